@@ -129,7 +129,7 @@ def write_start(folder, options):
     if options.dropout is not None:
         config = config.replace(hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout)
     task, train, _ = read_data(options)
-    settings = task.settings(options, train).on(config.member)
+    settings = task.settings(options, train).on(config.architecture)
     network = network_from(config, source, task, settings)
     task.initialize_head(network.head, task.encode(train, tokenizer, settings, training=True), settings)
     save_task(folder, config, tokenizer, network, settings)

@@ -74,7 +74,7 @@ def run_transformers(config, heads, batch, folder):
     import transformers
 
     torch.manual_seed(0)
-    kind = getattr(transformers, config.member.architecture(heads))
+    kind = getattr(transformers, config.architecture.transformers_class(heads))
     settings = {name: value for name, value in config.to_hf_dict().items() if name != "architectures"}
     model = kind(kind.config_class(**settings, attn_implementation="eager"))
     if "pooler" in heads and getattr(model.base_model, "pooler", None) is None:
@@ -108,7 +108,7 @@ def write_vocabulary(folder, config):
     """A vocabulary of the right kind and size; its words mean nothing."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    size, kind = config.vocab_size, config.member.tokenizer
+    size, kind = config.vocab_size, config.architecture.tokenizer
     if kind == "wordpiece":
         words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(size - 5))]
         (folder / "vocab.txt").write_text("\n".join(words) + "\n")
@@ -162,8 +162,8 @@ def compare(name, tokens, engines):
 
     model_type, size = name.split("-", 1)
     config = BertConfig.named(size, model_type)
-    trained = ("mlm",) if size.endswith("generator") else config.member.trained
-    heads = tuple(head for head in config.member.heads if head in (*trained, "pooler"))
+    trained = ("mlm",) if size.endswith("generator") else config.architecture.trained
+    heads = tuple(head for head in config.architecture.heads if head in (*trained, "pooler"))
     batch = make_batch(config, tokens)
     real = batch["padding_mask"].astype(bool)
     with tempfile.TemporaryDirectory() as folder:

@@ -8,12 +8,11 @@ import dataclasses
 import difflib
 import json
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bert_tf.architectures import BERT, MEMBERS, Member
+from bert_tf.architectures import ARCHITECTURES, BERT, Architecture
 
 # Google's and Hugging Face's files carry settings that say nothing about the network itself.
 _BOOKKEEPING = frozenset(
@@ -48,8 +47,12 @@ SIZES = {
 _MOST = {"num_hidden_layers": 10_000, "num_attention_heads": 10_000}
 _MOST_ROWS = 2**31 - 1
 
-#: Name of the settings' file beside a Google checkpoint -> the family member.
-GOOGLE_SETTINGS = {member.google_settings: member for member in MEMBERS.values() if member.google_settings}
+#: Name of the settings' file beside a Google checkpoint -> the architecture.
+GOOGLE_SETTINGS = {
+    architecture.google_settings: architecture
+    for architecture in ARCHITECTURES.values()
+    if architecture.google_settings
+}
 
 
 class ConfigError(ValueError):
@@ -75,7 +78,7 @@ class BertConfig:
         initializer_range: standard deviation of the truncated normal initialiser.
         layer_norm_eps: epsilon of every layer normalisation.
         pad_token_id: row of the padding token.
-        model_type: the family member, a key of `bert_tf.architectures.MEMBERS`.
+        model_type: the architecture, a key of `bert_tf.architectures.ARCHITECTURES`.
         embedding_size: width E of the three tables; None for H. Others are projected to H.
         num_hidden_groups: sets of layer weights, shared among neighbouring layers; None for one each.
 
@@ -101,7 +104,7 @@ class BertConfig:
     num_hidden_groups: int | None = None
 
     def __post_init__(self):
-        _check_word("model_type", self.model_type, MEMBERS)
+        _check_word("model_type", self.model_type, ARCHITECTURES)
         for name in (
             "vocab_size",
             "hidden_size",
@@ -116,7 +119,7 @@ class BertConfig:
         for name in ("embedding_size", "num_hidden_groups"):
             if getattr(self, name) is not None:
                 _check_integer(name, getattr(self, name), least=1)
-        for name, value in self.member.only.items():
+        for name, value in self.architecture.only.items():
             if getattr(self, name) != value:
                 raise ConfigError(
                     f"{name} is {getattr(self, name)!r}; in a model of type {self.model_type!r} it is {value!r}."
@@ -140,7 +143,7 @@ class BertConfig:
             for name in ("hidden_size", "num_attention_heads", "intermediate_size"):
                 if getattr(self, name) % self.stacks:
                     raise ConfigError(
-                        f"{name} is {getattr(self, name)}; a {self.member.title} model divides it among "
+                        f"{name} is {getattr(self, name)}; a {self.architecture.title} model divides it among "
                         f"{self.stacks} stacks: choose a multiple."
                     )
         if self.hidden_size % self.num_attention_heads:
@@ -164,9 +167,9 @@ class BertConfig:
         return self.hidden_size // self.num_attention_heads
 
     @property
-    def member(self) -> Member:
-        """The `bert_tf.architectures.Member` this is a model of."""
-        return MEMBERS[self.model_type]
+    def architecture(self) -> Architecture:
+        """The `bert_tf.architectures.Architecture` this is a model of."""
+        return ARCHITECTURES[self.model_type]
 
     @property
     def embedding_width(self) -> int:
@@ -176,7 +179,7 @@ class BertConfig:
     @property
     def stacks(self) -> int:
         """How many stacks of layers stand side by side, each with its share of H, heads and inner width."""
-        return 2 if self.member.reads == "apart" else 1
+        return self.architecture.stacks
 
     @property
     def stack_names(self) -> tuple:
@@ -191,7 +194,7 @@ class BertConfig:
     @property
     def position_offset(self) -> int:
         """Row of the position table that the first token takes."""
-        return self.pad_token_id + 1 if self.member.positions_after_pad else 0
+        return self.pad_token_id + 1 if self.architecture.positions_after_pad else 0
 
     @property
     def max_tokens(self) -> int:
@@ -212,8 +215,8 @@ class BertConfig:
 
     @property
     def size_name(self) -> str | None:
-        """The name among the member's sizes with these layers, widths and heads, or None."""
-        named = {name: BertConfig.named(name, self.model_type) for name in self.member.sizes}
+        """The name among the architecture's sizes with these layers, widths and heads, or None."""
+        named = {name: BertConfig.named(name, self.model_type) for name in self.architecture.sizes}
         return next((name for name, config in named.items() if config._shape == self._shape), None)
 
     @property
@@ -226,12 +229,14 @@ class BertConfig:
 
     @classmethod
     def named(cls, size: str, model_type: str = "bert", **overrides: Any) -> "BertConfig":
-        """One of a family member's sizes; BERT's are tiny, mini, small, medium, base, large."""
-        _check_word("model_type", model_type, MEMBERS)
-        member = MEMBERS[model_type]
-        if size not in member.sizes:
-            raise ConfigError(f"There is no {member.title} size {size!r}; known are {', '.join(member.sizes)}.")
-        return cls(**{"model_type": model_type, **member.defaults, **member.sizes[size], **overrides})
+        """One of an architecture's sizes; BERT's are tiny, mini, small, medium, base, large."""
+        _check_word("model_type", model_type, ARCHITECTURES)
+        architecture = ARCHITECTURES[model_type]
+        if size not in architecture.sizes:
+            raise ConfigError(
+                f"There is no {architecture.title} size {size!r}; known are {', '.join(architecture.sizes)}."
+            )
+        return cls(**{"model_type": model_type, **architecture.defaults, **architecture.sizes[size], **overrides})
 
     @classmethod
     def tiny(cls, **overrides: Any) -> "BertConfig":
@@ -275,13 +280,19 @@ class BertConfig:
         """
         values = dict(values)
         family = values.get("model_type", "bert")
-        if family not in list(MEMBERS):
-            raise ConfigError(f"model_type is {family!r}; models of these types can be read: {', '.join(MEMBERS)}.")
-        member = MEMBERS[family]
-        values = {_ours(member, key): value for key, value in values.items()}
+        if family not in list(ARCHITECTURES):
+            raise ConfigError(
+                f"model_type is {family!r}; models of these types can be read: {', '.join(ARCHITECTURES)}."
+            )
+        architecture = ARCHITECTURES[family]
+        values = {_ours(architecture, key): value for key, value in values.items()}
         if values.get("inner_group_num", 1) != 1:
             raise ConfigError(f"inner_group_num is {values['inner_group_num']!r}; only 1 can be read.")
-        if values.get("add_cross_attention") or values.get("is_decoder") and member.reads == "both":
+        if (
+            values.get("add_cross_attention")
+            or values.get("is_decoder")
+            and architecture.attention_direction == "bidirectional"
+        ):
             name = "add_cross_attention" if values.get("add_cross_attention") else "is_decoder"
             raise ConfigError(
                 f"{name} is {values[name]!r}: a decoder, whose tokens see only those before them or another "
@@ -292,7 +303,7 @@ class BertConfig:
                 "position_embedding_type is not 'absolute'; only learned absolute positions are supported."
             )
         fields = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(values) - fields - _BOOKKEEPING - member.ignored)
+        unknown = sorted(set(values) - fields - _BOOKKEEPING - architecture.ignored)
         if unknown:
             near = difflib.get_close_matches(unknown[0], fields, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -300,7 +311,7 @@ class BertConfig:
         known = {key: value for key, value in values.items() if key in fields}
         if known.get("pad_token_id", 0) is None:
             del known["pad_token_id"]
-        known = {**member.defaults, **known}
+        known = {**architecture.defaults, **known}
         act = known.get("hidden_act", "gelu")
         known["hidden_act"] = _ACTIVATION_ALIASES.get(act, act) if isinstance(act, str) else act
         return cls(**known)
@@ -328,9 +339,9 @@ class BertConfig:
 
     def to_hf_dict(self) -> dict:
         """The content of a Hugging Face ``config.json``."""
-        names, given = self.member.settings, self._given()
+        names, given = self.architecture.settings, self._given()
         return {
-            "architectures": [self.member.architecture(self.member.trained)],
+            "architectures": [self.architecture.transformers_class(self.architecture.trained)],
             "position_embedding_type": "absolute",
             "use_cache": False,
             **{names.get(name, name): value for name, value in given.items()},
@@ -339,14 +350,15 @@ class BertConfig:
     def to_google_dict(self) -> dict:
         """The content of a Google ``bert_config.json`` (which knows no epsilon and no padding id)."""
         words = {
-            name: {ours: theirs for theirs, ours in known.items()} for name, known in self.member.google_values.items()
+            name: {ours: theirs for theirs, ours in known.items()}
+            for name, known in self.architecture.google_values.items()
         }
         values = {name: words.get(name, {}).get(value, value) for name, value in self._given().items()}
         del values["layer_norm_eps"], values["pad_token_id"], values["model_type"]
         return values
 
     def _given(self):
-        """The fields that a file of this member has."""
+        """The fields that a file of this architecture has."""
         return {
             name: value
             for name, value in self.to_dict().items()
@@ -354,8 +366,8 @@ class BertConfig:
         }
 
 
-def _ours(member, key):
-    return next((ours for ours, theirs in member.settings.items() if theirs == key), key)
+def _ours(architecture, key):
+    return next((ours for ours, theirs in architecture.settings.items() if theirs == key), key)
 
 
 def _check_word(name, value, known):
@@ -375,34 +387,3 @@ def _check_number(name, value):
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ConfigError(f"{name} is {value!r}; it must be a number.")
     return value
-
-
-def parameter_counts(config: BertConfig, heads: Iterable[str] = ("pooler",)) -> dict[str, int]:
-    """Parameters of a model by part, by arithmetic alone; weights that layers share count once.
-
-    Args:
-        config: a `BertConfig`. heads: out of "pooler", "mlm", "nsp", "sop", "replaced".
-
-    Returns: dict part -> count with "embeddings" (their projection included), "encoder", each head, and
-        "total". The masked-LM head counts its transform and bias; its output table is the embeddings' own.
-    """
-    hidden, wide, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
-    rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
-    projection = (narrow + 1) * hidden if config.has_embedding_projection else 0
-    dense = hidden * hidden + hidden
-    # The matrices of stacks side by side are the blocks on the diagonal of one stack's.
-    matrices = (4 * hidden * hidden + 2 * hidden * wide) // config.stacks
-    layer = matrices + 4 * hidden + wide + hidden + 4 * hidden
-    known = {
-        "pooler": dense,
-        "mlm": (hidden + 3) * narrow + config.vocab_size,
-        "nsp": 2 * hidden + 2,
-        "sop": 2 * hidden + 2,
-        "replaced": dense + hidden + 1,
-    }
-    counts = {
-        "embeddings": (rows + 2) * narrow + projection,
-        "encoder": len(set(config.layer_groups)) * layer,
-        **{head: known[head] for head in heads},
-    }
-    return {**counts, "total": sum(counts.values())}

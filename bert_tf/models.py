@@ -20,32 +20,24 @@ Outputs, each computed only when asked for:
 Source: Devlin et al. 2019, sections 3 and 3.1.
 """
 
+import importlib
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import keras
 
 from bert_tf.config import BertConfig
-from bert_tf.layers import (
-    BertEmbeddings,
-    BetweenHead,
-    EncoderLayer,
-    LeftLayer,
-    MaskedLMHead,
-    NextSentenceHead,
-    NextTokenHead,
-    Pooler,
-    ReplacedTokenHead,
-    SharedEmbeddings,
-    TwoOneWayLayer,
-)
+from bert_tf.layers import NextSentenceHead, Pooler, ReplacedTokenHead
 from bert_tf.layers.attention import MASKED_SCORE
-from bert_tf.layers.common import named_dense, register
+from bert_tf.layers.common import register
+from bert_tf.parameters import parameter_spec
 
 #: BERT's own pre-training heads.
 HEADS = ("pooler", "mlm", "nsp")
 ALL_HEADS = (*HEADS, "sop", "replaced")
-PER_LAYER = ("attentions", "queries", "keys", "values")
+#: Output, a list of L tensors -> the hook point of each layer that it is taken at.
+PER_LAYER = {"attentions": "pattern", "queries": "q", "keys": "k", "values": "v"}
 OUTPUTS = (
     "sequence_output",
     "pooled_output",
@@ -59,12 +51,6 @@ OUTPUTS = (
     "hidden_states",
     *PER_LAYER,
 )
-#: What a model is built of by `Member.reads`: embeddings, encoder layer, masked-LM head.
-READING = {
-    "both": (BertEmbeddings, EncoderLayer, MaskedLMHead),
-    "left": (BertEmbeddings, LeftLayer, NextTokenHead),
-    "apart": (SharedEmbeddings, TwoOneWayLayer, BetweenHead),
-}
 #: Heads that an output needs.
 NEEDS = {
     "pooled_output": ("pooler",),
@@ -166,7 +152,7 @@ def build_pretraining_model(
     Args and errors as in `build_encoder`; `outputs` None for the logits of all these heads. `mlm_logits` are
     at the `mask_positions` asked for only; `mlm_logits_all` at every token.
     """
-    heads = config.member.trained if heads is None else heads
+    heads = config.architecture.trained if heads is None else heads
     outputs = outputs or [f"{head}_logits" for head in heads if head != "pooler"]
     return BertModel(config, outputs, heads, dtype=dtype, name=name)
 
@@ -198,7 +184,10 @@ def _check_outputs(outputs, heads):
 
 def _make_layers(config, heads, dtype):
     stddev, epsilon = config.initializer_range, config.layer_norm_eps
-    embeddings, layer, masked_head = READING[config.member.reads]
+    architecture = config.architecture
+    embeddings, layer, masked_head = map(
+        _class, (architecture.embeddings_class, architecture.layer_class, architecture.mlm_head_class)
+    )
     layers = {
         "embeddings": embeddings(
             config.vocab_size,
@@ -240,6 +229,12 @@ def _make_layers(config, heads, dtype):
     return layers
 
 
+def _class(path):
+    """The class of a dotted path such as "bert_tf.layers.encoder.EncoderLayer"."""
+    module, name = path.rsplit(".", 1)
+    return getattr(importlib.import_module(module), name)
+
+
 def _encoder_layers(config, layer, dtype):
     """ "layer_0" to "layer_{L-1}"; those of one group are one layer."""
     groups, layers = {}, {}
@@ -276,19 +271,19 @@ def _connect(layers, outputs):
     }
     found = layers["embeddings"](inputs["token_ids"], inputs["segment_ids"])
     bias = layers["padding_bias"](inputs["padding_mask"])
-    details = [name for name in PER_LAYER if name in outputs]
+    points = {output: point for output, point in PER_LAYER.items() if output in outputs}
     x = found["embeddings"]
     results = {
         "embeddings": x,
         "embeddings_sum": found["embeddings_sum"],
         "hidden_states": [x],
-        **{name: [] for name in details},
+        **{output: [] for output in points},
     }
     for layer in (layer for name, layer in layers.items() if name.startswith("layer_")):
-        if details:
-            x, maps = layer(x, bias, details=details)
-            for name in details:
-                results[name].append(maps[name])
+        if points:
+            x, values = layer(x, bias, outputs=tuple(points.values()))
+            for output, point in points.items():
+                results[output].append(values[point])
         else:
             x = layer(x, bias)
         results["hidden_states"].append(x)
@@ -311,69 +306,12 @@ def _connect(layers, outputs):
 def named_variables(model: BertModel) -> dict[str, keras.Variable]:
     """Every variable of a `BertModel` under the name that Hugging Face's BertForPreTraining gives it.
 
-    The names are the same in the whole family; `Member.stored_name` gives those of each member's own files.
+    The names are the same in the whole family; `Architecture.stored_name` gives those of each architecture's own files.
 
-    Returns: dict name -> `keras.Variable`; Dense kernels are [in, out] here, [out, in] there
-        (see `is_transposed`).
+    Returns: dict name -> `keras.Variable`, in the order of `parameter_spec`; Dense kernels are [in, out] here,
+        [out, in] there (see `is_transposed`).
     """
-    layers = model.bert_layers
-    found = _embedding_variables(layers["embeddings"])
-    for index, group in enumerate(model.bert_config.layer_groups):
-        found.update(_layer_variables(f"bert.encoder.layer.{group}", layers[f"layer_{index}"]))
-    if "pooler" in layers:
-        found.update(named_dense("bert.pooler.dense", layers["pooler"].dense))
-    if "mlm" in layers:
-        head = layers["mlm"]
-        found.update(named_dense("cls.predictions.transform.dense", head.transform))
-        found.update(_norm("cls.predictions.transform.LayerNorm", head.norm))
-        found["cls.predictions.bias"] = head.bias
-    if "nsp" in layers:
-        found.update(named_dense("cls.seq_relationship", layers["nsp"].dense))
-    if "sop" in layers:
-        found.update(named_dense("sop_classifier.classifier", layers["sop"].dense))
-    if "replaced" in layers:
-        found.update(named_dense("discriminator_predictions.dense", layers["replaced"].transform))
-        found.update(named_dense("discriminator_predictions.dense_prediction", layers["replaced"].score))
-    return found
-
-
-def is_transposed(name: str) -> bool:
-    """Whether the variable of this name (see `named_variables`) is the transpose of Hugging Face's tensor."""
-    return name.endswith(".weight") and not name.startswith("bert.embeddings.") and "LayerNorm" not in name
-
-
-def _norm(name, layer):
-    return {f"{name}.weight": layer.gamma, f"{name}.bias": layer.beta}
-
-
-def _embedding_variables(layer):
-    name = "bert.embeddings"
-    found = {
-        f"{name}.word_embeddings.weight": layer.token_table,
-        f"{name}.position_embeddings.weight": layer.position_table,
-        f"{name}.token_type_embeddings.weight": layer.segment_table,
-        **_norm(f"{name}.LayerNorm", layer.norm),
-    }
-    if layer.projection is not None:
-        found.update(named_dense("bert.embeddings_project", layer.projection))
-    return {name: variable for name, variable in found.items() if variable is not None}
-
-
-def _layer_variables(name, layer):
-    if len(layer.side_by_side()) > 1:
-        return {
-            key: variable
-            for stack in layer.side_by_side()
-            for key, variable in _layer_variables(f"{name}.{stack.name}", stack).items()
-        }
-    attention, feed_forward = layer.attention, layer.feed_forward
     return {
-        **named_dense(f"{name}.attention.self.query", attention.query),
-        **named_dense(f"{name}.attention.self.key", attention.key),
-        **named_dense(f"{name}.attention.self.value", attention.value),
-        **named_dense(f"{name}.attention.output.dense", attention.output_dense),
-        **_norm(f"{name}.attention.output.LayerNorm", layer.attention_norm),
-        **named_dense(f"{name}.intermediate.dense", feed_forward.intermediate),
-        **named_dense(f"{name}.output.dense", feed_forward.output_dense),
-        **_norm(f"{name}.output.LayerNorm", layer.feed_forward_norm),
+        parameter.name: attrgetter(parameter.attribute)(model.bert_layers[parameter.layer])
+        for parameter in parameter_spec(model.bert_config, model.bert_heads)
     }

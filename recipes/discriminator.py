@@ -53,7 +53,8 @@ def thin(files, target):
 
 def facts_of(output, target, figures):
     """What the model card says; ``figures`` are those of `full`, `stored` and, by words of the text's own, `own`."""
-    from bert_tf.config import BertConfig, parameter_counts
+    from bert_tf.config import BertConfig
+    from bert_tf.parameters import parameter_counts
 
     facts = training_facts([output])
     for name, value in figures.items():

@@ -183,7 +183,8 @@ def measure(model, text):
 
 def write_card(name, target, reports, documents):
     """The model card, with its figures as they came out."""
-    from bert_tf.config import BertConfig, parameter_counts
+    from bert_tf.config import BertConfig
+    from bert_tf.parameters import parameter_counts
 
     config = BertConfig.from_json(target / "config.json")
     steps = sum(READERS[name][3])

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from bert_tf.config import SIZES, BertConfig, ConfigError, parameter_counts
+from bert_tf.config import SIZES, BertConfig, ConfigError
+from bert_tf.parameters import parameter_counts
 
 ENCODER_AND_POOLER = {
     "tiny": 4_385_920,

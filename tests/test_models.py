@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from bert_tf import checkpoints
-from bert_tf.config import BertConfig, parameter_counts
+from bert_tf.config import BertConfig
 from bert_tf.models import HEADS, build_encoder, build_pretraining_model, named_variables, view
+from bert_tf.parameters import parameter_counts
 from tests.conftest import outputs_of
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -1,7 +1,7 @@
 """BERT and the models built from the same layers, each a record of what it changes. Imports no TensorFlow."""
 
 from bert_tf.architectures.albert import ALBERT
-from bert_tf.architectures.architecture import Member
+from bert_tf.architectures.architecture import Architecture
 from bert_tf.architectures.bert import BERT
 from bert_tf.architectures.distilbert import DISTILBERT
 from bert_tf.architectures.electra import ELECTRA
@@ -9,9 +9,20 @@ from bert_tf.architectures.left_to_right import LEFT_TO_RIGHT
 from bert_tf.architectures.roberta import ROBERTA
 from bert_tf.architectures.two_one_way import TWO_ONE_WAY
 
-#: model_type -> `Member`
-MEMBERS = {
-    member.model_type: member for member in (BERT, ROBERTA, DISTILBERT, ALBERT, ELECTRA, LEFT_TO_RIGHT, TWO_ONE_WAY)
+#: model_type -> `Architecture`
+ARCHITECTURES = {
+    architecture.model_type: architecture
+    for architecture in (BERT, ROBERTA, DISTILBERT, ALBERT, ELECTRA, LEFT_TO_RIGHT, TWO_ONE_WAY)
 }
 
-__all__ = ["ALBERT", "BERT", "DISTILBERT", "ELECTRA", "LEFT_TO_RIGHT", "MEMBERS", "ROBERTA", "TWO_ONE_WAY", "Member"]
+__all__ = [
+    "ALBERT",
+    "BERT",
+    "DISTILBERT",
+    "ELECTRA",
+    "LEFT_TO_RIGHT",
+    "ARCHITECTURES",
+    "ROBERTA",
+    "TWO_ONE_WAY",
+    "Architecture",
+]

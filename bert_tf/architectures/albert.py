@@ -1,6 +1,6 @@
 """ALBERT (Lan et al. 2020): one layer's weights used in every layer, and narrow embeddings."""
 
-from bert_tf.architectures.architecture import Member
+from bert_tf.architectures.architecture import Architecture
 
 _LAYER = "bert.encoder.layer.*"
 _THEIRS = "albert.encoder.albert_layer_groups.*.albert_layers.0"
@@ -16,7 +16,7 @@ def _size(layers, hidden, heads):
     }
 
 
-ALBERT = Member(
+ALBERT = Architecture(
     model_type="albert",
     title="ALBERT",
     source="Lan et al. 2020",
@@ -71,7 +71,7 @@ ALBERT = Member(
         ("cls.predictions", "predictions"),
         ("bert", "albert"),
     ),
-    architectures=(
+    transformers_classes=(
         ({"pooler", "mlm", "sop"}, "AlbertForPreTraining"),
         ({"mlm"}, "AlbertForMaskedLM"),
         (set(), "AlbertModel"),

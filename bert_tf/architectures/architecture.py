@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Member:
-    """A family member, told by how it differs from BERT.
+class Architecture:
+    """A model architecture, told by how it differs from BERT.
 
     Names of tensors are pairs (ours, theirs) of dotted beginnings with `*` for a layer's number; the first
     pair that fits counts, and what fits none stays as it is. Ours are those of BERT in Hugging Face's files.
@@ -28,17 +28,20 @@ class Member:
         ignored: keys of its config.json that do not touch the network.
         positions_after_pad: the first token's position is the padding id + 1, not 0.
         names: tensors in Hugging Face's files.
-        architectures: (heads, Transformers' class), the first whose heads are all there counts.
+        transformers_classes: (heads, Transformers' class), the first whose heads are all there counts.
         sentence_heads: task ("classify", "choose") -> (activation, name of the dense layer, name of the last one) of
-            Transformers' heads that bring a layer of their own where this member has no pooler.
+            Transformers' heads that bring a layer of their own where this architecture has no pooler.
         sentence_settings: keys of its config.json with the only values under which its choosers' head is so.
         google_settings: name of the settings' file beside its TF checkpoint, None where none was released.
         google_values: setting -> {value in that file: ours}, where the same word means another thing there.
         google_names: heads in one model -> pairs for Google's tensors, dotted.
         google_others: the same -> how the tensors of another model in the same checkpoint begin.
         tokenizer: "wordpiece", "bytes" or "pieces" (SentencePiece).
-        reads: what a token sees: "both" sides; the "left" alone; or in two stacks side by side the left in one and
-            the right in the other ("apart").
+        attention_direction: what a token attends to: "bidirectional", all tokens; "left_to_right", itself and those
+            before it; "two_one_way", in one of two stacks those before it and in the other those after it.
+        stacks: how many stacks of layers stand side by side, each with its share of H, heads and inner width.
+        embeddings_class, layer_class, mlm_head_class: dotted paths of the Keras layers that the model is built of;
+            text, so that a record imports no Keras.
     """
 
     model_type: str
@@ -56,7 +59,7 @@ class Member:
     only: dict = field(default_factory=dict)
     positions_after_pad: bool = False
     names: tuple = ()
-    architectures: tuple = ()
+    transformers_classes: tuple = ()
     sentence_heads: dict = field(default_factory=dict)
     sentence_settings: dict = field(default_factory=dict)
     google_settings: str | None = None
@@ -64,7 +67,11 @@ class Member:
     google_names: dict = field(default_factory=dict)
     google_others: dict = field(default_factory=dict)
     tokenizer: str = "wordpiece"
-    reads: str = "both"
+    attention_direction: str = "bidirectional"
+    stacks: int = 1
+    embeddings_class: str = "bert_tf.layers.embeddings.BertEmbeddings"
+    layer_class: str = "bert_tf.layers.encoder.EncoderLayer"
+    mlm_head_class: str = "bert_tf.layers.heads.MaskedLMHead"
 
     @property
     def prefix(self):
@@ -72,7 +79,7 @@ class Member:
         return self.model_type if self.names else "bert"
 
     def stored_name(self, name):
-        """What Hugging Face's files of this member call one of our tensors."""
+        """What Hugging Face's files of this architecture call one of our tensors."""
         return rename(name, self.names)
 
     def own_name(self, stored):
@@ -92,9 +99,9 @@ class Member:
         """The heads that the pre-training of one of the released sizes trains."""
         return self.trained_otherwise.get(size, self.trained)
 
-    def architecture(self, heads):
+    def transformers_class(self, heads):
         """The Transformers class for a model with these heads."""
-        return next(name for needed, name in self.architectures if needed <= set(heads))
+        return next(name for needed, name in self.transformers_classes if needed <= set(heads))
 
 
 _BARE = ("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler.")

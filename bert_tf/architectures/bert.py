@@ -1,6 +1,6 @@
 """BERT itself (Devlin et al. 2019), from which the others are told apart."""
 
-from bert_tf.architectures.architecture import Member
+from bert_tf.architectures.architecture import Architecture
 
 _SHAPES = {
     "tiny": (2, 128, 2),
@@ -11,7 +11,7 @@ _SHAPES = {
     "large": (24, 1024, 16),
 }
 
-BERT = Member(
+BERT = Architecture(
     model_type="bert",
     title="BERT",
     source="Devlin et al. 2019",
@@ -29,7 +29,7 @@ BERT = Member(
         for name, (layers, hidden, heads) in _SHAPES.items()
     },
     only={"embedding_size": None, "num_hidden_groups": None},
-    architectures=(
+    transformers_classes=(
         ({"pooler", "mlm", "nsp"}, "BertForPreTraining"),
         ({"mlm"}, "BertForMaskedLM"),
         ({"nsp"}, "BertForNextSentencePrediction"),

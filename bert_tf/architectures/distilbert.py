@@ -1,11 +1,11 @@
 """DistilBERT (Sanh et al. 2019): half of BERT's layers, taught by the whole."""
 
-from bert_tf.architectures.architecture import Member
+from bert_tf.architectures.architecture import Architecture
 from bert_tf.architectures.bert import BERT
 
 _LAYER, _THEIRS = "bert.encoder.layer.*", "distilbert.transformer.layer.*"
 
-DISTILBERT = Member(
+DISTILBERT = Architecture(
     model_type="distilbert",
     title="DistilBERT",
     source="Sanh et al. 2019",
@@ -46,6 +46,6 @@ DISTILBERT = Member(
         ("cls.predictions.decoder", "vocab_projector"),
         ("bert", "distilbert"),
     ),
-    architectures=(({"mlm"}, "DistilBertForMaskedLM"), (set(), "DistilBertModel")),
+    transformers_classes=(({"mlm"}, "DistilBertForMaskedLM"), (set(), "DistilBertModel")),
     sentence_heads={task: ("relu", "pre_classifier", "classifier") for task in ("classify", "choose")},
 )

@@ -1,6 +1,6 @@
 """ELECTRA (Clark et al. 2020): a small generator replaces words, the discriminator says which ones."""
 
-from bert_tf.architectures.architecture import Member
+from bert_tf.architectures.architecture import Architecture
 from bert_tf.architectures.bert import BERT
 
 _DISCRIMINATOR = (
@@ -15,7 +15,7 @@ _GENERATOR = (
     ("bert", "generator"),
 )
 
-ELECTRA = Member(
+ELECTRA = Architecture(
     model_type="electra",
     title="ELECTRA",
     source="Clark et al. 2020",
@@ -46,7 +46,11 @@ ELECTRA = Member(
         ("cls.predictions.decoder", "generator_lm_head"),
         ("bert", "electra"),
     ),
-    architectures=(({"replaced"}, "ElectraForPreTraining"), ({"mlm"}, "ElectraForMaskedLM"), (set(), "ElectraModel")),
+    transformers_classes=(
+        ({"replaced"}, "ElectraForPreTraining"),
+        ({"mlm"}, "ElectraForMaskedLM"),
+        (set(), "ElectraModel"),
+    ),
     sentence_heads={
         "classify": ("gelu", "classifier.dense", "classifier.out_proj"),
         "choose": ("gelu", "sequence_summary.summary", "classifier"),

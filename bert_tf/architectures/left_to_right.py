@@ -1,9 +1,9 @@
 """A left-to-right reader: BERT's layers, each token seeing only those before it (Devlin et al. 2019, section 5.1)."""
 
-from bert_tf.architectures.architecture import Member
+from bert_tf.architectures.architecture import Architecture
 from bert_tf.architectures.bert import BERT
 
-LEFT_TO_RIGHT = Member(
+LEFT_TO_RIGHT = Architecture(
     model_type="left-to-right",
     title="Left to right",
     source='Devlin et al. 2019, section 5.1 ("LTR & No NSP"); Radford et al. 2018',
@@ -17,6 +17,8 @@ LEFT_TO_RIGHT = Member(
     # The paper's ablation: BERT base otherwise.
     sizes={"base": BERT.sizes["base"]},
     only=BERT.only,
-    architectures=(({"mlm"}, "BertLMHeadModel"), (set(), "BertModel")),
-    reads="left",
+    transformers_classes=(({"mlm"}, "BertLMHeadModel"), (set(), "BertModel")),
+    attention_direction="left_to_right",
+    layer_class="bert_tf.layers.causal.CausalEncoderLayer",
+    mlm_head_class="bert_tf.layers.causal.CausalLMHead",
 )

@@ -1,9 +1,9 @@
 """RoBERTa (Liu et al. 2019): BERT trained longer on more text, without sentence pairs."""
 
-from bert_tf.architectures.architecture import Member
+from bert_tf.architectures.architecture import Architecture
 from bert_tf.architectures.bert import BERT
 
-ROBERTA = Member(
+ROBERTA = Architecture(
     model_type="roberta",
     title="RoBERTa",
     source="Liu et al. 2019",
@@ -30,6 +30,6 @@ ROBERTA = Member(
         ("cls.predictions", "lm_head"),
         ("bert", "roberta"),
     ),
-    architectures=(({"mlm"}, "RobertaForMaskedLM"), (set(), "RobertaModel")),
+    transformers_classes=(({"mlm"}, "RobertaForMaskedLM"), (set(), "RobertaModel")),
     tokenizer="bytes",
 )

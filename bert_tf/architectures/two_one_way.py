@@ -1,9 +1,9 @@
 """Two one-way readers, left to right and right to left, side by side: ELMo's way with BERT's layers."""
 
-from bert_tf.architectures.architecture import Member
+from bert_tf.architectures.architecture import Architecture
 from bert_tf.architectures.bert import BERT
 
-TWO_ONE_WAY = Member(
+TWO_ONE_WAY = Architecture(
     model_type="two-one-way",
     title="Two one-way readers",
     source="Peters et al. 2018 (ELMo); Devlin et al. 2019, appendix A.4",
@@ -20,6 +20,10 @@ TWO_ONE_WAY = Member(
         "base": {"num_hidden_layers": 12, "hidden_size": 1536, "num_attention_heads": 24, "intermediate_size": 6144}
     },
     only=BERT.only,
-    architectures=(({"mlm"}, "TwoOneWayForMaskedLM"), (set(), "TwoOneWayModel")),
-    reads="apart",
+    transformers_classes=(({"mlm"}, "TwoOneWayForMaskedLM"), (set(), "TwoOneWayModel")),
+    attention_direction="two_one_way",
+    stacks=2,
+    embeddings_class="bert_tf.layers.causal.BiLMEmbeddings",
+    layer_class="bert_tf.layers.causal.BiLMEncoderLayer",
+    mlm_head_class="bert_tf.layers.causal.BiLMHead",
 )

@@ -68,11 +68,11 @@ def open_delta(folder, open_folder):
 
 def _own_and_taken(folder, config, tensors):
     """The tensors that the folder holds, and those that it takes of the other model's."""
-    own = {canonical_name(name, config.member): tensor for name, tensor in open_tensors(folder).items()}
+    own = {canonical_name(name, config.architecture): tensor for name, tensor in open_tensors(folder).items()}
     wanted = set(tensor_shapes(config, ()))
     # The other model's pre-training heads were not trained along; the pooler stays where the folder has none and its
-    # family member has one.
-    if "pooler" in config.member.heads:
+    # architecture has one.
+    if "pooler" in config.architecture.heads:
         wanted |= {name for name in tensors if name.startswith("bert.pooler.")}
     wanted -= set(own)
     return own, {name: tensor for name, tensor in tensors.items() if name in wanted and not is_task_tensor(name)}

@@ -107,7 +107,7 @@ def _only_one(unfinished):
 
 def _fetch_all(model, unfinished, progress, endpoint):
     files, revision = {}, model.revision
-    vocabulary = _VOCABULARIES[model.config.member.tokenizer]
+    vocabulary = _VOCABULARIES[model.config.architecture.tokenizer]
     for name in ("config.json", *vocabulary, WEIGHTS, *_OPTIONAL):
         facts = _look_up(model, name, revision, endpoint)
         if facts is not None:

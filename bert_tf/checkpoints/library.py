@@ -16,8 +16,9 @@ from bert_tf.checkpoints.formats.kerashub import is_preset, preset_config
 from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
 from bert_tf.checkpoints.registry import RELEASED, closest_names, released
 from bert_tf.checkpoints.tensor_names import canonical_name, heads_present
-from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError, parameter_counts
+from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError
 from bert_tf.errors import CheckpointError, UnknownModel
+from bert_tf.parameters import parameter_counts
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _UNFIT_NAME = (
@@ -221,4 +222,4 @@ def stored_heads(folder: Path, config: BertConfig) -> frozenset[str]:
         return frozenset({"pooler"})
     if next(folder.glob("*.index"), None):
         return google_heads(folder, config)
-    return heads_present(canonical_name(name, config.member) for name in open_tensors(folder))
+    return heads_present(canonical_name(name, config.architecture) for name in open_tensors(folder))

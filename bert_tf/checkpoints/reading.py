@@ -99,7 +99,7 @@ def check(
         if name not in expected:
             raise CheckpointError(
                 f"{tensor.file}: {tensor.name} {tensor.shape} is no tensor of a "
-                f"{config.member.title} model with "
+                f"{config.architecture.title} model with "
                 f"{config.num_hidden_layers} layers and its pre-training heads."
             )
         if tensor.shape != expected[name]:
@@ -120,7 +120,8 @@ def check(
 def _load(config, heads, tensors, dtype):
     # Keras and TensorFlow are imported here, so that a folder that is refused costs nothing.
     from bert_tf.layers.common import values_follow
-    from bert_tf.models import build_pretraining_model, is_transposed, named_variables
+    from bert_tf.models import build_pretraining_model, named_variables
+    from bert_tf.parameters import is_transposed
 
     heads = tuple(head for head in HEADS if head in heads)
     outputs = [_OUTPUTS[head] for head in heads if head in _OUTPUTS]

@@ -9,8 +9,9 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bert_tf.architectures import BERT, MEMBERS
-from bert_tf.config import BertConfig, parameter_counts
+from bert_tf.architectures import ARCHITECTURES, BERT
+from bert_tf.config import BertConfig
+from bert_tf.parameters import parameter_counts
 
 UNCASED_VOCABULARY, CASED_VOCABULARY = 30522, 28996
 
@@ -113,14 +114,14 @@ _MINIATURES = tuple(_miniature(layers, width) for layers in MINIATURE_LAYERS for
 
 
 def _member(name, owner, size, source, heads, **known):
-    """A released model of another family member, its name beginning with the member's."""
-    member = MEMBERS[name.split("-")[0]]
-    config = BertConfig.named(size, member.model_type, **known.pop("settings", {}))
+    """A released model of another architecture, its name beginning with the architecture's."""
+    architecture = ARCHITECTURES[name.split("-")[0]]
+    config = BertConfig.named(size, architecture.model_type, **known.pop("settings", {}))
     return ReleasedModel(
         name=name,
         repo=f"{owner}/{name}",
         config=config,
-        source=f"{member.source}, {source}",
+        source=f"{architecture.source}, {source}",
         heads=frozenset(heads),
         **known,
     )

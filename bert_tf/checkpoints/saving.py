@@ -11,9 +11,10 @@ import numpy as np
 from bert_tf.checkpoints.formats.safetensors_folder import write_tensors
 from bert_tf.checkpoints.quantize import SCALE_SUFFIX, quantize_rows
 from bert_tf.checkpoints.tensor_names import tensor_shapes
-from bert_tf.config import BertConfig, parameter_counts
+from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.files import write_json, write_text
+from bert_tf.parameters import parameter_counts
 from bert_tf.tokenizers import BaseTokenizer
 
 if TYPE_CHECKING:  # it imports Keras
@@ -69,7 +70,7 @@ def save(
     ]
     packed = itertools.chain(
         (
-            _packed(config.member.stored_name(name), value, dtype)
+            _packed(config.architecture.stored_name(name), value, dtype)
             for name, value in tensor_values(model)
             if name in shapes
         ),
@@ -77,7 +78,7 @@ def save(
     )
     write_tensors(folder, packed, sizes, max_shard_bytes)
     tokenizer.save(folder, model_max_length=config.max_tokens)
-    architecture = {"architectures": [config.member.architecture(model.bert_heads)]}
+    architecture = {"architectures": [config.architecture.transformers_class(model.bert_heads)]}
     write_json(folder / "config.json", {**config.to_hf_dict(), **architecture, **(settings or {})})
     write_text(folder / "README.md", _default_card(config, model.bert_heads, dtype) if card is None else card)
     return folder
@@ -85,7 +86,8 @@ def save(
 
 def tensor_values(model: "BertModel") -> Iterator[tuple[str, np.ndarray]]:
     """Yields (canonical name, float32 array in Hugging Face's orientation) of a BertModel, one at a time."""
-    from bert_tf.models import is_transposed, named_variables
+    from bert_tf.models import named_variables
+    from bert_tf.parameters import is_transposed
 
     variables = named_variables(model)
     for name in tensor_shapes(model.bert_config, model.bert_heads):
@@ -122,7 +124,7 @@ def _default_card(config, heads, dtype):
     names = ", ".join(sorted(heads)) or "none"
     count = parameter_counts(config, heads)["total"]
     return (
-        f"---\nlibrary_name: keras\n---\n\n# {config.member.title}, {config.num_hidden_layers} layers of "
+        f"---\nlibrary_name: keras\n---\n\n# {config.architecture.title}, {config.num_hidden_layers} layers of "
         f"{config.hidden_size}\n\n{count:,} parameters, vocabulary of {config.vocab_size:,}, heads: "
         f"{names}. Weights stored as {dtype}.\n"
     )

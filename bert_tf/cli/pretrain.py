@@ -4,7 +4,7 @@ import dataclasses
 from contextlib import nullcontext
 from pathlib import Path
 
-from bert_tf.architectures import MEMBERS
+from bert_tf.architectures import ARCHITECTURES
 from bert_tf.cli.prepare import add_example_arguments, mask_settings
 from bert_tf.folder_lock import locked_folder
 from bert_tf.pretraining.initialization import check_objective_fits, initialize, start
@@ -55,7 +55,7 @@ def add_arguments(parser):
     )
     parser.add_argument(
         "--model-type",
-        choices=tuple(MEMBERS),
+        choices=tuple(ARCHITECTURES),
         help="of a model of --size (default: bert; albert with --objective sop, electra with "
         "--generator; those that read one way learn by --objective clm), of a student of BERT "
         "that is to be a distilbert, or of an electra that begins with the encoder of the BERT "

@@ -202,10 +202,9 @@ from bert_tf.inference.predictions import (
     Prediction,
     TargetPrediction,
     fill_mask,
-    sigmoid,
 )
 from bert_tf.inference.text_filling import fill_text
-from bert_tf.inference.trace import NextSentence, SentenceOrder, Trace
+from bert_tf.inference.trace import NextSentence, SentenceOrder, Trace, sigmoid
 from bert_tf.inference.words import Word, WordSpan, words_of
 
 __all__ = [

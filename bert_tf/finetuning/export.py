@@ -46,18 +46,18 @@ def export_task(source, target, to="hf", dtype="float32", say=print):
 
 
 def _check_transformers(loaded):
-    settings = loaded.task.settings
-    if transformers_class(settings, loaded.config.member) is None:
+    settings, architecture = loaded.task.settings, loaded.config.architecture
+    if transformers_class(settings, architecture) is None:
         raise TaskError(
-            f"Transformers has no class with this head ({settings.task!r}, {_how(settings, loaded.config.member)}, on "
-            f"a {loaded.config.member.title} model): it would begin with random values there. Use own or savedmodel."
+            f"Transformers has no class with this head ({settings.task!r}, {_how(settings, architecture)}, on "
+            f"a {architecture.title} model): it would begin with random values there. Use own or savedmodel."
         )
 
 
-def _how(settings, member):
+def _how(settings, architecture):
     if settings.extra.get("crf"):
         return "with a CRF"
-    if settings.pools_first_token and settings.task in member.sentence_heads:
+    if settings.pools_first_token and settings.task in architecture.sentence_heads:
         return "with a pooler where it has a layer on the first token of its own, as one trained now has"
     return f"pooling {settings.pooling!r}"
 

@@ -169,7 +169,7 @@ class _Run:
             check_base(self.start)
         keras.utils.set_random_seed(how.seed)
         self.config, self.tokenizer, source = read(find(self.start))
-        self.settings = self.settings.on(self.config.member)
+        self.settings = self.settings.on(self.config.architecture)
         if self.settings.max_length > self.config.max_tokens:
             raise TaskError(
                 f"--length is {self.settings.max_length}; this model reads at most {self.config.max_tokens} tokens."

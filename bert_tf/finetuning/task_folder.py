@@ -36,7 +36,7 @@ def save_task(folder, config, tokenizer, network, settings, card=None, dtype="fl
     Raises: CheckpointError as `checkpoints.save`.
     """
     frozen = _frozen(network) if delta_of else frozenset()
-    kind = transformers_class(settings, config.member)
+    kind = transformers_class(settings, config.architecture)
     within = _pooler_within(network, settings, kind) - frozen
     variables = {**network.head.named_variables(), **{name: network.named_variables()[name] for name in within}}
     head = {
@@ -103,7 +103,7 @@ def _frozen(network):
 
 def _pooler_within(network, settings, kind):
     """Names of the pooler's tensors, where Transformers' class has them in its classifier."""
-    if settings.task != "classify" or kind is None or not classifier_has_pooler(network.bert_config.member):
+    if settings.task != "classify" or kind is None or not classifier_has_pooler(network.bert_config.architecture):
         return frozenset()
     shapes = tensor_shapes(network.bert_config, ("pooler",))
     return frozenset(name for name in shapes if heads_present([name]) == {"pooler"})

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bert_tf.architectures import MEMBERS
+from bert_tf.architectures import ARCHITECTURES
 from bert_tf.errors import CheckpointError, TaskError
 from bert_tf.files import read_json
 
@@ -42,7 +42,7 @@ class TaskSettings:
         metric: the name in the scores that the best epoch is chosen by, see `selection_score`.
         base_model: name or folder of the model whose tensors stand in for those that the folder lacks, or
         None. extra: what else a family needs, JSON-able. "activation": of the layer on the first token that a head
-        brings itself (`Member.sentence_heads`); without it the pooler's output is read.
+        brings itself (`Architecture.sentence_heads`); without it the pooler's output is read.
 
     Raises:
         TaskError: on values that do not go together.
@@ -79,24 +79,24 @@ class TaskSettings:
         """Whether the head reads the first token's state alone, be it through the pooler or a layer of its own."""
         return self.task == "choose" or self.task == "classify" and self.pooling == "cls"
 
-    def on(self, member):
-        """The settings for a fresh head on a model of this family member.
+    def on(self, architecture):
+        """The settings for a fresh head on a model of this architecture.
 
         Raises: TaskError: the head would read the first token alone, and that one has seen nothing but itself.
         """
         if not self.pools_first_token:
             return self
-        if member.reads == "left":
+        if architecture.attention_direction == "left_to_right":
             remedy = (
                 "--pooling mean, max or attention"
                 if self.task == "classify"
                 else "a model that reads both ways: choices are judged by the first token alone"
             )
             raise TaskError(
-                f"The first token of a {member.title.lower()} reader sees nothing but itself and would say "
+                f"The first token of a {architecture.title.lower()} reader sees nothing but itself and would say "
                 f"the same of every text; give {remedy}."
             )
-        known = member.sentence_heads.get(self.task)
+        known = architecture.sentence_heads.get(self.task)
         return self.replace(extra={**self.extra, "activation": known[0]}) if known else self
 
     def replace(self, **changes):
@@ -147,28 +147,28 @@ def read_settings(folder):
         raise TaskError(f"{path}: {error}") from error
 
 
-def transformers_class(settings, member):
+def transformers_class(settings, architecture):
     """The class of Transformers whose head computes what ours does.
 
-    It has no CRF, and of the poolings `cls` alone. Its classifiers and choosers of members that have no pooler
+    It has no CRF, and of the poolings `cls` alone. Its classifiers and choosers of architectures that have no pooler
     (DistilBERT, ELECTRA) bring a layer of their own; heads that were trained here before had the pooler in its place.
 
-    Args: settings: `TaskSettings`. member: a `Member`.
+    Args: settings: `TaskSettings`. architecture: an `Architecture`.
 
     Returns: str, or None where there is no such class.
     """
     pooled = settings.task in ("classify", "choose")
-    activation = member.sentence_heads.get(settings.task, (None,))[0]
+    activation = architecture.sentence_heads.get(settings.task, (None,))[0]
     same = settings.pools_first_token and settings.extra.get("activation") == activation
-    if settings.extra.get("crf") or member.reads != "both" or pooled and not same:
+    if settings.extra.get("crf") or architecture.attention_direction != "bidirectional" or pooled and not same:
         return None
     ending = next(end for end, known in _CLASSES.items() if known == settings.task)
-    return member.architecture(()).removesuffix("Model") + ending
+    return architecture.transformers_class(()).removesuffix("Model") + ending
 
 
-def _first_position(member, config):
+def _first_position(architecture, config):
     """Row of the position table that the first token takes."""
-    return config.get("pad_token_id", 1) + 1 if member and member.positions_after_pad else 0
+    return config.get("pad_token_id", 1) + 1 if architecture and architecture.positions_after_pad else 0
 
 
 def _from_config(path):
@@ -179,9 +179,9 @@ def _from_config(path):
     task = next((task for end, task in _CLASSES.items() if str(classes[0]).endswith(end)), None)
     if task is None:
         return None
-    member = MEMBERS.get(config.get("model_type", "bert"))
-    if member:
-        _check_form(path, config, task, member)
+    architecture = ARCHITECTURES.get(config.get("model_type", "bert"))
+    if architecture:
+        _check_form(path, config, task, architecture)
     names = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
     try:
         labels = tuple(str(names[str(index)]) for index in range(len(names)))
@@ -195,7 +195,7 @@ def _from_config(path):
         multi_label=kind == "multi_label_classification",
         regression=regression,
         pair={"classify": None, "tag": False, "answer": True, "choose": True}[task],
-        max_length=min(512, config.get("max_position_embeddings", 512) - _first_position(member, config)),
+        max_length=min(512, config.get("max_position_embeddings", 512) - _first_position(architecture, config)),
         metric={
             "classify": "spearman" if regression else "accuracy",
             "tag": "f1",
@@ -203,21 +203,21 @@ def _from_config(path):
             "choose": "accuracy",
         }[task],
     )
-    return settings.on(member) if member else settings
+    return settings.on(architecture) if architecture else settings
 
 
-def _check_form(path, config, task, member):
+def _check_form(path, config, task, architecture):
     """Raises TaskError where the settings of Transformers' class give its head a form that ours has not."""
     other = [
         f"{name} {config[name]!r}"
-        for name, value in member.sentence_settings.items()
+        for name, value in architecture.sentence_settings.items()
         if task == "choose" and config.get(name, value) != value
     ]
-    if member.reads != "both":
-        other = [f"model_type {member.model_type!r}"]
+    if architecture.attention_direction != "bidirectional":
+        other = [f"model_type {architecture.model_type!r}"]
     if other:
         raise TaskError(
             f"{path}: the head of {config['architectures'][0]} has another form than those here ({', '.join(other)}). "
-            f'To read the encoder alone, set "architectures" to ["{member.architecture(())}"]; to {task} with it, '
+            f'To read the encoder alone, set "architectures" to ["{architecture.transformers_class(())}"]; to {task} with it, '
             "fine-tune it here."
         )

@@ -11,10 +11,9 @@ from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import (
     check_top_k,
     mask_predictions,
-    sigmoid,
     target_ids,
 )
-from bert_tf.inference.trace import NextSentence, SentenceOrder
+from bert_tf.inference.trace import NextSentence, SentenceOrder, sigmoid
 from bert_tf.read_ahead import read_ahead_windows
 from bert_tf.tokenizers import pad_batch
 

@@ -20,5 +20,5 @@ def batched_answers(bert, token_ids, segments, target):
     block = max(1, TOKENS_PER_BATCH // token_ids.shape[1])
     for start in range(0, len(token_ids), block):
         rows = token_ids[start : start + block]
-        states = bert.opened.embed(rows, np.repeat(segments[None], len(rows), axis=0))
-        yield start + len(rows), bert.opened.answers(bert.opened.finish(states, 0), target)
+        states = bert.hooked().embed(rows, np.repeat(segments[None], len(rows), axis=0))
+        yield start + len(rows), bert.hooked().answers(bert.hooked().finish(states, 0), target)

@@ -16,11 +16,11 @@ from bert_tf.inference.answer import Answer, answer_from
 from bert_tf.inference.batch_predict import predict_many
 from bert_tf.inference.joint_filling import JointFilling, fill_jointly
 from bert_tf.inference.model_inputs import prepare_input
-from bert_tf.inference.predictions import MaskPrediction, fill_mask, sigmoid
-from bert_tf.inference.trace import NextSentence, SentenceOrder, Trace
+from bert_tf.inference.predictions import MaskPrediction, fill_mask
+from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
 
 if TYPE_CHECKING:  # it imports TensorFlow
-    from bert_tf.inference.hooked_model import OpenModel
+    from bert_tf.inference.hooked_model import HookedModel
 
 #: What `load` takes when no model is named.
 DEFAULT_MODEL = "bert-base-cased-embedded"
@@ -91,12 +91,21 @@ class Bert:
         """Most tokens it reads, special tokens included."""
         return min(512, self.config.max_tokens)
 
-    @cached_property
-    def opened(self) -> "OpenModel":
-        """The same model in steps that can be reached into, an `OpenModel`; made when first asked for."""
-        from bert_tf.inference.hooked_model import OpenModel
+    def hooked(self) -> "HookedModel":
+        """The same model as a `HookedModel`, whose values can be read and replaced on their way; made once.
 
-        return OpenModel(self.model, self.task)
+
+        Example:
+            >>> trace, cache = bert_tf.load().hooked().run_with_cache("Shanghai is a city in [MASK].")
+            >>> cache["layer_3.resid_post"].shape
+        """
+        return self._hooked
+
+    @cached_property
+    def _hooked(self):
+        from bert_tf.inference.hooked_model import HookedModel
+
+        return HookedModel(self)
 
     def trace(
         self,
@@ -128,36 +137,9 @@ class Bert:
         """
         began = time.perf_counter()
         ready = prepare_input(self.tokenizer, self.max_length, text_a, text_b, mask, level)
-        encoding, masks = ready.encoding, ready.masks
-        results = self._run(ready.token_ids, ready.segment_ids, masks, attentions, hidden_states)
-        tokens = list(encoding.tokens)
-        for position in masks:
-            tokens[position] = self.tokenizer.id_to_token(self.tokenizer.mask_id)
-        paired = ready.text_b is not None
-        return Trace(
-            model=self.name,
-            heads=self.heads,
-            text_a=ready.text_a,
-            text_b=ready.text_b,
-            tokens=tuple(tokens),
-            original_tokens=tuple(encoding.tokens),
-            token_ids=ready.token_ids,
-            original_ids=encoding.token_ids,
-            offsets=tuple(encoding.offsets),
-            word_ids=tuple(encoding.word_ids),
-            sources=tuple(encoding.sources),
-            segments=encoding.segment_ids,
-            masks=masks,
-            truncated=encoding.truncated,
-            nsp=NextSentence.from_logits(results["nsp_logits"]) if paired and "nsp" in self.heads else None,
-            sop=SentenceOrder.from_logits(results["sop_logits"]) if paired and "sop" in self.heads else None,
-            replaced=sigmoid(results["replaced_logits"]) if "replaced" in self.heads else None,
-            logits=results.get("mlm_logits"),
-            attentions=results.get("attentions"),
-            hidden_states=results.get("hidden_states"),
-            pooled=results.get("pooled_output"),
-            seconds=time.perf_counter() - began,
-        )
+        results = self._run(ready.token_ids, ready.segment_ids, ready.masks, attentions, hidden_states)
+        seconds = time.perf_counter() - began
+        return Trace.from_results(ready, results, self.tokenizer, self.name, self.heads, seconds)
 
     def predict(
         self, text_a: str, text_b: str | None = None, mask: Any = (), top_k: int = 5, targets: Sequence[str] = ()
@@ -210,7 +192,7 @@ class Bert:
             "segment_ids": segment_ids[None],
             "padding_mask": np.ones((1, len(token_ids)), np.int32),
         }
-        outputs = [output for head, output in _HEAD_OUTPUTS if head in self.heads]
+        outputs = [output for head, output in HEAD_OUTPUTS if head in self.heads]
         if "mlm" in self.heads:
             batch["mask_positions"] = np.zeros((1, max(len(masks), MIN_POSITIONS)), np.int32)
             batch["mask_positions"][0, : len(masks)] = masks
@@ -225,12 +207,3 @@ class Bert:
         if "mlm" in self.heads:
             single["mlm_logits"] = single["mlm_logits"][: len(masks)]
         return single
-
-
-_HEAD_OUTPUTS = (
-    ("mlm", "mlm_logits"),
-    ("nsp", "nsp_logits"),
-    ("sop", "sop_logits"),
-    ("replaced", "replaced_logits"),
-    ("pooler", "pooled_output"),
-)

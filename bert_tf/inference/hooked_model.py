@@ -1,40 +1,124 @@
-"""A BERT's forward pass in steps that can be reached into: gates, blocked attention, replaced states,
-gradients.
+"""A BERT's forward pass with hooks: functions that read or replace what an encoder layer computes on its way.
 
-The steps are the model's own layers and weights. Each kind of step is compiled once, for any batch, length
-and layer (a layer's weights are an argument of it); what is done between two steps costs nothing when it is
-not done.
+`run_with_cache` and `run_with_hooks` take texts, and any function at any hook point (`bert_tf.layers.hooks`). What the
+analyses use takes tensors: each kind of step is compiled once, for any batch, length and layer (a layer's weights are
+an argument of it), and nothing is computed that is not asked for.
 
-Dimension legend: B batch, T tokens, H hidden, E embedding (H in BERT), L layers, N heads, V vocabulary,
-R rows.
+Dimension legend: B batch, T tokens, H hidden, E embedding (H in BERT), L layers, N heads, D head size, F intermediate,
+V vocabulary, R rows.
 """
 
 import threading
+import time
 
-import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.explain.attribution.backward_rules import Held
+from bert_tf.errors import InputError
+from bert_tf.inference.model_inputs import prepare_input
+from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
 from bert_tf.layers.attention import MASKED_SCORE
+from bert_tf.layers.hooks import HOOK_POINTS, POINTS
 
 
-class OpenModel:
-    """Embeddings, each encoder layer, and each head of a `BertModel` as functions of their own.
+class HookedModel:
+    """Embeddings, each encoder layer with its hook points, and each head of a `Bert` as functions of their own.
 
-    Tensors are float32 and a batch is of one length, without padding. Safe from several threads.
+    `Bert.hooked` gives it. Tensors are float32 and a batch is of one length, without padding. Safe from several
+    threads.
 
-    Args: model: a `BertModel`; its weights are shared. task: the `TaskModel` over it, or None.
+    Args: bert: a `Bert`; its weights are shared.
 
     Attributes:
-        config: the `BertConfig`. task: as given. parts: dict from names to the model's layers.
+        config: the `BertConfig`. task: the `TaskModel` of a fine-tuned model, or None. layers: dict from names to the
+            Keras layers. hook_names: list of str, "layer_0.resid_pre" to "layer_{L-1}.resid_post".
     """
 
-    def __init__(self, model, task=None):
-        self.task = task
-        self.config = model.bert_config
-        self.parts = model.bert_layers
+    def __init__(self, bert):
+        self.config, self.task, self.layers = bert.config, bert.task, bert.model.bert_layers
+        self.hook_names = [
+            f"layer_{index}.{point.name}" for index in range(self.config.num_hidden_layers) for point in HOOK_POINTS
+        ]
+        # Not the Bert itself: the two would keep each other in memory.
+        self._tokenizer, self._max_length = bert.tokenizer, bert.max_length
+        self._name, self._heads = bert.name, bert.heads
         self._functions, self._lock = {}, threading.Lock()
+
+    def run_with_cache(self, text_a, text_b=None, mask=(), names=None, hooks=(), level="token"):
+        """Run one input and keep what its layers compute.
+
+        Args:
+            text_a, text_b, mask, level: as `Bert.trace` takes them.
+            names: hook names to keep; None for all.
+            hooks: as `run_with_hooks` takes them; what is kept is what they made of it.
+        Returns:
+            (`Trace`, dict from hook names such as "layer_3.resid_post" to float32 arrays with a batch axis of 1, shaped
+            as in `HOOK_POINTS`: resid_post is [1, T, H]).
+        Raises:
+            InputError: there is no such hook name. Otherwise as `Bert.trace`.
+
+        Example:
+            >>> trace, cache = bert.hooked().run_with_cache("Shanghai is a city in [MASK].")
+            >>> cache["layer_3.resid_post"].shape
+        """
+        cache = dict.fromkeys(self.hook_names if names is None else names)
+        keep = [(name, lambda value, name=name: cache.__setitem__(name, value)) for name in cache]
+        trace = self.run_with_hooks(text_a, text_b, mask, [*hooks, *keep], level)
+        return trace, cache
+
+    def run_with_hooks(self, text_a, text_b=None, mask=(), hooks=(), level="token"):
+        """Run one input with functions that read or replace what its layers compute.
+
+        Args:
+            text_a, text_b, mask, level: as `Bert.trace` takes them.
+            hooks: (hook name, function) pairs. A function gets a read-only float32 array with a batch axis of 1, shaped
+                as in `HOOK_POINTS`, and returns an array of the same shape to go on with, or None to leave it as it is.
+                Functions at one point are called one after the other.
+        Returns:
+            `Trace` of what the model says so.
+        Raises:
+            InputError: there is no such hook name, or a function returns another shape. Otherwise as `Bert.trace`.
+
+        Example:
+            >>> def without_head_2(z):
+            ...     z = z.copy()
+            ...     z[:, 2] = 0
+            ...     return z
+            >>> trace = bert.hooked().run_with_hooks("It is a [MASK].", hooks=[("layer_0.z", without_head_2)])
+        """
+        began, hooks = time.perf_counter(), list(hooks)
+        for name, _ in hooks:
+            if name not in self.hook_names:
+                raise InputError(
+                    f"There is no hook {name!r:.60}; hooks are named layer_N.POINT, with a layer from 0 to "
+                    f"{self.config.num_hidden_layers - 1} and a point out of {', '.join(POINTS)}."
+                )
+        ready = prepare_input(self._tokenizer, self._max_length, text_a, text_b, mask, level)
+        states, patterns = [self.embed(ready.token_ids[None], ready.segment_ids[None])], []
+        for index in range(self.config.num_hidden_layers):
+            own = _by_point([(name, one) for name, one in hooks if name.startswith(f"layer_{index}.")])
+            x, found = self.layers[f"layer_{index}"](states[-1], _NO_MASK, outputs=("pattern",), hooks=own)
+            states.append(x)
+            patterns.append(found["pattern"])
+        results = self._head_outputs(states[-1], ready.masks)
+        results |= {"attentions": np.concatenate(patterns), "hidden_states": np.concatenate(states)}
+        seconds = time.perf_counter() - began
+        return Trace.from_results(ready, results, self._tokenizer, self._name, self._heads, seconds)
+
+    def _head_outputs(self, x, masks):
+        """The heads' outputs on a last hidden state [1, T, H] without the batch axis, as `Trace.from_results` takes
+        them."""
+        found, layers = {}, self.layers
+        if "mlm" in self._heads:
+            positions = np.array([masks], np.int32).reshape(1, len(masks))
+            found["mlm_logits"] = layers["mlm"](x, layers["embeddings"].token_table, positions)
+        if "pooler" in self._heads:
+            found["pooled_output"] = layers["pooler"](x)
+        for head in {"nsp", "sop"} & self._heads:
+            found[f"{head}_logits"] = layers[head](found["pooled_output"])
+        if "replaced" in self._heads:
+            found["replaced_logits"] = layers["replaced"](x)
+        return {name: found[name].numpy()[0] for _, name in HEAD_OUTPUTS if name in found}
 
     def embed(self, token_ids, segment_ids):
         """Hidden state 0, [B, T, H], of int32 [B, T] ids."""
@@ -49,121 +133,40 @@ class OpenModel:
         """Rows of the token table, float32 [..., E], before segment, position and normalisation."""
         return self._token_vectors(tf.constant(token_ids, tf.int32))
 
-    def layer(self, index, x, bias=None, head_gates=None, feed_forward_gates=None):
-        """Hidden state index + 1 from hidden state `index`.
+    def layer(self, index, x, bias=None, replace=None):
+        """Hidden state index + 1 from hidden state `index`; see `values`."""
+        return self.values(index, x, ("resid_post",), bias, replace)["resid_post"]
+
+    def values(self, index, x, points, bias=None, replace=None):
+        """What layer `index` computes on its way from hidden state `index`, with some of it replaced.
 
         Args:
-            x: [B, T, H]. bias: added to the attention scores, broadcast to [B, N, T, T]; `MASKED_SCORE`
-                blocks.
-            head_gates: [B, N], feed_forward_gates: [B]: factors of what they give; None for 1.
-        """
-        return self._gated("layer", index, x, bias, head_gates, feed_forward_gates)
-
-    def layer_with_maps(self, index, x, bias=None, head_gates=None, feed_forward_gates=None):
-        """As `layer`, with the attention maps [B, N, T, T] of the same step: (state, maps)."""
-        return self._gated("layer with maps", index, x, bias, head_gates, feed_forward_gates, ("attentions",))
-
-    def layer_instead(self, index, x, instead):
-        """As `layer`, with others' outputs in the place of what its blocks add, before residual and norm.
-
-        Args:
-            instead: dict from "attention" or "feed_forward" to (bool [B, T], where; float32 [B, T, H], what).
-        """
-        blocks = ("attention", "feed_forward")
-
-        def step(x, *given):
-            pairs = given[:2], given[2:4]
-            return self._layer(given[4:], x, tf.zeros((1, 1, 1, 1)), instead=dict(zip(blocks, pairs)))
-
-        nothing = (np.zeros((1, 1), bool), np.zeros((1, 1, self.config.hidden_size), np.float32))
-        given = [one for block in blocks for one in instead.get(block, nothing)]
-        signature = (self._states(), *2 * (_PLACES, self._states()))
-        return self.of_layer("layer instead", step, signature, index)(x, *map(tf.convert_to_tensor, given))
-
-    def layer_reading(self, index, x, part, state, head=0):
-        """As `layer`, with one part of it reading another state; the residual stream is x.
-
-        Args:
-            x: [B, T, H]. part: "queries", "keys" or "values", of one head, or "feed_forward".
-            state: float32 [B, T, H], what that part reads: for a head a hidden state `index`, for the block an
-                "attention_norm" as of `layer_activations`. Either batch axis may be 1.
-            head: index.
-        """
-
-        def step(x, heads, state, *weights):
-            return self._layer(weights, x, tf.zeros((1, 1, 1, 1)), reads={part: (heads, state)})
-
-        signature = (self._states(), _PLACES, self._states())
-        heads = tf.constant(np.arange(self.config.num_attention_heads)[None] == head)
-        state = tf.convert_to_tensor(state, tf.float32)
-        return self.of_layer(("layer reading", part), step, signature, index)(x, heads, state)
-
-    def held(self, index, x, attention, feed_forward):
-        """The residual sums and normalisations of layer `index` alone, around given outputs of its blocks.
-
-        Args:
-            x, attention, feed_forward: float32 [B, T, H], hidden state `index` and what the blocks add; a batch axis
-                may be 1.
+            x: [B, T, H].
+            points: names out of `HOOK_POINTS` to return; what none of them needs is not computed.
+            bias: added to the attention scores, broadcast to [B, N, T, T]; `MASKED_SCORE` blocks.
+            replace: dict from names out of `HOOK_POINTS` to (bool, where; float32, what), both with as many axes as the
+                value there and broadcast to it; None for everywhere, so that what led there is not computed. Any batch
+                axis may be 1.
         Returns:
-            ("attention_norm", "feed_forward_norm") as of `layer_activations`, tensors [B, T, H].
+            dict from the names to float32 tensors, as they are after what was replaced.
         """
+        pairs = {name: replace[name] for name in POINTS if name in (replace or {})}
+        points, everywhere = tuple(points), tuple(name for name, (where, _) in pairs.items() if where is None)
 
-        def step(x, attention, feed_forward, *weights):
-            part = self.parts["layer_0"]
-            with keras.StatelessScope(state_mapping=list(zip(part.trainable_variables, weights))):
-                stacks = part.side_by_side()
-                shares = zip(*(tf.split(one, len(stacks), axis=-1) for one in (x, attention, feed_forward)))
-                middles, states = [], []
-                for stack, (own, attended, widened) in zip(stacks, shares):
-                    middles.append(stack.attention_norm(own + attended))
-                    states.append(stack.feed_forward_norm(middles[-1] + widened))
-            return tuple(tf.cast(tf.concat(one, -1), tf.float32) for one in (middles, states))
+        def step(x, bias, *others):
+            given = iter(others)
+            hooks = {name: _replacing(None if name in everywhere else next(given), next(given)) for name in pairs}
+            return self._layer(tuple(given), x, bias, points, hooks)
 
-        given = (tf.convert_to_tensor(one, tf.float32) for one in (x, attention, feed_forward))
-        return self.of_layer("held", step, 3 * (self._states(),), index)(*given)
-
-    def _gated(self, name, index, x, bias, head_gates, feed_forward_gates, details=()):
-        rows, heads = x.shape[0], self.config.num_attention_heads
-
-        def step(x, bias, head_gates, feed_forward_gates, *weights):
-            gates = {"head_gates": head_gates, "feed_forward_gates": feed_forward_gates}
-            return self._layer(weights, x, bias, details, **gates)
-
-        signature = (self._states(), _MAPS, _floats(None, heads), _floats(None))
-        return self.of_layer(name, step, signature, index)(
-            x,
-            tf.zeros((1, 1, 1, 1)) if bias is None else tf.constant(bias, tf.float32),
-            tf.ones((rows, heads)) if head_gates is None else tf.constant(head_gates, tf.float32),
-            tf.ones((rows,)) if feed_forward_gates is None else tf.constant(feed_forward_gates, tf.float32),
-        )
-
-    def attention_maps(self, index, x, bias=None):
-        """Attention of layer `index` on hidden state `index`, [B, N, T, T]; gates do not change it."""
-
-        def step(x, bias, *weights):
-            return self._layer(weights, x, bias, ("attentions",))[1]
-
-        bias = tf.zeros((1, 1, 1, 1)) if bias is None else tf.constant(bias, tf.float32)
-        return self.of_layer("maps", step, (self._states(), _MAPS), index)(x, bias)
-
-    def layer_activations(self, index, x):
-        """What layer `index` computes on its way from hidden state `index`, x [B, T, H].
-
-        Returns:
-            dict of float32 tensors as `architecture.layer_activations` names them, with the batch axis B.
-        """
-
-        def step(x, *weights):
-            part = self.parts["layer_0"]
-            with keras.StatelessScope(state_mapping=list(zip(part.trainable_variables, weights))):
-                stacks = part.side_by_side()
-                found = [_passing(stack, own) for stack, own in zip(stacks, tf.split(x, len(stacks), axis=-1))]
-            axes = {name: 1 if name in _OF_HEADS else -1 for name in found[0]}
-            return {
-                name: tf.cast(tf.concat([one[name] for one in found], axis), tf.float32) for name, axis in axes.items()
-            }
-
-        return self.of_layer("passing", step, (self._states(),), index)(tf.convert_to_tensor(x, tf.float32))
+        signature, others = [self._states(), _MAPS], []
+        for name, pair in pairs.items():
+            axes = (None,) * len(POINTS[name].shape)
+            for dtype, part in zip((tf.bool, tf.float32), pair):
+                if part is not None:
+                    signature.append(tf.TensorSpec(axes, dtype))
+                    others.append(tf.convert_to_tensor(part, dtype))
+        function = self.of_layer(("layer", tuple(pairs), everywhere, points), step, tuple(signature), index)
+        return function(x, _NO_MASK if bias is None else tf.constant(bias, tf.float32), *others)
 
     def states(self, token_ids, segment_ids):
         """All hidden states, list of L + 1 [B, T, H]."""
@@ -180,8 +183,8 @@ class OpenModel:
 
     def read(self, x):
         """For each place of hidden states [B, T, H] the vector that the MLM head predicts it from: the state there or,
-        in a model that reads one way, its neighbour's."""
-        return x if self.config.member.reads == "both" else self.parts["mlm"].read(tf.convert_to_tensor(x))
+        in a causal model, its neighbour's."""
+        return self.layers["mlm"].read(tf.convert_to_tensor(x)) if "mlm" in self.layers else x
 
     def mlm_log_probabilities(self, rows):
         """Logarithms of the MLM head's probabilities, [R, V], for any vectors [R, H] as `read` gives them."""
@@ -237,12 +240,14 @@ class OpenModel:
         states = [self.compiled("sum", self._embed, signature)(vectors, segment_ids)]
         for index in range(self.config.num_hidden_layers):
             states.append(self.layer(index, states[-1]))
-        score, slope = self._target_gradient(states[-1], target)
+        score, gradient = self._target_gradient(states[-1], target)
         # Back through one layer at a time, each run again on its way: nothing within layers is kept in memory.
         for index in reversed(range(self.config.num_hidden_layers)):
-            slope = self.of_layer("back", self._back, (self._states(), self._states()), index)(states[index], slope)
+            gradient = self.of_layer("back", self._back, (self._states(), self._states()), index)(
+                states[index], gradient
+            )
         back = self.compiled("sum back", self._sum_back, (*signature, self._states()))
-        return score.numpy(), back(vectors, segment_ids, slope).numpy()
+        return score.numpy(), back(vectors, segment_ids, gradient).numpy()
 
     def score(self, x, target):
         """A target's log-probability, float32 [B], from a last hidden state [B, T, H]."""
@@ -276,34 +281,34 @@ class OpenModel:
         return function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
 
     def odds_gradient(self, x, target):
-        """A target's log-odds and their slope at the last hidden state, the deviation of a normalisation within the
+        """A target's log-odds and their gradient at the last hidden state, the deviation of a normalisation within the
         head held as it is.
 
         Args:
             x: [B, T, H]. target: a `Target`.
         Returns:
             (log-odds [B], the difference of the log-probabilities of the target and of all else; of a regression its
-            value; slopes [B, T, H]), float32 arrays.
+            value; gradients [B, T, H]), float32 arrays.
         """
         head = target.head
 
         def step(x, position, wanted):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(x)
-                score = self._odds(head, x, position, wanted, _HELD.norm)
+                score = self._odds(head, x, position, wanted, frozen_norm)
             return score, tf.convert_to_tensor(tape.gradient(score, x))
 
         function = self.compiled(("odds", head), step, (self._states(), _ids(0), _ids(0)))
         found = function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
         return tuple(part.numpy() for part in found)
 
-    def odds_slopes(self, states, target):
-        """Slopes of a target's log-odds at all hidden states, nothing held.
+    def odds_gradients(self, states, target):
+        """Gradients of a target's log-odds at all hidden states, nothing held.
 
         Args:
             states: list of L + 1 [B, T, H], as `states` gives them. target: a `Target`.
         Returns:
-            generator of (number of the state, slopes float32 [B, T, H]), from the last state to the first.
+            generator of (number of the state, gradients float32 [B, T, H]), from the last state to the first.
         """
         head = target.head
 
@@ -313,13 +318,15 @@ class OpenModel:
                 score = self._odds(head, x, position, wanted, None)
             return tf.convert_to_tensor(tape.gradient(score, x))
 
-        function = self.compiled(("odds slope", head), step, (self._states(), _ids(0), _ids(0)))
+        function = self.compiled(("odds gradient", head), step, (self._states(), _ids(0), _ids(0)))
         places = tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32)
-        slope = function(states[-1], *places)
-        yield len(states) - 1, slope.numpy()
+        gradient = function(states[-1], *places)
+        yield len(states) - 1, gradient.numpy()
         for index in reversed(range(len(states) - 1)):
-            slope = self.of_layer("back", self._back, (self._states(), self._states()), index)(states[index], slope)
-            yield index, slope.numpy()
+            gradient = self.of_layer("back", self._back, (self._states(), self._states()), index)(
+                states[index], gradient
+            )
+            yield index, gradient.numpy()
 
     def _scores(self, head, x, position, norm=None):
         """What a head gives at a position, [B, K]; `norm`: in the place of the MLM head's, as `_mlm` takes it."""
@@ -338,53 +345,51 @@ class OpenModel:
             # The logit is the log-odds of its sigmoid, also where that is rounded to 1.
             return tf.gather(self._class_logits(x), wanted, axis=1)
         scores = self._scores(head, x, position, norm)
-        return _HELD.one_of_all(scores, wanted)
+        return log_odds(scores, wanted)
 
-    def _back(self, x, slope, *weights):
+    def _back(self, x, gradient, *weights):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(x)
-            y = self._layer(weights, x, tf.zeros((1, 1, 1, 1)))
-        return tape.gradient(y, x, output_gradients=slope)
+            y = self._layer(weights, x, _NO_MASK)["resid_post"]
+        return tape.gradient(y, x, output_gradients=gradient)
 
-    def _sum_back(self, vectors, segment_ids, slope):
+    def _sum_back(self, vectors, segment_ids, gradient):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(vectors)
             y = self._embed(vectors, segment_ids)
-        return tape.gradient(y, vectors, output_gradients=slope)
+        return tape.gradient(y, vectors, output_gradients=gradient)
 
-    def _layer(self, weights, x, bias, details=(), **others):
-        """Any encoder layer: the first one's structure, `weights` in the place of its own; the state, with
-        `details` also the attention maps."""
-        part = self.parts["layer_0"]
+    def _layer(self, weights, x, bias, points=("resid_post",), hooks=None):
+        """Values of any encoder layer: the first one's structure, `weights` in the place of its own."""
+        part = self.layers["layer_0"]
         state = [variable.value for variable in part.non_trainable_variables]
-        found, _ = part.stateless_call(weights, state, x, bias, details=details, **others)
-        if not details:
-            return tf.cast(found, tf.float32)
-        return tf.cast(found[0], tf.float32), tf.cast(found[1]["attentions"], tf.float32)
+        (_, found), _ = part.stateless_call(weights, state, x, bias, outputs=points, hooks=hooks)
+        return {name: tf.cast(value, tf.float32) for name, value in found.items()}
 
     def of_layer(self, name, step, signature, index):
         """A compiled step with the weights of layer `index` already given to it."""
         weights = [
-            tf.convert_to_tensor(variable.value) for variable in self.parts[f"layer_{index}"].trainable_variables
+            tf.convert_to_tensor(variable.value) for variable in self.layers[f"layer_{index}"].trainable_variables
         ]
         specs = tuple(tf.TensorSpec(weight.shape, weight.dtype) for weight in weights)
         function = self.compiled(name, step, (*signature, *specs))
         return lambda *arguments: function(*arguments, *weights)
 
     def _token_vectors(self, token_ids):
-        return tf.cast(tf.gather(self.parts["embeddings"].token_table, token_ids), tf.float32)
+        return tf.cast(tf.gather(self.layers["embeddings"].token_table, token_ids), tf.float32)
 
     def _embed(self, vectors, segment_ids):
-        part = self.parts["embeddings"]
+        part = self.layers["embeddings"]
         return tf.cast(part.project(part.norm(part.add_places(vectors, segment_ids))), tf.float32)
 
     def _mlm_logits(self, rows, norm=None):
-        part = self.parts["mlm"]
-        held = None if norm is None else lambda x: norm(part.norm, x)
-        return part.logits(rows[None], self.parts["embeddings"].token_table, held)[0]
+        part = self.layers["mlm"]
+        own = part.norm
+        other = None if norm is None else lambda x: norm(x, own.gamma, own.beta, own.epsilon)
+        return part.logits(rows[None], self.layers["embeddings"].token_table, other)[0]
 
     def _mlm(self, rows, norm=None):
-        """Log-probabilities [R, V]; norm: callable (the head's `LayerNorm`, what goes in) in its place."""
+        """Log-probabilities [R, V]; norm: as `frozen_norm`, in the place of the head's own."""
         return tf.nn.log_softmax(self._mlm_logits(rows, norm))
 
     def _mlm_reading(self, states, answers, top_k):
@@ -405,15 +410,15 @@ class OpenModel:
         return tuple(tf.reshape(part, tf.concat([shape, tf.shape(part)[1:]], 0)) for part in found)
 
     def _pair(self, head, x):
-        return tf.nn.log_softmax(self.parts[head](self.parts["pooler"](x)))
+        return tf.nn.log_softmax(self.layers[head](self.layers["pooler"](x)))
 
     def _replaced(self, x):
-        logits = tf.cast(self.parts["replaced"](x), tf.float32)
+        logits = tf.cast(self.layers["replaced"](x), tf.float32)
         return tf.math.log_sigmoid(tf.stack([-logits, logits], axis=-1))
 
     def _class_logits(self, x):
         head, settings = self.task.network.head, self.task.settings
-        pooled = self.parts["pooler"](x) if self.task.family.needs_pooler(settings) else None
+        pooled = self.layers["pooler"](x) if self.task.family.needs_pooler(settings) else None
         logits = head(x, pooled, tf.ones(tf.shape(x)[:2], tf.int32), training=False)["logits"]
         return tf.cast(logits, tf.float32)
 
@@ -451,32 +456,62 @@ def blocked(tokens, length, links=()):
     return bias
 
 
-def _passing(stack, x):
-    """`OpenModel.layer_activations` of one of the layers side by side, with its share of the state."""
-    attended, maps = stack.attention(x, tf.zeros((1, 1, 1, 1)), details=_OF_HEADS)
-    middle = stack.attention_norm(x + attended)
-    wide = stack.feed_forward.activation(stack.feed_forward.intermediate(middle))
-    added = stack.feed_forward.output_dense(wide)
-    return {
-        "input": x,
-        **maps,
-        "attention": attended,
-        "attention_norm": middle,
-        "feed_forward_wide": wide,
-        "feed_forward": added,
-        "feed_forward_norm": stack.feed_forward_norm(middle + added),
-    }
+def frozen_norm(x, gamma, beta, epsilon):
+    """Layer normalisation of x [..., H] whose standard deviation has no gradient."""
+    mean, variance = tf.nn.moments(x, -1, keepdims=True)
+    scale = tf.stop_gradient(tf.math.rsqrt(variance + epsilon))
+    return (x - mean) * scale * tf.convert_to_tensor(gamma) + tf.convert_to_tensor(beta)
+
+
+def log_odds(logits, wanted):
+    """Log-odds [B] of one of K answers, int32 [], from their logits or log-probabilities [B, K]."""
+    others = tf.where(tf.range(tf.shape(logits)[1]) == wanted, -np.inf, logits)
+    return tf.gather(logits, wanted, axis=1) - tf.reduce_logsumexp(others, axis=1)
+
+
+def _by_point(hooks):
+    """(hook name, function of an array) pairs of one layer as a dict from points to functions of a tensor."""
+    functions = {}
+    for name, function in hooks:
+        functions.setdefault(name, []).append(function)
+
+    def at(name, own):
+        def hook(value):
+            array = tf.cast(value, tf.float32).numpy()
+            for function in own:
+                array.flags.writeable = False
+                found = function(array)
+                if found is None:
+                    continue
+                found = np.array(found, array.dtype)
+                if found.shape != array.shape:
+                    raise InputError(
+                        f"The function at {name} returns an array of shape {found.shape}; it must be {array.shape}."
+                    )
+                array = found
+            return array
+
+        return hook
+
+    return {name.partition(".")[2]: at(name, own) for name, own in functions.items()}
+
+
+def _replacing(where, what):
+    def hook(value):
+        found = tf.cast(what, value.dtype)
+        found = found if where is None else tf.where(where, found, value)
+        found.set_shape(value.shape)
+        return found
+
+    return hook
 
 
 def _floats(*shape):
     return tf.TensorSpec(shape, tf.float32)
 
 
-_HELD = Held()
-#: What attention computes for each head, [B, N, T, ...].
-_OF_HEADS = ("queries", "keys", "values", "attentions")
 _MAPS = _floats(None, None, None, None)
-_PLACES = tf.TensorSpec((None, None), tf.bool)
+_NO_MASK = np.zeros((1, 1, 1, 1), np.float32)
 
 
 def _ids(axes=2):

@@ -84,11 +84,6 @@ def top_probabilities(logits, top_k):
     return ids, np.exp(chosen - normalizers[:, None]), normalizers
 
 
-def sigmoid(logits):
-    """Probabilities float32 of logits of any shape, without overflow."""
-    return (0.5 * (1 + np.tanh(0.5 * np.asarray(logits, np.float32)))).astype(np.float32)
-
-
 def target_ids(tokenizer, targets):
     """The ids of words that are asked about at masks, each once.
 

@@ -39,6 +39,21 @@ class SentenceOrder(NamedTuple):
         return cls(*NextSentence.from_logits(logits))
 
 
+def sigmoid(logits):
+    """Probabilities float32 of logits of any shape, without overflow."""
+    return (0.5 * (1 + np.tanh(0.5 * np.asarray(logits, np.float32)))).astype(np.float32)
+
+
+#: (Head, what it gives) of the heads that a trace tells of.
+HEAD_OUTPUTS = (
+    ("mlm", "mlm_logits"),
+    ("nsp", "nsp_logits"),
+    ("sop", "sop_logits"),
+    ("replaced", "replaced_logits"),
+    ("pooler", "pooled_output"),
+)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:
     """What went into one forward pass and what came out of it. Its arrays are read-only.
@@ -90,6 +105,45 @@ class Trace:
     seconds: float
     sop: Optional[SentenceOrder] = None
     replaced: Optional[np.ndarray] = None
+
+    @classmethod
+    def from_results(cls, ready, results, tokenizer, model, heads, seconds):
+        """The trace of one input.
+
+        Args:
+            ready: the input, a `Prepared`.
+            results: dict name -> float32 array without a batch axis: an output of `HEAD_OUTPUTS` for each of the heads,
+                "attentions" and "hidden_states" if they are to be kept.
+            tokenizer: a `Tokenizer`. model: its name. heads: frozenset of those it has. seconds: wall time.
+        """
+        encoding, tokens = ready.encoding, list(ready.encoding.tokens)
+        for position in ready.masks:
+            tokens[position] = tokenizer.id_to_token(tokenizer.mask_id)
+        paired = ready.text_b is not None
+        return cls(
+            model=model,
+            heads=heads,
+            text_a=ready.text_a,
+            text_b=ready.text_b,
+            tokens=tuple(tokens),
+            original_tokens=tuple(encoding.tokens),
+            token_ids=ready.token_ids,
+            original_ids=encoding.token_ids,
+            offsets=tuple(encoding.offsets),
+            word_ids=tuple(encoding.word_ids),
+            sources=tuple(encoding.sources),
+            segments=encoding.segment_ids,
+            masks=ready.masks,
+            truncated=encoding.truncated,
+            nsp=NextSentence.from_logits(results["nsp_logits"]) if paired and "nsp" in heads else None,
+            sop=SentenceOrder.from_logits(results["sop_logits"]) if paired and "sop" in heads else None,
+            replaced=sigmoid(results["replaced_logits"]) if "replaced" in heads else None,
+            logits=results.get("mlm_logits"),
+            attentions=results.get("attentions"),
+            hidden_states=results.get("hidden_states"),
+            pooled=results.get("pooled_output"),
+            seconds=seconds,
+        )
 
     def __post_init__(self):
         for field in fields(self):

@@ -4,6 +4,7 @@ import keras
 
 from bert_tf.layers.attention import MultiHeadSelfAttention
 from bert_tf.layers.common import LayerNorm, activation, initializer, register
+from bert_tf.layers.hooks import HookedLayer, run_steps
 
 
 @register
@@ -14,7 +15,11 @@ class FeedForward(keras.layers.Layer):
         hidden_size: H in and out. intermediate_size: width between. hidden_act: see `BertConfig`.
         stddev: of the initialiser.
 
-    Call arguments: x [B, T, H]. Returns: [B, T, H].
+    Call arguments:
+        x: [B, T, H].
+        hooks: functions at "mlp_pre", "mlp_post" and "mlp_out", as `run_steps` takes them.
+
+    Returns: [B, T, H].
     """
 
     def __init__(self, hidden_size, intermediate_size, hidden_act="gelu", stddev=0.02, **kwargs):
@@ -37,20 +42,25 @@ class FeedForward(keras.layers.Layer):
         self.intermediate.build((None, None, self.settings["hidden_size"]))
         self.output_dense.build((None, None, self.settings["intermediate_size"]))
 
-    def call(self, x):
+    def steps(self, x):
+        """The computation, a generator that yields (name, value) at its hook points (see `bert_tf.layers.hooks`)."""
         # The two products may run in a narrower type than the rest (see `training.precision`).
-        wide = self.activation(keras.ops.cast(self.intermediate(x), self.compute_dtype))
-        return keras.ops.cast(self.output_dense(wide), self.compute_dtype)
+        wide = yield "mlp_pre", keras.ops.cast(self.intermediate(x), self.compute_dtype)
+        wide = yield "mlp_post", self.activation(wide)
+        return (yield "mlp_out", keras.ops.cast(self.output_dense(wide), self.compute_dtype))
 
-    def compute_output_shape(self, x_shape):
-        return x_shape
+    def call(self, x, hooks=None):
+        return run_steps([self.steps(x)], hooks)
+
+    def compute_output_spec(self, x, hooks=None):
+        return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
 
     def get_config(self):
         return {**super().get_config(), **self.settings}
 
 
 @register
-class EncoderLayer(keras.layers.Layer):
+class EncoderLayer(HookedLayer):
     """Self-attention and feed-forward, each followed by dropout, residual sum and layer normalisation.
 
     Args:
@@ -58,17 +68,10 @@ class EncoderLayer(keras.layers.Layer):
         dropout: on both sub-layer outputs. attention_dropout: on the probabilities.
         epsilon: of the layer normalisations. stddev: of the initialiser.
 
-    Call arguments: x [B, T, H]; bias, details and head_gates as in `MultiHeadSelfAttention`; feed_forward_gates [B],
-        what the feed-forward block's output is multiplied by (0 leaves residual and norm); None for no gates. instead:
-        what is put in the place of the blocks' outputs, before residual and norm: a dict from "attention" or
-        "feed_forward" to (bool [B, T], where; [B, T, H], what); None for nothing. reads: what a part of them reads in
-        the place of the state, which goes on beside it: as in `MultiHeadSelfAttention`, or from "feed_forward" to
-        (anything, [B, T, H]).
-
-    Returns: [B, T, H]; with `details` also their dict.
+    Call arguments and returns: as `HookedLayer`.
     """
 
-    #: What a layer of another reading direction changes.
+    #: What a layer of another attention direction changes.
     attention_class = MultiHeadSelfAttention
 
     def __init__(
@@ -105,44 +108,14 @@ class EncoderLayer(keras.layers.Layer):
         self.feed_forward_norm = LayerNorm(epsilon, dtype=policy, name="feed_forward_norm")
         self.dropout = keras.layers.Dropout(dropout, dtype=policy, name="dropout")
 
-    def side_by_side(self):
-        """The layers that stand side by side in this one: itself alone."""
-        return (self,)
-
     def build(self, x_shape, *_):
         shape = (None, None, self.settings["hidden_size"])
         for layer in (self.attention, self.attention_norm, self.feed_forward, self.feed_forward_norm):
             layer.build(shape)
 
-    def call(
-        self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None, instead=None, reads=None
-    ):
-        attended = self.attention(x, bias, training=training, details=details, head_gates=head_gates, reads=reads)
-        found = None
-        if details:
-            attended, found = attended
-        attended = _replaced(attended, instead, "attention")
-        x = self.attention_norm(x + self.dropout(attended, training=training))
-        widened = self.feed_forward(reads["feed_forward"][1] if reads and "feed_forward" in reads else x)
-        if feed_forward_gates is not None:
-            gates = keras.ops.cast(keras.ops.expand_dims(feed_forward_gates, (1, 2)), widened.dtype)
-            widened = keras.ops.multiply(widened, gates)
-        widened = _replaced(widened, instead, "feed_forward")
-        x = self.feed_forward_norm(x + self.dropout(widened, training=training))
-        return (x, found) if details else x
-
-    def compute_output_spec(
-        self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None, instead=None, reads=None
-    ):
-        return self.attention.compute_output_spec(x, bias, training=training, details=details)
-
-    def get_config(self):
-        return {**super().get_config(), **self.settings}
-
-
-def _replaced(output, instead, block):
-    """A block's output [B, T, H], with what `instead` has for it where it has something."""
-    if not instead or block not in instead:
-        return output
-    places, others = instead[block]
-    return keras.ops.where(keras.ops.expand_dims(places, -1), keras.ops.cast(others, output.dtype), output)
+    def steps(self, x, bias, training=False):
+        x = yield "resid_pre", x
+        added = yield from self.attention.steps(x, bias, training)
+        x = yield "resid_mid", self.attention_norm(x + self.dropout(added, training=training))
+        added = yield from self.feed_forward.steps(x)
+        return (yield "resid_post", self.feed_forward_norm(x + self.dropout(added, training=training)))

@@ -11,7 +11,7 @@ class Pooler(keras.layers.Layer):
 
     Args:
         hidden_size: H. stddev: of the initialiser. hidden_act: its activation; the heads that bring such a layer
-            themselves (`Member.sentence_heads`) have others than BERT's.
+            themselves (`Architecture.sentence_heads`) have others than BERT's.
 
     Call arguments: x [B, T, H]. Returns: [B, H].
     """

@@ -92,7 +92,7 @@ def _timelapse(record, dark):
 
 def _one_way(record, dark):
     readers = record["readers"]
-    titles = [f"{escape(one['model'])}, reads {one['reads']}" for one in readers]
+    titles = [f"{escape(one['model'])}, {one['attention_direction'].replace('_', ' ')}" for one in readers]
     figure = make_subplots(rows=len(readers), cols=1, subplot_titles=titles)
     for row, one in enumerate(readers, 1):
         said = one["predictions"]

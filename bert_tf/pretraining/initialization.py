@@ -1,12 +1,12 @@
-"""What a pre-training begins from: a model, some of a teacher's layers, or random weights of any family member."""
+"""What a pre-training begins from: a model, some of a teacher's layers, or random weights of any architecture."""
 
 import os
 
-from bert_tf.architectures import MEMBERS
+from bert_tf.architectures import ARCHITECTURES
 
 
 def model_type_of(objective, generator=None, given=None):
-    """The family member of a model that starts fresh.
+    """The architecture of a model that starts fresh.
 
     Args:
         objective: out of `instances.OBJECTIVES`. generator: ELECTRA's share of the width or its name, or None.
@@ -60,7 +60,7 @@ def tokenizer_of(name):
 
 def _config_of_type(args, config):
     """The settings of what begins from the model in --init: its own, or those of a discriminator with its encoder."""
-    kind = f"--init {args.init} is a {config.member.title} model"
+    kind = f"--init {args.init} is a {config.architecture.title} model"
     if args.model_type in (None, config.model_type):
         if args.generator is not None and config.model_type == "bert":
             raise ValueError(
@@ -85,26 +85,26 @@ def _config_of_type(args, config):
 
 
 def new_config(size, model_type, tokenizer, positions=512, embedding_size=None):
-    """The settings of a model with random weights, with all that is its family member's own.
+    """The settings of a model with random weights, with all that is its architecture's own.
 
     Args:
-        size: one of the member's named sizes, or LAYERSxWIDTHxHEADS. model_type: a key of `MEMBERS`.
+        size: one of the architecture's named sizes, or LAYERSxWIDTHxHEADS. model_type: a key of `ARCHITECTURES`.
         tokenizer: for the number of tokens and the padding id. positions: the longest input in tokens.
-        embedding_size: E; None for what the member's released sizes have.
+        embedding_size: E; None for what the architecture's released sizes have.
 
-    Returns: `BertConfig`. Where a member has embeddings of E, a width that no released size has gets half of itself,
+    Returns: `BertConfig`. Where an architecture has embeddings of E, a width that no released size has gets half of itself,
         at most E.
 
     Raises: ConfigError.
     """
     from bert_tf.config import BertConfig
 
-    member, numbers = MEMBERS[model_type], size.split("x")
+    architecture, numbers = ARCHITECTURES[model_type], size.split("x")
     pad = tokenizer.pad_id
     settings = {
         "vocab_size": tokenizer.vocab_size,
         "pad_token_id": pad,
-        "max_position_embeddings": positions + (pad + 1 if member.positions_after_pad else 0),
+        "max_position_embeddings": positions + (pad + 1 if architecture.positions_after_pad else 0),
     }
     if embedding_size is not None:
         settings["embedding_size"] = embedding_size
@@ -113,8 +113,8 @@ def new_config(size, model_type, tokenizer, positions=512, embedding_size=None):
     layers, hidden, heads = map(int, numbers)
     return BertConfig(
         **{
-            **member.defaults,
-            **_embedding_of(member, hidden),
+            **architecture.defaults,
+            **_embedding_of(architecture, hidden),
             "model_type": model_type,
             "num_hidden_layers": layers,
             "hidden_size": hidden,
@@ -125,42 +125,42 @@ def new_config(size, model_type, tokenizer, positions=512, embedding_size=None):
     )
 
 
-def _embedding_of(member, hidden):
-    """The embedding size that goes with a width, as a dict; empty where the member has none but the width itself."""
-    usual = member.defaults.get("embedding_size")
+def _embedding_of(architecture, hidden):
+    """The embedding size that goes with a width, as a dict; empty where the architecture has none but the width itself."""
+    usual = architecture.defaults.get("embedding_size")
     if usual is None:
         return {}
     released = (
         size.get("embedding_size", usual)
-        for size in member.sizes.values()
-        if size.get("hidden_size", member.defaults["hidden_size"]) == hidden
+        for size in architecture.sizes.values()
+        if size.get("hidden_size", architecture.defaults["hidden_size"]) == hidden
     )
     return {"embedding_size": next(released, max(1, min(usual, hidden // 2)))}
 
 
 def check_objective_fits(config, objective, heads):
-    """Refuses an objective that a model of this family member cannot learn by.
+    """Refuses an objective that a model of this architecture cannot learn by.
 
     Args: config: `BertConfig`. objective: its name. heads: those it trains.
 
     Raises: ValueError, with a sentence that says what to give instead.
     """
-    member = config.member
-    if objective == "clm" and member.reads == "both":
+    architecture = config.architecture
+    if objective == "clm" and architecture.attention_direction == "bidirectional":
         raise ValueError(
-            f"--objective clm predicts every token, and a {member.title} model sees them all; it "
+            f"--objective clm predicts every token, and a {architecture.title} model sees them all; it "
             "needs a model that reads one way (--model-type left-to-right or two-one-way)."
         )
-    missing = [head for head in heads if head not in member.heads]
+    missing = [head for head in heads if head not in architecture.heads]
     if missing:
-        able = ", ".join(name for name, one in MEMBERS.items() if set(heads) <= set(one.heads))
+        able = ", ".join(name for name, one in ARCHITECTURES.items() if set(heads) <= set(one.heads))
         told, other = (
             ("--generator", "leave it out")
             if "replaced" in heads
             else (f"--objective {objective}", "give --objective mlm")
         )
         raise ValueError(
-            f"{told} trains a {_HEADS[missing[-1]]} head, which a {member.title} model does not have; "
+            f"{told} trains a {_HEADS[missing[-1]]} head, which a {architecture.title} model does not have; "
             f"{other}, or take a model of the type {able}."
         )
 

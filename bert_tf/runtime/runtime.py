@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 
+from bert_tf.architectures import BERT
 from bert_tf.errors import RuntimeInputError
 from bert_tf.models import NEEDS, OUTPUTS
 
@@ -143,8 +144,8 @@ def _obstacle(model, engine):
         return f"it is not installed ({error})"
     if model.bert_config.hidden_act not in ACTIVATIONS:
         return f"it has no activation {model.bert_config.hidden_act!r}"
-    if model.bert_config.member.reads != "both":
-        return "its graph reads both ways, and this model does not"
+    if model.bert_config.architecture.layer_class != BERT.layer_class:
+        return "its graph computes BERT's encoder layer, and this model has another"
     if engine == "auto":
         import tensorflow as tf
 

@@ -29,7 +29,7 @@ class RustBackedTokenizer(BaseTokenizer):
 
         Args:
             settings: the content of a ``tokenizer.json``.
-            special_tokens: padding, unknown, beginning, separator and mask, None for the family member's own.
+            special_tokens: padding, unknown, beginning, separator and mask, None for the architecture's own.
 
         Raises:
             VocabularyError: not such a file, or a special token is not in its vocabulary.

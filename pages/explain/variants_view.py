@@ -25,18 +25,18 @@ from ui.widgets.formatting import escape_markdown, percent
 
 _MANY = 1000  # guesses kept for comparison: one that is not among them has less than 0.1%
 _LONGEST_LIST = 15
-#: How a model reads (`bert_tf.architectures.Member.reads`) -> what half the context shows of it.
+#: How a model reads (`bert_tf.architectures.Architecture.attention_direction`) -> what half the context shows of it.
 _SIDES_SAY = {
-    "both": (
+    "bidirectional": (
         "A reader from left to right knows only what stands before a word; BERT is trained to use both sides."
         " Cut short like this it is out of its element: a model trained from left to right would do better"
         " with the left side than this one does."
     ),
-    "left": (
+    "left_to_right": (
         "This model reads from left to right: what stands after a word never reaches its prediction, so that the left side"
         " alone gives the same as the whole text, and the right side alone gives it nothing to go by."
     ),
-    "apart": (
+    "two_one_way": (
         "This model is two one-way readers: one has read what stands before the word, the other what stands after it,"
         " and their results meet at the end. Cut short like this, one of the two has no words to read."
     ),
@@ -76,7 +76,7 @@ def one_side(shared, trace):
             lambda: plots.predictions([whole, *sides]),
         )
     components.bars("c_counterfactuals_sides", shown)
-    st.caption(_SIDES_SAY[shared.config.member.reads])
+    st.caption(_SIDES_SAY[shared.config.architecture.attention_direction])
     for outcome, name in zip(outcomes, names[1:]):
         st.caption(f"{name}: {escape_markdown(' '.join(outcome.variant.tokens))}")
 

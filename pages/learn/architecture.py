@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from bert_tf.explain.models.architecture import LAYER_PARTS, parts
+from bert_tf.explain.models.architecture import parts
+from bert_tf.parameters import LAYER_PARTS
 from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.learn import box_values, lessons, size_table
 from pages.learn.snippets.architecture import snippet

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from bert_tf.architectures import BERT, MEMBERS
+from bert_tf.architectures import ARCHITECTURES, BERT
 from bert_tf.explain.models.architecture_table import (
     architecture_rows,
     changed,
@@ -79,30 +79,30 @@ def page():
 
 
 def _members(rows):
-    members = [member for member in MEMBERS.values() if member is not BERT]
+    architectures = [architecture for architecture in ARCHITECTURES.values() if architecture is not BERT]
     st.markdown(
         f"**{escape_markdown(BERT.title)}** ({escape_markdown(BERT.source)}) learns from {_words(_learnt(BERT, rows))}. "
         "What each of the others changed:"
     )
-    columns = [column for _ in range(0, len(members), _IN_A_ROW) for column in st.columns(_IN_A_ROW)]
-    for column, member in zip(columns, members):
+    columns = [column for _ in range(0, len(architectures), _IN_A_ROW) for column in st.columns(_IN_A_ROW)]
+    for column, architecture in zip(columns, architectures):
         with column.container(border=True, height="stretch"):
-            st.markdown(f"**{escape_markdown(member.title)}**")
-            st.markdown("\n".join(f"- {escape_markdown(change)}" for change in member.changes))
+            st.markdown(f"**{escape_markdown(architecture.title)}**")
+            st.markdown("\n".join(f"- {escape_markdown(change)}" for change in architecture.changes))
             learnt = "; ".join(
-                [_words(_learnt(member, rows))]
-                + [f"its generator from {_words(words)}" for words in _generators(member, rows)]
+                [_words(_learnt(architecture, rows))]
+                + [f"its generator from {_words(words)}" for words in _generators(architecture, rows)]
             )
-            st.caption(f"Learns from {learnt}. {escape_markdown(member.source)}.")
+            st.caption(f"Learns from {learnt}. {escape_markdown(architecture.source)}.")
 
 
-def _learnt(member, rows):
-    return next(objectives(row) for row in rows if row.member is member)
+def _learnt(architecture, rows):
+    return next(objectives(row) for row in rows if row.architecture is architecture)
 
 
-def _generators(member, rows):
-    """What models of a member learn from that is not the member's own objective."""
-    found = {objectives(row) for row in rows if row.member is member and row.heads != member.trained}
+def _generators(architecture, rows):
+    """What models of an architecture learn from that is not the architecture's own objective."""
+    found = {objectives(row) for row in rows if row.architecture is architecture and row.heads != architecture.trained}
     return sorted(found)
 
 
@@ -153,7 +153,7 @@ def _figures(rows, times):
 
 def _sizes(rows, times):
     columns = dict(zip(_HEADER, zip(*_table(rows, times))))
-    names = [f"{member} {size}" for member, size in zip(columns.pop("member"), columns.pop("size"))]
+    names = [f"{architecture} {size}" for architecture, size in zip(columns.pop("member"), columns.pop("size"))]
     labels = {
         "learns_from": "Learns from",
         "parameters": "Parameters",
@@ -191,7 +191,7 @@ def _table(rows, times):
     def make():
         return [
             (
-                row.member.title,
+                row.architecture.title,
                 row.size,
                 _words(objectives(row)),
                 ", ".join(changed(row)),

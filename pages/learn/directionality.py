@@ -125,7 +125,7 @@ def _draw(readings, text, start, end):
     with inputs.heading("What each expects there"):
         export.menu(
             "one-way",
-            ("model", "reads", "rank", "token", "probability"),
+            ("model", "attention_direction", "rank", "token", "probability"),
             lambda: _rows(readings),
             lambda: _record(readings, text, start, end),
             lambda: plots.predictions(
@@ -145,7 +145,9 @@ def _named(way, reading):
     """What a reader is called here, and what is said of what it saw."""
     if way in directional_models.DIRECTIONS:
         return directional_models.DIRECTIONS[way]
-    return title(reading.model), f"The model chosen in the sidebar. {directional_models.DIRECTIONS[reading.reads][1]}"
+    return title(
+        reading.model
+    ), f"The model chosen in the sidebar. {directional_models.DIRECTIONS[reading.attention_direction][1]}"
 
 
 def _parts(text, start, end, reading):
@@ -182,7 +184,7 @@ def _footer():
 def _rows(readings):
     for reading in readings.values():
         for rank, one in enumerate(reading.answer.predictions, 1):
-            yield reading.model, reading.reads, rank, one.token, one.probability
+            yield reading.model, reading.attention_direction, rank, one.token, one.probability
 
 
 def _record(readings, text, start, end):
@@ -192,7 +194,7 @@ def _record(readings, text, start, end):
         "readers": [
             {
                 "model": one.model,
-                "reads": one.reads,
+                "attention_direction": one.attention_direction,
                 "seen": [list(part) for part in one.visible_spans],
                 **dataclasses.asdict(one.answer),
             }

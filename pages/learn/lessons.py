@@ -35,8 +35,8 @@ _ONE_SEGMENT = (
 )
 _BOTH = "all tokens, left and right alike"
 _ONE_SIDE = {
-    "left": "the tokens before it and of itself",
-    "apart": "the tokens before it in the first half of the heads, after it in the second, and of itself",
+    "left_to_right": "the tokens before it and of itself",
+    "two_one_way": "the tokens before it in the first half of the heads, after it in the second, and of itself",
 }
 _OF_POOLED = {
     "nsp": "only the next-sentence question was asked of it",
@@ -138,11 +138,13 @@ def part(name, config, task=None):
     if name == "embeddings" and config.type_vocab_size < 2:
         text = lesson.text.replace(_SEGMENTS, _ONE_SEGMENT if config.type_vocab_size else _NO_SEGMENTS)
     elif name == "pooler":
-        asked = next((head for head in ("nsp", "sop") if head in config.member.heads), None)
+        asked = next((head for head in ("nsp", "sop") if head in config.architecture.heads), None)
         text = lesson.text.replace(_OF_POOLED["nsp"], _OF_POOLED[asked])
-    elif name == "attention" and config.member.reads != "both":
-        text = lesson.text.replace(f"the keys of {_BOTH}", f"the keys of {_ONE_SIDE[config.member.reads]}")
-    elif name == "mlm" and config.member.reads != "both":
+    elif name == "attention" and config.architecture.attention_direction != "bidirectional":
+        text = lesson.text.replace(
+            f"the keys of {_BOTH}", f"the keys of {_ONE_SIDE[config.architecture.attention_direction]}"
+        )
+    elif name == "mlm" and config.architecture.attention_direction != "bidirectional":
         text = lesson.text.partition("In training")[0] + "It learnt to name the word beside what it has read."
         text = text.replace("The hidden state at a masked place", "The hidden state beside a place")
     return dataclasses.replace(lesson, text=text) if text else lesson

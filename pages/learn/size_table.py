@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from bert_tf.explain.models.architecture import LAYER_PARTS, all_sizes
+from bert_tf.explain.models.architecture import all_sizes
+from bert_tf.parameters import LAYER_PARTS
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.models.architecture import sizes
 from ui.shell import frame
@@ -55,7 +56,7 @@ def draw(shared, trace, boxes):
         },
     )
     st.caption(
-        f"{config.member.title}'s sizes with this model's vocabulary of {config.vocab_size:,}: layers × hidden size × "
+        f"{config.architecture.title}'s sizes with this model's vocabulary of {config.vocab_size:,}: layers × hidden size × "
         f"heads, parameters by part, and how the work on these {trace.length} tokens"
         f"{f' with {masks} masks' if masks > 1 else ''} is shared out."
     )

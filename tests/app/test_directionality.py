@@ -16,7 +16,7 @@ from tests.app.page_reading import (
 
 TEXT = "The cat sat on the mat in Paris."
 START, END = TEXT.index("mat"), TEXT.index("mat") + 3
-NAMES = {"left": "tiny-left-to-right", "apart": "tiny-two-one-way", "both": "tiny-both-ways"}
+NAMES = {"left_to_right": "tiny-left-to-right", "two_one_way": "tiny-two-one-way", "bidirectional": "tiny-both-ways"}
 LIMITS = '[models]\ndefault = "tiny-cased"\nwarm = false\n'
 
 
@@ -27,10 +27,10 @@ def readers_home(tmp_path_factory, explorer_home, tiny_folder):
     from tests.layers.test_causal import APART, LEFT, make_reader
 
     home = tmp_path_factory.mktemp("readers")
-    for name, kind in (("left", LEFT), ("apart", APART)):
+    for name, kind in (("left_to_right", LEFT), ("two_one_way", APART)):
         reader = make_reader(kind)
         checkpoints.save(home / NAMES[name], reader.config, reader.tokenizer, reader.model)
-    shutil.copytree(tiny_folder, home / NAMES["both"])
+    shutil.copytree(tiny_folder, home / NAMES["bidirectional"])
     shutil.copytree(explorer_home / "tiny-cased", home / "tiny-cased")
     (home / "explorer.toml").write_text(LIMITS)
     return home
@@ -52,7 +52,7 @@ def test_each_reader_s_guesses_and_what_it_saw_stand_side_by_side(readers, open_
 
     app = run_until_done(open_app(page="directionality", a=TEXT, mask="a5"))
     bars, texts = components(app, "bars"), components(app, "spans")
-    asked = [*(NAMES[way] for way in ("left", "apart", "both")), "tiny-cased"]
+    asked = [*(NAMES[way] for way in ("left_to_right", "two_one_way", "bidirectional")), "tiny-cased"]
     assert len(bars) == len(texts) == 4
     for name, drawn, text in zip(asked, bars, texts):
         reading = predict_span(bert_tf.load(readers / name), TEXT, START, END, 5)
@@ -95,16 +95,18 @@ def test_without_a_hidden_word_the_page_says_what_to_press(readers, open_app):
 
 def test_half_the_context_is_told_of_each_reader_in_its_own_words(readers, open_app):
     said = {
-        "left": "the left side alone gives the same",
-        "apart": "one of the two has no words to read",
-        "both": "BERT is trained to use both sides",
+        "left_to_right": "the left side alone gives the same",
+        "two_one_way": "one of the two has no words to read",
+        "bidirectional": "BERT is trained to use both sides",
     }
     for way, name in NAMES.items():
         app = run_until_done(open_app(page="counterfactuals", model=name, a=TEXT, mask="a5"))
         assert [words in page_text(app) for words in said.values()] == [other == way for other in said], page_text(app)
         (drawn,) = components(app, "bars")
         whole, before, after = ([one["p"] for one in card["predictions"]] for card in drawn["cards"])
-        assert (before == pytest.approx(whole, rel=1e-4)) == (way == "left") and after != pytest.approx(whole, rel=1e-4)
+        assert (before == pytest.approx(whole, rel=1e-4)) == (way == "left_to_right") and after != pytest.approx(
+            whole, rel=1e-4
+        )
 
 
 def test_the_three_are_of_one_shape_where_such_are_here(monkeypatch):
@@ -126,14 +128,14 @@ def test_the_three_are_of_one_shape_where_such_are_here(monkeypatch):
 
     left, apart, both = ("left-to-right", "two-one-way", "bert")
     deep, foreign = info("a-deep", left, layers=3), info("b-foreign", left, vocabulary=99)
-    own = [info("left", left), info("apart", apart, hidden=64), info("both", both)]
+    own = [info("left_to_right", left), info("two_one_way", apart, hidden=64), info("bidirectional", both)]
     wider = [info("a-wide", apart, hidden=128), info("a-both", both, layers=4)]
-    names = {"left": "left", "apart": "apart", "both": "both"}
+    names = {"left_to_right": "left_to_right", "two_one_way": "two_one_way", "bidirectional": "bidirectional"}
     for here, expected in (
         ([deep, foreign, *wider, *own], names),
-        ([*wider, own[0], own[2]], {**names, "apart": "a-wide"}),
-        ([foreign, own[1], own[2]], {"left": "b-foreign"}),
-        ([own[1], own[2], wider[1]], {"apart": "apart", "both": "both"}),
+        ([*wider, own[0], own[2]], {**names, "two_one_way": "a-wide"}),
+        ([foreign, own[1], own[2]], {"left_to_right": "b-foreign"}),
+        ([own[1], own[2], wider[1]], {"two_one_way": "two_one_way", "bidirectional": "bidirectional"}),
         ([own[2]], {}),
     ):
         monkeypatch.setattr(readers.model_store, "installed", lambda here=here: here)
@@ -149,12 +151,12 @@ def test_the_readers_answers_are_saved(readers, open_app, saved):
     import bert_tf
 
     offered(run_until_done(open_app(page="directionality", a=TEXT, mask="a5")), saved, ("one-way",))
-    reading = predict_span(bert_tf.load(readers / NAMES["left"]), TEXT, START, END, 5)
+    reading = predict_span(bert_tf.load(readers / NAMES["left_to_right"]), TEXT, START, END, 5)
     near(column(saved["one-way"], "probability")[:5], [one.probability for one in reading.answer.predictions])
     assert saved["one-way"]["npz"]["token"][:5].tolist() == [one.token for one in reading.answer.predictions]
 
 
-@pytest.mark.parametrize("way, told_apart", [("left", False), ("apart", True)])
+@pytest.mark.parametrize("way, told_apart", [("left_to_right", False), ("two_one_way", True)])
 def test_the_map_of_a_file_s_rows_offers_first_tokens_that_differ(readers, open_app, way, told_apart):
     link = {"dataset.look": "map", "dataset.ask": "masks", "dataset.vector": "first"}
     app = run_until_done(open_app(page="dataset", model=NAMES[way], **link))

@@ -249,15 +249,15 @@ def test_contributions_to_the_verdict_on_a_pair_are_told_as_log_odds(open_app, b
 
 
 def test_contributions_are_worked_out_beside_the_page(open_app, monkeypatch):
-    from bert_tf.inference.hooked_model import OpenModel
+    from bert_tf.inference.hooked_model import HookedModel
 
-    go, whole = threading.Event(), OpenModel.odds_gradient
+    go, whole = threading.Event(), HookedModel.odds_gradient
 
     def slow(*given):
         assert go.wait(60)
         return whole(*given)
 
-    monkeypatch.setattr(OpenModel, "odds_gradient", slow)
+    monkeypatch.setattr(HookedModel, "odds_gradient", slow)
     app = open_app(page="contributions", **PAIR, mask="a3")
     try:
         assert app.button(key="w_stop_contributions").label == "Stop" and "The parts make" not in page_text(app)
@@ -271,14 +271,14 @@ def test_what_speaks_for_the_only_class_is_refused_in_words(open_app, monkeypatc
     from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.registry import family
-    from bert_tf.inference.hooked_model import OpenModel
+    from bert_tf.inference.hooked_model import HookedModel
     from ui.session.model_store import shared_model
 
     bert = shared_model("tiny-cased").bert
     settings = TaskSettings("classify", ("good",))
     task = TaskModel(settings, network_over(bert.model, family("classify"), settings), bert.tokenizer, bert.runtime)
     monkeypatch.setattr(bert, "task", task)
-    monkeypatch.setitem(vars(bert), "opened", OpenModel(bert.model, task))
+    monkeypatch.setitem(vars(bert), "_hooked", HookedModel(bert))
     app = run_until_done(open_app(page="contributions", a="It was good."))
     assert "“good” is the only class" in page_text(app) and component(app, "cells") is None
     app = run_until_done(open_app(page="saliency", a="It was good.", **{"saliency.method": "relevance"}))
@@ -835,14 +835,14 @@ def test_a_fine_tuned_class_is_explained(open_app, monkeypatch):
     from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.registry import family
-    from bert_tf.inference.hooked_model import OpenModel
+    from bert_tf.inference.hooked_model import HookedModel
     from ui.session.model_store import shared_model
 
     bert = shared_model("tiny-cased").bert
     settings = TaskSettings("classify", ("bad", "good"), "mean")
     task = TaskModel(settings, network_over(bert.model, family("classify"), settings), bert.tokenizer, bert.runtime)
     monkeypatch.setattr(bert, "task", task)
-    monkeypatch.setitem(vars(bert), "opened", OpenModel(bert.model, task))
+    monkeypatch.setitem(vars(bert), "_hooked", HookedModel(bert))
     app = run_until_done(
         open_app(page="saliency", a="It was good.", **{"saliency.method": "occlusion", "saliency.label": "good"})
     )

@@ -101,8 +101,9 @@ def test_long_texts_are_looked_at_through_a_window(open_app):
 
 
 def test_every_size_stands_beside_the_loaded_model(open_app):
-    from bert_tf.config import BertConfig, parameter_counts
+    from bert_tf.config import BertConfig
     from bert_tf.flops import flops_by_part
+    from bert_tf.parameters import parameter_counts
 
     app = open_app(page="architecture", a="The bunny ate.", mask="a1")
     table = app.dataframe[1].value.set_index("Size")

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from bert_tf import checkpoints
-from bert_tf.architectures import MEMBERS
-from bert_tf.config import BertConfig, ConfigError, parameter_counts
+from bert_tf.architectures import ARCHITECTURES
+from bert_tf.config import BertConfig, ConfigError
 from bert_tf.models import build_pretraining_model, named_variables, view
+from bert_tf.parameters import parameter_counts
 from bert_tf.runtime import Runtime
 from tests.conftest import outputs_of
 
@@ -121,9 +122,9 @@ def test_fewer_than_two_segments_are_not_looked_at(golden):
     assert same == (config.type_vocab_size < 2)
 
 
-@pytest.mark.parametrize("model_type", MEMBERS)
+@pytest.mark.parametrize("model_type", ARCHITECTURES)
 def test_settings_round_trip(model_type):
-    for size in MEMBERS[model_type].sizes:
+    for size in ARCHITECTURES[model_type].sizes:
         config = BertConfig.named(size, model_type)
         assert BertConfig.from_dict(config.to_hf_dict()) == config
         assert BertConfig.from_dict(config.to_dict()) == config
@@ -146,7 +147,7 @@ def test_settings_that_a_member_cannot_have_are_refused(model_type, changes, wor
 
 
 def test_an_unknown_setting_is_refused_in_every_member():
-    for model_type in MEMBERS:
+    for model_type in ARCHITECTURES:
         with pytest.raises(ConfigError, match="hidden_sise"):
             BertConfig.from_dict({"model_type": model_type, "hidden_sise": 5})
 

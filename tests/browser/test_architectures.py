@@ -27,11 +27,11 @@ def home(tmp_path_factory, tiny_folder):
     home = tmp_path_factory.mktemp("family-browser")
     for name in TEXTS:
         shutil.copytree(ARCHITECTURES / name, home / name)
-    for name, kind in (("left", LEFT), ("apart", APART)):
+    for name, kind in (("left_to_right", LEFT), ("two_one_way", APART)):
         reader = make_reader(kind)
         checkpoints.save(home / NAMES[name], reader.config, reader.tokenizer, reader.model)
-    shutil.copytree(tiny_folder, home / NAMES["both"])
-    (home / "explorer.toml").write_text(f'[models]\ndefault = "{NAMES["both"]}"\nwarm = false\n')
+    shutil.copytree(tiny_folder, home / NAMES["bidirectional"])
+    (home / "explorer.toml").write_text(f'[models]\ndefault = "{NAMES["bidirectional"]}"\nwarm = false\n')
     return home
 
 
@@ -75,7 +75,7 @@ def test_the_readers_expectations_stand_side_by_side(visit, home):
     start = SENTENCE.index("mat")
     readings = [
         predict_span(bert_tf.load(home / NAMES[way]), SENTENCE, start, start + 3, 5)
-        for way in ("left", "apart", "both")
+        for way in ("left_to_right", "two_one_way", "bidirectional")
     ]
     found = [one for reading in readings for one in reading.answer.predictions]
     expect(page.locator(".card .word")).to_have_text([one.token for one in found])

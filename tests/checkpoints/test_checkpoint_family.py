@@ -11,11 +11,12 @@ import safetensors.numpy
 import transformers
 
 from bert_tf import checkpoints
-from bert_tf.architectures import MEMBERS
+from bert_tf.architectures import ARCHITECTURES
 from bert_tf.checkpoints import CheckpointError
 from bert_tf.checkpoints.tensor_names import canonical_name, tensor_shapes
-from bert_tf.config import BertConfig, parameter_counts
+from bert_tf.config import BertConfig
 from bert_tf.models import named_variables
+from bert_tf.parameters import parameter_counts
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "family"
 NAMES = ("roberta", "distilbert", "albert", "electra-discriminator", "electra-generator")
@@ -73,17 +74,17 @@ def test_a_file_without_the_models_prefix_is_read(name, tmp_path):
     same_weights(model, checkpoints.read(tmp_path / "own")[2])
 
 
-@pytest.mark.parametrize("model_type", MEMBERS)
+@pytest.mark.parametrize("model_type", ARCHITECTURES)
 def test_every_name_finds_its_way_back(model_type):
     config = BertConfig.named("base", model_type)
-    stored = [config.member.stored_name(name) for name in tensor_shapes(config)]
+    stored = [config.architecture.stored_name(name) for name in tensor_shapes(config)]
     assert len(set(stored)) == len(stored)
-    assert [canonical_name(name, config.member) for name in stored] == list(tensor_shapes(config))
+    assert [canonical_name(name, config.architecture) for name in stored] == list(tensor_shapes(config))
 
 
-@pytest.mark.parametrize("model_type", MEMBERS)
+@pytest.mark.parametrize("model_type", ARCHITECTURES)
 def test_counts_by_arithmetic_are_those_of_the_tensors(model_type):
-    for size, member in ((size, MEMBERS[model_type]) for size in MEMBERS[model_type].sizes):
+    for size, member in ((size, ARCHITECTURES[model_type]) for size in ARCHITECTURES[model_type].sizes):
         config = BertConfig.named(size, model_type)
         counted = sum(int(np.prod(shape)) for shape in tensor_shapes(config).values())
         assert counted == parameter_counts(config, member.heads)["total"]

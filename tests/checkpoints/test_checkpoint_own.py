@@ -68,7 +68,8 @@ def test_half_precision_halves_the_file_and_moves_outputs_little(tiny, tiny_fold
 
 
 def test_eight_bits_are_off_by_half_a_step_at_most(tiny, tmp_path):
-    from bert_tf.models import is_transposed, named_variables
+    from bert_tf.models import named_variables
+    from bert_tf.parameters import is_transposed
 
     folder = save(tmp_path / "eight", tiny.config, tiny.tokenizer, tiny.model, dtype="int8")
     stored = load_file(folder / "model.safetensors")

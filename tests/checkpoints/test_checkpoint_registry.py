@@ -58,7 +58,8 @@ def test_a_misspelled_name_finds_its_neighbour():
 
 
 def test_names_and_shapes_are_those_of_the_keras_model(tiny):
-    from bert_tf.models import is_transposed, named_variables
+    from bert_tf.models import named_variables
+    from bert_tf.parameters import is_transposed
 
     shapes = {
         name: tuple(variable.shape)[::-1] if is_transposed(name) else tuple(variable.shape)

@@ -124,7 +124,7 @@ def test_the_discriminator_lies_over_base_and_reads_with_its_lower_layers():
     from bert_tf.models import named_variables
 
     judge, base = bert_tf.load("electra-base-cased-embedded"), bert_tf.load(BASE)
-    assert judge.heads == {"replaced"} and judge.config.member.title == "ELECTRA"
+    assert judge.heads == {"replaced"} and judge.config.architecture.title == "ELECTRA"
     assert judge.tokenizer.vocab == base.tokenizer.vocab
     ours, theirs = named_variables(judge.model), named_variables(base.model)
     same = {name for name in ours if name in theirs and np.array_equal(ours[name], theirs[name])}

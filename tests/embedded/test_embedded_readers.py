@@ -7,7 +7,11 @@ from bert_tf.checkpoints import embedded_dir
 from bert_tf.explain import predict_span
 from ui.shell.view import MaskPosition
 
-READERS = {"left": "reader-left-to-right", "apart": "reader-two-one-way", "both": "reader-both-ways"}
+READERS = {
+    "left_to_right": "reader-left-to-right",
+    "two_one_way": "reader-two-one-way",
+    "bidirectional": "reader-both-ways",
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +39,9 @@ def test_they_are_one_size_with_one_vocabulary(readers):
         for bert in readers.values()
     }
     assert len(shapes) == 1
-    assert {way: bert.config.member.reads for way, bert in readers.items()} == {way: way for way in readers}
+    assert {way: bert.config.architecture.attention_direction for way, bert in readers.items()} == {
+        way: way for way in readers
+    }
 
 
 def likely(bert, text, word, instead=None):
@@ -49,7 +55,7 @@ def test_what_stands_on_the_right_helps_just_those_that_see_it(readers, way):
     text = "The team won the game."
     won = likely(readers[way], text, "team")
     other = likely(readers[way], text, "team", ("won the game", "of the house"))
-    assert won == other if way == "left" else won > 3 * other
+    assert won == other if way == "left_to_right" else won > 3 * other
 
 
 @pytest.mark.parametrize("way", READERS)
@@ -72,8 +78,8 @@ def test_two_sides_tell_more_than_one(readers):
         ("The war ended in 1945.", "war"),
         ("He was a member of the party.", "member"),
     ]
-    for way in ("apart", "both"):
-        better = [likely(readers[way], *one) > likely(readers["left"], *one) for one in asked]
+    for way in ("two_one_way", "bidirectional"):
+        better = [likely(readers[way], *one) > likely(readers["left_to_right"], *one) for one in asked]
         assert sum(better) >= 8, way
 
 
@@ -89,8 +95,8 @@ def test_the_examples_of_the_two_banks_show_what_each_can_know(readers):
             start = text.index(" ") + 1
             found[way, label] = predict_span(bert, text, start, text.index(" ", start)).answer
     guesses = {key: [one.token for one in answer.predictions] for key, answer in found.items()}
-    assert guesses["left", "River bank"] == guesses["left", "Bank account"]
-    assert all(found["left", label].original_rank > 20 for label in asked)
-    for way in ("apart", "both"):
+    assert guesses["left_to_right", "River bank"] == guesses["left_to_right", "Bank account"]
+    assert all(found["left_to_right", label].original_rank > 20 for label in asked)
+    for way in ("two_one_way", "bidirectional"):
         assert all(found[way, label].original_rank <= 3 for label in asked)
         assert "bridge" not in guesses[way, "Bank account"] and "company" not in guesses[way, "River bank"]

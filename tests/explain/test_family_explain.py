@@ -95,7 +95,7 @@ def test_one_answer_and_many_are_the_same(bert):
 
 def test_the_open_model_gives_the_same_states(bert):
     trace = bert.trace(text_for(bert), text_for(bert))
-    states = bert.opened.states(trace.token_ids[None], trace.segments[None])
+    states = bert.hooked().states(trace.token_ids[None], trace.segments[None])
     for ours, theirs in zip(states, trace.hidden_states, strict=True):
         np.testing.assert_allclose(np.asarray(ours)[0], theirs, atol=1e-5)
 
@@ -106,11 +106,11 @@ def test_gradients_reach_the_token_vectors(bert):
         return
     trace = bert.trace(text_for(bert), mask=[2])
     target = mask_target(bert, trace)
-    vectors = bert.opened.token_vectors(trace.token_ids[None]).numpy()
-    score, slope = bert.opened.gradient(vectors, trace.segments[None], target)
+    vectors = bert.hooked().token_vectors(trace.token_ids[None]).numpy()
+    score, slope = bert.hooked().gradient(vectors, trace.segments[None], target)
     assert slope.shape == (1, trace.length, bert.config.embedding_width)
     step = 1e-2 * slope / np.linalg.norm(slope)
-    moved = [bert.opened.gradient(vectors + sign * step, trace.segments[None], target)[0][0] for sign in (1, -1)]
+    moved = [bert.hooked().gradient(vectors + sign * step, trace.segments[None], target)[0][0] for sign in (1, -1)]
     assert (moved[0] - moved[1]) / 2e-2 == pytest.approx(np.linalg.norm(slope), rel=0.05)
 
 
@@ -160,11 +160,11 @@ def test_a_token_s_score_can_be_explained(berts, place, is_replaced):
     share = float(trace.replaced[target.position])
     wanted = np.log(share if is_replaced else 1 - share)
     assert target.label == ("replaced" if is_replaced else "original") and target.head == "replaced"
-    vectors = bert.opened.token_vectors(trace.token_ids[None]).numpy()
-    score, slope = bert.opened.gradient(vectors, trace.segments[None], target)
+    vectors = bert.hooked().token_vectors(trace.token_ids[None]).numpy()
+    score, slope = bert.hooked().gradient(vectors, trace.segments[None], target)
     assert score[0] == pytest.approx(wanted, abs=1e-5)
     step = 1e-2 * slope / np.linalg.norm(slope)
-    moved = [bert.opened.gradient(vectors + sign * step, trace.segments[None], target)[0][0] for sign in (1, -1)]
+    moved = [bert.hooked().gradient(vectors + sign * step, trace.segments[None], target)[0][0] for sign in (1, -1)]
     assert (moved[0] - moved[1]) / 2e-2 == pytest.approx(np.linalg.norm(slope), rel=0.05)
     found = occlusion(bert, trace, target)
     assert found.score == pytest.approx(wanted, abs=1e-5)
@@ -262,7 +262,7 @@ def test_every_token_s_score_hangs_on_parts(berts):
     bert = berts["electra-discriminator"]
     trace = bert.trace("w1 w2 w3", "w4")
     effect = ablate(bert, trace, Ablation(layers=(1,)))
-    states = bert.opened.states(trace.token_ids[None], trace.segments[None])
+    states = bert.hooked().states(trace.token_ids[None], trace.segments[None])
     head = bert.model.bert_layers["replaced"]
     without = 1 / (1 + np.exp(-np.asarray(head(states[1]))[0].astype(np.float64)))
     np.testing.assert_allclose(effect.replaced_before, trace.replaced, atol=1e-5)

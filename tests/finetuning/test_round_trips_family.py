@@ -54,7 +54,7 @@ def trained(name, task, folder, before=False):
     family, settings, *_ = CASES[task]
     bert = bert_tf.load(FOLDERS / name)
     settings = TaskSettings(task, max_length=24, **settings)
-    settings = settings if before else settings.on(bert.config.member)
+    settings = settings if before else settings.on(bert.config.architecture)
     network = network_over(with_pooler(bert) if family.needs_pooler(settings) else bert.model, family, settings)
     rng = np.random.default_rng(0)
     for variable in network.head.named_variables().values():
@@ -128,7 +128,7 @@ def test_a_head_on_a_pooler_from_before_is_read_and_not_claimed(name, task, tmp_
     bert, stored = bert_tf.load(FOLDERS / name), open_tensors(folder)
     dense, last = (
         [stored[f"{part}.{end}"].read() for end in ("weight", "bias")]
-        for part in (f"{bert.config.member.prefix}.pooler.dense", "classifier")
+        for part in (f"{bert.config.architecture.prefix}.pooler.dense", "classifier")
     )
     first = bert.runtime.run(flat, ("sequence_output",))["sequence_output"][:, 0]
     expected = np.tanh(first @ dense[0].T + dense[1]) @ last[0].T + last[1]
@@ -150,7 +150,7 @@ def test_a_training_makes_the_head_that_transformers_has(name, task, tmp_path):
     settings = TaskSettings(task, ("a", "b") if task == "classify" else (), max_length=16)
     how = FitSettings(epochs=1, batch_size=2, strategy="one", lengths=1)
     fit(CASES[task][0], FOLDERS / name, examples, [], settings, how, tmp_path / "new", say=lambda line: None)
-    member = bert_tf.load(FOLDERS / name).config.member
+    member = bert_tf.load(FOLDERS / name).config.architecture
     activation, *names = member.sentence_heads[task]
     assert bert_tf.load(tmp_path / "new").task.settings.extra == {"activation": activation}
     assert {f"{part}.weight" for part in names} <= set(open_tensors(tmp_path / "new"))
@@ -194,7 +194,7 @@ def test_a_task_with_a_layer_that_the_member_has_not_is_refused(tmp_path):
 
 
 def test_transformers_has_no_other_pooling():
-    from bert_tf.architectures import MEMBERS
+    from bert_tf.architectures import ARCHITECTURES
 
-    assert transformers_class(TaskSettings("classify", pooling="mean"), MEMBERS["roberta"]) is None
-    assert transformers_class(TaskSettings("tag"), MEMBERS["left-to-right"]) is None
+    assert transformers_class(TaskSettings("classify", pooling="mean"), ARCHITECTURES["roberta"]) is None
+    assert transformers_class(TaskSettings("tag"), ARCHITECTURES["left-to-right"]) is None

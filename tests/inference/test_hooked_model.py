@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.explain import InputError, MaskPositionError, NothingToPredict
 from bert_tf.explain.attribution.target import Target, mask_target, next_sentence_target
-from bert_tf.inference.hooked_model import OpenModel, blocked
+from bert_tf.inference.hooked_model import HookedModel, blocked
 
 
 @pytest.fixture(scope="module")
@@ -16,42 +16,43 @@ def trace(tiny_bert):
 
 
 def test_the_steps_one_after_another_are_the_model(tiny_bert, trace):
-    opened = tiny_bert.opened
-    states = opened.states(trace.token_ids[None], trace.segments[None])
+    hooked = tiny_bert.hooked()
+    states = hooked.states(trace.token_ids[None], trace.segments[None])
     np.testing.assert_allclose([state[0] for state in states], trace.hidden_states, atol=2e-5)
-    np.testing.assert_allclose(opened.finish(states[1], 1), states[-1], atol=1e-6)
+    np.testing.assert_allclose(hooked.finish(states[1], 1), states[-1], atol=1e-6)
     for index, maps in enumerate(trace.attentions):
-        np.testing.assert_allclose(opened.attention_maps(index, states[index])[0], maps, atol=1e-5)
+        np.testing.assert_allclose(hooked.values(index, states[index], ("pattern",))["pattern"][0], maps, atol=1e-5)
     logs = trace.logits - np.log(np.exp(trace.logits).sum(axis=1, keepdims=True))
-    found = opened.mlm_log_probabilities(trace.hidden_states[-1][list(trace.masks)])
+    found = hooked.mlm_log_probabilities(trace.hidden_states[-1][list(trace.masks)])
     np.testing.assert_allclose(found, logs, atol=2e-5)
-    np.testing.assert_allclose(np.exp(opened.nsp_log_probabilities(states[-1])[0]), trace.nsp, atol=1e-5)
+    np.testing.assert_allclose(np.exp(hooked.nsp_log_probabilities(states[-1])[0]), trace.nsp, atol=1e-5)
 
 
 def test_any_batch_and_length_is_one_compiled_function(tiny_bert):
-    opened = tiny_bert.opened
-    opened.states(np.full((3, 5), 7), np.zeros((3, 5)))
-    before = dict(opened._functions)
-    opened.states(np.full((1, 9), 7), np.zeros((1, 9)))
-    assert opened._functions == before
+    hooked = tiny_bert.hooked()
+    hooked.states(np.full((3, 5), 7), np.zeros((3, 5)))
+    before = dict(hooked._functions)
+    hooked.states(np.full((1, 9), 7), np.zeros((1, 9)))
+    assert hooked._functions == before
 
 
 def test_threads_get_what_one_thread_gets(tiny_bert, trace):
-    opened, target = OpenModel(tiny_bert.model), Target(6, 20, "cat")
-    vectors = tiny_bert.opened.token_vectors(trace.token_ids[None]).numpy()
+    hooked, target = HookedModel(tiny_bert), Target(6, 20, "cat")
+    vectors = tiny_bert.hooked().token_vectors(trace.token_ids[None]).numpy()
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: opened.gradient(vectors, trace.segments[None], target), range(8)))
-    score, gradient = tiny_bert.opened.gradient(vectors, trace.segments[None], target)
+        found = list(pool.map(lambda _: hooked.gradient(vectors, trace.segments[None], target), range(8)))
+    score, gradient = tiny_bert.hooked().gradient(vectors, trace.segments[None], target)
     for one in found:
         np.testing.assert_allclose(one[0], score, atol=1e-5)
         np.testing.assert_allclose(one[1], gradient, atol=1e-4)
 
 
-def test_a_closed_head_gate_takes_its_part_out_of_the_output(tiny_bert, trace):
+def test_a_head_whose_z_is_zero_takes_its_part_out_of_the_output(tiny_bert, trace):
     layer = tiny_bert.model.bert_layers["layer_0"]
     x = trace.hidden_states[:1]
     gates = np.array([[1, 0, 1, 0]], np.float32)
-    found = tiny_bert.opened.layer(0, x, head_gates=gates)
+    off, nothing = (gates == 0)[..., None, None], np.zeros((1, 1, 1, 1))
+    found = tiny_bert.hooked().layer(0, x, replace={"z": (off, nothing)})
     values = x[0] @ np.asarray(layer.attention.value.kernel) + np.asarray(layer.attention.value.bias)
     heads = values.reshape(trace.length, 4, 8).transpose(1, 0, 2)
     context = (trace.attentions[0] @ heads) * gates[0][:, None, None]
@@ -61,17 +62,19 @@ def test_a_closed_head_gate_takes_its_part_out_of_the_output(tiny_bert, trace):
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-def test_a_closed_feed_forward_gate_leaves_residual_and_norm(tiny_bert, trace):
+def test_a_feed_forward_block_that_adds_zero_leaves_residual_and_norm(tiny_bert, trace):
     layer = tiny_bert.model.bert_layers["layer_1"]
     x = trace.hidden_states[1:2]
     middle = layer.attention_norm(x + layer.attention(x, np.zeros((1, 1, 1, 1), np.float32)))
-    found = tiny_bert.opened.layer(1, x, feed_forward_gates=np.zeros(1))
+    nothing = np.ones((1, 1, 1), bool), np.zeros((1, 1, 1))
+    found = tiny_bert.hooked().layer(1, x, replace={"mlp_out": nothing})
     np.testing.assert_allclose(found, layer.feed_forward_norm(middle), atol=1e-5)
 
 
 def test_a_blocked_token_gets_no_attention_and_the_others_share_it(tiny_bert, trace):
     x = trace.hidden_states[:1]
-    found = np.asarray(tiny_bert.opened.attention_maps(0, x, blocked((2,), trace.length, links=((4, 5),))))[0]
+    bias = blocked((2,), trace.length, links=((4, 5),))
+    found = np.asarray(tiny_bert.hooked().values(0, x, ("pattern",), bias)["pattern"])[0]
     kept = np.ones((trace.length, trace.length))
     kept[:, 2] = kept[4, 5] = 0
     expected = trace.attentions[0] * kept
@@ -81,14 +84,14 @@ def test_a_blocked_token_gets_no_attention_and_the_others_share_it(tiny_bert, tr
 
 @pytest.mark.parametrize("target", [Target(6, 20, "cat"), Target(None, 0, "IsNext")])
 def test_gradients_are_those_of_small_differences(tiny_bert, trace, target):
-    opened = tiny_bert.opened
-    vectors = opened.token_vectors(trace.token_ids[None]).numpy()
+    hooked = tiny_bert.hooked()
+    vectors = hooked.token_vectors(trace.token_ids[None]).numpy()
     segments = trace.segments[None]
-    score, gradient = opened.gradient(vectors, segments, target)
-    states = opened.states(trace.token_ids[None], segments)
-    np.testing.assert_allclose(score, opened.score(states[-1], target), atol=1e-5)
+    score, gradient = hooked.gradient(vectors, segments, target)
+    states = hooked.states(trace.token_ids[None], segments)
+    np.testing.assert_allclose(score, hooked.score(states[-1], target), atol=1e-5)
     direction = np.random.default_rng(0).normal(size=vectors.shape).astype(np.float32)
-    ahead, behind = (opened.gradient(vectors + step * direction, segments, target)[0] for step in (2e-3, -2e-3))
+    ahead, behind = (hooked.gradient(vectors + step * direction, segments, target)[0] for step in (2e-3, -2e-3))
     np.testing.assert_allclose((ahead - behind) / 4e-3, (gradient * direction).sum((1, 2)), rtol=0.03, atol=0.01)
 
 
@@ -112,3 +115,88 @@ def test_targets_that_are_not_there_are_refused(tiny_bert, trace, headless_bert)
         mask_target(tiny_bert, trace, token="cats")
     with pytest.raises(ValueError, match="masked language model"):
         mask_target(headless_bert, bare, 1)
+
+
+TEXTS = ("the cats sat on the [MASK]", "it ran")
+
+
+def _same_trace(found, wanted):
+    assert (found.tokens, found.masks, found.heads, found.model) == (
+        wanted.tokens,
+        wanted.masks,
+        wanted.heads,
+        wanted.model,
+    )
+    for name in ("logits", "attentions", "hidden_states", "pooled", "replaced", "nsp", "sop"):
+        mine, other = getattr(found, name), getattr(wanted, name)
+        assert (mine is None) == (other is None), name
+        if mine is not None:
+            np.testing.assert_allclose(mine, other, atol=5e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("masks", [(), (2,)])
+def test_a_run_without_hooks_is_the_models_own(tiny_bert, masks):
+    _same_trace(tiny_bert.hooked().run_with_hooks(*TEXTS, masks), tiny_bert.trace(*TEXTS, masks))
+
+
+def test_a_model_without_heads_has_hooks_too(headless_bert):
+    _same_trace(headless_bert.hooked().run_with_hooks("the cat"), headless_bert.trace("the cat"))
+
+
+def test_the_cache_holds_what_was_asked_for_by_name(tiny_bert, trace):
+    hooked = tiny_bert.hooked()
+    assert hooked is tiny_bert.hooked()
+    found, cache = hooked.run_with_cache(*TEXTS)
+    _same_trace(found, trace)
+    assert list(cache) == hooked.hook_names and len(cache) == 13 * tiny_bert.config.num_hidden_layers
+    for layer in range(tiny_bert.config.num_hidden_layers):
+        np.testing.assert_allclose(cache[f"layer_{layer}.resid_pre"][0], trace.hidden_states[layer], atol=2e-5)
+        np.testing.assert_allclose(cache[f"layer_{layer}.resid_post"][0], trace.hidden_states[layer + 1], atol=2e-5)
+        np.testing.assert_allclose(cache[f"layer_{layer}.pattern"][0], trace.attentions[layer], atol=1e-5)
+    _, cache = hooked.run_with_cache(*TEXTS, names=["layer_1.z"])
+    assert list(cache) == ["layer_1.z"] and cache["layer_1.z"].shape == (1, 4, trace.length, 8)
+
+
+def test_hooks_at_one_point_follow_each_other_and_are_cached_as_they_leave_it(tiny_bert, trace):
+    seen = []
+    hooks = [
+        ("layer_1.mlp_out", lambda value: value + 1),
+        ("layer_1.mlp_out", lambda value: seen.append(value.copy())),
+        ("layer_1.mlp_out", lambda value: 2 * value),
+    ]
+    _, plain = tiny_bert.hooked().run_with_cache(*TEXTS)
+    found, cache = tiny_bert.hooked().run_with_cache(*TEXTS, names=["layer_1.mlp_out"], hooks=hooks)
+    np.testing.assert_allclose(seen[0], plain["layer_1.mlp_out"] + 1, atol=1e-6)
+    np.testing.assert_allclose(cache["layer_1.mlp_out"], 2 * seen[0], atol=1e-6)
+    assert np.abs(found.hidden_states[-1] - trace.hidden_states[-1]).max() > 1e-3
+    np.testing.assert_allclose(found.hidden_states[1], trace.hidden_states[1], atol=2e-5)
+
+
+def test_another_texts_states_give_its_answer(tiny_bert, trace):
+    other = "the dogs ran in the [MASK]", "it sat"
+    wanted, cache = tiny_bert.hooked().run_with_cache(*other)
+    hooks = [("layer_0.resid_pre", lambda state: cache["layer_0.resid_pre"])]
+    found = tiny_bert.hooked().run_with_hooks(*TEXTS, hooks=hooks)
+    np.testing.assert_allclose(found.logits, wanted.logits, atol=1e-5)
+    assert np.abs(found.logits - trace.logits).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "name, function, message",
+    [
+        ("layer_9.z", print, "no hook 'layer_9.z'.*from 0 to 1"),
+        ("resid_post", print, "no hook 'resid_post'"),
+        ("layer_0.z", lambda z: z[0], r"layer_0.z returns an array of shape \(4, .*must be \(1, 4"),
+    ],
+)
+def test_hooks_that_cannot_be_are_refused(tiny_bert, name, function, message):
+    with pytest.raises(InputError, match=message):
+        tiny_bert.hooked().run_with_hooks(*TEXTS, hooks=[(name, function)])
+
+
+def test_a_value_cannot_be_changed_behind_the_runs_back(tiny_bert):
+    def careless(z):
+        z[:, 0] = 0
+
+    with pytest.raises(ValueError, match="read-only"):
+        tiny_bert.hooked().run_with_hooks(*TEXTS, hooks=[("layer_0.z", careless)])

@@ -5,9 +5,10 @@ import pytest
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints.tensor_names import tensor_shapes
-from bert_tf.config import BertConfig, ConfigError, parameter_counts
+from bert_tf.config import BertConfig, ConfigError
 from bert_tf.inference.bert import Bert
-from bert_tf.models import build_pretraining_model, is_transposed, named_variables, view
+from bert_tf.models import build_pretraining_model, named_variables, view
+from bert_tf.parameters import is_transposed, parameter_counts
 from bert_tf.runtime import Runtime
 from bert_tf.tokenizers import Tokenizer
 from tests.conftest import outputs_of, randomise, small_vocabulary
@@ -52,7 +53,12 @@ def test_another_token_changes_just_the_predictions_that_may_see_it(reader, plac
     moved = np.abs(logits_of(reader.model, batch) - logits_of(reader.model, changed)).max(axis=(0, 2)) > 1e-6
     places = np.arange(12)
     # A place is never predicted from itself; the first has nothing on its left, in neither kind.
-    assert moved.tolist() == (places > place if reader.config.member.reads == "left" else places != place).tolist()
+    assert (
+        moved.tolist()
+        == (
+            places > place if reader.config.architecture.attention_direction == "left_to_right" else places != place
+        ).tolist()
+    )
 
 
 def test_padding_never_gives_away_a_token(reader):
@@ -147,11 +153,11 @@ def test_saved_and_loaded_it_is_the_same(reader, tmp_path, dtype, tolerance):
 
 def test_the_open_model_takes_the_same_steps(reader):
     batch = batch_of(reader.config, rows=1)
-    states = reader.opened.states(batch["token_ids"], batch["segment_ids"])
+    states = reader.hooked().states(batch["token_ids"], batch["segment_ids"])
     wanted = view(reader.model, ("hidden_states", "mlm_logits_all"))(batch)
     for mine, other in zip(states, wanted["hidden_states"]):
         np.testing.assert_allclose(mine, other, atol=1e-5)
-    found = reader.opened.mlm_log_probabilities(reader.opened.read(states[-1])[0]).numpy()
+    found = reader.hooked().mlm_log_probabilities(reader.hooked().read(states[-1])[0]).numpy()
     logits = np.asarray(wanted["mlm_logits_all"])[0]
     np.testing.assert_allclose(found, logits - np.log(np.exp(logits).sum(-1, keepdims=True)), atol=1e-4)
 
@@ -160,15 +166,15 @@ def test_what_a_block_adds_is_replaced_in_every_stack(reader):
     from bert_tf.explain.models.architecture import layer_activations_from_state
 
     one, other = (reader.trace(text).hidden_states[0] for text in ("the cat sat", "the dog ran"))
-    stacks = reader.model.bert_layers["layer_0"].side_by_side()
+    stacks = reader.model.bert_layers["layer_0"].stacks()
     own, added = (
         layer_activations_from_state(reader, one, 0),
         layer_activations_from_state(reader, other, 0)["feed_forward"],
     )
     parts = (np.split(values, len(stacks), axis=-1) for values in (own["attention_norm"], added))
     wanted = [np.asarray(stack.feed_forward_norm(middle + half)) for stack, middle, half in zip(stacks, *parts)]
-    instead = {"feed_forward": (np.ones((1, len(one)), bool), added[None])}
-    found = np.asarray(reader.opened.layer_instead(0, one[None], instead))
+    replace = {"mlp_out": (np.ones((1, len(one), 1), bool), added[None])}
+    found = np.asarray(reader.hooked().layer(0, one[None], replace=replace))
     np.testing.assert_allclose(found[0], np.concatenate(wanted, axis=-1), atol=2e-5)
     assert np.abs(found[0] - own["feed_forward_norm"]).max() > 1e-3
 
@@ -189,7 +195,7 @@ def test_words_that_a_left_reader_cannot_see_have_no_weight(reader):
     (place,) = trace.masks
     norms = gradient_x_input(reader, trace, mask_target(reader, trace, place)).norms
     assert norms[place] == 0 and norms[:place].min() > 0
-    assert (norms[place + 1 :].max() == 0) == (reader.config.member.reads == "left")
+    assert (norms[place + 1 :].max() == 0) == (reader.config.architecture.attention_direction == "left_to_right")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf import checkpoints
-from bert_tf.architectures import MEMBERS
+from bert_tf.architectures import ARCHITECTURES
 from bert_tf.checkpoints import UnknownModel
 from bert_tf.config import BertConfig, ConfigError
 from bert_tf.models import build_pretraining_model, named_variables, view
@@ -22,7 +22,7 @@ from bert_tf.pretraining.objectives.distillation import build_student
 from tests.conftest import make_bert
 from tests.pretraining.test_export_runs import ARCHITECTURES, pretrain
 
-SIZES = [(model_type, size) for model_type, member in MEMBERS.items() for size in member.sizes]
+SIZES = [(model_type, size) for model_type, member in ARCHITECTURES.items() for size in member.sizes]
 #: model type -> the same size as a released one, written in numbers
 WRITTEN = {
     "bert": ("small", "4x512x8"),
@@ -42,19 +42,19 @@ def words_of(member):
 @pytest.mark.parametrize("model_type, size", SIZES)
 def test_a_named_size_has_all_that_is_the_members_own(model_type, size):
     released = BertConfig.named(size, model_type)
-    assert new_config(size, model_type, words_of(released.member)) == released.replace(vocab_size=1000)
+    assert new_config(size, model_type, words_of(released.architecture)) == released.replace(vocab_size=1000)
 
 
 @pytest.mark.parametrize("model_type", WRITTEN)
 def test_a_size_in_numbers_does_too(model_type):
     name, size = WRITTEN[model_type]
-    assert new_config(size, model_type, words_of(MEMBERS[model_type])) == BertConfig.named(
+    assert new_config(size, model_type, words_of(ARCHITECTURES[model_type])) == BertConfig.named(
         name, model_type, vocab_size=1000
     )
 
 
 def test_embeddings_of_other_widths():
-    tokenizer = words_of(MEMBERS["bert"])
+    tokenizer = words_of(ARCHITECTURES["bert"])
     widths = {size: new_config(size, "albert", tokenizer).embedding_width for size in ("2x128x4", "2x512x8")}
     assert widths == {"2x128x4": 64, "2x512x8": 128}
     assert new_config("12x768x12", "electra", tokenizer).embedding_width == 768
@@ -115,9 +115,9 @@ def test_a_member_is_pretrained_from_random_weights(folder, tmp_path, model_type
     pretrain(folder, tmp_path / "run", "--size", "2x16x2", "--model-type", model_type, *FRESH[model_type])
     config, _, model = checkpoints.read(tmp_path / "run" / "model")
     assert config.model_type == model_type and config.max_tokens == 64
-    assert model.bert_heads == set(MEMBERS[model_type].trained)
+    assert model.bert_heads == set(ARCHITECTURES[model_type].trained)
     assert len(set(config.layer_groups)) == (1 if model_type == "albert" else 2)
-    name = MEMBERS[model_type].architecture(model.bert_heads)
+    name = ARCHITECTURES[model_type].transformers_class(model.bert_heads)
     theirs, loading = getattr(transformers, name).from_pretrained(tmp_path / "run" / "model", output_loading_info=True)
     assert not loading["missing_keys"] and not loading["unexpected_keys"]
     counted = sum(int(np.prod(variable.shape)) for variable in named_variables(model).values())

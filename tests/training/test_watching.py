@@ -9,9 +9,10 @@ import pytest
 
 from bert_tf import checkpoints
 from bert_tf.cli import export
-from bert_tf.config import BertConfig, parameter_counts
+from bert_tf.config import BertConfig
 from bert_tf.flops import forward_flops, training_flops
 from bert_tf.models import build_pretraining_model, named_variables
+from bert_tf.parameters import parameter_counts
 from bert_tf.pretraining import export_run
 from bert_tf.pretraining.data.feed import DataPosition
 from bert_tf.pretraining.phases import Phase, plan_phases

@@ -5,14 +5,14 @@ import streamlit as st
 from ui.session import model_store
 from ui.session.model_store import SharedModel
 
-#: How a model reads (`bert_tf.architectures.Member.reads`) -> what the page calls it and says it sees.
+#: How a model reads (`bert_tf.architectures.Architecture.attention_direction`) -> what the page calls it and says it sees.
 DIRECTIONS = {
-    "left": ("Left to right", "It has read what stands before the word, and nothing after it."),
-    "apart": (
+    "left_to_right": ("Left to right", "It has read what stands before the word, and nothing after it."),
+    "two_one_way": (
         "Two one-way readers",
         "One has read what stands before the word, the other what stands after it; their results meet at the end.",
     ),
-    "both": ("Both ways: BERT", "Every layer has looked at both sides at once."),
+    "bidirectional": ("Both ways: BERT", "Every layer has looked at both sides at once."),
 }
 
 
@@ -24,15 +24,15 @@ def comparable_models():
     A way that no model here reads is left out.
     """
     able = [info for info in reversed(model_store.installed()) if info.config and info.heads and "mlm" in info.heads]
-    by_way = {way: [info for info in able if info.config.member.reads == way] for way in DIRECTIONS}
-    return max((_around(one, by_way) for one in by_way["left"] or by_way["apart"]), key=len, default={})
+    by_way = {way: [info for info in able if info.config.architecture.attention_direction == way] for way in DIRECTIONS}
+    return max((_around(one, by_way) for one in by_way["left_to_right"] or by_way["two_one_way"]), key=len, default={})
 
 
 def _around(one, by_way):
-    shape, found = _shape(one), {one.config.member.reads: one}
+    shape, found = _shape(one), {one.config.architecture.attention_direction: one}
     for way in DIRECTIONS:
         alike = [info for info in by_way[way] if _shape(info) == shape]
-        if way == "apart" and not alike:
+        if way == "two_one_way" and not alike:
             alike = [info for info in by_way[way] if info.config.vocab_size == one.config.vocab_size]
         if way not in found and alike:
             found[way] = alike[0]

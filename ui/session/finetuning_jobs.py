@@ -111,7 +111,7 @@ def options(task, model, epochs, top_only, answers=None):
         told += ["--length", min(256, config.max_tokens)]
     if task == "classify" and ANSWER_KINDS.get(answers):
         told.append(ANSWER_KINDS[answers])
-    if task == "classify" and config.member.reads == "left":
+    if task == "classify" and config.architecture.attention_direction == "left_to_right":
         told += ["--pooling", "mean"]  # its first token has read nothing
     if base_model(find(model)) is None:
         told.append("--delta")  # what was not trained is here already
@@ -122,7 +122,7 @@ def options(task, model, epochs, top_only, answers=None):
 
 def can_learn(task, config):
     """Whether a model of this config can learn a task: the first token judges choices, and must have read them."""
-    return task != "choose" or config.member.reads != "left"
+    return task != "choose" or config.architecture.attention_direction != "left_to_right"
 
 
 def frozen_layers(model):

@@ -41,7 +41,7 @@ def google_name(name, pairs=()):
     """Google's name of a canonical one, and whether its matrix is transposed there.
 
     Args:
-        name: canonical. pairs: of `Member.google_names`.
+        name: canonical. pairs: of `Architecture.google_names`.
     """
     theirs = rename(name, pairs)
     if theirs == "cls.predictions.bias":
@@ -77,8 +77,8 @@ def open_google(folder):
             "each size)."
         )
     config = BertConfig.from_json(settings)
-    heads = _heads_wanted(config.member, read_json(settings).get("architectures", ()))
-    pairs, others = config.member.google_names[heads], config.member.google_others.get(heads, ())
+    heads = _heads_wanted(config.architecture, read_json(settings).get("architectures", ()))
+    pairs, others = config.architecture.google_names[heads], config.architecture.google_others.get(heads, ())
     try:
         reader = tf.train.load_checkpoint(str(prefix))
         shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
@@ -104,10 +104,10 @@ def google_heads(folder, config):
     Returns: frozenset; None where only loading can tell: a member or an index that cannot be read.
     """
     settings = next(path for name in (*GOOGLE_SETTINGS, "config.json") if (path := folder / name).is_file())
-    if not config.member.google_names:
+    if not config.architecture.google_names:
         return None
-    heads = _heads_wanted(config.member, read_json(settings).get("architectures", ()))
-    pairs = config.member.google_names[heads]
+    heads = _heads_wanted(config.architecture, read_json(settings).get("architectures", ()))
+    pairs = config.architecture.google_names[heads]
     ours = {google_name(name, pairs)[0]: name for name in tensor_shapes(config, heads)}
     try:
         names = list(_index_names(Path(f"{find_prefix(folder)}.index").read_bytes()))
@@ -164,12 +164,12 @@ class _Varints:
             shift += 7
 
 
-def _heads_wanted(member, architectures):
+def _heads_wanted(architecture, architectures):
     """Which model of a checkpoint that holds two (ELECTRA's) the settings are for; else the first."""
-    kinds = list(member.google_names)
+    kinds = list(architecture.google_names)
     if not kinds:
-        raise CheckpointError(f"{member.title} has no TensorFlow checkpoints; use its safetensors.")
-    return next((heads for heads in kinds if member.architecture(heads) in architectures), kinds[0])
+        raise CheckpointError(f"{architecture.title} has no TensorFlow checkpoints; use its safetensors.")
+    return next((heads for heads in kinds if architecture.transformers_class(heads) in architectures), kinds[0])
 
 
 def _bytes(shape, dtype):
@@ -208,20 +208,20 @@ def write_google(folder, config, tokenizer, tensors):
         tensors: dict canonical name -> float32 array in Hugging Face's orientation.
 
     Raises:
-        CheckpointError: there are no such checkpoints of this family member.
+        CheckpointError: there are no such checkpoints of this architecture.
     """
     import tensorflow as tf
 
-    member, heads = config.member, heads_present(tensors)
-    kind = next((kind for kind in member.google_names if heads <= set(kind)), None)
+    architecture, heads = config.architecture, heads_present(tensors)
+    kind = next((kind for kind in architecture.google_names if heads <= set(kind)), None)
     if kind is None:
         raise CheckpointError(
-            f"There is no TensorFlow checkpoint format for a {member.title} with the heads "
+            f"There is no TensorFlow checkpoint format for a {architecture.title} with the heads "
             f"{', '.join(sorted(heads))}; write the format 'hf'."
         )
     names, values = [], []
     for canonical, value in tensors.items():
-        name, transposed = google_name(canonical, member.google_names[kind])
+        name, transposed = google_name(canonical, architecture.google_names[kind])
         names.append(name)
         values.append(tf.convert_to_tensor(value.T if transposed else value, tf.float32))
     with atomic_write(folder / PREFIX) as temporary:
@@ -231,5 +231,5 @@ def write_google(folder, config, tokenizer, tensors):
         temporary.touch()
     (folder / PREFIX).unlink()
     tokenizer.save(folder)
-    chosen = {"architectures": [member.architecture(kind)]} if len(member.google_names) > 1 else {}
-    write_json(folder / member.google_settings, {**config.to_google_dict(), **chosen})
+    chosen = {"architectures": [architecture.transformers_class(kind)]} if len(architecture.google_names) > 1 else {}
+    write_json(folder / architecture.google_settings, {**config.to_google_dict(), **chosen})

@@ -29,19 +29,19 @@ def open_huggingface(folder):
             f"{folder} has no config.json; a model folder needs config.json, vocab.txt and model.safetensors."
         )
     config = BertConfig.from_json(folder / "config.json")
-    tensors = _canonical(open_tensors(folder), config.member)
+    tensors = _canonical(open_tensors(folder), config.architecture)
     return config, read_tokenizer(folder), _tied(tensors)
 
 
-def _canonical(stored, member):
+def _canonical(stored, architecture):
     tensors = {}
     for name, tensor in stored.items():
-        if name.startswith("bert.") and member.prefix != "bert":
+        if name.startswith("bert.") and architecture.prefix != "bert":
             raise CheckpointError(
                 f"{tensor.file}: {name} is a tensor of BERT, but the settings say "
-                f"model_type {member.model_type!r}; they must be of the same model."
+                f"model_type {architecture.model_type!r}; they must be of the same model."
             )
-        canonical = canonical_name(name, member)
+        canonical = canonical_name(name, architecture)
         if canonical in tensors:
             raise CheckpointError(f"{tensor.file} has {canonical} twice, as {tensors[canonical].name} and as {name}.")
         if canonical is not None:

@@ -207,7 +207,7 @@ def write_preset(folder, config, tokenizer, tensors):
 
 def _check_representable(config, tensors):
     if config.model_type != "bert":
-        raise CheckpointError(f"KerasHub presets are written of BERT only, not of {config.member.title}.")
+        raise CheckpointError(f"KerasHub presets are written of BERT only, not of {config.architecture.title}.")
     if "bert.pooler.dense.weight" not in tensors:
         raise CheckpointError("A KerasHub BertBackbone always has a pooler, and this model has none.")
     if config.layer_norm_eps != _EPSILON:

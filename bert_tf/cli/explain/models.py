@@ -97,14 +97,14 @@ def family(bert, trace, args):
     for row, seconds in zip(found, times):
         sizes = f"{row.parameters['total']:,}", f"{row.flops / 1e9:,.2f} GFLOP"
         took = [] if not args.speed else ["-" if seconds is None else f"{1000 * seconds:.1f} ms"]
-        rows.append((row.member.title, row.size, *sizes, *took))
+        rows.append((row.architecture.title, row.size, *sizes, *took))
     record = {
         "model": "family",
         "show": args.show,
         "length": args.length,
         "sizes": [
             {
-                "member": row.member.title,
+                "member": row.architecture.title,
                 "size": row.size,
                 "learns_from": objectives(row),
                 "changed": changed(row),
@@ -206,7 +206,7 @@ def one_way(bert, trace, args):
         "readers": [
             {
                 "model": one.model,
-                "reads": one.reads,
+                "attention_direction": one.attention_direction,
                 "seen": one.visible_spans,
                 "original": one.answer.original,
                 "original_rank": one.answer.original_rank,

@@ -132,22 +132,10 @@ def head_outputs(bert, state, layer, head):
 
 def head_outputs_and_attention(bert, state, layer, head):
     """(what `head_outputs` gives for the same arguments, the mean of these heads' maps: float32 [T, T])."""
-    from keras import ops
-
-    heads = checked_heads(bert, layer, head)
-    stacks = bert.model.bert_layers[f"layer_{layer}"].side_by_side()
-    places = [divmod(one, bert.config.num_attention_heads // len(stacks)) for one in heads]
-    x = ops.split(ops.convert_to_tensor(np.asarray(state)[None], dtype="float32"), len(stacks), axis=-1)
-    found = {
-        side: stacks[side].attention(x[side], ops.zeros((1, 1, 1, 1)), details=("attentions", "values"))[1]
-        for side in sorted({side for side, _ in places})
-    }
-    parts, looks = [], 0
-    for side, own in places:
-        maps, values = (ops.convert_to_numpy(found[side][name][0, own]) for name in ("attentions", "values"))
-        parts.append(maps @ values)
-        looks = looks + maps
-    return np.concatenate(parts, axis=-1), looks / len(parts)
+    heads = list(checked_heads(bert, layer, head))
+    found = bert.hooked().values(layer, np.asarray(state, np.float32)[None], ("pattern", "z"))
+    maps, mixed = (found[name].numpy()[0, heads] for name in ("pattern", "z"))
+    return np.concatenate(mixed, axis=-1), maps.mean(axis=0)
 
 
 def checked_heads(bert, layer, head):
@@ -173,7 +161,7 @@ def output_kernels(bert):
 def layer_kernels(bert, layer):
     """`output_kernels` of one layer, float32 [N, D, H]."""
     heads, width = bert.config.num_attention_heads, bert.config.hidden_size
-    stacks = bert.model.bert_layers[f"layer_{layer}"].side_by_side()
+    stacks = bert.model.bert_layers[f"layer_{layer}"].stacks()
     whole = _kernel([np.asarray(stack.attention.output_dense.kernel, np.float32) for stack in stacks])
     return whole.reshape(heads, width // heads, width)
 

@@ -36,23 +36,23 @@ def deeplift(bert, trace, target, baseline="[PAD]", progress=None):
     Raises:
         InputError: no such baseline. Cancelled: by `progress`.
     """
-    from bert_tf.explain.attribution.backward_rules import Multipliers
-    from bert_tf.explain.attribution.lrp_model import Ruled
+    from bert_tf.explain.attribution.backward_rules import DeepLiftRules
+    from bert_tf.explain.attribution.rule_propagation import RulePropagation
 
     references = (
         baseline_token_ids(bert, trace, baseline)[None] if isinstance(baseline, str) else _filled(bert, trace, baseline)
     )
-    segments, passes = np.repeat(trace.segments[None], 2, axis=0), Ruled(bert.opened, Multipliers())
+    segments, passes = np.repeat(trace.segments[None], 2, axis=0), RulePropagation(bert.hooked(), DeepLiftRules())
     total, before = np.zeros(trace.length), 0.0
     for number, reference in enumerate(references):
-        vectors = bert.opened.token_vectors(np.stack([reference, trace.token_ids])).numpy()
-        scores, slopes, _, _ = passes.slopes(
+        vectors = bert.hooked().token_vectors(np.stack([reference, trace.token_ids])).numpy()
+        scores, gradients, _, _ = passes.gradients(
             vectors,
             segments,
             target,
             lambda done, layers: report(progress, number * layers + done, len(references) * layers),
         )
-        total += (slopes[1] * (vectors[1] - vectors[0]).astype(np.float64)).sum(axis=1)
+        total += (gradients[1] * (vectors[1] - vectors[0]).astype(np.float64)).sum(axis=1)
         before, after = before + float(scores[0]), float(scores[1])
     tokens, before = total / len(references), before / len(references)
     convergence_delta = float(tokens.sum() - (after - before))

@@ -165,8 +165,8 @@ def _table(bert):
 def _proposed(bert, trace, target, applied, free, allowed, table, tried):
     """What is worth reading: (`WordSpan`, token id, estimate), the most promising of each word."""
     ids = _changed(trace.token_ids, applied)
-    vectors = bert.opened.token_vectors(ids[None]).numpy()
-    _, gradient = bert.opened.gradient(vectors, trace.segments[None], target)
+    vectors = bert.hooked().token_vectors(ids[None]).numpy()
+    _, gradient = bert.hooked().gradient(vectors, trace.segments[None], target)
     places = [word.positions[0] for word in free]
     slopes = gradient[0, places]
     gains = slopes @ table.T - (slopes * vectors[0, places]).sum(axis=1, keepdims=True)

@@ -66,8 +66,8 @@ def reduce_input(bert, trace, target, progress=None):
     """
     if target.is_regression:
         raise InputError("The value of a regression is never the likeliest of several: there is no answer to keep.")
-    states = bert.opened.states(trace.token_ids[None], trace.segments[None])
-    answers = bert.opened.answers(states[-1], target)
+    states = bert.hooked().states(trace.token_ids[None], trace.segments[None])
+    answers = bert.hooked().answers(states[-1], target)
     score, target_is_top = float(answers[0, target.id]), bool(is_top(target, answers)[0])
     left, removed = list(trace.words()), []
     most, done = _most(len(removable_words(left, trace, target))), 0
@@ -113,8 +113,8 @@ def _without_each(bert, trace, target, removed, free, tell):
         moved = replace(target, position=place)
         for start in range(0, len(members), block):
             rows, kept = zip(*members[start : start + block])
-            states = bert.opened.embed(trace.token_ids[np.array(kept)], trace.segments[np.array(kept)])
-            answers = bert.opened.answers(bert.opened.finish(states, 0), moved)
+            states = bert.hooked().embed(trace.token_ids[np.array(kept)], trace.segments[np.array(kept)])
+            answers = bert.hooked().answers(bert.hooked().finish(states, 0), moved)
             scores[list(rows)] = answers[:, target.id]
             likeliest[list(rows)] = is_top(target, answers)
             read += len(rows)

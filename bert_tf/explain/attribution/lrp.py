@@ -2,8 +2,8 @@
 
 By the rules for Transformers the weights of attention and the spread that a normalisation divides by are held as they
 are in the pass, and so is the gate of an activation: of GELU, x times the normal distribution's share below x, that
-share. What is left is linear, so that nothing gets lost on the way: slopes times token vectors, what positions and
-segments bring, and slopes times biases add up to the log-odds.
+share. What is left is linear, so that nothing gets lost on the way: gradients times token vectors, what positions and
+segments bring, and gradients times biases add up to the log-odds.
 
 Dimension legend: T tokens, K possible answers. Sources: Ali et al. 2022, "XAI for Transformers: Better Explanations
 through Conservative Propagation", sections 3 and 4 (attention, normalisations); Bach et al. 2015 (conservation; an
@@ -21,7 +21,7 @@ from bert_tf.inference.batching import batched_answers
 def layerwise_relevance(bert, trace, target, progress=None):
     """Share an answer's log-odds out among the token vectors.
 
-    Log-odds are the difference of logits between the target and all else: their slope does not vanish where the
+    Log-odds are the difference of logits between the target and all else: their gradient does not vanish where the
     probability comes near 1.
 
     Args:
@@ -37,16 +37,16 @@ def layerwise_relevance(bert, trace, target, progress=None):
     """
     if is_only_class(bert, target):
         raise InputError(f"{target.label} is the only class, and always certain: nothing speaks for or against it.")
-    from bert_tf.explain.attribution.backward_rules import Held
-    from bert_tf.explain.attribution.lrp_model import Ruled
+    from bert_tf.explain.attribution.backward_rules import LRPRules
+    from bert_tf.explain.attribution.rule_propagation import RulePropagation
 
-    vectors = bert.opened.token_vectors(trace.token_ids[None]).numpy()
+    vectors = bert.hooked().token_vectors(trace.token_ids[None]).numpy()
     asked = vectors, trace.segments[None], target, progress
-    (odds,), slope, total, biases = Ruled(bert.opened, Held()).slopes(*asked)
+    (odds,), gradient, total, biases = RulePropagation(bert.hooked(), LRPRules()).gradients(*asked)
     ((_, answers),) = batched_answers(bert, trace.token_ids[None], trace.segments, target)
-    slope = slope.astype(np.float64)
-    tokens = (slope * vectors).sum(axis=(0, 2))
-    places = float((slope * (total - vectors)).sum())
+    gradient = gradient.astype(np.float64)
+    tokens = (gradient * vectors).sum(axis=(0, 2))
+    places = float((gradient * (total - vectors)).sum())
     spread = 0.0 if target.is_regression or target.is_multi_label else -_entropy(np.delete(answers[0], target.id))
     return Saliency(
         "layerwise_relevance",

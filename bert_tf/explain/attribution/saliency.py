@@ -70,8 +70,8 @@ def gradient_x_input(bert, trace, target):
     Returns:
         `Saliency` with `norms`. One forward and one backward pass.
     """
-    vectors = bert.opened.token_vectors(trace.token_ids[None]).numpy()
-    score, gradient = bert.opened.gradient(vectors, trace.segments[None], target)
+    vectors = bert.hooked().token_vectors(trace.token_ids[None]).numpy()
+    score, gradient = bert.hooked().gradient(vectors, trace.segments[None], target)
     tokens = (gradient[0] * vectors[0]).sum(axis=1, dtype=np.float64)
     return Saliency(
         "gradient_x_input",
@@ -103,7 +103,7 @@ def smoothgrad(bert, trace, target, copies=32, noise=0.01, seed=0, progress=None
     _check_count(copies, "copies")
     if isinstance(noise, bool) or not isinstance(noise, numbers.Real) or not 0 <= noise <= 1:
         raise InputError(f"noise is a share from 0 to 1, not {noise!r:.40}.")
-    vectors = bert.opened.token_vectors(trace.token_ids[None]).numpy()
+    vectors = bert.hooked().token_vectors(trace.token_ids[None]).numpy()
     noise_std = float(noise * np.ptp(vectors))
     random = np.random.default_rng(seed)
     block = max(1, TOKENS_PER_BATCH // trace.length)
@@ -112,7 +112,7 @@ def smoothgrad(bert, trace, target, copies=32, noise=0.01, seed=0, progress=None
         count = min(block, copies - first)
         shaken = vectors + noise_std * random.standard_normal((count, *vectors.shape[1:]))
         segments = np.repeat(trace.segments[None], count, axis=0)
-        scores, gradients = bert.opened.gradient(shaken.astype(np.float32), segments, target)
+        scores, gradients = bert.hooked().gradient(shaken.astype(np.float32), segments, target)
         total += gradients.sum(axis=0, dtype=np.float64)
         noisy += float(scores.sum(dtype=np.float64))
         report(progress, first + count, copies)
@@ -145,9 +145,9 @@ def integrated_gradients(bert, trace, target, steps=32, baseline="[PAD]", progre
         InputError: `steps` or `baseline` is no good. Cancelled: by `progress`.
     """
     _check_count(steps, "steps")
-    opened, segments = bert.opened, trace.segments[None]
-    vectors = opened.token_vectors(trace.token_ids).numpy()
-    start = opened.token_vectors(baseline_token_ids(bert, trace, baseline)).numpy()
+    hooked, segments = bert.hooked(), trace.segments[None]
+    vectors = hooked.token_vectors(trace.token_ids).numpy()
+    start = hooked.token_vectors(baseline_token_ids(bert, trace, baseline)).numpy()
     places, weights = np.polynomial.legendre.leggauss(steps)
     places, weights = (places + 1) / 2, weights / 2  # from -1..1 to 0..1
     block = max(1, TOKENS_PER_BATCH // trace.length)
@@ -155,10 +155,10 @@ def integrated_gradients(bert, trace, target, steps=32, baseline="[PAD]", progre
     for first in range(0, steps, block):
         share = places[first : first + block, None, None]
         path = (start + share * (vectors - start)).astype(np.float32)  # [S, T, H]
-        _, gradients = opened.gradient(path, np.repeat(segments, len(path), axis=0), target)
+        _, gradients = hooked.gradient(path, np.repeat(segments, len(path), axis=0), target)
         total += np.einsum("s,sth->th", weights[first : first + block], gradients)
         report(progress, min(first + block, steps), steps)
-    ends, _ = opened.gradient(np.stack([start, vectors]), np.repeat(segments, 2, axis=0), target)
+    ends, _ = hooked.gradient(np.stack([start, vectors]), np.repeat(segments, 2, axis=0), target)
     tokens = ((vectors - start) * total).sum(axis=1)
     return Saliency(
         "integrated_gradients",

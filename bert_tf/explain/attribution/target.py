@@ -143,8 +143,8 @@ def class_target(bert, trace, label=None):
     if settings.regression:
         return Target(None, 0, "value", True, is_regression=True)
     if label is None:
-        states = bert.opened.states(trace.token_ids[None], trace.segments[None])
-        return _class(settings, int(bert.opened.class_scores(states[-1]).numpy()[0].argmax()))
+        states = bert.hooked().states(trace.token_ids[None], trace.segments[None])
+        return _class(settings, int(bert.hooked().class_scores(states[-1]).numpy()[0].argmax()))
     if label not in settings.labels:
         raise InputError(f"There is no class {label!r:.60}; this model has {', '.join(settings.labels):.160}.")
     return _class(settings, settings.labels.index(label))
@@ -169,7 +169,7 @@ def is_top(target, answers):
 
     Args:
         target: a `Target`, not the value of a regression. answers: log-probabilities [B, K], as of
-            `OpenModel.answers`.
+            `HookedModel.answers`.
     """
     if target.is_multi_label:
         return answers[:, target.id] > np.log(0.5)

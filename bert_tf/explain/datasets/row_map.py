@@ -44,7 +44,7 @@ class RowVectors:
 
 def supported_poolings(config):
     """Those of `POOLINGS` that tell a model's rows apart: read from left to right, the first token sees no other."""
-    return ("mean",) if config.member.reads == "left" else POOLINGS
+    return ("mean",) if config.architecture.attention_direction == "left_to_right" else POOLINGS
 
 
 def constant_first_token(vectors, pooling):

@@ -180,7 +180,7 @@ def clean_run(bert, trace):
     """
     if classifier_settings(bert) is None and "replaced" not in bert.heads:
         check_question(trace.masks, trace.text_b, bert.heads, bert.name)
-    states = bert.opened.states(trace.token_ids[None], trace.segments[None])
+    states = bert.hooked().states(trace.token_ids[None], trace.segments[None])
     answers = _read(bert, trace, states[-1])
     return CleanRun(states, answers)
 
@@ -202,10 +202,10 @@ def ablate(bert, trace, ablation, top_k=5, attentions=False, attention_shifts=Fa
     check_top_k(top_k)
     _check(ablation, bert.config, trace.length)
     clean = clean or clean_run(bert, trace)
-    last, moved = _alone(bert.opened, clean.states, trace, ablation, attention_shifts)
+    last, moved = _alone(bert.hooked(), clean.states, trace, ablation, attention_shifts)
     before, after = clean.answers, _read(bert, trace, last)
     changes, divergences = _change(before["mlm"][0], after["mlm"])
-    maps = _maps(bert.opened, clean.states, trace, ablation) if attentions else None
+    maps = _maps(bert.hooked(), clean.states, trace, ablation) if attentions else None
     verdicts = {
         f"{name}_{when}": verdict
         for when, answers in (("before", before), ("after", after))
@@ -252,7 +252,7 @@ def sweep(bert, trace, ablations, progress=None):
     for first, places in _groups(ablations, len(states) - 1):
         for start in range(0, len(places), block):
             chosen = places[start : start + block]
-            last = _without(bert.opened, states, trace, [ablations[place] for place in chosen], first)
+            last = _without(bert.hooked(), states, trace, [ablations[place] for place in chosen], first)
             after = _read(bert, trace, last)
             changes[chosen], divergences[chosen] = _change(before["mlm"][0], after["mlm"])
             for name, values in other.items():
@@ -316,48 +316,50 @@ def _check(ablation, config, length):
             raise InputError(f"Token {row} would have nothing left to attend to: leave it at least one token.")
 
 
-def _without(opened, states, trace, ablations, first):
+def _without(hooked, states, trace, ablations, first):
     """The last hidden state [B, T, H] under B ablations, none of which touches a layer before `first`."""
     import tensorflow as tf
 
     x = tf.repeat(states[min(first, len(states) - 1)], len(ablations), axis=0)
     for layer in range(first, len(states) - 1):
-        x = _layer_without(opened, layer, x, trace, ablations)
+        x = _layer_without(hooked, layer, x, trace, ablations)
     return x
 
 
-def _alone(opened, states, trace, ablation, attention_shifts):
+def _alone(hooked, states, trace, ablation, attention_shifts):
     """The last hidden state [1, T, H] under one ablation, and the shift of every head [L, N] or None."""
     layers = len(states) - 1
     first = ablation.first_layer(layers)
-    moved = np.zeros((layers, opened.config.num_attention_heads)) if attention_shifts else None
+    moved = np.zeros((layers, hooked.config.num_attention_heads)) if attention_shifts else None
     x = states[first]
     for layer in range(first, layers):
         bias = _bias(layer, trace, (ablation,))
         # What goes into the first layer is as it was, and so is where its heads look.
         if not attention_shifts or (layer == first and bias is None):
-            x = _layer_without(opened, layer, x, trace, (ablation,))
+            x = _layer_without(hooked, layer, x, trace, (ablation,))
             continue
-        before = opened.attention_maps(layer, states[layer])[0].numpy()
-        x, after = _layer_without(opened, layer, x, trace, (ablation,), maps=True)
+        before = hooked.values(layer, states[layer], ("pattern",))["pattern"][0].numpy()
+        x, after = _layer_without(hooked, layer, x, trace, (ablation,), maps=True)
         moved[layer] = np.abs(after[0].numpy() - before).sum(axis=-1, dtype=np.float64).mean(axis=-1) / 2
     return x, moved
 
 
-def _layer_without(opened, layer, x, trace, ablations, maps=False):
+def _layer_without(hooked, layer, x, trace, ablations, maps=False):
     """The next hidden state [B, T, H] of the state `x`; with `maps` also the attention maps [B, N, T, T]."""
-    import tensorflow as tf
-
-    off = np.array([layer in ablation.layers for ablation in ablations])
-    heads = np.ones((len(ablations), opened.config.num_attention_heads), np.float32)
+    heads = np.zeros((len(ablations), hooked.config.num_attention_heads, 1, 1), bool)
     for row, ablation in enumerate(ablations):
-        heads[row, [head for where, head in ablation.heads if where == layer]] = 0
-    feed_forward = np.array([layer not in ablation.feed_forward for ablation in ablations], np.float32)
-    step = opened.layer_with_maps if maps else opened.layer
-    found = step(layer, x, _bias(layer, trace, ablations), heads, feed_forward)
-    y, looks = found if maps else (found, None)
-    y = tf.where(off[:, None, None], x, y) if off.any() else y
-    return (y, looks) if maps else y
+        heads[row, [head for where, head in ablation.heads if where == layer]] = True
+    feed_forward = np.array([layer in ablation.feed_forward for ablation in ablations])[:, None, None]
+    off = np.array([layer in ablation.layers for ablation in ablations])[:, None, None]
+    replace = {
+        "z": (heads, np.zeros((1, 1, 1, 1), np.float32)),
+        "mlp_out": (feed_forward, np.zeros((1, 1, 1), np.float32)),
+        "resid_post": (off, x),
+    }
+    replace = {point: pair for point, pair in replace.items() if pair[0].any()}
+    points = ("resid_post", "pattern") if maps else ("resid_post",)
+    found = hooked.values(layer, x, points, _bias(layer, trace, ablations), replace)
+    return (found["resid_post"], found["pattern"]) if maps else found["resid_post"]
 
 
 def _bias(layer, trace, ablations):
@@ -384,17 +386,17 @@ def _read(bert, trace, last):
     rows, masks = last.shape[0], list(trace.masks) if "mlm" in bert.heads else []
     found = {"mlm": np.zeros((rows, len(masks), bert.config.vocab_size), np.float32)}
     if masks:
-        picked = tf.reshape(tf.gather(bert.opened.read(last), masks, axis=1), (rows * len(masks), -1))
-        logs = bert.opened.mlm_log_probabilities(picked).numpy()
+        picked = tf.reshape(tf.gather(bert.hooked().read(last), masks, axis=1), (rows * len(masks), -1))
+        logs = bert.hooked().mlm_log_probabilities(picked).numpy()
         found["mlm"] = logs.reshape(rows, len(masks), -1)
     if trace.text_b is not None and "nsp" in bert.heads:
-        found["nsp"] = bert.opened.nsp_log_probabilities(last).numpy()
+        found["nsp"] = bert.hooked().nsp_log_probabilities(last).numpy()
     if trace.text_b is not None and "sop" in bert.heads:
-        found["sop"] = bert.opened.sop_log_probabilities(last).numpy()
+        found["sop"] = bert.hooked().sop_log_probabilities(last).numpy()
     if "replaced" in bert.heads:
-        found["replaced"] = bert.opened.replaced_log_probabilities(last).numpy()
+        found["replaced"] = bert.hooked().replaced_log_probabilities(last).numpy()
     if classifier_settings(bert):
-        found["task"] = bert.opened.class_scores(last).numpy()
+        found["task"] = bert.hooked().class_scores(last).numpy()
     return found
 
 
@@ -436,9 +438,9 @@ def _change(before, after):
     return changes.astype(np.float64), np.clip(divergences, 0, 1)
 
 
-def _maps(opened, states, trace, ablation):
+def _maps(hooked, states, trace, ablation):
     x, maps = states[0], []
     for layer in range(len(states) - 1):
-        maps.append(opened.attention_maps(layer, x, _bias(layer, trace, (ablation,)))[0].numpy())
-        x = _layer_without(opened, layer, x, trace, (ablation,))
+        x, looks = _layer_without(hooked, layer, x, trace, (ablation,), maps=True)
+        maps.append(looks[0].numpy())
     return np.stack(maps)

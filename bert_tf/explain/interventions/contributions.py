@@ -19,7 +19,6 @@ import numpy as np
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attention.value_attention import layer_kernels
 from bert_tf.explain.attribution.target import Target, check_position, classifier_settings
-from bert_tf.explain.models.architecture import layer_activations_from_state
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +112,7 @@ def contributions(bert, trace, target, progress=None):
     state = _embedded(bert, trace)
     positions = _read_from(bert, state, target)
     entered, layers, state = _taken_apart(bert, state, positions, progress)
-    score, slope = (part[0] for part in bert.opened.odds_gradient(state[None], target))
+    score, slope = (part[0] for part in bert.hooked().odds_gradient(state[None], target))
     last, slope = state[positions].astype(np.float64), slope[positions].astype(np.float64)
     total, heads, feed_forward, biases = float((slope * last).sum()), [], [], 0.0
     for index, layer in reversed(list(enumerate(layers))):
@@ -185,23 +184,22 @@ def _taken_apart(bert, state, positions, progress=None):
     state, float32 [T, H])."""
     count = bert.config.num_hidden_layers
     entered, layers = state[positions].astype(np.float64), []
+    names = ("resid_pre", "attn_out", "resid_mid", "mlp_out")
     for index in range(count):
         report(progress, index, count)
-        stacks = bert.model.bert_layers[f"layer_{index}"].side_by_side()
-        passed = layer_activations_from_state(bert, state, index)
-        names = ("input", "attention", "attention_norm", "feed_forward")
-        before, attended, middle, widened = (passed[name][positions].astype(np.float64) for name in names)
-        weights = passed["attentions"][:, positions].astype(np.float64)
+        stacks = bert.model.bert_layers[f"layer_{index}"].stacks()
+        passed = bert.hooked().values(index, state[None], (*names, "z", "resid_post"))
+        before, attended, middle, widened = (passed[name].numpy()[0, positions].astype(np.float64) for name in names)
         layers.append(
             _Layer(
-                (weights @ passed["values"]).swapaxes(0, 1),
+                passed["z"].numpy()[0][:, positions].swapaxes(0, 1).astype(np.float64),
                 np.concatenate([np.asarray(stack.attention.output_dense.bias, np.float64) for stack in stacks]),
                 widened,
                 _Norm([stack.attention_norm for stack in stacks], before + attended),
                 _Norm([stack.feed_forward_norm for stack in stacks], middle + widened),
             )
         )
-        state = passed["feed_forward_norm"]
+        state = passed["resid_post"].numpy()[0]
     return entered, layers, state
 
 
@@ -210,9 +208,9 @@ def _read_from(bert, state, target):
     [T, H], tell them; but for the greatest value of all tokens, which any of them may have."""
     if target.is_class and bert.task.settings.pooling == "max":
         return np.arange(len(state))
-    return np.flatnonzero(np.any(bert.opened.odds_gradient(state[None], target)[1][0], axis=-1))
+    return np.flatnonzero(np.any(bert.hooked().odds_gradient(state[None], target)[1][0], axis=-1))
 
 
 def _embedded(bert, trace):
     """The first hidden state, float32 [T, H]."""
-    return bert.opened.embed(trace.token_ids[None], trace.segments[None]).numpy()[0]
+    return bert.hooked().embed(trace.token_ids[None], trace.segments[None]).numpy()[0]

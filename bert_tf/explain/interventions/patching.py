@@ -16,14 +16,13 @@ from typing import Optional
 import numpy as np
 
 from bert_tf.errors import InputError, NotComparable, report
-from bert_tf.explain.attention.value_attention import layer_kernels
 from bert_tf.explain.attribution.target import Target, check_position
-from bert_tf.explain.models.architecture import layer_activations_from_state
 from bert_tf.inference.batching import TOKENS_PER_BATCH
 
 #: What can be carried over.
 PARTS = ("state", "attention", "feed_forward", "head")
-_BLOCKS = ("attention", "feed_forward")
+#: Block -> the hook point of what it adds.
+_BLOCKS = {"attention": "attn_out", "feed_forward": "mlp_out"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +93,12 @@ def patch_blocks(bert, clean, corrupted, target, block, progress=None):
         raise InputError(f"There is no block {block!r:.40}; choose from {', '.join(_BLOCKS)}.")
     good, bad = clean_and_corrupted_states(bert, clean, corrupted)
     layers = len(good) - 1
-    added = [layer_activations_from_state(bert, good[layer].numpy()[0], layer)[block][None] for layer in range(layers)]
+    hooked, point = bert.hooked(), _BLOCKS[block]
+    added = [hooked.values(layer, good[layer], (point,))[point] for layer in range(layers)]
 
     def patched(layer, positions):
-        places = np.arange(clean.length) == positions[:, None]
-        states = np.repeat(bad[layer].numpy(), len(positions), axis=0)
-        return bert.opened.layer_instead(layer, states, {block: (places, added[layer])}), layer + 1
+        places = (np.arange(clean.length) == positions[:, None])[..., None]
+        return hooked.layer(layer, bad[layer], replace={point: (places, added[layer])}), layer + 1
 
     return _mapped(bert, good, bad, target, block, (layers, clean.length), patched, progress)
 
@@ -121,29 +120,19 @@ def patch_heads(bert, clean, corrupted, target, position=None, progress=None):
     if position is not None:
         check_position(clean, position)
     size = len(good) - 1, bert.config.num_attention_heads
-    places = np.full((1, clean.length), True) if position is None else np.arange(clean.length)[None] == position
+    hooked, places = bert.hooked(), np.full((1, 1, clean.length, 1), True)
+    if position is not None:
+        places = np.arange(clean.length)[:, None] == position
 
     @lru_cache(maxsize=1)
-    def outputs(layer):
-        """What the corrupted run's attention adds with each head of the clean one, [N, T, H]."""
-        ours, theirs = (layer_activations_from_state(bert, states[layer].numpy()[0], layer) for states in (good, bad))
-        return attention_outputs_with_each_head(bert, layer, ours, theirs)
+    def clean_z(layer):
+        return hooked.values(layer, good[layer], ("z",))["z"]
 
     def patched(layer, heads):
-        states = np.repeat(bad[layer].numpy(), len(heads), axis=0)
-        return bert.opened.layer_instead(layer, states, {"attention": (places, outputs(layer)[heads])}), layer + 1
+        chosen = (np.arange(size[1]) == heads[:, None])[..., None, None]  # [B, N, 1, 1]
+        return hooked.layer(layer, bad[layer], replace={"z": (chosen & places, clean_z(layer))}), layer + 1
 
     return _mapped(bert, good, bad, target, "head", size, patched, progress, position)
-
-
-def attention_outputs_with_each_head(bert, layer, ours, theirs):
-    """What the attention of one run adds with each head of another in its place, float32 [N, T, H].
-
-    Args:
-        ours, theirs: what `layer_activations_from_state` gives of that run, and of the one whose other heads stay.
-    """
-    moved = ours["attentions"] @ ours["values"] - theirs["attentions"] @ theirs["values"]
-    return theirs["attention"] + moved @ layer_kernels(bert, layer)
 
 
 def clean_and_corrupted_states(bert, *traces):
@@ -158,18 +147,18 @@ def clean_and_corrupted_states(bert, *traces):
             f"The inputs must have equally many tokens: the first has {lengths[0]}, the second "
             f"{lengths[1]}. Replace a word by one that is cut into as many pieces."
         )
-    return [bert.opened.states(trace.token_ids[None], trace.segments[None]) for trace in traces]
+    return [bert.hooked().states(trace.token_ids[None], trace.segments[None]) for trace in traces]
 
 
 def _mapped(bert, good, bad, target, part, size, patched, progress, position=None):
     """The `PatchingResult` of `size` (R, C); patched(row, columns [B]) -> (states [B, T, H], the layer that reads them)."""
-    opened, (rows, columns) = bert.opened, size
+    hooked, (rows, columns) = bert.hooked(), size
     scores = np.empty(size)
     block = max(1, TOKENS_PER_BATCH // good[0].shape[1])
     for row in range(rows):
         for start in range(0, columns, block):
             chosen = np.arange(start, min(start + block, columns))
-            scores[row, chosen] = opened.score(opened.finish(*patched(row, chosen)), target)
+            scores[row, chosen] = hooked.score(hooked.finish(*patched(row, chosen)), target)
             report(progress, row * columns + int(chosen[-1]) + 1, scores.size)
-    ends = (float(opened.score(states[-1], target)[0]) for states in (good, bad))
+    ends = (float(hooked.score(states[-1], target)[0]) for states in (good, bad))
     return PatchingResult(target, part, *ends, scores, position)

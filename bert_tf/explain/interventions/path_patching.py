@@ -21,12 +21,11 @@ import numpy as np
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attention.head_vectors import check_head
 from bert_tf.explain.attribution.target import Target, check_position
-from bert_tf.explain.interventions.patching import attention_outputs_with_each_head, clean_and_corrupted_states
-from bert_tf.explain.models.architecture import layer_activations_from_state
+from bert_tf.explain.interventions.patching import clean_and_corrupted_states
 from bert_tf.inference.batching import TOKENS_PER_BATCH
 
-#: What can receive beside the answer.
-RECEIVERS = ("queries", "keys", "values", "feed_forward")
+#: What can receive beside the answer -> the hook point that it makes.
+RECEIVERS = {"queries": "q", "keys": "k", "values": "v", "feed_forward": "mlp_out"}
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def patch_paths(bert, clean, corrupted, target, receiver=None, position=None, pr
         check_receiver(bert, receiver)
     if position is not None:
         check_position(clean, position)
-    opened, layers, heads = bert.opened, bert.config.num_hidden_layers, bert.config.num_attention_heads
+    hooked, layers, heads = bert.hooked(), bert.config.num_hidden_layers, bert.config.num_attention_heads
     last = layers if receiver is None else receiver.layer
     into_block = receiver is not None and receiver.part == "feed_forward"
     has_path = np.arange(layers)[:, None] < np.full((1, heads + 1), last)
@@ -116,41 +115,47 @@ def patch_paths(bert, clean, corrupted, target, receiver=None, position=None, pr
     def answered(entering):
         """The target's score, [B], where the receiver reads `entering`, [B, T, H]."""
         if receiver is None:
-            return opened.score(entering, target)
-        state = opened.layer_reading(last, bad[last], receiver.part, entering, receiver.head or 0)
-        return opened.score(opened.finish(state, last + 1), target)
+            return hooked.score(entering, target)
+        # What the receiver makes of `entering` is put into the corrupted run's layer.
+        point = RECEIVERS[receiver.part]
+        if into_block:
+            everywhere = {"resid_mid": (None, entering)}
+            made = hooked.values(last, bad[last], (point,), replace=everywhere)[point]
+            replace = {point: (None, made)}
+        else:
+            made = hooked.values(last, entering, (point,))[point]
+            replace = {point: ((np.arange(heads) == receiver.head)[None, :, None, None], made)}
+        return hooked.score(hooked.finish(hooked.layer(last, bad[last], replace=replace), last + 1), target)
 
     def sent(first, x, *added):
         """What enters the receiver of x, [B, T, H], that goes into layer `first`; `added`: what both its blocks add."""
-        for layer in range(first, last):
-            x = opened.held(layer, x, *(added if layer == first and added else held[layer]))[1]
-        if into_block:
-            x = opened.held(last, x, *(added if first == last and added else held[last]))[0]
+        for layer in range(first, last + into_block):
+            attention, widened = added if layer == first and added else held[layer]
+            replace = {"attn_out": (None, attention), "mlp_out": (None, widened)}
+            point = "resid_post" if layer < last else "resid_mid"
+            x = hooked.values(layer, x, (point,), replace=replace)[point]
         return x
 
-    ends = [float(opened.score(states[-1], target)[0]) for states in (good, bad)]
+    ends = [float(hooked.score(states[-1], target)[0]) for states in (good, bad)]
     scores = np.full(has_path.shape, ends[1])
     block, done, total = max(1, TOKENS_PER_BATCH // clean.length), 0, 1 + int(has_path.sum())
     for layer in reversed(range(min(last + into_block, layers))):
-        ours, theirs = (layer_activations_from_state(bert, states[layer].numpy()[0], layer) for states in (good, bad))
-        held[layer] = theirs["attention"][None], theirs["feed_forward"][None]
+        ours = hooked.values(layer, good[layer], ("z", "mlp_out"))
+        theirs = hooked.values(layer, bad[layer], ("attn_out", "mlp_out"))
+        held[layer] = theirs["attn_out"].numpy(), theirs["mlp_out"].numpy()
+        each_head = {"z": (np.eye(heads, dtype=bool)[..., None, None], ours["z"])}
+        moved = hooked.values(layer, bad[layer], ("attn_out",), replace=each_head)["attn_out"].numpy()
         # A row for each sender: the heads, then the feed-forward block.
         attention, widened = (np.repeat(one, heads + 1, axis=0) for one in held[layer])
-        attention[:heads] = np.where(
-            places, attention_outputs_with_each_head(bert, layer, ours, theirs), attention[:heads]
-        )
-        widened[heads] = np.where(places, ours["feed_forward"], widened[heads])
+        attention[:heads] = np.where(places, moved, attention[:heads])
+        widened[heads] = np.where(places, ours["mlp_out"].numpy()[0], widened[heads])
         senders = np.flatnonzero(has_path[layer])
         for start in range(0, len(senders), block):
             chosen = senders[start : start + block]
             scores[layer, chosen] = answered(sent(layer, bad[layer], attention[chosen], widened[chosen]))
             done += len(chosen)
             report(progress, done, total)
-    entering = (
-        layer_activations_from_state(bert, good[last].numpy()[0], last)["attention_norm"][None]
-        if into_block
-        else good[last]
-    )
+    entering = hooked.values(last, good[last], ("resid_mid",))["resid_mid"] if into_block else good[last]
     whole, embedded = (float(answered(one)[0]) for one in (entering, sent(0, np.where(places, good[0], bad[0]))))
     report(progress, total, total)
     return PathPatchingResult(target, receiver, position, *ends, whole, embedded, scores, has_path)

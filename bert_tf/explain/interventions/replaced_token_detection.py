@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_tf.errors import InputError, require_head
 from bert_tf.inference.model_inputs import prepare_input
-from bert_tf.inference.predictions import sigmoid
+from bert_tf.inference.trace import sigmoid
 
 
 @dataclass(frozen=True, eq=False)

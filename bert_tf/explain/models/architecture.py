@@ -4,15 +4,15 @@ Dimension legend: T tokens, P masks, H hidden, F intermediate, N heads, D head s
 C choices.
 """
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 
-from bert_tf.config import BertConfig, parameter_counts
+from bert_tf.config import BertConfig
 from bert_tf.flops import ENCODER_PARTS, flops_by_part
+from bert_tf.parameters import LAYER_PARTS, parameter_counts, parameter_spec
 
-#: Parts of one encoder layer, in the order in which a sentence passes them.
-LAYER_PARTS = ("attention", "attention_norm", "feed_forward", "feed_forward_norm")
 _HEAD_TITLES = {
     "pooler": "Pooler",
     "mlm": "Masked word head",
@@ -55,15 +55,9 @@ def parts(model, tokens, masks=1, task=None):
     Returns:
         tuple of `Part`.
     """
-    config, layers = model.bert_config, model.bert_layers
-    stacks = [stack for index in range(config.num_hidden_layers) for stack in layers[f"layer_{index}"].side_by_side()]
-
-    def counted(name):
-        return _weights([getattr(stack, name) for stack in stacks] if name in LAYER_PARTS else [layers[name]])
-
-    found = parts_of(config, model.bert_heads, tokens, masks)
+    config = model.bert_config
     own = [_task_part(task, config.hidden_size, tokens)] if task else []
-    return (*(replace(part, parameters=counted(part.name)) for part in found), *own)
+    return (*parts_of(config, model.bert_heads, tokens, masks), *own)
 
 
 def parts_of(config, heads, tokens, masks=1):
@@ -75,16 +69,10 @@ def parts_of(config, heads, tokens, masks=1):
     Returns:
         tuple of `Part`, in the order of a forward pass.
     """
-    hidden, wide, sets = config.hidden_size, config.intermediate_size, len(set(config.layer_groups))
-    flops, counts, count = (
-        flops_by_part(config, tokens, masks),
-        parameter_counts(config, heads),
-        config.num_hidden_layers,
-    )
-    layer = {
-        "attention": 4 * hidden * hidden // config.stacks + 4 * hidden,
-        "feed_forward": 2 * hidden * wide // config.stacks + wide + hidden,
-    }
+    hidden, count, sets = config.hidden_size, config.num_hidden_layers, len(set(config.layer_groups))
+    flops, counts = flops_by_part(config, tokens, masks), Counter()
+    for parameter in parameter_spec(config, heads):
+        counts[parameter.part] += parameter.size
     states = (("T", tokens), ("H", hidden))
     shapes = {
         "pooler": (("H", hidden),),
@@ -96,7 +84,7 @@ def parts_of(config, heads, tokens, masks=1):
     return (
         Part("embeddings", "Embeddings", states, counts["embeddings"], flops["embeddings"]),
         *(
-            Part(name, title, states, sets * layer.get(name, 2 * hidden), flops.get(name, 0), count, sets)
+            Part(name, title, states, counts[name], flops.get(name, 0), count, sets)
             for name, title in zip(LAYER_PARTS, ("Self-attention", "Add & norm", "Feed-forward", "Add & norm"))
         ),
         *(
@@ -158,7 +146,7 @@ def choice_scores(bert, context, choices):
 
 @dataclass(frozen=True)
 class ArchitectureSize:
-    """One of a family member's sizes.
+    """One of an architecture's sizes.
 
     Attributes:
         name: of the size. config: `BertConfig`. parameters: dict part -> count, with "total", as `parameter_counts`.
@@ -175,12 +163,12 @@ class ArchitectureSize:
 
 
 def all_sizes(config, tokens, masks=1):
-    """Every named size of a model's family member, with that model's vocabulary: tuple of `ArchitectureSize`; see
+    """Every named size of a model's architecture, with that model's vocabulary: tuple of `ArchitectureSize`; see
     `flops_by_part`."""
     found = []
-    for name in config.member.sizes:
+    for name in config.architecture.sizes:
         one = BertConfig.named(name, config.model_type, vocab_size=config.vocab_size)
-        heads, flops = config.member.trained_heads(name), flops_by_part(one, tokens, masks)
+        heads, flops = config.architecture.trained_heads(name), flops_by_part(one, tokens, masks)
         spent = {part: flops[part] for part in (*ENCODER_PARTS, *heads)}
         found.append(
             ArchitectureSize(name, one, parameter_counts(one, heads), spent, parts_of(one, heads, tokens, masks))
@@ -191,6 +179,21 @@ def all_sizes(config, tokens, masks=1):
 def _weights(layers):
     variables = {id(variable): variable for layer in layers for variable in layer.weights}
     return sum(int(np.prod(variable.shape)) for variable in variables.values())
+
+
+#: What `layer_activations` gives -> the hook point that it is taken at.
+PASSING = {
+    "input": "resid_pre",
+    "queries": "q",
+    "keys": "k",
+    "values": "v",
+    "attentions": "pattern",
+    "attention": "attn_out",
+    "attention_norm": "resid_mid",
+    "feed_forward_wide": "mlp_post",
+    "feed_forward": "mlp_out",
+    "feed_forward_norm": "resid_post",
+}
 
 
 def layer_activations(bert, trace, layer):
@@ -215,7 +218,8 @@ def layer_activations(bert, trace, layer):
 
 def layer_activations_from_state(bert, state, layer):
     """As `layer_activations`, of a hidden state, float [T, H], that goes into the layer."""
-    return {name: value.numpy()[0] for name, value in bert.opened.layer_activations(layer, state[None]).items()}
+    found = bert.hooked().values(layer, np.asarray(state, np.float32)[None], PASSING.values())
+    return {name: found[point].numpy()[0] for name, point in PASSING.items()}
 
 
 def _check_states(trace):

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bert_tf.architectures import BERT, MEMBERS
-from bert_tf.config import BertConfig, parameter_counts
+from bert_tf.architectures import ARCHITECTURES, BERT
+from bert_tf.config import BertConfig
 from bert_tf.errors import report
 from bert_tf.flops import flops_by_part
+from bert_tf.parameters import parameter_counts
 
 #: What a head is trained on, in words.
 OBJECTIVES = {"mlm": "hidden words", "nsp": "next sentence", "sop": "sentence order", "replaced": "replaced words"}
@@ -26,15 +27,15 @@ _VOCABULARY = 1000  # of the encoders that are timed: looking a row up takes as 
 
 @dataclass(frozen=True)
 class ArchitectureRow:
-    """One size of one member.
+    """One size of one architecture.
 
     Attributes:
-        member: its `Member`. size: name of the size. config: `BertConfig`. heads: those it is trained with.
+        architecture: its `Architecture`. size: name of the size. config: `BertConfig`. heads: those it is trained with.
         parameters: dict part -> count, as `parameter_counts` with these heads.
         flops: floating point operations of one pass of the encoder over T tokens. tokens: T.
     """
 
-    member: object
+    architecture: object
     size: str
     config: BertConfig
     heads: tuple
@@ -44,7 +45,7 @@ class ArchitectureRow:
 
     @property
     def name(self):
-        return f"{self.member.title} {self.size}"
+        return f"{self.architecture.title} {self.size}"
 
     @property
     def parts(self):
@@ -64,37 +65,39 @@ class ArchitectureRow:
 
 
 def architecture_rows(tokens=128):
-    """A `ArchitectureRow` for every named size of every member; tokens: T."""
+    """A `ArchitectureRow` for every named size of every architecture; tokens: T."""
     rows = []
-    for model_type, member in MEMBERS.items():
-        for size in member.sizes:
-            config, heads = BertConfig.named(size, model_type), member.trained_heads(size)
+    for model_type, architecture in ARCHITECTURES.items():
+        for size in architecture.sizes:
+            config, heads = BertConfig.named(size, model_type), architecture.trained_heads(size)
             parts = flops_by_part(config, tokens)
             flops = parts["embeddings"] + parts["attention"] + parts["feed_forward"]
-            rows.append(ArchitectureRow(member, size, config, heads, parameter_counts(config, heads), flops, tokens))
+            rows.append(
+                ArchitectureRow(architecture, size, config, heads, parameter_counts(config, heads), flops, tokens)
+            )
     return tuple(rows)
 
 
 def objectives(row):
-    """What a size of a member learns from: a tuple of a few words each."""
-    if row.member.reads != "both":
+    """What a size of an architecture learns from: a tuple of a few words each."""
+    if row.architecture.attention_direction != "bidirectional":
         return ("every word",)
-    return (*(OBJECTIVES[head] for head in row.heads if head in OBJECTIVES), *row.member.learns_besides)
+    return (*(OBJECTIVES[head] for head in row.heads if head in OBJECTIVES), *row.architecture.learns_besides)
 
 
 def changed(row):
-    """What sets a size of a member apart from BERT of that size, a few words each, by its settings alone.
+    """What sets a size of an architecture apart from BERT of that size, a few words each, by its settings alone.
 
     Args:
         row: a `ArchitectureRow`.
     Returns:
         tuple of str; empty for BERT's own sizes.
     """
-    config, member = row.config, row.member
+    config, architecture = row.config, row.architecture
     bert = BertConfig.named(row.size, BERT.model_type) if row.size in BERT.sizes else None
     width = config.hidden_size // config.stacks
     said = (
-        (member.reads == "left", "sees only what stands before"),
+        (architecture.attention_direction == "left_to_right", "sees only what stands before"),
         (config.stacks > 1, f"two one-way stacks of {width}"),
         (
             bert is not None
@@ -105,14 +108,14 @@ def changed(row):
         (len(set(config.layer_groups)) < config.num_hidden_layers, "all layers share their weights"),
         (config.has_embedding_projection, f"embeddings projected from {config.embedding_width}"),
         ("replaced" in row.heads, "judges every token"),
-        ("sop" in member.heads, "sentence order for next sentence"),
-        (not {"nsp", "sop"} & set(member.heads), "no next sentence"),
-        ("pooler" not in member.heads, "no pooler"),
+        ("sop" in architecture.heads, "sentence order for next sentence"),
+        (not {"nsp", "sop"} & set(architecture.heads), "no next sentence"),
+        ("pooler" not in architecture.heads, "no pooler"),
         (config.type_vocab_size == 0, "no segments"),
         (config.type_vocab_size == 1, "one segment"),
         (config.position_offset > 0, f"positions from {config.position_offset}"),
-        (member.tokenizer == "bytes", "byte-level pieces"),
-        (member.tokenizer == "pieces", "SentencePiece"),
+        (architecture.tokenizer == "bytes", "byte-level pieces"),
+        (architecture.tokenizer == "pieces", "SentencePiece"),
         (config.hidden_act == "gelu_new", "tanh GELU"),
         (config.layer_norm_eps != 1e-12, f"epsilon {config.layer_norm_eps:.0e}".replace("e-0", "e-")),
     )

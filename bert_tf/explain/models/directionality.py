@@ -22,14 +22,15 @@ class SpanPrediction:
     """What one reader says of the place.
 
     Attributes:
-        model: its name. reads: "both", "left" or "apart" (see `bert_tf.architectures.Member.reads`).
+        model: its name. attention_direction: "bidirectional", "left_to_right" or "two_one_way" (see
+            `bert_tf.architectures.Architecture`).
         answer: `MaskPrediction`, compared with the word that stood there if that is one token of its vocabulary.
         visible_spans: the parts of the text it predicted from: (start, end, side) in characters, side "left" or "right" (each
             read by itself) or "both" (read together). Without what was cut off at the end.
     """
 
     model: str
-    reads: str
+    attention_direction: str
     answer: MaskPrediction
     visible_spans: tuple
 
@@ -52,10 +53,10 @@ def predict_span(bert, text, start, end, top_k=5):
     trace = bert.trace(hidden, attentions=False, hidden_states=False)
     place = next(position for position in trace.masks if trace.offsets[position][0] == start)
     (answer,) = (one for one in fill_mask(trace, bert.tokenizer, top_k) if one.position == place)
-    reads, reached = bert.config.member.reads, max(offset[1] for offset in trace.offsets if offset)
+    direction, reached = bert.config.architecture.attention_direction, max(one[1] for one in trace.offsets if one)
     space = " " if text[:start].endswith(" ") else ""  # a byte-level piece has the space before its word
     answer = _compared(bert, answer, trace.logits[trace.masks.index(place)], space + word)
-    return SpanPrediction(bert.name, reads, answer, _seen(reads, start, end, reached - len(hidden) + len(text)))
+    return SpanPrediction(bert.name, direction, answer, _seen(direction, start, end, reached - len(hidden) + len(text)))
 
 
 def _compared(bert, answer, logits, word):
@@ -73,7 +74,7 @@ def _compared(bert, answer, logits, word):
     )
 
 
-def _seen(reads, start, end, reached):
+def _seen(direction, start, end, reached):
     left, right = (0, start), (end, max(end, reached))
-    sides = {"both": ("both", "both"), "left": ("left", None), "apart": ("left", "right")}[reads]
-    return tuple((*part, side) for part, side in zip((left, right), sides) if side and part[0] < part[1])
+    sides = {"bidirectional": ("both", "both"), "left_to_right": ("left", None), "two_one_way": ("left", "right")}
+    return tuple((*part, side) for part, side in zip((left, right), sides[direction]) if side and part[0] < part[1])

@@ -123,7 +123,7 @@ def class_lens(bert, trace):
     if trace.hidden_states is None:
         raise InputError(_NO_STATES)
     # One state at a time: a long text in a large model would be a batch of 25 times 512 tokens.
-    scores = [bert.opened.class_scores(state[None]).numpy()[0] for state in trace.hidden_states]
+    scores = [bert.hooked().class_scores(state[None]).numpy()[0] for state in trace.hidden_states]
     answers = [class_prediction(settings, one) for one in scores]
     return ClassLogitLens(tuple(answers[0]), np.array([list(one.values()) for one in answers]), settings.regression)
 
@@ -146,10 +146,10 @@ def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
     require_head(bert.heads, "mlm", bert.name)
     check_top_k(top_k)
     positions = _positions(trace, positions)
-    states = np.asarray(bert.opened.read(trace.hidden_states))[:, list(positions)].swapaxes(0, 1)  # [P, L+1, H]
+    states = np.asarray(bert.hooked().read(trace.hidden_states))[:, list(positions)].swapaxes(0, 1)  # [P, L+1, H]
     count, depth, _ = states.shape
     asked = np.full(count, -1) if answers is None else _checked(bert, answers, count)
-    ids, probabilities, entropies, ranks, shares = _read(bert.opened, states, asked, top_k)
+    ids, probabilities, entropies, ranks, shares = _read(bert.hooked(), states, asked, top_k)
     answers = ids[:, -1, 0] if answers is None else asked
     top = ranks == 1
     token = bert.tokenizer.id_to_token
@@ -193,13 +193,13 @@ def _checked(bert, answers, count):
     return answers
 
 
-def _read(opened, states, answers, top_k):
+def _read(hooked, states, answers, top_k):
     """What hidden states [P, L+1, H] say: ids and probabilities [P, L+1, K], entropies in bits [P, L+1], and the rank
     and the probability [P, L+1] of each place's answer (-1: the likeliest of its last state)."""
-    top_k = min(top_k, opened.config.vocab_size)
+    top_k = min(top_k, hooked.config.vocab_size)
     step = max(1, _ROWS // states.shape[1])
     parts = [
-        opened.mlm_reading(states[start : start + step], answers[start : start + step], top_k)
+        hooked.mlm_reading(states[start : start + step], answers[start : start + step], top_k)
         for start in range(0, len(states), step)
     ]
     ids, probabilities, entropies, ranks, shares = (np.concatenate(part) for part in zip(*parts))

@@ -264,8 +264,8 @@ def _slopes(bert, asked, target, vectors, progress):
         for start in range(0, len(group), block):
             indices, ready = zip(*group[start : start + block])
             batch = pad_batch(ready, pad_id=bert.tokenizer.pad_id)
-            states = bert.opened.states(batch["token_ids"], batch["segment_ids"])
-            for layer, slope in bert.opened.odds_slopes(states, own):
+            states = bert.hooked().states(batch["token_ids"], batch["segment_ids"])
+            for layer, slope in bert.hooked().odds_gradients(states, own):
                 found[list(indices), layer] = np.einsum("bh,ksh->bks", slope.sum(axis=1), vectors[layer])
             done += len(indices)
             progress(done)

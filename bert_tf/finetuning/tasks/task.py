@@ -126,14 +126,14 @@ class Task:
     def first_layer(self, settings, config):
         """What a head is told of the layer on the first token that it brings itself: a dict, empty for none.
 
-        Raises: TaskError: this family member has no such head.
+        Raises: TaskError: this architecture has no such head.
         """
-        activation, known = settings.extra.get("activation"), config.member.sentence_heads.get(self.task)
+        activation, known = settings.extra.get("activation"), config.architecture.sentence_heads.get(self.task)
         if activation is None:
             return {}
         if known is None or known[0] != activation:
             raise TaskError(
-                f"There is no head of the task {self.task!r} on a {config.member.title} model whose first "
+                f"There is no head of the task {self.task!r} on a {config.architecture.title} model whose first "
                 f"layer has the activation {activation!r}."
             )
         return {"hidden_act": activation, "names": known[1:]}

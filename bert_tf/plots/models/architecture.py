@@ -58,7 +58,7 @@ def sizes(rows, dark=False):
     """Parameters of several models by part as stacked bars.
 
     Args:
-        rows: list of (name, dict part -> parameters), as `config.parameter_counts` gives them, without "total".
+        rows: list of (name, dict part -> parameters), as `parameter_counts` gives them, without "total".
     """
     figure = go.Figure()
     names = [escape(name) for name, _ in rows]

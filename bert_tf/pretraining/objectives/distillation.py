@@ -6,7 +6,7 @@ B batch, T tokens, P predicted positions, H hidden size, N heads, D head size, V
 
 import keras
 
-from bert_tf.architectures import MEMBERS
+from bert_tf.architectures import ARCHITECTURES
 from bert_tf.layers.common import register
 from bert_tf.models import PER_LAYER, BertModel, named_variables, view
 
@@ -30,7 +30,7 @@ def alternate_layers(teacher_layers, student_layers):
     return tuple(round(index * (teacher_layers - 1) / (student_layers - 1)) for index in range(student_layers))
 
 
-#: Family member of a teacher -> others that its layers can be taken over into.
+#: Architecture of a teacher -> others that its layers can be taken over into.
 STUDENT_TYPES = {"bert": ("distilbert",)}
 
 
@@ -46,7 +46,7 @@ def build_student(teacher, layers, heads=None, model_type=None):
     """
     config = _student_config(teacher.bert_config, layers, model_type)
     taken = alternate_layers(teacher.bert_config.num_hidden_layers, layers)
-    heads = teacher.bert_heads & set(config.member.heads) if heads is None else heads
+    heads = teacher.bert_heads & set(config.architecture.heads) if heads is None else heads
     outputs = [f"{head}_logits" for head in sorted(heads) if head != "pooler"] or ["sequence_output"]
     student = BertModel(config, outputs, heads, name="student")
     known, groups = named_variables(teacher), teacher.bert_config.layer_groups
@@ -63,7 +63,7 @@ def build_student(teacher, layers, heads=None, model_type=None):
 
 
 def _student_config(config, layers, model_type):
-    """The student's settings: the teacher's, with fewer layers and what a member of another type must have."""
+    """The student's settings: the teacher's, with fewer layers and what an architecture of another type must have."""
     taken = alternate_layers(config.num_hidden_layers, layers)
     sets = [config.layer_groups[index] for index in taken]
     changes = {"num_hidden_layers": layers}
@@ -71,16 +71,16 @@ def _student_config(config, layers, model_type):
         able = STUDENT_TYPES.get(config.model_type, ())
         if model_type not in able:
             raise ValueError(
-                f"A student that starts from a {config.member.title} teacher's layers cannot be a "
+                f"A student that starts from a {config.architecture.title} teacher's layers cannot be a "
                 f"{model_type}; it can be: {', '.join((config.model_type, *able))}."
             )
-        changes.update({"model_type": model_type, **MEMBERS[model_type].only})
+        changes.update({"model_type": model_type, **ARCHITECTURES[model_type].only})
     if config.num_hidden_groups is not None:
         kept = sorted(set(sets))
         count = len(kept)
         if layers % count or sets != [kept[index * count // layers] for index in range(layers)]:
             raise ValueError(
-                f"{layers} of this {config.member.title} teacher's {config.num_hidden_layers} layers do "
+                f"{layers} of this {config.architecture.title} teacher's {config.num_hidden_layers} layers do "
                 f"not share its {config.num_hidden_groups} sets of weights evenly; give another number."
             )
         changes["num_hidden_groups"] = count

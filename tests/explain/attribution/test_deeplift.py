@@ -7,9 +7,9 @@ from scipy.special import erf, expit, log_softmax, softmax
 
 from bert_tf.errors import Cancelled, InputError
 from bert_tf.explain import class_target
-from bert_tf.explain.attribution.backward_rules import Multipliers
+from bert_tf.explain.attribution.backward_rules import DeepLiftRules
 from bert_tf.explain.attribution.deeplift import deeplift
-from bert_tf.explain.attribution.lrp_model import Ruled
+from bert_tf.explain.attribution.rule_propagation import RulePropagation
 from bert_tf.explain.attribution.saliency import baseline_token_ids, integrated_gradients, target_log_probabilities
 from bert_tf.layers.attention import MASKED_SCORE
 from bert_tf.layers.common import LayerNorm, exact_gelu
@@ -28,7 +28,7 @@ def multipliers(function, *given):
 
 def test_a_product_of_two_is_shared_by_their_shapley_values():
     a, b = np.array([[[2.0]], [[5.0]]]), np.array([[[-1.0]], [[3.0]]])
-    of_a, of_b = multipliers(Multipliers().product, a, b)
+    of_a, of_b = multipliers(DeepLiftRules().product, a, b)
     (a0, a1), (b0, b1) = a.ravel(), b.ravel()
     assert of_a.item() * (a1 - a0) == pytest.approx(((a1 * b0 - a0 * b0) + (a1 * b1 - a0 * b1)) / 2)
     assert of_b.item() * (b1 - b0) == pytest.approx(((a0 * b1 - a0 * b0) + (a1 * b1 - a1 * b0)) / 2)
@@ -39,7 +39,7 @@ def test_gelu_has_the_slope_of_the_line_between(before, after):
     def gelu(x):
         return x * (1 + erf(x / np.sqrt(2))) / 2
 
-    (found,) = multipliers(lambda x: Multipliers().activation(exact_gelu, x), [[before], [after]])
+    (found,) = multipliers(lambda x: DeepLiftRules().activation(exact_gelu, x), [[before], [after]])
     high, low = (after, before) if after != before else (after + 1e-4, after - 1e-4)
     assert found.item() == pytest.approx((gelu(high) - gelu(low)) / (high - low), abs=1e-4)
 
@@ -49,7 +49,7 @@ def test_softmax_of_two_is_the_sigmoid_of_their_difference(scores):
     """Also where one of the exponentials has no number in float32."""
 
     def first(x):
-        return Multipliers().softmax(x, tf.zeros((1, 1)))[..., :1]
+        return DeepLiftRules().softmax(x)[..., :1]
 
     (found,) = multipliers(first, np.array(scores)[:, None])
     before, after = scores[0][0] - scores[0][1], scores[1][0] - scores[1][1]
@@ -61,7 +61,7 @@ def test_softmax_of_many_passes_all_on_and_nothing_to_what_is_not_seen():
     random = np.random.default_rng(0)
     scores, weight = random.normal(0, 4, (2, 3, 7)).astype(np.float32), random.normal(size=7).astype(np.float32)
     bias = np.where(np.arange(7) < np.array([[1], [4], [7]]), 0.0, 2 * MASKED_SCORE).astype(np.float32)
-    (found,) = multipliers(lambda x: Multipliers().softmax(x, tf.constant(bias)) * weight, scores)
+    (found,) = multipliers(lambda x: DeepLiftRules().softmax(x + bias) * weight, scores)
     before, after = ((softmax(one.astype(np.float64) + bias, axis=-1) * weight).sum(axis=-1) for one in scores)
     np.testing.assert_allclose((found * (scores[1] - scores[0])).sum(axis=-1), after - before, atol=1e-5)
     assert not found[bias < 0].any() and not found[0].any()
@@ -72,7 +72,7 @@ def test_a_normalisation_of_two_numbers_hangs_on_their_difference_alone():
     layer = LayerNorm(1e-3)
     layer.build((None, 2))
     layer.gamma.assign([2.0, 0.5])
-    (found,) = multipliers(lambda x: Multipliers().norm(layer, x), [[[1.0, 4.0]], [[3.0, -2.0]]])
+    (found,) = multipliers(lambda x: DeepLiftRules().norm([layer], x), [[[1.0, 4.0]], [[3.0, -2.0]]])
 
     def normal(half):
         return half / np.sqrt(half**2 + 1e-3) * (2 - 0.5)
@@ -90,14 +90,14 @@ def test_a_normalisation_of_two_numbers_hangs_on_their_difference_alone():
     ],
 )
 def test_the_maximum(before, after, wanted):
-    (found,) = multipliers(Multipliers().highest, np.array([before, after])[..., None])
+    (found,) = multipliers(DeepLiftRules().highest, np.array([before, after])[..., None])
     np.testing.assert_allclose(found.ravel(), wanted, atol=1e-6)
 
 
 def test_the_log_probability_of_one_of_many_passes_all_on():
     logits = np.random.default_rng(1).normal(0, 5, (2, 9)).astype(np.float32)
     logits[1] += 200
-    (found,) = multipliers(lambda x: Multipliers().one_of_all(x, 3), logits)
+    (found,) = multipliers(lambda x: DeepLiftRules().one_of_all(x, 3), logits)
     before, after = log_softmax(logits.astype(np.float64), axis=-1)[:, 3]
     assert (found * (logits[1] - logits[0])).sum() == pytest.approx(after - before, abs=1e-3)
     assert found.sum() == pytest.approx(0, abs=1e-6)
@@ -121,10 +121,10 @@ def test_the_scores_add_up_to_the_difference(name):
 
 def check_where_nothing_differs(bert, trace, target):
     """The multipliers are the gradient there."""
-    vectors = bert.opened.token_vectors(trace.token_ids[None]).numpy()
-    score, wanted = bert.opened.gradient(vectors, trace.segments[None], target)
+    vectors = bert.hooked().token_vectors(trace.token_ids[None]).numpy()
+    score, wanted = bert.hooked().gradient(vectors, trace.segments[None], target)
     twice = np.repeat(vectors, 2, axis=0), np.repeat(trace.segments[None], 2, axis=0)
-    scores, found, _, _ = Ruled(bert.opened, Multipliers()).slopes(*twice, target)
+    scores, found, _, _ = RulePropagation(bert.hooked(), DeepLiftRules()).gradients(*twice, target)
     np.testing.assert_allclose(scores, [score[0]] * 2, atol=1e-5)
     np.testing.assert_allclose(found[1], wanted[0], atol=1e-4)
 

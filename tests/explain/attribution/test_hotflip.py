@@ -53,10 +53,10 @@ def test_the_words_that_may_change_are_whole_and_not_asked_about(tiny_bert, trac
 
 def test_the_first_flip_is_the_worst_of_those_the_slope_likes_best(tiny_bert, trace, target):
     found = hotflip(tiny_bert, trace, target, most=1, tried=3)
-    tokenizer, opened = tiny_bert.tokenizer, tiny_bert.opened
-    vectors = opened.token_vectors(trace.token_ids[None]).numpy()
-    _, slope = opened.gradient(vectors, trace.segments[None], target)
-    table = opened.token_vectors(np.arange(tokenizer.vocab_size)).numpy()
+    tokenizer, hooked = tiny_bert.tokenizer, tiny_bert.hooked()
+    vectors = hooked.token_vectors(trace.token_ids[None]).numpy()
+    _, slope = hooked.gradient(vectors, trace.segments[None], target)
+    table = hooked.token_vectors(np.arange(tokenizer.vocab_size)).numpy()
     answer, tried = _answers(tiny_bert, trace, target), {}
     assert found.target_is_top and found.score == pytest.approx(answer[target.id], abs=1e-4)
     for word in replaceable_words(tokenizer, trace, target):
@@ -89,13 +89,13 @@ def test_the_first_flip_is_the_worst_of_those_the_slope_likes_best(tiny_bert, tr
 
 def test_the_estimate_is_the_slope_of_a_small_step(tiny_bert, trace, target):
     one = hotflip(tiny_bert, trace, target, most=1).tried[0]
-    (place,), opened = one.word.positions, tiny_bert.opened
-    vectors, ends = opened.token_vectors(trace.token_ids[None]).numpy(), []
-    step = opened.token_vectors([one.token_id]).numpy()[0] - vectors[0, place]
+    (place,), hooked = one.word.positions, tiny_bert.hooked()
+    vectors, ends = hooked.token_vectors(trace.token_ids[None]).numpy(), []
+    step = hooked.token_vectors([one.token_id]).numpy()[0] - vectors[0, place]
     for share in (0.01, -0.01):
         moved = vectors.copy()
         moved[0, place] += share * step
-        ends.append(float(opened.gradient(moved, trace.segments[None], target)[0][0]))
+        ends.append(float(hooked.gradient(moved, trace.segments[None], target)[0][0]))
     assert one.estimate == pytest.approx((ends[0] - ends[1]) / 0.02, rel=0.05, abs=0.005)
 
 

@@ -104,7 +104,7 @@ def held(bert, trace, target):
     """A function of token vectors [T, E], whether places and biases are there: the log-odds without the others'
     spread, with all weights of attention, deviations and gates as they are in the trace. By hand, in float64."""
     parts, weight = bert.model.bert_layers, lambda one: np.asarray(one, np.float64)
-    vectors = bert.opened.token_vectors(trace.token_ids).numpy().astype(np.float64)
+    vectors = bert.hooked().token_vectors(trace.token_ids).numpy().astype(np.float64)
     table = parts["embeddings"]
     places = weight(table.position_table)[: trace.length] + weight(table.segment_table)[trace.segments]
     deviations, gates, spreads = [], [], []
@@ -149,7 +149,7 @@ def held(bert, trace, target):
         others = np.delete(logits, target.id)
         return logits[target.id] - hold(2, lambda: np.exp(others - logsumexp(others))) @ others
 
-    state, passed = bert.opened.embed(trace.token_ids[None], trace.segments[None]).numpy()[0], []
+    state, passed = bert.hooked().embed(trace.token_ids[None], trace.segments[None]).numpy()[0], []
     for index in range(bert.config.num_hidden_layers):
         passed.append(layer_activations_from_state(bert, state, index))
         state = passed[-1]["feed_forward_norm"]

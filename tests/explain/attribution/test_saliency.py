@@ -40,26 +40,26 @@ def _score(bert, trace, ids, target):
 def test_gradient_x_input_is_the_slope_when_a_vector_grows(tiny_bert, trace, target):
     found = gradient_x_input(tiny_bert, trace, target)
     assert found.score == pytest.approx(_score(tiny_bert, trace, trace.token_ids, target), abs=1e-4)
-    vectors = tiny_bert.opened.token_vectors(trace.token_ids[None]).numpy()
+    vectors = tiny_bert.hooked().token_vectors(trace.token_ids[None]).numpy()
     for position in (0, 2, 6, 8):
         ends = []
         for factor in (1.01, 0.99):
             grown = vectors.copy()
             grown[0, position] *= factor
-            ends.append(float(tiny_bert.opened.gradient(grown, trace.segments[None], target)[0][0]))
+            ends.append(float(tiny_bert.hooked().gradient(grown, trace.segments[None], target)[0][0]))
         assert found.tokens[position] == pytest.approx((ends[0] - ends[1]) / 0.02, rel=0.05, abs=0.003)
     assert (found.norms >= 0).all() and found.norms.shape == (trace.length,)
 
 
 def test_smoothgrad_is_the_mean_slope_of_noisy_copies_times_the_words(tiny_bert, trace, target):
     found = smoothgrad(tiny_bert, trace, target, copies=7, noise=0.1)
-    opened = tiny_bert.opened
-    vectors = opened.token_vectors(trace.token_ids[None]).numpy()
+    hooked = tiny_bert.hooked()
+    vectors = hooked.token_vectors(trace.token_ids[None]).numpy()
     noise_std = 0.1 * (vectors.max() - vectors.min())
     random, slopes, scores = np.random.default_rng(0), [], []
     for _ in range(7):
         noise = noise_std * random.normal(size=vectors.shape[1:])
-        score, slope = opened.gradient(vectors + noise[None], trace.segments[None], target)
+        score, slope = hooked.gradient(vectors + noise[None], trace.segments[None], target)
         slopes.append(slope[0])
         scores.append(score[0])
     np.testing.assert_allclose(found.tokens, (np.mean(slopes, axis=0) * vectors[0]).sum(axis=1), atol=1e-3)
@@ -92,13 +92,13 @@ def test_integrated_gradients_add_up_to_the_difference(tiny_bert, trace, target)
 
 
 def test_integrated_gradients_equal_a_fine_riemann_sum(tiny_bert, trace, target):
-    opened, mask = tiny_bert.opened, tiny_bert.tokenizer.mask_id
-    vectors = opened.token_vectors(trace.token_ids).numpy()
+    hooked, mask = tiny_bert.hooked(), tiny_bert.tokenizer.mask_id
+    vectors = hooked.token_vectors(trace.token_ids).numpy()
     baseline_token_ids = [i if s is None else mask for i, s in zip(trace.token_ids, trace.sources)]
-    start = opened.token_vectors(np.array(baseline_token_ids, np.int32)).numpy()
+    start = hooked.token_vectors(np.array(baseline_token_ids, np.int32)).numpy()
     shares = (np.arange(300) + 0.5) / 300
     path = (start + shares[:, None, None] * (vectors - start)).astype(np.float32)
-    _, gradients = opened.gradient(path, np.repeat(trace.segments[None], 300, axis=0), target)
+    _, gradients = hooked.gradient(path, np.repeat(trace.segments[None], 300, axis=0), target)
     expected = ((vectors - start) * gradients.mean(axis=0)).sum(axis=1)
     found = integrated_gradients(tiny_bert, trace, target, baseline="[MASK]")
     np.testing.assert_allclose(found.tokens, expected, atol=0.005)

@@ -135,7 +135,7 @@ def test_the_pass_with_everything_on_is_made_once_for_all(tiny_bert, trace, monk
     off = Ablation(heads=((1, 0),), tokens=(3,))
     alone = ablate(tiny_bert, trace, off, attention_shifts=True)
     clean = clean_run(tiny_bert, trace)
-    monkeypatch.setattr(tiny_bert.opened, "states", lambda *_: pytest.fail("it is made again"))
+    monkeypatch.setattr(tiny_bert.hooked(), "states", lambda *_: pytest.fail("it is made again"))
     again = ablate(tiny_bert, trace, off, attention_shifts=True, clean=clean)
     assert again.before == alone.before and again.after == alone.after and again.nsp_after == alone.nsp_after
     np.testing.assert_array_equal(again.attention_shifts, alone.attention_shifts)

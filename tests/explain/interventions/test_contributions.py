@@ -65,7 +65,7 @@ def held_head(bert, states, position):
     """Log-probabilities [B, V] of the head for masked words by hand, with the deviation of its norm as at the first
     row of states [B, T, H]."""
     head = bert.model.bert_layers["mlm"]
-    read = np.asarray(bert.opened.read(states), np.float64)[:, position]
+    read = np.asarray(bert.hooked().read(states), np.float64)[:, position]
     inside = read @ np.asarray(head.transform.kernel, np.float64) + np.asarray(head.transform.bias)
     activation = {"gelu": lambda x: x / 2 * (1 + erf(x / np.sqrt(2)))}.get(
         head.settings["hidden_act"], lambda x: x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
@@ -80,7 +80,7 @@ def held_head(bert, states, position):
 def odds_of(bert, states, target):
     if target.head == "mlm":
         return odds(held_head(bert, states, target.position), target.id)
-    scores = bert.opened.answers(tf.constant(states), target)
+    scores = bert.hooked().answers(tf.constant(states), target)
     return scores[:, target.id] if target.is_regression else odds(scores, target.id)
 
 
@@ -125,11 +125,12 @@ def test_a_head_s_part_is_what_the_held_normalisations_leave_of_it(other_bert, t
     x, matrices, added = trace.hidden_states[0][None], [], {}
     for index in range(3):
         layer = other_bert.model.bert_layers[f"layer_{index}"]
-        attended, found = layer.attention(x, np.zeros((1, 1, 1, 1), np.float32), details=("attentions", "values"))
+        _, found = layer(x, np.zeros((1, 1, 1, 1), np.float32), outputs=("pattern", "v", "attn_out"))
+        attended = found["attn_out"]
         kernel = np.asarray(layer.attention.output_dense.kernel)
         size = layer.attention.head_size
         for head in range(layer.attention.num_heads):
-            mixed = np.asarray(found["attentions"])[0, head, at] @ np.asarray(found["values"])[0, head]
+            mixed = np.asarray(found["pattern"])[0, head, at] @ np.asarray(found["v"])[0, head]
             added[index, head] = len(matrices), mixed @ kernel[head * size : (head + 1) * size]
         x, matrix = norm_at(layer.attention_norm, x + attended)
         matrices.append(matrix)
@@ -158,7 +159,7 @@ def test_shares_are_the_slope_times_the_parts(other_bert, trace, kind):
 def check(bert, trace, target):
     found = contributions(bert, trace, target)
     states = trace.hidden_states[-1][None]
-    score, slope = (part[0] for part in bert.opened.odds_gradient(tf.constant(states), target))
+    score, slope = (part[0] for part in bert.hooked().odds_gradient(tf.constant(states), target))
     assert score == pytest.approx(float(odds_of(bert, states, target)[0]), abs=1e-4)
     among = [(position, unit) for position in range(trace.length) for unit in (0, 5, states.shape[-1] - 1)]
     wanted = slope_by_differences(bert, states, target, among)
@@ -280,8 +281,8 @@ def test_of_every_pooling_the_shares_add_up_to_the_whole_product(pooling):
     bert = made(pooling=pooling)
     trace = bert.trace(" ".join(WORDS[5:12]))
     target = class_target(bert, trace)
-    states = bert.opened.states(trace.token_ids[None], trace.segments[None])
-    score, slope = bert.opened.odds_gradient(states[-1], target)
+    states = bert.hooked().states(trace.token_ids[None], trace.segments[None])
+    score, slope = bert.hooked().odds_gradient(states[-1], target)
     found = contributions(bert, trace, target)
     assert found.score == pytest.approx(float(score[0]), abs=1e-5)
     assert found.total == pytest.approx(float((slope * states[-1].numpy()).sum()), abs=1e-5)

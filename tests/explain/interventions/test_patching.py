@@ -94,27 +94,27 @@ def test_each_block_s_output_is_put_before_residual_and_norm(other_bert, pair, b
 
 
 def test_all_that_all_blocks_add_is_the_whole_run_where_the_embeddings_are_equal(other_bert, pair):
-    opened, length = other_bert.opened, pair[0].length
-    good, bad = (opened.states(trace.token_ids[None], trace.segments[None]) for trace in pair)
-    everywhere, x = np.ones((1, length), bool), bad[0]
+    hooked, length = other_bert.hooked(), pair[0].length
+    good, bad = (hooked.states(trace.token_ids[None], trace.segments[None]) for trace in pair)
+    everywhere, x = np.ones((1, length, 1), bool), bad[0]
     for index in range(3):
         attended, _, widened = _blocks(other_bert.model.bert_layers[f"layer_{index}"], good[index])
-        both = {"attention": (everywhere, attended), "feed_forward": (everywhere, widened)}
-        x = opened.layer_instead(index, x, both)
+        both = {"attn_out": (everywhere, attended), "mlp_out": (everywhere, widened)}
+        x = hooked.layer(index, x, replace=both)
     same = pair[0].token_ids == pair[1].token_ids
     assert 0 < same.sum() < length and same[0] and same[pair[0].masks[0]]
     np.testing.assert_allclose(x[0][same], good[-1][0][same], atol=2e-5)
     assert np.abs(x[0][~same] - good[-1][0][~same]).max() > 0.01
     for target in (mask_target(other_bert, pair[0]), next_sentence_target(other_bert, pair[0])):
-        assert opened.score(x, target)[0] == pytest.approx(float(opened.score(good[-1], target)[0]), abs=1e-4)
+        assert hooked.score(x, target)[0] == pytest.approx(float(hooked.score(good[-1], target)[0]), abs=1e-4)
 
 
 def test_blocks_that_are_put_nowhere_change_nothing(other_bert, pair):
-    opened = other_bert.opened
-    states = opened.states(pair[0].token_ids[None], pair[0].segments[None])
-    nowhere = np.zeros((1, pair[0].length), bool)
-    for instead in ({}, {"attention": (nowhere, states[0].numpy())}):
-        np.testing.assert_allclose(opened.layer_instead(1, states[1], instead), states[2], atol=1e-5)
+    hooked = other_bert.hooked()
+    states = hooked.states(pair[0].token_ids[None], pair[0].segments[None])
+    nowhere = np.zeros((1, pair[0].length, 1), bool)
+    for replace in ({}, {"attn_out": (nowhere, states[0].numpy())}):
+        np.testing.assert_allclose(hooked.layer(1, states[1], replace=replace), states[2], atol=1e-5)
 
 
 def test_another_block_is_refused(other_bert, pair):
@@ -149,8 +149,8 @@ def _with_a_head(bert, clean, corrupted, at, head, position, target):
     zero, mixed = np.zeros((1, 1, 1, 1), np.float32), []
     layers = [bert.model.bert_layers[f"layer_{index}"] for index in range(bert.config.num_hidden_layers)]
     for trace in (clean, corrupted):
-        _, found = layers[at].attention(trace.hidden_states[at][None], zero, details=("attentions", "values"))
-        mixed.append(np.einsum("nqk,nkd->nqd", *(np.asarray(found[name])[0] for name in ("attentions", "values"))))
+        _, found = layers[at](trace.hidden_states[at][None], zero, outputs=("pattern", "v"))
+        mixed.append(np.einsum("nqk,nkd->nqd", *(np.asarray(found[name])[0] for name in ("pattern", "v"))))
     places = slice(None) if position is None else position
     mixed[1][head, places] = mixed[0][head, places]
     together = mixed[1].transpose(1, 0, 2).reshape(1, clean.length, -1)
@@ -200,9 +200,9 @@ def test_heads_of_one_way_readers_are_put_over_too(name):
     clean, corrupted = (bert.trace(text) for text in ("the cat ran on", "the dog ran on"))
     target = mask_target(bert, clean, 3, "ran")
     found = patch_heads(bert, clean, corrupted, target)
-    opened = bert.opened
-    states = opened.states(corrupted.token_ids[None], corrupted.segments[None])
-    good = opened.states(clean.token_ids[None], clean.segments[None])
+    hooked = bert.hooked()
+    states = hooked.states(corrupted.token_ids[None], corrupted.segments[None])
+    good = hooked.states(clean.token_ids[None], clean.segments[None])
     # All heads of a layer put over, one head's difference after another, are the block's output.
     ours, theirs = (layer_activations_from_state(bert, one[1].numpy()[0], 1) for one in (good, states))
     moved = [
@@ -212,9 +212,9 @@ def test_heads_of_one_way_readers_are_put_over_too(name):
     ]
     np.testing.assert_allclose(sum(moved) + theirs["attention"], ours["attention"], atol=1e-5)
     for head in range(4):
-        places = np.full((1, clean.length), True)
-        after = opened.layer_instead(1, states[1], {"attention": (places, (theirs["attention"] + moved[head])[None])})
-        assert found.scores[1, head] == pytest.approx(float(opened.score(after, target)[0]), abs=1e-5)
+        places = np.full((1, clean.length, 1), True)
+        after = hooked.layer(1, states[1], replace={"attn_out": (places, (theirs["attention"] + moved[head])[None])})
+        assert found.scores[1, head] == pytest.approx(float(hooked.score(after, target)[0]), abs=1e-5)
 
 
 def test_a_head_s_place_that_is_not_there_is_refused(other_bert, pair):

@@ -11,7 +11,7 @@ from bert_tf.explain import InputError, MaskPositionError, NotComparable
 from bert_tf.explain.attribution.target import mask_target, next_sentence_target
 from bert_tf.explain.interventions.patching import patch_blocks, patch_states
 from bert_tf.explain.interventions.path_patching import RECEIVERS, Receiver, patch_paths
-from bert_tf.layers.causal import LeftLayer, RightLayer
+from bert_tf.layers.causal import CausalEncoderLayer, ReverseCausalEncoderLayer
 from tests.conftest import make_bert
 from tests.layers.test_causal import APART, LEFT, make_reader
 
@@ -27,7 +27,7 @@ class Written:
     """One encoder layer in NumPy: what each head's part makes of what it reads, and what adds up."""
 
     def __init__(self, layer):
-        self.stacks = layer.side_by_side()
+        self.stacks = layer.stacks()
 
     def _each(self, x):
         return np.split(x, len(self.stacks), axis=-1)
@@ -45,7 +45,8 @@ class Written:
                     made[name] = read @ np.asarray(dense.kernel)[:, columns] + np.asarray(dense.bias)[columns]
                 scores = made["queries"] @ made["keys"].T / np.sqrt(size)
                 before = np.tril(np.ones_like(scores))
-                seen = {LeftLayer: before, RightLayer: before.T}.get(type(stack), np.ones_like(scores))
+                masks = {CausalEncoderLayer: before, ReverseCausalEncoderLayer: before.T}
+                seen = masks.get(type(stack), np.ones_like(scores))
                 weights = np.exp(np.where(seen, scores, -np.inf))
                 mixed = weights / weights.sum(axis=1, keepdims=True) @ made["values"]
                 share = np.zeros((len(x), width))
@@ -98,7 +99,7 @@ def _run(layers, x, outputs=None, reads=None):
 def _by_hand(bert, clean, corrupted, target, receiver, sender, position=None):
     """The target's score with the path from a sender, (layer, head), (layer, None) or "embeddings", patched."""
     layers = [Written(bert.model.bert_layers[f"layer_{index}"]) for index in range(bert.config.num_hidden_layers)]
-    begins = [bert.opened.embed(one.token_ids[None], one.segments[None]).numpy()[0] for one in (clean, corrupted)]
+    begins = [bert.hooked().embed(one.token_ids[None], one.segments[None]).numpy()[0] for one in (clean, corrupted)]
     good, bad = (_run(layers, x.astype(np.float64)) for x in begins)
     where = slice(None) if position is None else position
     outputs, x = {one: value.copy() for one, value in bad[2].items()}, bad[0][0].copy()
@@ -112,7 +113,7 @@ def _by_hand(bert, clean, corrupted, target, receiver, sender, position=None):
     else:
         entering = (held[1] if receiver.part == "feed_forward" else held[0])[receiver.layer]
         last = _run(layers, bad[0][0], None, (receiver.layer, receiver.part, receiver.head, entering))[0][-1]
-    return float(bert.opened.score(last[None].astype(np.float32), target)[0])
+    return float(bert.hooked().score(last[None].astype(np.float32), target)[0])
 
 
 def _receivers(layer, head):
@@ -209,16 +210,16 @@ def test_in_the_last_layer_the_path_to_the_answer_is_all_that_its_block_does():
     bert = make_bert(seed=5, layers=1, heads=1)
     pair = [bert.trace(text, "it ran") for text in TEXTS]
     target = mask_target(bert, pair[0])
-    found, opened = patch_paths(bert, *pair, target), bert.opened
-    good, bad = (opened.states(one.token_ids[None], one.segments[None])[0] for one in pair)
-    everywhere = np.ones((1, pair[0].length), bool)
-    ours = opened.layer_activations(0, good)
-    wanted = opened.layer_instead(0, bad, {"feed_forward": (everywhere, ours["feed_forward"])})
-    assert found.scores[0, 1] == pytest.approx(float(opened.score(wanted, target)[0]), abs=1e-5)
+    found, hooked = patch_paths(bert, *pair, target), bert.hooked()
+    good, bad = (hooked.states(one.token_ids[None], one.segments[None])[0] for one in pair)
+    everywhere = np.ones((1, pair[0].length, 1), bool)
+    ours, theirs = (hooked.values(0, state, ("attn_out", "mlp_out")) for state in (good, bad))
+    wanted = hooked.layer(0, bad, replace={"mlp_out": (everywhere, ours["mlp_out"])})
+    assert found.scores[0, 1] == pytest.approx(float(hooked.score(wanted, target)[0]), abs=1e-5)
     # The one head's path goes past the feed-forward block, which is held.
-    both = {"attention": ours["attention"], "feed_forward": opened.layer_activations(0, bad)["feed_forward"]}
-    wanted = opened.layer_instead(0, bad, {name: (everywhere, value) for name, value in both.items()})
-    assert found.scores[0, 0] == pytest.approx(float(opened.score(wanted, target)[0]), abs=1e-5)
+    both = {"attn_out": ours["attn_out"], "mlp_out": theirs["mlp_out"]}
+    wanted = hooked.layer(0, bad, replace={name: (everywhere, value) for name, value in both.items()})
+    assert found.scores[0, 0] == pytest.approx(float(hooked.score(wanted, target)[0]), abs=1e-5)
     # At the mask alone, as the answer is read there: patching the block's output there.
     at = patch_paths(bert, *pair, target, position=pair[0].masks[0])
     blocks = patch_blocks(bert, *pair, target, "feed_forward")

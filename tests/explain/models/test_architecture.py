@@ -87,7 +87,7 @@ def test_the_parts_of_every_member_hold_all_its_weights_once(member):
     model = build_pretraining_model(config)
     found = parts(model, 5)
     assert sum(part.parameters for part in found) == model.count_params()
-    assert {part.name for part in found} >= set(config.member.trained)
+    assert {part.name for part in found} >= set(config.architecture.trained)
 
 
 def test_shared_weights_are_counted_by_their_sets():
@@ -220,9 +220,9 @@ def rows():
 
 
 def test_the_family_table_has_every_size_and_shared_layers_save_no_work(rows):
-    from bert_tf.architectures import MEMBERS
+    from bert_tf.architectures import ARCHITECTURES
 
-    assert len(rows) == sum(len(member.sizes) for member in MEMBERS.values())
+    assert len(rows) == sum(len(member.sizes) for member in ARCHITECTURES.values())
     albert, bert = rows["ALBERT base"], rows["BERT base"]
     assert albert.parameters["total"] < bert.parameters["total"] / 8
     assert albert.flops == pytest.approx(bert.flops, rel=0.01)
@@ -248,7 +248,7 @@ def test_generators_are_counted_with_the_head_that_fills_masks(rows):
     ],
 )
 def test_a_row_counts_what_keras_counts(rows, name):
-    from bert_tf.config import parameter_counts
+    from bert_tf.parameters import parameter_counts
 
     row = rows[name]
     stacks = row.config.stacks
@@ -270,7 +270,7 @@ def test_a_row_counts_what_keras_counts(rows, name):
 def test_what_a_size_changed_from_bert_follows_from_its_settings(rows):
     from bert_tf.explain.models.architecture_table import changed, objectives
 
-    assert all(bool(changed(row)) == (row.member.model_type != "bert") for row in rows.values())
+    assert all(bool(changed(row)) == (row.architecture.model_type != "bert") for row in rows.values())
     assert {"no next sentence", "byte-level pieces", "positions from 2"} <= set(changed(rows["RoBERTa large"]))
     assert {"6 layers in the place of 12", "no segments", "no pooler"} <= set(changed(rows["DistilBERT base"]))
     assert {"all layers share their weights", "embeddings projected from 128"} <= set(changed(rows["ALBERT xxlarge"]))
@@ -285,7 +285,7 @@ def test_what_a_size_changed_from_bert_follows_from_its_settings(rows):
 def test_a_new_member_has_its_row(monkeypatch):
     import dataclasses
 
-    from bert_tf.architectures import BERT, MEMBERS
+    from bert_tf.architectures import ARCHITECTURES, BERT
     from bert_tf.explain.models.architecture_table import architecture_rows, changed, objectives
 
     new = dataclasses.replace(
@@ -299,8 +299,8 @@ def test_a_new_member_has_its_row(monkeypatch):
         trained_otherwise={"tiny": ("nsp",)},
         learns_besides=("a friend",),
     )
-    monkeypatch.setitem(MEMBERS, "new", new)
-    row, small = [row for row in architecture_rows() if row.member is new]
+    monkeypatch.setitem(ARCHITECTURES, "new", new)
+    row, small = [row for row in architecture_rows() if row.architecture is new]
     assert row.config.vocab_size == 77 and changed(row) == ("no pooler",)
     assert objectives(row) == ("hidden words", "a friend") and objectives(small) == ("next sentence", "a friend")
 
@@ -308,11 +308,11 @@ def test_a_new_member_has_its_row(monkeypatch):
 def test_the_speed_of_encoders_is_measured_whole_or_by_layers(monkeypatch):
     import dataclasses
 
-    from bert_tf.architectures import MEMBERS
+    from bert_tf.architectures import ARCHITECTURES
     from bert_tf.explain.models import architecture_table
 
     row = architecture_table.ArchitectureRow(
-        MEMBERS["bert"], "tiny", BertConfig.named("tiny"), (), {"encoder": 9}, 0, 8
+        ARCHITECTURES["bert"], "tiny", BertConfig.named("tiny"), (), {"encoder": 9}, 0, 8
     )
     (seconds,) = architecture_table.measure_speed([row], passes=2)
     assert seconds > 0

@@ -16,17 +16,17 @@ START, END = TEXT.index("mat"), TEXT.index("mat") + 3
 
 @pytest.fixture(scope="module")
 def readers(tiny_bert):
-    return {"left": make_reader(LEFT), "apart": make_reader(APART), "both": tiny_bert}
+    return {"left_to_right": make_reader(LEFT), "two_one_way": make_reader(APART), "bidirectional": tiny_bert}
 
 
-@pytest.mark.parametrize("way", ["left", "apart", "both"])
+@pytest.mark.parametrize("way", ["left_to_right", "two_one_way", "bidirectional"])
 def test_it_is_the_model_s_answer_at_one_mask_compared_with_the_word(readers, way):
     bert = readers[way]
     reading = predict_span(bert, TEXT, START, END, top_k=bert.tokenizer.vocab_size)
     trace = bert.trace("The cat sat on the [MASK] in Paris.")
     (wanted,) = fill_mask(trace, bert.tokenizer, bert.tokenizer.vocab_size)
     found, expected = ({one.id: one.probability for one in answer.predictions} for answer in (reading.answer, wanted))
-    assert found == pytest.approx(expected, rel=1e-4) and reading.reads == way
+    assert found == pytest.approx(expected, rel=1e-4) and reading.attention_direction == way
     ranked = [one.token for one in reading.answer.predictions]
     assert ranked.index("mat") == reading.answer.original_rank - 1
     assert reading.answer.original_probability == pytest.approx(
@@ -37,9 +37,9 @@ def test_it_is_the_model_s_answer_at_one_mask_compared_with_the_word(readers, wa
 @pytest.mark.parametrize(
     "way, seen",
     [
-        ("left", [(0, START, "left")]),
-        ("apart", [(0, START, "left"), (END, len(TEXT), "right")]),
-        ("both", [(0, START, "both"), (END, len(TEXT), "both")]),
+        ("left_to_right", [(0, START, "left")]),
+        ("two_one_way", [(0, START, "left"), (END, len(TEXT), "right")]),
+        ("bidirectional", [(0, START, "both"), (END, len(TEXT), "both")]),
     ],
 )
 def test_what_it_says_it_has_seen_is_what_changes_its_answer(readers, way, visible_spans):
@@ -52,14 +52,14 @@ def test_what_it_says_it_has_seen_is_what_changes_its_answer(readers, way, visib
 
     before = likely(TEXT)
     assert not np.allclose(likely(TEXT.replace("cat", "dog")), before, rtol=1e-4)
-    assert np.allclose(likely(TEXT.replace("Paris", "London")), before, rtol=1e-6) == (way == "left")
+    assert np.allclose(likely(TEXT.replace("Paris", "London")), before, rtol=1e-6) == (way == "left_to_right")
 
 
 def test_a_word_of_several_tokens_is_not_compared_and_a_typed_mask_neither(readers):
     text = "The cats sat on [MASK]."
-    assert predict_span(readers["left"], text, 4, 8).answer.original is None
+    assert predict_span(readers["left_to_right"], text, 4, 8).answer.original is None
     start = text.index("[MASK]")
-    reading = predict_span(readers["both"], text, start, start + 6)
+    reading = predict_span(readers["bidirectional"], text, start, start + 6)
     assert reading.answer.original is None and reading.answer.original_probability is None
 
 
@@ -77,8 +77,8 @@ def test_a_byte_level_piece_has_the_space_before_its_word(text, word, piece):
 
 def test_what_cannot_be_asked_is_refused_in_a_sentence(readers, headless_bert):
     with pytest.raises(InputError, match="is no part of it"):
-        predict_span(readers["left"], TEXT, 5, 5)
+        predict_span(readers["left_to_right"], TEXT, 5, 5)
     with pytest.raises(InputError, match="Shorten the text"):
-        predict_span(readers["left"], "cat " * 200 + "mat", 800, 803)
+        predict_span(readers["left_to_right"], "cat " * 200 + "mat", 800, 803)
     with pytest.raises(MissingHead):
         predict_span(headless_bert, TEXT, START, END)

@@ -29,7 +29,7 @@ ROWS = (
 
 def log_odds(bert, states, target):
     """Float64 [B], from last states, by the head's answers."""
-    share = np.exp(bert.opened.answers(states, target).astype(np.float64))[:, target.id]
+    share = np.exp(bert.hooked().answers(states, target).astype(np.float64))[:, target.id]
     return np.log(share) - np.log1p(-share)
 
 
@@ -43,11 +43,11 @@ def test_a_slope_is_what_a_step_of_every_token_does(tiny_bert, monkeypatch, of, 
     for index, place in enumerate(wanted):
         trace = tiny_bert.trace(ROWS[place].text_a, ROWS[place].text_b)
         target = module.dataclasses.replace(found.target, position=trace.masks[0] if of == "word" else None)
-        states = tiny_bert.opened.states(trace.token_ids[None], trace.segments[None])
+        states = tiny_bert.hooked().states(trace.token_ids[None], trace.segments[None])
         for layer, state in enumerate(states):
             vector = kept[layer][0][0].mean(axis=0).astype(np.float32)
             step = 1e-3 * vector  # of each token
-            moved = [tiny_bert.opened.finish(state + sign * step, layer) for sign in (1, -1)]
+            moved = [tiny_bert.hooked().finish(state + sign * step, layer) for sign in (1, -1)]
             ends = [log_odds(tiny_bert, one, target) for one in moved]
             assert found.slopes[layer, index] == pytest.approx((ends[0] - ends[1])[0] / 2e-3, rel=0.03, abs=3e-3)
 
@@ -116,9 +116,9 @@ def test_the_slope_of_a_class_and_a_pair_of_which_text_a_is_read(monkeypatch):
     vector = fixed(np.zeros((24, 16)), None, None, 8, 2)[0][0].mean(axis=0).astype(np.float32)
     for index, text in enumerate(texts):
         trace = bert.trace(text)
-        (state, *_) = bert.opened.states(trace.token_ids[None], trace.segments[None])
+        (state, *_) = bert.hooked().states(trace.token_ids[None], trace.segments[None])
         step = 1e-3 * vector
-        ends = [log_odds(bert, bert.opened.finish(state + sign * step, 0), found.target) for sign in (1, -1)]
+        ends = [log_odds(bert, bert.hooked().finish(state + sign * step, 0), found.target) for sign in (1, -1)]
         assert found.slopes[0, index] == pytest.approx((ends[0] - ends[1])[0] / 2e-3, rel=0.03, abs=3e-3)
     assert concept_test(bert, rows, words[:8], words[8:], runs=2).target.label == "bad"
 

@@ -1,0 +1,144 @@
+"""The parameters of a model, by arithmetic alone: names, shapes, and the part each belongs to. Imports no TensorFlow.
+
+H hidden size, E embedding size, F intermediate size, V vocabulary.
+"""
+
+import math
+from dataclasses import dataclass
+
+#: Parts of one encoder layer, in the order in which a sentence passes them.
+LAYER_PARTS = ("attention", "attention_norm", "feed_forward", "feed_forward_norm")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One trainable tensor of a model.
+
+    Attributes:
+        name: str, what Hugging Face's BertForPreTraining calls it, with the `bert.` prefix.
+        shape: tuple of int, as Hugging Face stores it: matrices of dense layers are [out, in].
+        part: str, "embeddings", one of `LAYER_PARTS`, or a head.
+        layer: str, the name of the Keras layer in `BertModel.bert_layers`. attribute: str, dotted, where in that layer
+            the variable is.
+    """
+
+    name: str
+    shape: tuple
+    part: str
+    layer: str
+    attribute: str
+
+    @property
+    def size(self):
+        return math.prod(self.shape)
+
+
+def parameter_spec(config, heads=None):
+    """Every parameter of a model; weights that layers share stand here once.
+
+    Args:
+        config: a `BertConfig`. heads: out of "pooler", "mlm", "nsp", "sop", "replaced"; None for all that the
+            architecture may have.
+
+    Returns: tuple of `Parameter`, in the order of a forward pass.
+    """
+    heads = config.architecture.heads if heads is None else heads
+    # The first layer of each group stands for all that share its weights.
+    groups = {group: config.layer_groups.index(group) for group in config.layer_groups}
+    found = list(_embeddings(config))
+    for group, layer in groups.items():
+        for stack in config.stack_names:
+            found += _encoder_layer(config, f"bert.encoder.layer.{group}{stack}", f"layer_{layer}", stack)
+    for head, parameters in _HEADS.items():
+        if head in heads:
+            found += parameters(config)
+    return tuple(found)
+
+
+def parameter_counts(config, heads=("pooler",)):
+    """How many parameters each part of a model has; weights that layers share count once.
+
+    Args: as `parameter_spec`.
+
+    Returns: dict part -> int with "embeddings" (their projection included), "encoder", each head, and "total". The
+        masked-LM head counts its transform and bias; its output table is the embeddings' own.
+    """
+    counts = {"embeddings": 0, "encoder": 0, **dict.fromkeys(heads, 0)}
+    for parameter in parameter_spec(config, heads):
+        counts["encoder" if parameter.part in LAYER_PARTS else parameter.part] += parameter.size
+    return {**counts, "total": sum(counts.values())}
+
+
+def is_transposed(name):
+    """Whether the Keras variable of this name is the transpose of Hugging Face's tensor: the matrix of a dense layer."""
+    return name.endswith(".weight") and not name.startswith("bert.embeddings.") and "LayerNorm" not in name
+
+
+def _embeddings(config):
+    tables = (
+        ("word_embeddings", "token_table", config.vocab_size),
+        ("position_embeddings", "position_table", config.max_position_embeddings),
+        ("token_type_embeddings", "segment_table", config.type_vocab_size),
+    )
+    part, layer, width = "embeddings", "embeddings", config.embedding_width
+    for name, attribute, rows in tables:
+        if rows:
+            yield Parameter(f"bert.embeddings.{name}.weight", (rows, width), part, layer, attribute)
+    yield from _norm("bert.embeddings.LayerNorm", width, part, layer, "norm")
+    if config.projects:
+        yield from _dense("bert.embeddings_project", config.hidden_size, width, part, layer, "projection")
+
+
+def _encoder_layer(config, name, layer, stack):
+    hidden, inner = config.hidden_size // config.stacks, config.intermediate_size // config.stacks
+    start = f"{stack[1:]}." if stack else ""
+    attention, norm, feed_forward, last_norm = LAYER_PARTS
+    for one in ("query", "key", "value"):
+        own = f"{name}.attention.self.{one}", hidden, hidden
+        yield from _dense(*own, attention, layer, f"{start}attention.{one}")
+    own = f"{name}.attention.output.dense", hidden, hidden
+    yield from _dense(*own, attention, layer, f"{start}attention.output_dense")
+    yield from _norm(f"{name}.attention.output.LayerNorm", hidden, norm, layer, f"{start}attention_norm")
+    own = f"{name}.intermediate.dense", inner, hidden
+    yield from _dense(*own, feed_forward, layer, f"{start}feed_forward.intermediate")
+    own = f"{name}.output.dense", hidden, inner
+    yield from _dense(*own, feed_forward, layer, f"{start}feed_forward.output_dense")
+    yield from _norm(f"{name}.output.LayerNorm", hidden, last_norm, layer, f"{start}feed_forward_norm")
+
+
+def _pooler(config):
+    yield from _dense("bert.pooler.dense", config.hidden_size, config.hidden_size, "pooler", "pooler", "dense")
+
+
+def _mlm(config):
+    name, width = "cls.predictions", config.embedding_width
+    yield from _dense(f"{name}.transform.dense", width, config.hidden_size, "mlm", "mlm", "transform")
+    yield from _norm(f"{name}.transform.LayerNorm", width, "mlm", "mlm", "norm")
+    yield Parameter(f"{name}.bias", (config.vocab_size,), "mlm", "mlm", "bias")
+
+
+def _nsp(config):
+    yield from _dense("cls.seq_relationship", 2, config.hidden_size, "nsp", "nsp", "dense")
+
+
+def _sop(config):
+    yield from _dense("sop_classifier.classifier", 2, config.hidden_size, "sop", "sop", "dense")
+
+
+def _replaced(config):
+    name, width, head = "discriminator_predictions", config.hidden_size, "replaced"
+    yield from _dense(f"{name}.dense", width, width, head, head, "transform")
+    yield from _dense(f"{name}.dense_prediction", 1, width, head, head, "score")
+
+
+_HEADS = {"pooler": _pooler, "mlm": _mlm, "nsp": _nsp, "sop": _sop, "replaced": _replaced}
+
+
+def _dense(name, size_out, size_in, part, layer, attribute):
+    yield Parameter(f"{name}.weight", (size_out, size_in), part, layer, f"{attribute}.kernel")
+    yield Parameter(f"{name}.bias", (size_out,), part, layer, f"{attribute}.bias")
+
+
+def _norm(name, size, part, layer, attribute):
+    yield Parameter(f"{name}.weight", (size,), part, layer, f"{attribute}.gamma")
+    yield Parameter(f"{name}.bias", (size,), part, layer, f"{attribute}.beta")
