@@ -62,7 +62,7 @@ def page():
         return
     with st.spinner("Loading the readers …", show_time=True):
         shown = {way: directional_models.load_directional_model(names[way]) for way in directional_models.DIRECTIONS}
-    part = _place(shown["both"])
+    part = _place(shown["bidirectional"])
     if part is None:
         return
     with st.spinner("Asking them …"):

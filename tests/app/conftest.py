@@ -138,7 +138,7 @@ def family_home(tmp_path, monkeypatch):
     from ui.session import model_store, state
 
     for name in family_models.TEXTS:
-        shutil.copytree(family_models.ARCHITECTURES / name, tmp_path / name)
+        shutil.copytree(family_models.GOLDEN_FOLDERS / name, tmp_path / name)
     (tmp_path / "explorer.toml").write_text(family_models.LIMITS)
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-ARCHITECTURES = Path(__file__).parents[1] / "golden" / "family"
+GOLDEN_FOLDERS = Path(__file__).parents[1] / "golden" / "family"
 TEXTS = {
     "roberta": "the license of the work",
     "distilbert": "w1 w2 w3 w4",

@@ -10,7 +10,7 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.explain import agreement, compare, embedding_parts, nearest_contexts, read_rows, score_rows
-from tests.app.family_models import ARCHITECTURES, TEXTS
+from tests.app.family_models import GOLDEN_FOLDERS, TEXTS
 from tests.app.page_reading import (
     column,
     component,
@@ -54,7 +54,7 @@ def test_attention_is_drawn(at, name):
 @pytest.mark.parametrize("name", ["roberta", "albert"])
 def test_attention_between_the_texts_has_the_tokens_of_both(at, name):
     app = at(name, page="all_heads", b="any work", show="ba", special="0")
-    encoding = bert_tf.load(ARCHITECTURES / name).tokenizer.encode(TEXTS[name], "any work")
+    encoding = bert_tf.load(GOLDEN_FOLDERS / name).tokenizer.encode(TEXTS[name], "any work")
     own = {side: [token for token, source in zip(encoding.tokens, encoding.sources) if source == side] for side in "ab"}
     drawn = component(app, "lines")
     assert (drawn["left"], drawn["right"]) == (own["b"], own["a"])
@@ -95,7 +95,7 @@ def test_what_a_verdict_on_two_texts_rests_on_is_told_of_each_head(at, open_app,
 def test_why_two_texts_are_in_order(at):
     from bert_tf.explain import Ablation, ablate, occlusion, sentence_order_target
 
-    bert = bert_tf.load(ARCHITECTURES / "albert")
+    bert = bert_tf.load(GOLDEN_FOLDERS / "albert")
     texts = TEXTS["albert"], "a work"
     trace = bert.trace(*texts)
     words = run_until_done(
@@ -119,7 +119,7 @@ def test_why_a_token_looks_replaced(at, tmp_path):
     from tests.app.test_snippets import array
 
     name = "electra-discriminator"
-    bert = bert_tf.load(ARCHITECTURES / name)
+    bert = bert_tf.load(GOLDEN_FOLDERS / name)
     trace = bert.trace(TEXTS[name])
     words = run_until_done(
         at(
@@ -164,7 +164,7 @@ def test_a_verdict_is_changed_by_other_words(at, name, more, other):
     app = run_until_done(at(name, **link))
     if "not the likeliest" in page_text(app):
         app = run_until_done(at(name, **link, **{"saliency.follows": other}))
-    found, bert = of_job(app, "saliency hotflip"), bert_tf.load(ARCHITECTURES / name)
+    found, bert = of_job(app, "saliency hotflip"), bert_tf.load(GOLDEN_FOLDERS / name)
     assert list(app.dataframe[0].value["instead"]) == [one.new for one in found.tried] != []
     for one in found.tried:
         typed = bert.trace(one.text_a, one.text_b)
@@ -180,7 +180,7 @@ def test_another_word_of_as_many_tokens_is_offered(at, name, place):
     offered = app.selectbox(key="w_patching_instead").options
     changed = [" ".join([*words[:place], one, *words[place + 1 :]]) for one in offered]
     assert changed and not any(one.split() == words for one in changed), offered
-    tokenizer = bert_tf.load(ARCHITECTURES / name).tokenizer
+    tokenizer = bert_tf.load(GOLDEN_FOLDERS / name).tokenizer
     assert {tokenizer.encode(text).sources for text in changed} == {tokenizer.encode(TEXTS[name]).sources}
     app = run_until_done(app.selectbox(key="w_patching_instead").select_index(0).run())
     assert app.text_area(key="w_patching_a").value == changed[0] and "  " not in changed[0]
@@ -189,7 +189,7 @@ def test_another_word_of_as_many_tokens_is_offered(at, name, place):
 
 @pytest.mark.parametrize("page", ["contributions", "patching", "logit_lens"])
 def test_a_byte_level_answer_is_bold_without_its_space(at, page):
-    spelled = bert_tf.load(ARCHITECTURES / "roberta").tokenizer.vocab
+    spelled = bert_tf.load(GOLDEN_FOLDERS / "roberta").tokenizer.vocab
     token = next(one for one in spelled if one.startswith(" ") and one.strip().isalpha())
     asked = {"logit_lens.follow": token} if page == "logit_lens" else {f"{page}.token": token}
     app = run_until_done(at("roberta", page=page, mask="a4", **asked, **{"patching.a": "the license of a work"}))
@@ -238,7 +238,7 @@ def test_the_boxes_of_other_members_show_their_values(at):
     box = {"page": "architecture", "architecture.open": "sop"}
     assert "There is only one text" in page_text(at("albert", **box))
     app = at("albert", b="a work", **box)
-    wanted = bert_tf.load(ARCHITECTURES / "albert").trace(TEXTS["albert"], "a work").sop.in_order
+    wanted = bert_tf.load(GOLDEN_FOLDERS / "albert").trace(TEXTS["albert"], "a work").sop.in_order
     assert component(app, "gauge") == {"is_next": pytest.approx(wanted, abs=1e-5), "order": True}
     app = at("electra-discriminator", page="architecture", **{"architecture.open": "replaced"})
     assert len([part for part in component(app, "marks")["a"] if "tip" in part]) == 4
@@ -278,7 +278,7 @@ def twins(family_home, tmp_path):
     from ui.session import model_store
 
     for name in ("albert", "electra-discriminator"):
-        bert = bert_tf.load(ARCHITECTURES / name)
+        bert = bert_tf.load(GOLDEN_FOLDERS / name)
         randomise(bert.model, 7)
         checkpoints.save(tmp_path / f"{name}-two", bert.config, bert.tokenizer, bert.model)
     model_store.catalogue.clear()
@@ -320,11 +320,11 @@ def test_the_time_lapse_follows_the_order_of_sentences(at, tmp_path, monkeypatch
 
     folder = tmp_path / "runs" / "order"
     for step in (0, 10):
-        shutil.copytree(ARCHITECTURES / "albert", folder / "snapshots" / f"step-{step}")
+        shutil.copytree(GOLDEN_FOLDERS / "albert", folder / "snapshots" / f"step-{step}")
     (folder / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0}))
     monkeypatch.setattr(runs, "SHIPPED", folder.parent)
     app = at("albert", page="time_lapse", b="of work", mask="a1", **{"time_lapse.run": "order"})
-    share = bert_tf.load(ARCHITECTURES / "albert").trace(TEXTS["albert"], "of work", ["license"]).sop.in_order
+    share = bert_tf.load(GOLDEN_FOLDERS / "albert").trace(TEXTS["albert"], "of work", ["license"]).sop.in_order
     gauge = component(app, "gauge")
     assert gauge["order"] and gauge["is_next"] == pytest.approx(share, abs=1e-4)
     drawn = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
@@ -351,7 +351,7 @@ def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at, saved):
     app = at("distilbert", page="input_embeddings")
     assert "A sum of two vectors: token and position" in page_text(app)
     assert "segment" not in app.dataframe[0].value and "Segment" not in app.button_group(key="w_sum_of").options
-    found, bert = saved["input-sum"], bert_tf.load(ARCHITECTURES / "distilbert")
+    found, bert = saved["input-sum"], bert_tf.load(GOLDEN_FOLDERS / "distilbert")
     parts = embedding_parts(bert, bert.trace(TEXTS["distilbert"]))
     header = [
         "position",
@@ -385,7 +385,7 @@ def test_a_discriminator_has_no_layers_to_read_words_from(at):
 
 def test_places_are_found_where_states_have_no_neighbours_in_the_vocabulary(at):
     app = run_until_done(at("albert", page="nearest_words", **{"nearest_words.among": "text", "nearest_words.at": "2"}))
-    bert = bert_tf.load(ARCHITECTURES / "albert")
+    bert = bert_tf.load(GOLDEN_FOLDERS / "albert")
     layer, trace = bert.config.num_hidden_layers, bert.trace(TEXTS["albert"])
     rows = read_rows((ROOT / "assets" / "samples" / "sentences.txt").read_bytes()).rows
     (near,) = nearest_contexts(bert, trace.hidden_states[layer, [2]], layer, rows, 20, True).nearest

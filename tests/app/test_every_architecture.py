@@ -8,7 +8,7 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.models import build_pretraining_model
-from tests.app.family_models import ARCHITECTURES, ONE_WAY, TEXTS
+from tests.app.family_models import GOLDEN_FOLDERS, ONE_WAY, TEXTS
 from tests.app.page_reading import component, page_text, run_until_done
 from ui.shell.catalogue import pages
 
@@ -62,12 +62,12 @@ def test_the_time_lapse_of_a_discriminator_follows_its_scores(open_app, family_h
     name = "electra-discriminator"
     folder = tmp_path / "runs" / "electra"
     for step in (0, 10):
-        shutil.copytree(ARCHITECTURES / name, folder / "snapshots" / f"step-{step}")
+        shutil.copytree(GOLDEN_FOLDERS / name, folder / "snapshots" / f"step-{step}")
     (folder / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0}))
     monkeypatch.setattr(runs, "SHIPPED", folder.parent)
     app = open_app(page="time_lapse", model=name, a=TEXTS[name], **{"time_lapse.run": "electra"})
     assert not app.exception and not app.error, page_text(app)
-    trace = bert_tf.load(ARCHITECTURES / name).trace(TEXTS[name])
+    trace = bert_tf.load(GOLDEN_FOLDERS / name).trace(TEXTS[name])
     drawn = [one["shade"] for one in component(app, "marks")["a"] if "shade" in one]
     assert drawn == pytest.approx(trace.replaced[1:-1].tolist(), abs=1e-3)
 
@@ -88,7 +88,7 @@ def test_layers_that_share_one_set_of_weights_are_counted_once_and_worked_in_eve
     open_app, family_home, tmp_path
 ):
     """Sharing saves memory, not time."""
-    bert = bert_tf.load(ARCHITECTURES / "albert")
+    bert = bert_tf.load(GOLDEN_FOLDERS / "albert")
     layers = bert.config.num_hidden_layers
     config = bert.config.replace(num_hidden_groups=1)
     checkpoints.save(tmp_path / "one-set", config, bert.tokenizer, build_pretraining_model(config, heads=bert.heads))

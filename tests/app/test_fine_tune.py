@@ -22,7 +22,7 @@ from tests.app.page_reading import (
 )
 from ui.widgets.formatting import percent
 
-ARCHITECTURES = Path(__file__).parents[1] / "golden" / "family"
+GOLDEN_FOLDERS = Path(__file__).parents[1] / "golden" / "family"
 PATIENCE = 600  # seconds for a training beside the page: its process may be long in starting
 
 
@@ -408,7 +408,7 @@ def offer(own_home):
 def test_the_lowest_layers_are_kept_only_where_the_highest_do_not_share_their_weights(groups, kept, open_app, offer):
     from ui.session import finetuning_jobs
 
-    offer("albert", ARCHITECTURES / "albert", num_hidden_groups=groups)  # four layers
+    offer("albert", GOLDEN_FOLDERS / "albert", num_hidden_groups=groups)  # four layers
     given = finetuning_jobs.options("classify", "albert", 1, True)
     assert given[given.index("--freeze-layers") + 1] == kept if kept else "--freeze-layers" not in given
     app = open_app(page="fine_tune")

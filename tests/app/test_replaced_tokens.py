@@ -8,7 +8,7 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.explain import replace_and_detect
 from bert_tf.models import build_pretraining_model
-from tests.app.family_models import ARCHITECTURES
+from tests.app.family_models import GOLDEN_FOLDERS
 from tests.app.page_reading import (
     column,
     component,
@@ -119,7 +119,7 @@ def test_a_model_with_both_heads_writes_nothing_for_itself(game, open_app, tmp_p
 def test_models_in_google_s_format_play_too(game, open_app, tmp_path):
     for name in (JUDGE, WRITER):
         shutil.rmtree(tmp_path / name)
-        checkpoints.convert(ARCHITECTURES / name, tmp_path / name, to="google")
+        checkpoints.convert(GOLDEN_FOLDERS / name, tmp_path / name, to="google")
     model_store.catalogue.clear()
     app = run_until_done(
         open_app(

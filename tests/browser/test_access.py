@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.app.conftest import LIMITS, save_tiny
-from tests.app.family_models import ARCHITECTURES
+from tests.app.family_models import GOLDEN_FOLDERS
 from tests.app.random_task_models import save_tasks
 from tests.browser.conftest import serving
 from tests.browser.page_reading import FIGURE, repeat_until, wider_than_the_screen
@@ -75,7 +75,7 @@ def save_all(home):
     save_tiny(home, "tiny-cased", "bert-base-cased-embedded", num_hidden_layers=3, num_attention_heads=4)
     save_tiny(home, "tiny-uncased", "bert-small-uncased-embedded", num_hidden_layers=2, num_attention_heads=2)
     for name in ("electra-discriminator", "electra-generator"):
-        shutil.copytree(ARCHITECTURES / name, home / name)
+        shutil.copytree(GOLDEN_FOLDERS / name, home / name)
     from bert_tf import checkpoints
 
     for kind in (LEFT, APART):

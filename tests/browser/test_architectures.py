@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.explain import predict_span, replace_and_detect
-from tests.app.family_models import ARCHITECTURES, TEXTS
+from tests.app.family_models import GOLDEN_FOLDERS, TEXTS
 from tests.app.test_directionality import NAMES
 from tests.browser.conftest import serving
 from tests.browser.page_reading import wait_for_link, wider_than_the_screen
@@ -26,7 +26,7 @@ ONE_WAY = f"/?page=directionality&a={SENTENCE.replace(' ', '+')}"
 def home(tmp_path_factory, tiny_folder):
     home = tmp_path_factory.mktemp("family-browser")
     for name in TEXTS:
-        shutil.copytree(ARCHITECTURES / name, home / name)
+        shutil.copytree(GOLDEN_FOLDERS / name, home / name)
     for name, kind in (("left_to_right", LEFT), ("two_one_way", APART)):
         reader = make_reader(kind)
         checkpoints.save(home / NAMES[name], reader.config, reader.tokenizer, reader.model)

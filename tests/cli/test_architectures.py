@@ -7,11 +7,11 @@ import pytest
 
 from bert_tf.cli import main
 
-ARCHITECTURES = Path(__file__).parent.parent / "golden" / "family"
+GOLDEN_FOLDERS = Path(__file__).parent.parent / "golden" / "family"
 
 
 def run(capsys, name, *arguments):
-    code = main(["predict", *arguments, "--model", str(ARCHITECTURES / name)])
+    code = main(["predict", *arguments, "--model", str(GOLDEN_FOLDERS / name)])
     return code, capsys.readouterr()
 
 

@@ -13,8 +13,8 @@ from bert_tf.cli import main
 from bert_tf.plots.explained import figure_of
 from tests.conftest import make_bert, randomise
 
-ARCHITECTURES = Path(__file__).parent.parent / "golden" / "family"
-ALBERT, ELECTRA, DISTILBERT = (ARCHITECTURES / name for name in ("albert", "electra-discriminator", "distilbert"))
+GOLDEN_FOLDERS = Path(__file__).parent.parent / "golden" / "family"
+ALBERT, ELECTRA, DISTILBERT = (GOLDEN_FOLDERS / name for name in ("albert", "electra-discriminator", "distilbert"))
 PAIR = ("the license of the work", "the work")
 TASKS = {
     "classes": {"task": "classify", "labels": ("bad", "good"), "pooling": "mean"},

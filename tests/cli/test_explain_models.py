@@ -12,7 +12,7 @@ from bert_tf.cli import main
 from bert_tf.plots.explained import figure_of
 from tests.conftest import make_bert, randomise
 
-ARCHITECTURES = Path(__file__).parent.parent / "golden" / "family"
+GOLDEN_FOLDERS = Path(__file__).parent.parent / "golden" / "family"
 TEXTS = ("the cats [MASK] on the mat", "it ran")
 ROWS = "the cats sat on the mat\tit ran\nthe river bank was big\n\nshe has money\tso it ended\n"
 
@@ -106,7 +106,7 @@ def test_one_model_on_two_texts(record, tiny_bert):
 
 
 def test_the_order_of_sentences_side_by_side(record):
-    pair, albert = ("the license of the work", "the work"), ARCHITECTURES / "albert"
+    pair, albert = ("the license of the work", "the work"), GOLDEN_FOLDERS / "albert"
     found = record("compare", *pair, "--other-text", *reversed(pair), model=albert)
     bert = bert_tf.load(albert)
     shares = [bert.trace(*texts).sop.in_order for texts in (pair, pair[::-1])]
@@ -337,7 +337,7 @@ def test_every_row_of_a_file_is_classified(record, say, tmp_path):
 
 
 def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
-    path, judge = tmp_path / "rows.txt", ARCHITECTURES / "electra-discriminator"
+    path, judge = tmp_path / "rows.txt", GOLDEN_FOLDERS / "electra-discriminator"
     path.write_text("w1 w2 w3\nw4 w5\n")
     bert = bert_tf.load(judge)
     expected = explain.score_rows(bert, explain.read_rows(path.read_text()).rows)
@@ -353,8 +353,8 @@ def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
     scores = bert.trace("w1 w2").replaced
     assert [list(bars.y) for bars in figure_of(sides).data] == [pytest.approx(scores.tolist(), abs=1e-5)] * 2
     path.write_text("the work\tthe license\n")
-    order = record("dataset", "--input", path, "--ask", "order", model=ARCHITECTURES / "albert")["rows"][0]["in_order"]
-    trace = bert_tf.load(ARCHITECTURES / "albert").trace("the work", "the license")
+    order = record("dataset", "--input", path, "--ask", "order", model=GOLDEN_FOLDERS / "albert")["rows"][0]["in_order"]
+    trace = bert_tf.load(GOLDEN_FOLDERS / "albert").trace("the work", "the license")
     assert order == pytest.approx(trace.sop.in_order, abs=1e-5)
 
 
@@ -453,7 +453,7 @@ def test_readers_of_one_side_and_of_both(record, say, tiny_folder, other_folder,
 
 
 def test_the_game_of_replaced_words(record, say):
-    judge, writer = ARCHITECTURES / "electra-discriminator", ARCHITECTURES / "electra-generator"
+    judge, writer = GOLDEN_FOLDERS / "electra-discriminator", GOLDEN_FOLDERS / "electra-generator"
     text = "w1 w2 w3 w4 w5"
     game = explain.replace_and_detect(bert_tf.load(writer), bert_tf.load(judge), text, 0.5, seed=3)
     given = (text, "--generator", writer, "--share", 0.5, "--seed", 3)

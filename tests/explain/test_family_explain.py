@@ -43,13 +43,13 @@ from bert_tf.explain.attention.value_attention import output_kernels
 from bert_tf.explain.datasets.text_rows import TextRow
 from tests.conftest import randomise
 
-ARCHITECTURES = Path(__file__).parents[1] / "golden" / "family"
+GOLDEN_FOLDERS = Path(__file__).parents[1] / "golden" / "family"
 NAMES = ("roberta", "distilbert", "albert", "electra-discriminator", "electra-generator")
 
 
 @pytest.fixture(scope="module")
 def berts():
-    return {name: bert_tf.load(ARCHITECTURES / name) for name in NAMES}
+    return {name: bert_tf.load(GOLDEN_FOLDERS / name) for name in NAMES}
 
 
 @pytest.fixture(params=NAMES)
@@ -360,7 +360,7 @@ def test_a_game_needs_one_vocabulary_and_both_heads(berts):
 @pytest.fixture(scope="module")
 def others():
     """The same models with other weights."""
-    found = {name: bert_tf.load(ARCHITECTURES / name) for name in ("albert", "electra-discriminator")}
+    found = {name: bert_tf.load(GOLDEN_FOLDERS / name) for name in ("albert", "electra-discriminator")}
     for bert in found.values():
         randomise(bert.model, 7)
     return found

@@ -13,7 +13,7 @@ from bert_tf.models import named_variables
 from bert_tf.pretraining import export_run
 from tests.conftest import make_bert
 
-ARCHITECTURES = Path(__file__).parents[1] / "golden" / "family"
+GOLDEN_FOLDERS = Path(__file__).parents[1] / "golden" / "family"
 FRESH = ["--size", "2x16x4", "--vocab", "{folder}/teacher"]
 RUNS = {
     "electra": [*FRESH, "--generator", "0.25", "--objective", "mlm"],
@@ -40,8 +40,8 @@ RUNS = {
         "1",
     ],
     "electra, written by another": [*FRESH, "--generator", "{folder}/teacher", "--objective", "mlm"],
-    "roberta": ["--init", str(ARCHITECTURES / "roberta"), "--objective", "mlm", "--freeze-layers", "1"],
-    "albert": ["--init", str(ARCHITECTURES / "albert"), "--objective", "sop"],
+    "roberta": ["--init", str(GOLDEN_FOLDERS / "roberta"), "--objective", "mlm", "--freeze-layers", "1"],
+    "albert": ["--init", str(GOLDEN_FOLDERS / "albert"), "--objective", "sop"],
     "sentence order": [*FRESH, "--objective", "sop"],
     "one way": [*FRESH, "--objective", "clm", "--model-type", "two-one-way"],
     "taught": [*FRESH, "--teacher", "{folder}/teacher", "--distil", "relations", "--objective", "sop"],

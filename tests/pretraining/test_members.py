@@ -20,7 +20,7 @@ from bert_tf.pretraining.initialization import (
 )
 from bert_tf.pretraining.objectives.distillation import build_student
 from tests.conftest import make_bert
-from tests.pretraining.test_export_runs import ARCHITECTURES, pretrain
+from tests.pretraining.test_export_runs import GOLDEN_FOLDERS, pretrain
 
 SIZES = [(model_type, size) for model_type, member in ARCHITECTURES.items() for size in member.sizes]
 #: model type -> the same size as a released one, written in numbers
@@ -102,9 +102,9 @@ def folder(tmp_path_factory):
 
 
 FRESH = {
-    "roberta": ["--vocab", str(ARCHITECTURES / "roberta"), "--objective", "mlm"],
+    "roberta": ["--vocab", str(GOLDEN_FOLDERS / "roberta"), "--objective", "mlm"],
     "distilbert": ["--vocab", "{folder}/teacher", "--objective", "mlm"],
-    "albert": ["--vocab", str(ARCHITECTURES / "albert"), "--objective", "sop", "--ngram", "3", "--optimizer", "lamb"],
+    "albert": ["--vocab", str(GOLDEN_FOLDERS / "albert"), "--objective", "sop", "--ngram", "3", "--optimizer", "lamb"],
 }
 
 
@@ -153,7 +153,7 @@ def test_a_distilbert_comes_out_of_bert(folder, tmp_path):
 
 
 def test_students_of_albert_share_what_their_teacher_shares():
-    teacher = checkpoints.read(ARCHITECTURES / "albert")[2]  # 4 layers, 2 sets of weights
+    teacher = checkpoints.read(GOLDEN_FOLDERS / "albert")[2]  # 4 layers, 2 sets of weights
     known = named_variables(teacher)
     name = "bert.encoder.layer.{}.attention.self.query.weight"
     student = build_student(teacher, 2)

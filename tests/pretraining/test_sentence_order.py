@@ -10,7 +10,7 @@ from bert_tf import checkpoints
 from bert_tf.models import named_variables, view
 from bert_tf.pretraining import export_run
 from tests.conftest import make_bert
-from tests.pretraining.test_export_runs import ARCHITECTURES, pretrain
+from tests.pretraining.test_export_runs import GOLDEN_FOLDERS, pretrain
 
 FRESH = ["--size", "2x16x4", "--vocab", "{folder}/teacher", "--objective", "sop"]
 
@@ -32,7 +32,7 @@ def run(folder):
         folder,
         folder / "run",
         "--init",
-        ARCHITECTURES / "albert",
+        GOLDEN_FOLDERS / "albert",
         "--objective",
         "sop",
         "--learning-rate",
@@ -44,7 +44,7 @@ def run(folder):
 
 
 def test_alberts_own_head_goes_on_learning(run):
-    _, _, before = checkpoints.read(ARCHITECTURES / "albert")
+    _, _, before = checkpoints.read(GOLDEN_FOLDERS / "albert")
     _, _, after = checkpoints.read(run / "model")
     assert after.bert_heads == before.bert_heads == {"pooler", "mlm", "sop"}
     for name, variable in named_variables(after).items():

@@ -29,12 +29,12 @@ from bert_tf.tokenizers import Tokenizer
 from tests.explain.test_class_target import WORDS, made
 from tests.layers.test_causal import APART, LEFT, make_reader
 
-ARCHITECTURES = Path(__file__).parents[2] / "golden" / "family"
+GOLDEN_FOLDERS = Path(__file__).parents[2] / "golden" / "family"
 TEXTS = {"albert": "the license of the work"}
 
 
 def family(name):
-    bert = make_reader(name) if name in (LEFT, APART) else bert_tf.load(ARCHITECTURES / name)
+    bert = make_reader(name) if name in (LEFT, APART) else bert_tf.load(GOLDEN_FOLDERS / name)
     text = TEXTS.get(name, "the cat ran" if name in (LEFT, APART) else "w1 w2 w3 w4")
     return bert, bert.trace(text, mask=[2] if "mlm" in bert.heads else (), hidden_states=True)
 

@@ -18,7 +18,7 @@ from bert_tf.explain.interventions.counterfactual import (
     without_word,
 )
 
-ARCHITECTURES = Path(__file__).parents[2] / "golden" / "family"
+GOLDEN_FOLDERS = Path(__file__).parents[2] / "golden" / "family"
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,7 @@ def test_what_makes_no_sense_is_refused(tiny_bert, trace):
 @pytest.fixture(scope="module", params=["roberta", "albert"])
 def member(request):
     """A member whose pieces know of the space before them; RoBERTa also packs a pair in another way."""
-    return bert_tf.load(ARCHITECTURES / request.param)
+    return bert_tf.load(GOLDEN_FOLDERS / request.param)
 
 
 FIRST, SECOND = "the [MASK] of work", "any work is"

@@ -23,7 +23,7 @@ from bert_tf.explain.attention.value_attention import value_vectors
 from bert_tf.explain.datasets.text_rows import TextRow, read_rows
 from bert_tf.inference.bert import Bert
 from tests.conftest import make_bert, randomise
-from tests.explain.test_family_explain import ARCHITECTURES, NAMES, text_for
+from tests.explain.test_family_explain import GOLDEN_FOLDERS, NAMES, text_for
 from tests.layers.test_causal import APART, LEFT, make_reader
 
 ROWS = (
@@ -121,7 +121,7 @@ def test_what_is_read_is_bounded_and_can_be_stopped(tiny_bert):
 @pytest.mark.parametrize("name", ["tiny", *NAMES, LEFT, APART])
 def test_what_a_head_puts_together_is_its_attention_times_its_values(tiny_bert, name):
     """Of every family member, and of readers one way, whose heads may stand in two stacks."""
-    bert = tiny_bert if name == "tiny" else bert_tf.load(ARCHITECTURES / name) if name in NAMES else make_reader(name)
+    bert = tiny_bert if name == "tiny" else bert_tf.load(GOLDEN_FOLDERS / name) if name in NAMES else make_reader(name)
     layers, heads, width = (
         getattr(bert.config, one) for one in ("num_hidden_layers", "num_attention_heads", "hidden_size")
     )
