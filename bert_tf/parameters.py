@@ -70,7 +70,7 @@ def parameter_counts(config, heads=("pooler",)):
 
 
 def is_transposed(name):
-    """Whether the Keras variable of this name is the transpose of Hugging Face's tensor: the matrix of a dense layer."""
+    """Whether the Keras variable of this name is the transpose of Hugging Face's: a dense layer's matrix."""
     return name.endswith(".weight") and not name.startswith("bert.embeddings.") and "LayerNorm" not in name
 
 

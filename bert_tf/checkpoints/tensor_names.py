@@ -51,7 +51,7 @@ def is_task_tensor(name):
 
 
 def classifier_has_pooler(architecture):
-    """Whether Transformers' classifier of sentences brings the pooler: the architecture is pre-trained without (RoBERTa)."""
+    """Whether Transformers' classifier of sentences brings the pooler: it is pre-trained without (RoBERTa)."""
     return "pooler" in architecture.heads and "pooler" not in architecture.trained
 
 

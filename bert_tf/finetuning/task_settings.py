@@ -218,6 +218,6 @@ def _check_form(path, config, task, architecture):
     if other:
         raise TaskError(
             f"{path}: the head of {config['architectures'][0]} has another form than those here ({', '.join(other)}). "
-            f'To read the encoder alone, set "architectures" to ["{architecture.transformers_class(())}"]; to {task} with it, '
-            "fine-tune it here."
+            f'To read the encoder alone, set "architectures" to ["{architecture.transformers_class(())}"]; to {task} '
+            "with it, fine-tune it here."
         )

@@ -92,8 +92,8 @@ def new_config(size, model_type, tokenizer, positions=512, embedding_size=None):
         tokenizer: for the number of tokens and the padding id. positions: the longest input in tokens.
         embedding_size: E; None for what the architecture's released sizes have.
 
-    Returns: `BertConfig`. Where an architecture has embeddings of E, a width that no released size has gets half of itself,
-        at most E.
+    Returns: `BertConfig`. Where an architecture has embeddings of E, a width that no released size has gets half of
+        itself, at most E.
 
     Raises: ConfigError.
     """
@@ -126,7 +126,7 @@ def new_config(size, model_type, tokenizer, positions=512, embedding_size=None):
 
 
 def _embedding_of(architecture, hidden):
-    """The embedding size that goes with a width, as a dict; empty where the architecture has none but the width itself."""
+    """The embedding size that goes with a width, as a dict; empty where there is none but the width itself."""
     usual = architecture.defaults.get("embedding_size")
     if usual is None:
         return {}

@@ -1,4 +1,4 @@
-"""Every hook point: what is recorded equals a NumPy computation, and what replaces it goes on, in every kind of layer."""
+"""Every hook point in every kind of layer: its value equals a NumPy computation, and what replaces it goes on."""
 
 import numpy as np
 import pytest

@@ -5,7 +5,7 @@ import streamlit as st
 from ui.session import model_store
 from ui.session.model_store import SharedModel
 
-#: How a model reads (`bert_tf.architectures.Architecture.attention_direction`) -> what the page calls it and says it sees.
+#: `Architecture.attention_direction` -> what the page calls a model of it, and what it says the model sees.
 DIRECTIONS = {
     "left_to_right": ("Left to right", "It has read what stands before the word, and nothing after it."),
     "two_one_way": (
