@@ -1,4 +1,4 @@
-"""The lower half of the Compare page: attention and layers of both sides, next to each other."""
+"""The lower half of the page Side by side: attention and layers of both sides, next to each other."""
 
 import functools
 

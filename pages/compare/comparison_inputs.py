@@ -1,4 +1,4 @@
-"""The two sides of the Compare page: which model reads which texts with which masks."""
+"""The two sides of the page Side by side: which model reads which texts with which masks."""
 
 import dataclasses
 

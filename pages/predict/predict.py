@@ -121,8 +121,8 @@ def _predictions(shared, trace):
         st.caption(escape_markdown(problem))
     components.bars("c_bars", shown, fill)
     st.caption(
-        "A prediction says what is usual in the training texts, not what is true; a word that "
-        "is missing here is not thereby wrong."
+        "The model predicts what is usual in the texts it was trained on: a confident prediction may be untrue, and a "
+        "word that is missing here may still be right."
     )
     if joint:
         _joint_result(joint)

@@ -108,7 +108,7 @@ def _answers(pair):
             cards, shares = _earlier_heads(pair, masked, fills)
     with heading:
         st.button(
-            "Open both in Compare",
+            "Open both in Side by side",
             icon=":material/compare_arrows:",
             type="tertiary",
             key="w_fine_tuning_changes_compare",

@@ -8,7 +8,7 @@ from tests.app.page_reading import page_text, param, run_until_done
 @pytest.mark.parametrize(
     "view, says",
     [
-        ({"page": "predict"}, "a sure guess may be untrue"),
+        ({"page": "predict"}, "a confident prediction may be untrue"),
         (
             {
                 "page": "counterfactuals",

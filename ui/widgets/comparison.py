@@ -1,4 +1,4 @@
-"""What the Compare page works out before it draws."""
+"""What the pages that compare two models work out before they draw."""
 
 import dataclasses
 import functools
