@@ -85,7 +85,7 @@ def _embeddings(config):
         if rows:
             yield Parameter(f"bert.embeddings.{name}.weight", (rows, width), part, layer, attribute)
     yield from _norm("bert.embeddings.LayerNorm", width, part, layer, "norm")
-    if config.projects:
+    if config.has_embedding_projection:
         yield from _dense("bert.embeddings_project", config.hidden_size, width, part, layer, "projection")
 
 
