@@ -192,7 +192,7 @@ def test_switched_off(open_app, saved, bert, trace):
     effect = ablate(bert, trace, Ablation(heads=((0, 0),)), 5, attention_shifts=True)
     near(saved["switched-off"]["npz"]["attention_moved"], effect.attention_shifts)
     alone = sweep(bert, trace, [Ablation(heads=((layer, head),)) for layer in range(3) for head in range(4)])
-    wanted = sorted(-alone.changes.mean(axis=1), key=lambda one: -abs(one))
+    wanted = sorted(-alone.log_probability_changes.mean(axis=1), key=lambda one: -abs(one))
     near(column(saved["strongest-parts"], "effect"), wanted, 1e-3)
 
 

@@ -4,7 +4,7 @@ from bert_tf.explain.attribution.target import classifier_settings
 from ui.widgets.snippet_parts import about
 
 _ABLATE = """\
-effect = ablate(bert, trace, {ablation}, top_k={top_k}, shifts=True)
+effect = ablate(bert, trace, {ablation}, top_k={top_k}, attention_shifts=True)
 {says}
 print(effect.attention_shifts.round(3))  # share of its attention that each head turns elsewhere; row a layer"""
 _SAYS_MASKS = """\
@@ -34,7 +34,7 @@ def snippet(view, shared, trace, off, on=None, kind="heads"):
     names, bodies = ["Ablation", "ablate"], []
     given = {name: value for name, value in vars(off).items() if value}
     said = "Ablation({})".format(", ".join(f"{name}={value}" for name, value in given.items()))
-    bodies.append(_ABLATE.format(ablation=said, top_k=view.top_k, claim=_verdicts(shared, trace)))
+    bodies.append(_ABLATE.format(ablation=said, top_k=view.top_k, says=_verdicts(shared, trace)))
     if on:
         more, parts = _KINDS[kind]
         names += [*more, "sweep"]
