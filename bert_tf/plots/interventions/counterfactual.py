@@ -25,7 +25,15 @@ def counterfactual_changes(result, dark=False):
 
 
 def counterfactual_predictions(result, dark=False):
-    """The predictions at the masks of the input, then of each variant of ``Counterfactuals``."""
+    """The predictions at the masks of the input, then of each variant of ``Counterfactuals``; without masks the verdicts
+    on the pair."""
     shown = [(mask, "the input") for mask in result.before]
     shown += [(mask, one.variant.label) for one in result.variants for mask in one.masks]
-    return predictions([mask for mask, _ in shown], names=[name for _, name in shown], dark=dark)
+    if shown:
+        return predictions([mask for mask, _ in shown], names=[name for _, name in shown], dark=dark)
+    is_order = result.nsp_before is None
+    verdicts = {"the input": result.sop_before if is_order else result.nsp_before}
+    verdicts |= {one.variant.label: one.sop if is_order else one.nsp for one in result.variants}
+    shares = {name: verdict[0] for name, verdict in verdicts.items() if verdict is not None}
+    unit = "P(in order)" if is_order else "P(IsNext)"
+    return ranked_bars(list(shares), list(shares.values()), unit, dark)
