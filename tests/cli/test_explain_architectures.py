@@ -9,7 +9,6 @@ import pytest
 import bert_tf
 from bert_tf import explain
 from bert_tf.cli import main
-from bert_tf.plots.explained import figure_of
 from tests.conftest import make_bert, randomise
 
 ARCHITECTURES = Path(__file__).parent.parent / "golden" / "family"
@@ -141,9 +140,9 @@ def test_a_class_hangs_on_words_and_appears_in_a_layer(record, folders):
         found = record("classes", "saliency", "the cat sat", "--method", "gradient", *given)
         assert found["target"] == {"position": None, "label": expected.target.label, "of_value": False}
         np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-4)
-    found = record("classes", "lens", "the cat sat")
-    np.testing.assert_allclose(found["values"], explain.class_lens(bert, trace).values, atol=1e-5)
-    assert [curve.name for curve in figure_of(found).data] == found["classes"] == ["bad", "good"]
+    found, lens = record("classes", "lens", "the cat sat"), explain.class_lens(bert, trace)
+    np.testing.assert_allclose(found["values"], lens.values, atol=1e-5)
+    assert [curve.name for curve in lens.figure().data] == found["labels"] == ["bad", "good"]
     corrupted, target = bert.trace("the dog sat"), explain.class_target(bert, trace, "good")
     found = record("classes", "patching", "the cat sat", "--against", "the dog sat", "--label", "good")
     np.testing.assert_allclose(found["scores"], explain.patch_states(bert, trace, corrupted, target).scores, atol=1e-4)

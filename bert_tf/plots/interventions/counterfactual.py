@@ -17,10 +17,10 @@ def counterfactual_changes(result, dark=False):
     units = {"nsp_change": "change of P(IsNext)", "sop_change": "change of P(in order)"}
     for name, unit in units.items():
         # A half alone has no second text to judge.
-        changes = {one.variant.label: getattr(one, name) for one in result.variants}
-        changes = {label: change for label, change in changes.items() if change is not None}
+        changes = [(one.variant.label, getattr(one, name)) for one in result.variants]
+        changes = [(label, change) for label, change in changes if change is not None]
         if changes:
-            return ranked_bars(list(changes), list(changes.values()), unit, dark)
+            return ranked_bars(*map(list, zip(*changes)), unit, dark)
     return ranked_bars([], [], "", dark)
 
 
@@ -32,8 +32,8 @@ def counterfactual_predictions(result, dark=False):
     if shown:
         return predictions([mask for mask, _ in shown], names=[name for _, name in shown], dark=dark)
     is_order = result.nsp_before is None
-    verdicts = {"the input": result.sop_before if is_order else result.nsp_before}
-    verdicts |= {one.variant.label: one.sop if is_order else one.nsp for one in result.variants}
-    shares = {name: verdict[0] for name, verdict in verdicts.items() if verdict is not None}
+    verdicts = [("the input", result.sop_before if is_order else result.nsp_before)]
+    verdicts += [(one.variant.label, one.sop if is_order else one.nsp) for one in result.variants]
+    shares = [(name, verdict[0]) for name, verdict in verdicts if verdict is not None]
     unit = "P(in order)" if is_order else "P(IsNext)"
-    return ranked_bars(list(shares), list(shares.values()), unit, dark)
+    return ranked_bars([name for name, _ in shares], [share for _, share in shares], unit, dark)
