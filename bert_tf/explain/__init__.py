@@ -78,8 +78,11 @@ from bert_tf.explain.datasets.class_curves import (
 )
 from bert_tf.explain.datasets.pseudo_likelihood import (
     MinimalPair,
+    MinimalPairs,
     PseudoLikelihood,
+    likelihood,
     minimal_pairs,
+    minimal_pairs_of_rows,
     pseudo_likelihood,
 )
 from bert_tf.explain.datasets.row_map import (
@@ -110,7 +113,9 @@ from bert_tf.explain.interventions.ablation import (
     AblationEffect,
     AblationSweep,
     CleanRun,
+    ScoreDrops,
     ablate,
+    ablation_or_sweep,
     clean_run,
     every_feed_forward,
     every_head,
@@ -125,8 +130,10 @@ from bert_tf.explain.interventions.contributions import (
     residual_decomposition,
 )
 from bert_tf.explain.interventions.counterfactual import (
+    Counterfactuals,
     Variant,
     VariantPrediction,
+    counterfactuals,
     left_context,
     predict_variants,
     right_context,
@@ -137,13 +144,15 @@ from bert_tf.explain.interventions.counterfactual import (
 )
 from bert_tf.explain.interventions.patching import (
     PatchingResult,
+    patch,
     patch_blocks,
     patch_heads,
     patch_states,
 )
-from bert_tf.explain.interventions.path_patching import PathPatchingResult, Receiver, patch_paths
+from bert_tf.explain.interventions.path_patching import PathPatchingResult, Receiver, patch_paths, path_patching
 from bert_tf.explain.interventions.replaced_token_detection import (
     ReplacedTokenResult,
+    detect_replaced_tokens,
     replace_and_detect,
     replaced_scores,
 )
@@ -154,7 +163,7 @@ from bert_tf.explain.models.compare import (
     compare,
     jensen_shannon,
 )
-from bert_tf.explain.models.directionality import SpanPrediction, predict_span
+from bert_tf.explain.models.directionality import Directionality, SpanPrediction, directionality, predict_span
 from bert_tf.explain.representations.factors import (
     Factors,
     Unit,
@@ -242,11 +251,13 @@ __all__ = [
     "MaskPrediction",
     "MaskTruncated",
     "MinimalPair",
+    "MinimalPairs",
     "Neighbour",
     "ReplacedTokenResult",
     "NextSentence",
     "SentenceOrder",
     "replace_and_detect",
+    "detect_replaced_tokens",
     "replaced_scores",
     "replaced_target",
     "sigmoid",
@@ -255,12 +266,14 @@ __all__ = [
     "NothingToPredict",
     "Occurrences",
     "VariantPrediction",
+    "Counterfactuals",
     "ParsedSentence",
     "PatchingResult",
     "PathPatchingResult",
     "Prediction",
     "PseudoLikelihood",
     "SpanPrediction",
+    "Directionality",
     "Receiver",
     "InputReduction",
     "RelationAgreement",
@@ -274,6 +287,7 @@ __all__ = [
     "SenseSeparation",
     "ResidualDecomposition",
     "AblationSweep",
+    "ScoreDrops",
     "SyntaxAgreement",
     "Target",
     "TargetPrediction",
@@ -286,6 +300,7 @@ __all__ = [
     "WordScore",
     "WordSpan",
     "ablate",
+    "ablation_or_sweep",
     "agreement",
     "aligned_layers",
     "answer_from",
@@ -335,6 +350,8 @@ __all__ = [
     "project_to_plane",
     "layer_similarity",
     "left_context",
+    "counterfactuals",
+    "likelihood",
     "lime",
     "linear_cka",
     "logit_lens",
@@ -342,6 +359,7 @@ __all__ = [
     "mask_target",
     "matched_labels",
     "minimal_pairs",
+    "minimal_pairs_of_rows",
     "nearest_contexts",
     "nearest_rows",
     "nearest_tokens",
@@ -351,8 +369,10 @@ __all__ = [
     "occurrences",
     "parsed_labels",
     "patch_blocks",
+    "patch",
     "patch_heads",
     "patch_paths",
+    "path_patching",
     "patch_states",
     "principal_components",
     "profile_heads",
@@ -362,6 +382,7 @@ __all__ = [
     "query_key_vectors",
     "read_conllu",
     "predict_span",
+    "directionality",
     "read_rows",
     "reduce_input",
     "right_context",

@@ -101,19 +101,12 @@ def _apart(shares):
     return None if None in shares else abs(shares[0] - shares[1])
 
 
-def _pairs(record, dark):
-    shown = record["pairs"][:_MOST]
-    names = [f"{one['row']}: {one['good']:.40}" for one in shown]
-    return ranked_bars(names, [one["margin"] for one in shown], "how much likelier the first is, nats", dark)
-
-
 def _concepts(record, dark):
     return concept_figure(record["scores"], record["chance"], record["differs"], "score", dark)
 
 
 KINDS = {
     "concepts": _concepts,
-    "pairs": _pairs,
     "dataset": _dataset,
     "agreement": _agreement,
 }

@@ -17,7 +17,7 @@ def predictions(answers, dark=False, names=None):
     """
     names = [escape(name) for name in names or map(_name, answers)]
     figure = make_subplots(
-        rows=len(answers), cols=1, subplot_titles=names, vertical_spacing=0.25 / max(len(answers), 1)
+        rows=max(len(answers), 1), cols=1, subplot_titles=names, vertical_spacing=0.25 / max(len(answers), 1)
     )
     for row, answer in enumerate(answers, start=1):
         bars = [*answer.predictions, *answer.targets]

@@ -1,13 +1,14 @@
 """Ablation: what the model says without some of its parts."""
 
+import dataclasses
+
 import numpy as np
 import streamlit as st
 
 from bert_tf import plots
 from bert_tf.explain import ablate, clean_run, every_token, sweep
-from bert_tf.plots.attention.head_profile import measure_map
 from bert_tf.plots.diverging import diverging_ramp
-from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
+from bert_tf.plots.interventions.ablation import LONGEST_LIST, by_kind, ranked_bars
 from pages.explain import ablation_parts
 from pages.explain.snippets.ablation import snippet
 from ui.elements import components
@@ -46,7 +47,6 @@ PAGE = Page(
 
 
 _SWEPT_TOKENS = 128  # tokens up to which the attention to each is swept too
-_LONGEST_LIST = 15
 
 
 def page():
@@ -139,14 +139,7 @@ def _grid(trace, effect, places, effects, unit, size):
         state.set_setting("ablation.off", ablation_parts.cells_as_text(now ^ {(layer, column)}, heads), "")
 
     with inputs.heading("Switch off"):
-        export.menu(
-            "switched-off",
-            _HEADER,
-            lambda: _rows(effect, effects, size),
-            lambda: _record(trace, effect, effects, places, unit, heads),
-            lambda: _grid_figure(effect, effects, unit),
-            lambda: _arrays(effect, effects),
-        )
+        export.save("switched-off", _saved(effect), {"model": trace.model})
     every = ablation_parts.all_cells(layers, heads)
     if effects is None:
         shades = [_faint(effect.attention_shifts[layer, column]) if column < heads else None for layer, column in every]
@@ -184,6 +177,13 @@ def _grid(trace, effect, places, effects, unit, size):
     )
 
 
+def _saved(effect):
+    """The effect with as many predictions a mask as a page may show."""
+    most = state.limits().max_top_k
+    kept = {name: tuple(with_top_k(getattr(effect, name), most)) for name in ("before", "after")}
+    return dataclasses.replace(effect, **kept)
+
+
 def _faint(share):
     """A share of attention on the colour scale, by its root, so that small changes show."""
     return round(float(np.sqrt(min(max(share, 0.0), 1.0))), 3)
@@ -212,8 +212,7 @@ def _tip(layer, column, effect, effects, unit, places, heads):
 def _answers(shared, trace, effect):
     top_k = state.view().top_k
     shown = targets.before_after_cards(effect.before, effect.after, top_k)
-    with inputs.heading("The answer, before and after"):
-        _save_answers(shared, trace, effect, shown, top_k)
+    inputs.heading("The answer, before and after")
     if effect.classes_after is not None:
         _class_answers(targets.classes(shared), effect)
     if shown:
@@ -241,25 +240,6 @@ def _scores(trace, effect):
             "before": of_share("Replaced, all on", format="percent", min_value=0, max_value=1),
             "after": of_share("As switched off", format="percent", min_value=0, max_value=1),
         },
-    )
-
-
-def _save_answers(shared, trace, effect, shown, top_k):
-    rows = targets.answer_rows(shared, shown, _pair_shares(effect))
-    if effect.classes_after is not None:
-        rows += [("class", label, share, effect.classes_after[label]) for label, share in effect.classes_before.items()]
-    if effect.replaced_after is not None:
-        scores = zip(trace.tokens, effect.replaced_before, effect.replaced_after)
-        rows += [
-            (f"replaced, token {place}", token, float(before), float(after))
-            for place, (token, before, after) in enumerate(scores)
-        ]
-    export.menu(
-        "answers",
-        targets.ANSWER_HEADER,
-        lambda: rows,
-        lambda: {"model": shared.name, "rows": [dict(zip(targets.ANSWER_HEADER, row)) for row in rows]},
-        lambda: _answers_figure(trace, effect, top_k),
     )
 
 
@@ -336,30 +316,17 @@ def _ranked(swept, effects, on, unit, trace, size):
     strengths = swept.score_drop(trace, on)
     order = sorted(chosen, key=lambda index: -abs(strengths[index]))
 
-    def figure(dark=False):
-        shown = order[:_LONGEST_LIST]
-        return ranked_bars(
+    with heading:
+        export.save("strongest-parts", swept.score_drops(trace, on, unit), {"model": trace.model})
+    shown = order[:LONGEST_LIST]
+    figures.show(
+        "The strongest parts",
+        ranked_bars(
             [names[index] for index in shown],
             [strengths[index] for index in shown],
             f"what the answer loses without it, {unit}",
-            dark,
-        )
-
-    with heading:
-        export.menu(
-            "strongest-parts",
-            ("part", "effect"),
-            lambda: [(names[index], float(strengths[index])) for index in order],
-            lambda: {
-                "model": trace.model,
-                "unit": unit,
-                "parts": [{"part": names[index], "effect": float(strengths[index])} for index in order],
-            },
-            figure,
-        )
-    figures.show(
-        "The strongest parts",
-        figure(frame.is_dark()),
+            frame.is_dark(),
+        ),
         key="w_ablation_ranked",
         config=export.plot_config("strongest-parts"),
     )
@@ -375,82 +342,3 @@ def _of_kind(kind, layers, heads, count):
     if kind == "tokens":
         return list(range(layers * width, count))
     return [index for index in range(layers * width) if (index % width < heads) == (kind == "heads")]
-
-
-def _grid_figure(effect, effects, unit):
-    if effects is not None:
-        return effects_map(effects, unit)
-    return measure_map(effect.attention_shifts, "share of its attention that goes elsewhere")
-
-
-def _answers_figure(trace, effect, top_k):
-    if effect.after:
-        return plots.predictions(with_top_k(effect.after, top_k))
-    names = ["everything on", "as switched off"]
-    if effect.classes_after is not None:
-        label = max(effect.classes_before, key=effect.classes_before.get)
-        values = [effect.classes_before[label], effect.classes_after[label]]
-        return ranked_bars(names, values, label)
-    if effect.replaced_after is not None:
-        changes = effect.replaced_after - effect.replaced_before
-        return ranked_bars(list(trace.tokens), list(changes), "change of the probability of being replaced")
-    return ranked_bars(names, _pair_shares(effect), "probability of the pair as it stands")
-
-
-def _arrays(effect, effects):
-    found = {
-        "attention_moved": effect.attention_shifts,
-        "log_probability_changes": effect.changes,
-        "divergences_bits": effect.divergences,
-    }
-    if effect.replaced_after is not None:
-        found |= {"replaced_before": effect.replaced_before, "replaced_after": effect.replaced_after}
-    return found if effects is None else {**found, "effect_alone": effects}
-
-
-_HEADER = ("layer", "part", "attention_moved", "effect_alone")
-
-
-def _rows(effect, effects, size):
-    layers, heads = size
-    for layer, column in ablation_parts.all_cells(layers, heads):
-        yield (
-            layer + 1,
-            {heads: "feed-forward", heads + 1: "layer"}.get(column, f"head {column + 1}"),
-            float(effect.attention_shifts[layer, column]) if column < heads else "",
-            "" if effects is None else float(effects[layer, column]),
-        )
-
-
-def _record(trace, effect, effects, places, unit, heads):
-    def answers(found):
-        return [
-            {
-                "position": one.position,
-                "original": one.original,
-                "predictions": [{"token": p.token, "probability": p.probability} for p in one.predictions[:20]],
-            }
-            for one in found
-        ]
-
-    return {
-        "model": trace.model,
-        "tokens": list(trace.tokens),
-        "off": [ablation_parts.name(*place, heads) for place in sorted(places)],
-        "no_attention_to": list(effect.ablation.tokens),
-        "before": answers(effect.before),
-        "after": answers(effect.after),
-        "is_next_before": effect.nsp_before and effect.nsp_before.is_next,
-        "is_next_after": effect.nsp_after and effect.nsp_after.is_next,
-        "in_order_before": effect.sop_before and effect.sop_before.in_order,
-        "in_order_after": effect.sop_after and effect.sop_after.in_order,
-        "classes_before": effect.classes_before,
-        "classes_after": effect.classes_after,
-        "replaced_before": None if effect.replaced_before is None else effect.replaced_before.tolist(),
-        "replaced_after": None if effect.replaced_after is None else effect.replaced_after.tolist(),
-        "log_probability_changes": effect.changes.tolist(),
-        "divergences_bits": effect.divergences.tolist(),
-        "attention_moved": effect.attention_shifts.tolist(),
-        "effect_alone": None if effects is None else effects.tolist(),
-        "effect_unit": unit,
-    }

@@ -8,7 +8,7 @@ import streamlit as st
 from bert_tf.explain import contributions
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
-from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
+from bert_tf.plots.interventions.ablation import LONGEST_LIST, by_kind, ranked_bars
 from pages.explain import ablation_parts
 from pages.explain.snippets.contributions import snippet
 from ui.elements.cells import cells
@@ -41,9 +41,7 @@ PAGE = Page(
 )
 
 
-_LONGEST_LIST = 15
 _PATIENCE = 1.0  # seconds: a short text takes embedded Base half of one
-_HEADER = ("layer", "part", "share")
 _KINDS = {"heads": "Heads", "blocks": "Blocks, input and biases"}
 
 
@@ -99,27 +97,10 @@ def _unit(target):
 
 
 def _grid(trace, found):
-    target, (layers, heads) = found.target, found.heads.shape
-    shares, kind = _shares(found), _kind()
+    layers, heads = found.heads.shape
+    shares = _shares(found)
     with inputs.heading("Layer by part"):
-        export.menu(
-            "contributions",
-            _HEADER,
-            lambda: _rows(found),
-            lambda: _record(trace, found),
-            {
-                "Map": lambda: effects_map(shares, _unit(target), heads=heads),
-                "Strongest parts": lambda: _bars(found, kind),
-            },
-            lambda: {
-                "score": np.array(found.score),
-                "input": np.array(found.input),
-                "heads": found.heads,
-                "feed_forward": found.feed_forward,
-                "biases": np.array(found.biases),
-                "total": np.array(found.total),
-            },
-        )
+        export.save("contributions", found, {"model": trace.model})
     st.markdown(_sums(found))
     picked = _picked(found)
     every = [(layer, column) for layer in range(layers) for column in range(heads + 1)]
@@ -232,7 +213,7 @@ def _named(found, kind):
 
 
 def _bars(found, kind, dark=False):
-    names, values = zip(*_named(found, kind)[:_LONGEST_LIST])
+    names, values = zip(*_named(found, kind)[:LONGEST_LIST])
     return ranked_bars(names, values, f"share, {_unit(found.target)}", dark)
 
 
@@ -251,27 +232,3 @@ def _ranked(found):
         key="w_contributions_ranked",
         config=export.plot_config("contributions"),
     )
-
-
-def _rows(found):
-    yield "", "input", found.input
-    for layer, line in enumerate(found.heads, start=1):
-        for head, share in enumerate(line, start=1):
-            yield layer, f"head {head}", float(share)
-        yield layer, "feed-forward", float(found.feed_forward[layer - 1])
-    yield "", "biases", found.biases
-
-
-def _record(trace, found):
-    return {
-        "model": trace.model,
-        "tokens": list(trace.tokens),
-        "target": {"position": found.target.position, "label": found.target.label},
-        "unit": _unit(found.target),
-        "score": found.score,
-        "input": found.input,
-        "heads": found.heads.tolist(),
-        "feed_forward": found.feed_forward.tolist(),
-        "biases": found.biases,
-        "total": found.total,
-    }

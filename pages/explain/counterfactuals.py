@@ -26,7 +26,7 @@ PAGE = Page(
         ),
         "swap": Press("chip", {**MASKED, "counterfactuals.kind": "swap"}),
     },
-    analyses=("counterfactual", "likelihood", "pairs"),
+    analyses=("counterfactual", "pseudo-likelihood", "minimal-pairs"),
     settings=("kind", "at", "word", "with", "good", "bad", "all"),
     settings_help=(
         "`less` `word` `swap` `pairs`; the mask; the word (as in `mask`) and what is put there; a minimal "

@@ -1,6 +1,5 @@
 """The What-if page's minimal pairs: which of two sentences a model finds likelier."""
 
-import numpy as np
 import streamlit as st
 
 from bert_tf.explain import MinimalPair, minimal_pairs, pseudo_likelihood
@@ -35,7 +34,7 @@ def draw(shared):
         lambda progress: shared.run(_one_pair, good, bad, progress=progress),
     )
     if pair is not None:
-        _one(pair)
+        _one(pair, shared.name)
     st.caption(
         "Every token is hidden once and its log-probability read, the rest of its word hidden with it; their"
         " sum is the pseudo-log-likelihood. The masks say nothing here. One pair shows no rule: a rare word or a longer"
@@ -74,37 +73,20 @@ def _fields():
     return good[:most], bad[:most]
 
 
-def _one(pair):
+def _one(pair, model):
     verdict = "prefers the first" if pair.preferred else "prefers the second"
     with inputs.heading(f"The model {verdict}"):
-        export.menu(
-            "minimal-pair",
-            ("sentence", "position", "token", "log_probability"),
-            lambda: _token_rows(pair),
-            lambda: _record(pair),
-            lambda: _tokens_figure(pair, False),
-        )
+        export.save("minimal-pair", pair, {"model": model})
     st.markdown(
         f"**{abs(pair.margin):.2f} nats** lie between them: {pair.good.total:.2f} for the first,"
         f" {pair.bad.total:.2f} for the second."
     )
     figures.show(
         "Scores of the tokens that differ",
-        _tokens_figure(pair, frame.is_dark()),
+        pair.figure(dark=frame.is_dark()),
         key="w_counterfactuals_tokens",
         config=export.plot_config("minimal-pair"),
     )
-
-
-def _tokens_figure(pair, dark):
-    """Tokens whose scores differ between the sentences: where the preference comes from."""
-    names, values = [], []
-    for number, side in ((1, pair.good), (2, pair.bad)):
-        for token, score in zip(side.tokens, side.log_probabilities):
-            if not np.isnan(score):
-                names.append(f"{token} ({number})")
-                values.append(float(score))
-    return ranked_bars(names, values, "log-probability, nats", dark)
 
 
 def _all(shared):
@@ -113,7 +95,12 @@ def _all(shared):
         "counterfactuals_pairs",
         (shared.name, view.precision),
         "Reading all pairs",
-        lambda progress: shared.run(minimal_pairs, [(pair.good, pair.bad) for pair in PAIRS], progress=progress),
+        lambda progress: shared.run(
+            minimal_pairs,
+            [(pair.good, pair.bad) for pair in PAIRS],
+            progress=progress,
+            names=tuple(pair.label for pair in PAIRS),
+        ),
     )
     if found is None:
         return
@@ -124,13 +111,7 @@ def _all(shared):
         return ranked_bars(labels, margins, "margin, nats", dark)
 
     with inputs.heading(f"{right} of {len(found)} as a speaker would choose"):
-        export.menu(
-            "minimal-pairs",
-            ("about", "good", "bad", "log_likelihood_good", "log_likelihood_bad", "margin_nats"),
-            lambda: _pair_rows(found),
-            lambda: [{"about": label, **_record(pair)} for label, pair in zip(labels, found)],
-            lambda: figure(False),
-        )
+        export.save("minimal-pairs", found, {"model": shared.name})
     st.caption("Twelve pairs show what can be asked; they measure nothing.")
     left, column = st.columns([3, 2], gap="large")
     with left:
@@ -158,32 +139,3 @@ def _all(shared):
             key="w_counterfactuals_pairs_bars",
             config=export.plot_config("minimal-pairs"),
         )
-
-
-def _pair_rows(found):
-    for one, pair in zip(PAIRS, found):
-        yield one.label, one.good, one.bad, float(pair.good.total), float(pair.bad.total), float(pair.margin)
-
-
-def _token_rows(pair):
-    for number, side in ((1, pair.good), (2, pair.bad)):
-        for position, (token, score) in enumerate(zip(side.tokens, side.log_probabilities)):
-            if not np.isnan(score):
-                yield number, position, token, float(score)
-
-
-def _record(pair):
-    return {
-        "margin_nats": pair.margin,
-        "preferred": pair.preferred,
-        **{
-            name: {
-                "text": side.text_a,
-                "total": side.total,
-                "perplexity": side.perplexity,
-                "tokens": list(side.tokens),
-                "log_probabilities": [None if np.isnan(one) else float(one) for one in side.log_probabilities],
-            }
-            for name, side in (("good", pair.good), ("bad", pair.bad))
-        },
-    }

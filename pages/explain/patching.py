@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import fill_mask, patch_blocks, patch_heads, patch_states
-from bert_tf.plots.interventions.patching import patch_map, patched_heads_map, patched_names
+from bert_tf.plots.interventions.patching import patch_map, patched_heads_map
 from pages.explain import path_patching_view
 from pages.explain.snippets.patching import snippet
 from ui.samples import patching_pairs
@@ -34,7 +34,7 @@ PAGE = Page(
         "": Press("chip", MASKED, long=True, most=128),
         "paths": Press("chip", {**MASKED, "patching.part": "path"}, long=True, most=128),
     },
-    analyses=("patching", "paths"),
+    analyses=("patching", "path-patching"),
     settings=("a", "b", "part", "place", "into", "layer", "head", "sender", "of", "token", "at", "follows", "label"),
     settings_help=(
         "the other input; `attention`, `feed_forward` or `head` for what a block or head adds in the place of "
@@ -51,8 +51,6 @@ PAGE = Page(
 _MOST = 128  # tokens: the work grows with their square
 _SLIGHT = 0.1  # nats between the two inputs' answers below which shares say little
 _GUESSES = 8
-_HEADER = ("position", "token", "other_token", "log_probability", "recovered")
-_HEAD_HEADER = ("layer", "head", "log_probability", "recovered")
 _PARTS = {
     "state": "Hidden state",
     "attention": "What attention adds",
@@ -61,7 +59,7 @@ _PARTS = {
     "path": "One path at a time",
 }
 _SAYS = {
-    "state": "one hidden state, of one token after one layer, is taken from the first",
+    "hidden_state": "one hidden state, of one token after one layer, is taken from the first",
     "attention": (
         "what the attention of one layer adds to one token (all heads together) is taken from the first, and all that"
         " follows works on from there"
@@ -122,7 +120,7 @@ def _paths(shared, trace, other, target):
     if found is None:
         return
     with _heading("Layer by sender", trace, other):
-        path_patching_view.save(trace, other, found)
+        path_patching_view.save(trace, found)
     _say_ends(found)
     path_patching_view.draw(found)
 
@@ -324,22 +322,8 @@ def _patched(shared, trace, other, target, part, position):
 
 
 def _draw(trace, other, found):
-    of_heads = found.part == "head"
-    with _heading("Layer by head" if of_heads else "Layer by position", trace, other):
-        export.menu(
-            "patching",
-            _HEAD_HEADER if of_heads else ("state" if found.part == "state" else "layer", *_HEADER),
-            lambda: _head_rows(found) if of_heads else _rows(trace, other, found),
-            lambda: _record(trace, other, found),
-            lambda: _map(trace, other, found),
-            lambda: {
-                "tokens": np.array(trace.tokens),
-                "other_tokens": np.array(other.tokens),
-                "log_probability": np.array([found.clean, found.corrupted]),
-                "scores": found.scores,
-                "recovered": found.recovered,
-            },
-        )
+    with _heading("Layer by head" if found.component == "head" else "Layer by position", trace, other):
+        export.save("patching", found, {"model": trace.model})
     _say_ends(found)
     label = escape_markdown(found.target.label)
     where = "at all tokens" if found.position is None else f"at “{escape_markdown(trace.tokens[found.position])}” alone"
@@ -350,7 +334,7 @@ def _draw(trace, other, found):
         config=export.plot_config("patching"),
     )
     st.caption(
-        f"The model reads the other input; {_SAYS[found.part].format(where=where)}."
+        f"The model reads the other input; {_SAYS[found.component].format(where=where)}."
         f" Blue: “{label}” comes back, 100% all the way; orange: it goes further away. Shares of the"
         " difference. It tells where a difference lies at a given depth, not that the model uses nothing"
         " else."
@@ -378,10 +362,10 @@ def _say_ends(found):
         )
 
 
-def _map(trace, other, found, dark=False):
-    if found.part == "head":
+def _map(trace, other, found, dark):
+    if found.component == "head":
         return patched_heads_map(found.recovered, dark)
-    return patch_map(found.recovered, trace.tokens, other.tokens, dark, found.part)
+    return patch_map(found.recovered, trace.tokens, other.tokens, dark, found.component)
 
 
 def _turn(trace, other):
@@ -391,31 +375,3 @@ def _turn(trace, other):
         if text is not None:
             view = view.with_setting(f"patching.{side}", text)
     state.replace_view(view)
-
-
-def _rows(trace, other, found):
-    first = 0 if found.part == "state" else 1
-    for layer, (scores, shares) in enumerate(zip(found.scores, found.recovered), first):
-        for position, (score, share) in enumerate(zip(scores, shares)):
-            yield layer, position, trace.tokens[position], other.tokens[position], float(score), float(share)
-
-
-def _head_rows(found):
-    for (layer, head), score in np.ndenumerate(found.scores):
-        yield layer + 1, head + 1, float(score), float(found.recovered[layer, head])
-
-
-def _record(trace, other, found):
-    return {
-        "model": trace.model,
-        "target": {"position": found.target.position, "label": found.target.label},
-        "tokens": list(trace.tokens),
-        "other_tokens": list(other.tokens),
-        "carried_over": found.part,
-        "at": found.position,
-        "layers": patched_names(found.part, len(found.scores)),
-        "log_probability": found.clean,
-        "other_log_probability": found.corrupted,
-        "scores": found.scores.tolist(),
-        "recovered": None if found.clean == found.corrupted else found.recovered.tolist(),
-    }

@@ -7,7 +7,7 @@ import streamlit as st
 
 from bert_tf.explain import Receiver, patch_paths
 from bert_tf.plots.diverging import diverging_ramp
-from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
+from bert_tf.plots.interventions.ablation import LONGEST_LIST, by_kind, ranked_bars
 from pages.explain import ablation_parts
 from ui.elements.cells import cells
 from ui.session import jobs, state
@@ -15,9 +15,7 @@ from ui.shell import frame
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import escape_markdown
 
-_LONGEST_LIST = 15
 _UNIT = "of the difference"
-_HEADER = ("layer", "sender", "log_probability", "recovered")
 _INTO = {
     "answer": "The answer",
     "queries": "A head's queries",
@@ -58,26 +56,9 @@ def patched(shared, key, trace, other, target, position, receiver):
     return jobs.result("patching path", (*key, receiver), label, work, patience=jobs.SHORT)
 
 
-def save(trace, other, found):
+def save(trace, found):
     """The download menu."""
-    drawn = {"Map": lambda: effects_map(_shares(found), _UNIT, heads=_heads(found))} if found.has_path.any() else {}
-    export.menu(
-        "paths",
-        _HEADER,
-        lambda: _rows(found),
-        lambda: _record(trace, other, found),
-        {**drawn, "Strongest paths": lambda: _bars(found)},
-        lambda: {
-            "tokens": np.array(trace.tokens),
-            "other_tokens": np.array(other.tokens),
-            "log_probability": np.array([found.clean, found.corrupted]),
-            "whole": np.array(found.whole),
-            "embeddings": np.array(found.embeddings),
-            "scores": found.scores,
-            "recovered": found.recovered,
-            "leads": found.has_path,
-        },
-    )
+    export.save("paths", found, {"model": trace.model})
 
 
 def draw(found):
@@ -223,7 +204,7 @@ def _bars(found, dark=False):
     shares |= {
         ablation_parts.name(*place, _heads(found)): found.recovered[place] for place in zip(*np.nonzero(found.has_path))
     }
-    ranked = sorted(shares.items(), key=lambda one: -abs(np.nan_to_num(one[1])))[:_LONGEST_LIST]
+    ranked = sorted(shares.items(), key=lambda one: -abs(np.nan_to_num(one[1])))[:LONGEST_LIST]
     names, values = zip(*ranked)
     return ranked_bars(names, np.nan_to_num(values), f"brought back, {_UNIT}", dark).update_xaxes(tickformat=".0%")
 
@@ -236,31 +217,3 @@ def _ranked(found):
         key="w_patching_ranked",
         config=export.plot_config("paths"),
     )
-
-
-def _rows(found):
-    yield "", "embeddings", found.embeddings, float(found.share(found.embeddings))
-    for layer, column in zip(*np.nonzero(found.has_path)):
-        sender = "feed-forward" if column == _heads(found) else f"head {column + 1}"
-        yield int(layer) + 1, sender, float(found.scores[layer, column]), float(found.recovered[layer, column])
-
-
-def _record(trace, other, found):
-    to = found.receiver
-    return {
-        "model": trace.model,
-        "target": {"position": found.target.position, "label": found.target.label},
-        "tokens": list(trace.tokens),
-        "other_tokens": list(other.tokens),
-        "into": "answer" if to is None else to.part,
-        "into_layer": None if to is None else to.layer + 1,
-        "into_head": None if to is None or to.head is None else to.head + 1,
-        "at": found.position,
-        "log_probability": found.clean,
-        "other_log_probability": found.corrupted,
-        "whole": found.whole,
-        "embeddings": found.embeddings,
-        "scores": found.scores,
-        "recovered": found.recovered,
-        "leads": found.has_path,
-    }

@@ -1,11 +1,12 @@
 """The What-if page's views of a text changed: half the context, a word less, another word, swapped."""
 
+import dataclasses
 import functools
 
 import streamlit as st
 
-from bert_tf import plots
 from bert_tf.explain import (
+    Counterfactuals,
     fill_mask,
     left_context,
     predict_variants,
@@ -64,17 +65,7 @@ def one_side(shared, trace):
     for card, name in zip(shown, names):
         card["note"], card["predictions"] = name, card["predictions"][:top_k]
     with inputs.heading("Both sides, or one"):
-        export.menu(
-            "one-side",
-            ("reads", "rank", "token", "probability"),
-            lambda: [
-                (name, rank, one["text"], one["p"])
-                for name, card in zip(names, shown)
-                for rank, one in enumerate(card["predictions"], start=1)
-            ],
-            lambda: {name: card["predictions"] for name, card in zip(names, shown)},
-            lambda: plots.predictions([whole, *sides]),
-        )
+        _save("one-side", shared, trace, outcomes)
     components.bars("c_counterfactuals_sides", shown)
     st.caption(_SIDES_SAY[shared.config.architecture.attention_direction])
     for outcome, name in zip(outcomes, names[1:]):
@@ -121,13 +112,7 @@ def a_word_less(shared, trace):
         return
     rows = sorted((_less(word, outcome) for word, outcome in found), key=lambda row: -row["effect"])
     with inputs.heading("Without each word"):
-        export.menu(
-            "a-word-less",
-            tuple(rows[0]),
-            lambda: [tuple("" if cell is None else cell for cell in row.values()) for row in rows],
-            lambda: rows,
-            lambda: _less_figure(shared, rows, trace, False),
-        )
+        _save("a-word-less", shared, trace, [outcome for _, outcome in found])
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.dataframe(
@@ -175,7 +160,7 @@ def _less(word, outcome):
         "word": word.text,
         "guess": masks[0].predictions[0].token if masks else None,
         "probability": masks[0].predictions[0].probability if masks else None,
-        "change": float(outcome.changes.mean()) if masks else None,
+        "change": float(outcome.log_probability_changes.mean()) if masks else None,
         "effect": effect,
         "is_next": outcome.nsp.is_next if outcome.nsp else None,
         "in_order": outcome.sop.in_order if outcome.sop else None,
@@ -238,15 +223,9 @@ def _before_after(shared, trace, maker, key):
     shown = targets.before_after_cards([before[row] for row in variant.rows], outcome.masks, top_k)
     share = targets.first_answer_probability(outcome)
     with inputs.heading(variant.label if variant.label == "A and B swapped" else escape_markdown(variant.label)):
-        export.menu(
-            "what-if",
-            targets.ANSWER_HEADER,
-            lambda: targets.answer_rows(
-                shared, shown, None if share is None else (targets.first_answer_probability(trace), share)
-            ),
-            lambda: _record(trace, outcome, shown),
-            lambda: _change_figure(shared, trace, outcome, top_k),
-        )
+        most = state.limits().max_top_k
+        kept = dataclasses.replace(outcome, masks=tuple(with_top_k(outcome.masks, most)))
+        _save("what-if", shared, trace, [kept])
     st.caption(escape_markdown(" ".join(variant.tokens)))
     left, right = st.columns([3, 2], gap="large") if share is not None else (st.container(), None)
     if shown:
@@ -265,35 +244,11 @@ def _before_after(shared, trace, maker, key):
     )
 
 
-def _change_figure(shared, trace, outcome, top_k):
-    if outcome.masks:
-        return plots.predictions(with_top_k(outcome.masks, top_k))
-    shares = [targets.first_answer_probability(trace), targets.first_answer_probability(outcome)]
-    return ranked_bars(["before", "after"], shares, f"P({targets.pair_question(shared).answers[0]})")
-
-
 def _changed(bert, trace, maker):
     return predict_variants(bert, trace, [maker(bert, trace)], _MANY)[0]
 
 
-def _record(trace, outcome, shown):
-    return {
-        "model": trace.model,
-        "tokens": list(trace.tokens),
-        "changed_tokens": list(outcome.variant.tokens),
-        "masks": [
-            {
-                "mask": card["title"],
-                "predictions": [
-                    {"token": one["text"], "before": one["was"], "after": one["p"]} for one in card["predictions"]
-                ],
-            }
-            for card in shown
-        ],
-        "log_probability_changes": outcome.changes.tolist(),
-        "divergences_bits": outcome.divergences.tolist(),
-        "is_next_before": trace.nsp and trace.nsp.is_next,
-        "is_next_after": outcome.nsp and outcome.nsp.is_next,
-        "in_order_before": trace.sop and trace.sop.in_order,
-        "in_order_after": outcome.sop and outcome.sop.in_order,
-    }
+def _save(name, shared, trace, outcomes):
+    """The download menu of what the model says to variants of a trace."""
+    found = Counterfactuals.of(shared.bert, trace, outcomes, state.limits().max_top_k)
+    export.save(name, found, {"model": trace.model})

@@ -1,12 +1,10 @@
 """Directionality: what a reader can say of a word that sees only one side of it, or each side by itself."""
 
-import dataclasses
 import re
 
 import streamlit as st
 
-from bert_tf import plots
-from bert_tf.explain import predict_span
+from bert_tf.explain import Directionality, predict_span
 from bert_tf.inference.words import words_of
 from pages.learn.snippets.directionality import snippet
 from ui.elements import components
@@ -34,7 +32,7 @@ PAGE = Page(
         "of the chosen model: what each has seen, its predictions, and how likely the word itself is to each"
     ),
     presses={"": Press("word", MASKED)},
-    analyses=("one-way",),
+    analyses=("directionality",),
     opens_rows=True,
     is_available=lambda: len(directional_models.comparable_models()) == len(directional_models.DIRECTIONS),
     snippet=snippet,
@@ -123,15 +121,7 @@ def _readings(shown, text, start, end):
 
 def _draw(readings, text, start, end):
     with inputs.heading("What each expects there"):
-        export.menu(
-            "one-way",
-            ("model", "attention_direction", "rank", "token", "probability"),
-            lambda: _rows(readings),
-            lambda: _record(readings, text, start, end),
-            lambda: plots.predictions(
-                [one.answer for one in readings.values()], names=[_named(*one)[0] for one in readings.items()]
-            ),
-        )
+        export.save("one-way", Directionality(text, start, end, tuple(readings.values())))
     _verdict(readings, text[start:end])
     for column, (way, reading) in zip(st.columns(len(readings), gap="medium"), readings.items()):
         name, sees = _named(way, reading)
@@ -179,25 +169,3 @@ def _footer():
         "The model chosen in the sidebar shows where reading both ways leads. The one-way readers predict a word from "
         "the hidden state beside it, so what stands in its own place is never seen. Figures: docs/one-way.md."
     )
-
-
-def _rows(readings):
-    for reading in readings.values():
-        for rank, one in enumerate(reading.answer.predictions, 1):
-            yield reading.model, reading.attention_direction, rank, one.token, one.probability
-
-
-def _record(readings, text, start, end):
-    return {
-        "text": text,
-        "hidden": [start, end],
-        "readers": [
-            {
-                "model": one.model,
-                "attention_direction": one.attention_direction,
-                "seen": [list(part) for part in one.visible_spans],
-                **dataclasses.asdict(one.answer),
-            }
-            for one in readings.values()
-        ],
-    }

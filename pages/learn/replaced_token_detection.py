@@ -1,11 +1,9 @@
 """ELECTRA's game: a generator writes words anew, a discriminator says of every token whether it was replaced."""
 
-import numpy as np
 import streamlit as st
 
 from bert_tf.checkpoints.delta import base_model
 from bert_tf.explain import replace_and_detect
-from bert_tf.plots.interventions.ablation import replaced_bars
 from bert_tf.plots.theme import ramp
 from pages.learn.snippets.replaced_token_detection import snippet
 from ui.elements.cells import marks
@@ -33,7 +31,7 @@ PAGE = Page(
         "where it was right"
     ),
     presses={"": Press("chip", MASKED)},
-    analyses=("replaced",),
+    analyses=("replaced-token-detection",),
     settings=("share", "draw", "writer"),
     settings_help="percent of the tokens written anew, number of the draw, name of the generator",
     opens_rows=True,
@@ -45,7 +43,14 @@ PAGE = Page(
 _FIELD = (("Text", "Type a sentence. Press words to have them replaced, or let chance choose."),)
 _SHARES = (15, 25, 40)
 _MOST_ROUNDS = 10_000
-_HEADER = ("position", "token", "stood there", "replaced", "score", "right")
+_COLUMNS = {
+    "position": "Position",
+    "token": "Token",
+    "original_token": "Stood there",
+    "replaced": "Replaced",
+    "score": "Score",
+    "correct": "Right",
+}
 
 
 def page():
@@ -164,21 +169,7 @@ def _game(discriminator, generator, text, chosen, share, seed):
 
 def _draw(game):
     with inputs.heading("Replaced or original"):
-        export.menu(
-            "electra",
-            _HEADER,
-            lambda: _rows(game),
-            lambda: [dict(zip(_HEADER, row)) for row in _rows(game)],
-            lambda: replaced_bars(
-                [game.tokens[at] for at in _inside(game)], game.scores[_inside(game)], game.replaced[_inside(game)]
-            ),
-            lambda: {
-                "tokens": np.array(game.tokens),
-                "original_tokens": np.array(game.original_tokens),
-                "replaced": np.array(game.replaced),
-                "scores": np.array(game.scores),
-            },
-        )
+        export.save("electra", game)
     marks(
         "c_replaced_token_detection",
         {"a": _parts(game)},
@@ -187,8 +178,8 @@ def _draw(game):
         "Point at a token, or tap it, for its score and for what stood there. Framed: really replaced.",
     )
     replaced = int(game.replaced.sum())
-    same = len(game.places) - replaced
-    said = f"The generator wrote {count(len(game.places), 'token')} anew"
+    same = len(game.positions) - replaced
+    said = f"The generator wrote {count(len(game.positions), 'token')} anew"
     if same:
         said += f", {same} of them just as it stood there, which counts as original"
     if replaced:
@@ -196,7 +187,7 @@ def _draw(game):
     again = "" if replaced else " Nothing was replaced this time: draw again, or press other words."
     st.markdown(f"{said}. It suspected {game.false_positives} of the text's own.{again}")
     st.dataframe(
-        dict(zip(("Position", "Token", "Stood there", "Replaced", "Score", "Right"), zip(*_rows(game)))),
+        game.to_frame().drop(columns="generated").rename(columns=_COLUMNS),
         hide_index=True,
         key="w_replaced_token_detection_table",
         column_config={"Score": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1)},
@@ -229,17 +220,3 @@ def _parts(game):
             }
         )
     return drawn
-
-
-def _rows(game):
-    return [
-        (
-            position,
-            game.tokens[position],
-            game.original_tokens[position],
-            bool(game.replaced[position]),
-            float(game.scores[position]),
-            bool(game.replaced[position] == (game.scores[position] > 0.5)),
-        )
-        for position in _inside(game)
-    ]

@@ -153,7 +153,7 @@ def test_the_readers_answers_are_saved(readers, open_app, saved):
     offered(run_until_done(open_app(page="directionality", a=TEXT, mask="a5")), saved, ("one-way",))
     reading = predict_span(bert_tf.load(readers / NAMES["left_to_right"]), TEXT, START, END, 5)
     near(column(saved["one-way"], "probability")[:5], [one.probability for one in reading.answer.predictions])
-    assert saved["one-way"]["npz"]["token"][:5].tolist() == [one.token for one in reading.answer.predictions]
+    assert saved["one-way"]["npz"]["prediction"][:5].tolist() == [one.token for one in reading.answer.predictions]
 
 
 @pytest.mark.parametrize("way, told_apart", [("left_to_right", False), ("two_one_way", True)])

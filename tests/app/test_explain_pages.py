@@ -166,7 +166,7 @@ def test_the_sweep_ranks_the_parts_as_the_library_does(open_app, bert):
     app = run_until_done(open_app(page="ablation", **PAIR, mask="a3", **{"ablation.colour": "effect"}))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     found = sweep(bert, trace, every_head(bert.config))
-    lost = -found.changes.mean(axis=1)
+    lost = -found.log_probability_changes.mean(axis=1)
     bars = heat(app)
     named = [f"layer {layer}, head {head}" for layer in (1, 2, 3) for head in (1, 2, 3, 4)]
     order = [named.index(name.rstrip("\u200b")) for name in bars["y"]]

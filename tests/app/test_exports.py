@@ -184,33 +184,43 @@ def test_switched_off(open_app, saved, bert, trace):
     opened(
         open_app,
         saved,
-        ("switched-off", "answers", "strongest-parts"),
+        ("switched-off", "strongest-parts"),
         page="ablation",
         **ASKED,
         **{"ablation.colour": "effect", "ablation.off": "1-1"},
     )
     effect = ablate(bert, trace, Ablation(heads=((0, 0),)), 5, attention_shifts=True)
-    near(saved["switched-off"]["npz"]["attention_moved"], effect.attention_shifts)
+    near(saved["switched-off"]["npz"]["attention_shifts"], effect.attention_shifts)
     alone = sweep(bert, trace, [Ablation(heads=((layer, head),)) for layer in range(3) for head in range(4)])
-    wanted = sorted(-alone.changes.mean(axis=1), key=lambda one: -abs(one))
-    near(column(saved["strongest-parts"], "effect"), wanted, 1e-3)
+    wanted = sorted(-alone.log_probability_changes.mean(axis=1), key=lambda one: -abs(one))
+    menu = saved["strongest-parts"]
+    drops = dict(zip((row[0] for row in menu["rows"]), column(menu, "score_drop")))
+    heads = {name: drop for name, drop in drops.items() if "head" in name}
+    assert sorted(heads) == sorted(one.name for one in alone.ablations)
+    near(list(heads.values()), wanted, 1e-3)
+    near(menu["figures"]["Map"].data[0].customdata[:, :4].ravel(), -alone.log_probability_changes.mean(axis=1), 1e-3)
 
 
 def test_switched_off_saves_the_answers_and_the_grid_on_the_screen(open_app, saved, bert, trace):
     from bert_tf.explain import Ablation, ablate
 
-    opened(open_app, saved, ("switched-off", "answers"), page="ablation", **ASKED, **{"ablation.off": "1-1"})
-    effect = ablate(bert, trace, Ablation(heads=((0, 0),)), 1000, attention_shifts=True)
-    near(saved["switched-off"]["figures"]["Figure"].data[0].z, effect.attention_shifts)
-    rows = {row[1]: [float(number) for number in row[2:]] for row in saved["answers"]["rows"]}
+    opened(open_app, saved, ("switched-off",), page="ablation", **ASKED, **{"ablation.off": "1-1"})
+    effect = ablate(bert, trace, Ablation(heads=((0, 0),)), 20, attention_shifts=True)
+    menu = saved["switched-off"]
+    near(menu["figures"]["Answers"].data[-1].z, effect.attention_shifts)
+    rows = [dict(zip(menu["header"], row)) for row in menu["rows"]]
     before, after = (
         {one.token: one.probability for one in found[0].predictions} for found in (effect.before, effect.after)
     )
-    assert set(rows) >= {"", *list(before)[:5], *list(after)[:5]}
-    assert saved["answers"]["rows"][-1][0] == "IsNext"
-    near(rows.pop(""), [effect.nsp_before.is_next, effect.nsp_after.is_next])
-    for token, numbers in rows.items():
-        near(numbers, [before.get(token, 0), after.get(token, 0)])
+    shown = {row["answer"]: row for row in rows if row["measure"] == "mask"}
+    assert set(shown) == {*before, *after}
+    for token, row in shown.items():
+        for name, shares in (("before", before), ("after", after)):
+            assert row[name] == "" if token not in shares else float(row[name]) == pytest.approx(shares[token], 1e-3)
+    (pair,) = (row for row in rows if row["measure"] == "is_next")
+    near([float(pair[name]) for name in ("before", "after")], [effect.nsp_before.is_next, effect.nsp_after.is_next])
+    shifts = [float(row["change"]) for row in rows if row["measure"] == "attention_shift"]
+    near(shifts, effect.attention_shifts.ravel())
 
 
 @pytest.mark.parametrize(
@@ -229,10 +239,11 @@ def test_what_if_saves_the_verdict_where_nothing_is_hidden(open_app, saved, bert
     (outcome,) = predict_variants(
         bert, plain, [swapped(bert, plain) if swap else with_word(bert, plain, bunny, "dog")], 5
     )
-    ((of, item, *shares),) = saved["what-if"]["rows"]
-    assert (of, item) == ("IsNext", "")
-    near([float(share) for share in shares], [plain.nsp.is_next, outcome.nsp.is_next])
-    near(saved["what-if"]["npz"]["after"], [outcome.nsp.is_next])
+    menu = saved["what-if"]
+    assert [row[0] for row in menu["rows"]] == [outcome.variant.label]
+    near(column(menu, "is_next"), [outcome.nsp.is_next])
+    near(column(menu, "is_next_change"), [outcome.nsp_change])
+    assert menu["json"]["nsp_before"]["is_next"] == pytest.approx(plain.nsp.is_next, abs=1e-5)
 
 
 def test_which_words(open_app, saved, bert, trace):
@@ -273,16 +284,16 @@ def test_contributions(open_app, saved, bert, trace):
     opened(open_app, saved, ("contributions",), page="contributions", **ASKED)
     found, menu = contributions(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["contributions"]
     near(menu["npz"]["heads"], found.heads)
-    near(
-        [menu["npz"][name] for name in ("input", "biases", "total", "score")],
-        [found.input, found.biases, found.total, found.score],
-    )
+    names = "input", "biases", "total", "score"
+    near([menu["json"][name] for name in names], [getattr(found, name) for name in names])
     wanted = np.column_stack([found.heads, found.feed_forward]).ravel()
-    near(column(menu, "share"), [found.input, *wanted, found.biases], 1e-4)
-    assert [row[1] for row in menu["rows"]][:6] == ["input", "head 1", "head 2", "head 3", "head 4", "feed-forward"]
+    near(sorted(column(menu, "contribution")), sorted([found.input, *wanted, found.biases]), 1e-4)
+    parts = [tuple(row[:3]) for row in menu["rows"]]
+    place = parts.index(("head", "2", "1"))
+    assert column(menu, "contribution")[place] == pytest.approx(found.heads[2, 1], rel=1e-3)
     near(menu["json"]["feed_forward"], found.feed_forward)
     near(menu["figures"]["Map"].data[0].customdata.ravel(), wanted)
-    near(sorted(menu["figures"]["Strongest parts"].data[0].x), sorted(found.heads.ravel()))
+    near(menu["figures"]["Strongest"].data[0].x, column(menu, "contribution")[:15], 1e-4)
 
 
 @pytest.mark.parametrize("place", ["", "5"])
@@ -303,8 +314,8 @@ def test_patched_heads(open_app, saved, bert, trace, place):
     near(menu["npz"]["scores"], found.scores, 1e-3)
     near(column(menu, "log_probability"), found.scores.ravel(), 1e-3)
     near(column(menu, "recovered"), found.recovered.ravel(), 1e-3)
-    assert (menu["json"]["carried_over"], menu["json"]["at"]) == ("head", int(place) if place else None)
-    assert column(menu, "layer") == np.repeat([1, 2, 3], 4).tolist() and column(menu, "head") == [1, 2, 3, 4] * 3
+    assert (menu["json"]["component"], menu["json"]["position"]) == ("head", int(place) if place else None)
+    assert column(menu, "layer") == np.repeat([0, 1, 2], 4).tolist() and column(menu, "head") == [0, 1, 2, 3] * 3
 
 
 @pytest.mark.parametrize("into, layer", [("answer", ""), ("feed_forward", "2"), ("keys", "1")])
@@ -330,21 +341,17 @@ def test_paths(open_app, saved, bert, trace, into, layer):
     receiver = {"feed_forward": Receiver(into, 1), "keys": Receiver(into, 0, 0)}.get(into)
     found, menu = patch_paths(*asked, receiver), saved["paths"]
     near(menu["npz"]["scores"], found.scores, 1e-3)
-    near(menu["npz"]["leads"], found.has_path)
-    near(column(menu, "log_probability"), [found.embeddings, *found.scores[found.has_path]], 1e-3)
-    near(column(menu, "recovered"), [found.share(found.embeddings), *found.recovered[found.has_path]], 1e-3)
-    layers = [str(layer + 1) for layer in np.nonzero(found.has_path)[0]]
-    assert [row[0] for row in menu["rows"]] == ["", *layers] and menu["rows"][0][1] == "embeddings"
-    assert [menu["json"][name] for name in ("into", "into_layer", "into_head")] == [
-        into,
-        layer and int(layer) or None,
-        1 if into == "keys" else None,
-    ]
+    near(menu["npz"]["has_path"], found.has_path)
+    near(menu["npz"]["recovered"], found.recovered, 1e-3)
+    scores = [found.embeddings, *found.scores[found.has_path], found.whole]
+    near(sorted(column(menu, "log_probability")), sorted(scores), 1e-3)
+    senders = [row[0] for row in menu["rows"]]
+    assert (senders[0], senders[-1]) == ("embeddings", "everything")
+    wanted = None if receiver is None else {"part": into, "layer": int(layer) - 1, "head": receiver.head}
+    assert menu["json"]["receiver"] == wanted
     assert menu["json"]["whole"] == pytest.approx(found.whole, abs=1e-3)
-    assert ("Map" in menu["figures"]) == bool(layers)
-    if layers:
-        drawn = np.where(found.has_path, found.recovered, np.nan)[: int(layers[-1])]
-        np.testing.assert_allclose(menu["figures"]["Map"].data[0].customdata, drawn, atol=1e-3)
+    drawn = np.where(found.has_path, found.recovered, np.nan)
+    np.testing.assert_allclose(menu["figures"]["Map"].data[0].customdata, drawn, atol=1e-3)
 
 
 def test_words_of_a_linear_model(open_app, saved, bert, trace):
@@ -390,9 +397,9 @@ def test_patching(open_app, saved, bert, trace, part):
     found, menu = patch_states(*asked) if part == "state" else patch_blocks(*asked, part), saved["patching"]
     near(menu["npz"]["scores"], found.scores, 1e-3)
     near(column(menu, "log_probability"), found.scores.ravel(), 1e-3)
-    assert menu["json"]["carried_over"] == part
-    first, name = (0, "state") if part == "state" else (1, "layer")
-    assert column(menu, name) == np.repeat(np.arange(first, 4), trace.length).tolist()
+    assert menu["json"]["component"] == found.component
+    name = "hidden_state" if part == "state" else "layer"
+    assert column(menu, name) == np.repeat(np.arange(len(found.scores)), trace.length).tolist()
 
 
 @pytest.mark.parametrize(
@@ -412,18 +419,24 @@ def test_what_if(open_app, saved, bert, trace, kind, names):
     (found,) = saved.values()
     if kind == "less":
         wanted = [float(one.divergences.mean()) for _, one in without_each_word(bert, trace, 1)]
-        near(found["npz"]["effect"], sorted(wanted, reverse=True))
+        near(column(found, "divergence_bits"), wanted, 1e-3)
     elif kind == "swap":
         (outcome,) = predict_variants(bert, trace, [swapped(bert, trace)], 5)
-        assert found["json"]["is_next_after"] == pytest.approx(outcome.nsp.is_next, abs=1e-5)
+        assert found["json"]["variants"][0]["nsp"]["is_next"] == pytest.approx(outcome.nsp.is_next, abs=1e-5)
     elif kind == "pairs":
         (pair,) = minimal_pairs(bert, [(PAIRS[0].good, PAIRS[0].bad)])
-        assert found["json"]["margin_nats"] == pytest.approx(float(pair.margin), abs=1e-3)
+        assert found["json"]["margin"] == pytest.approx(float(pair.margin), abs=1e-3)
         scores = np.concatenate([side.log_probabilities for side in (pair.good, pair.bad)])
         near(column(found, "log_probability"), scores[~np.isnan(scores)], 1e-3)
     else:
-        whole = [row for row in found["rows"] if row[0] == "The whole text"]
-        near([float(row[3]) for row in whole], found["npz"]["probability"][: len(whole)])
+        assert {row[0] for row in found["rows"]} == {"only what stands before", "only what stands after"}
+        first = found["json"]["variants"][0]["masks"][0]["predictions"]
+        near(column(found, "probability")[: len(first)], [one["probability"] for one in first])
+        near([one["probability"] for one in found["json"]["before"][0]["predictions"]][:1], [_first(bert, trace)])
+
+
+def _first(bert, trace):
+    return bert.fill_mask(trace, 1)[0].predictions[0].probability
 
 
 def test_what_goes_in(open_app, saved, bert, plain):

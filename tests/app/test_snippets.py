@@ -221,7 +221,7 @@ def test_what_is_switched_off_is_in_the_lines(open_app):
     app = open_app(page="ablation", **PAIR, mask="a2,b2", **link)
     effect, shown = ran(app)["effect"], kept(run_until_done(app), "ablation")
     assert effect.ablation == shown.ablation and effect.ablation.layers == (2,)
-    np.testing.assert_allclose(effect.changes, shown.changes, atol=1e-4)
+    np.testing.assert_allclose(effect.log_probability_changes, shown.log_probability_changes, atol=1e-4)
     np.testing.assert_allclose(effect.attention_shifts, shown.attention_shifts, atol=1e-4)
     assert component(app, "gauge")["is_next"] == pytest.approx(effect.nsp_after.is_next, abs=1e-5)
 
@@ -368,7 +368,7 @@ def test_another_word_and_a_swap_are_asked_as_on_the_page(open_app, link):
     app = open_app(page="counterfactuals", **PAIR, mask="a2", **link)
     outcome, shown = ran(app)["outcome"], kept(run_until_done(app), "counterfactuals_change")
     assert outcome.variant.tokens == shown.variant.tokens and outcome.variant.label == shown.variant.label
-    np.testing.assert_allclose(outcome.changes, shown.changes, atol=1e-4)
+    np.testing.assert_allclose(outcome.log_probability_changes, shown.log_probability_changes, atol=1e-4)
     assert outcome.nsp.is_next == pytest.approx(component(app, "gauge")["is_next"], abs=1e-5)
 
 

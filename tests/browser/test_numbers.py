@@ -113,7 +113,7 @@ def test_switch_off(visit, bert, trace):
 def test_the_sweep(visit, bert, trace):
     page = visit(ASKED + "&page=ablation&ablation.colour=effect").page
     expect(page.get_by_role("heading", name="The strongest parts")).to_be_visible()
-    lost = -sweep(bert, trace, every_head(bert.config)).changes.mean(axis=1)
+    lost = -sweep(bert, trace, every_head(bert.config)).log_probability_changes.mean(axis=1)
     assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(lost.tolist()), abs=1e-4)
     expect(page.locator(".cells .low")).to_have_text("speaks against the answer")
     cell = page.locator(".cells td[data-at]").nth(7)  # layer 2, head 2: four heads and two more a layer

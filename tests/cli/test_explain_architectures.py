@@ -10,7 +10,6 @@ import pytest
 import bert_tf
 from bert_tf import explain
 from bert_tf.cli import main
-from bert_tf.plots.explained import figure_of
 from tests.conftest import make_bert, randomise
 
 GOLDEN_FOLDERS = Path(__file__).parent.parent / "golden" / "family"
@@ -55,43 +54,47 @@ def record(say):
 
 def test_a_head_switched_off_changes_a_class(record, say, folders, tmp_path):
     bert = bert_tf.load(folders["classes"])
-    expected = explain.ablate(bert, bert.trace("the cat sat"), explain.Ablation(heads=((0, 0),)))
+    expected = explain.ablate(bert, bert.trace("the cat sat"), explain.Ablation(heads=((0, 0),)), attention_shifts=True)
     found = record("classes", "ablation", "the cat sat", "--heads", "0.0", "--html", tmp_path / "x.html")
     assert found["classes_before"] == pytest.approx(expected.classes_before, abs=1e-5)
     assert found["classes_after"] == pytest.approx(expected.classes_after, abs=1e-5)
-    before, after, attention_shifts = figure_of(found).data
-    np.testing.assert_allclose(attention_shifts.z, found["shifts"])
-    assert list(before.x) == ["bad", "good"] and list(after.y) == list(found["classes_after"].values())
+    before, after, attention_shifts = expected.figure().data
+    np.testing.assert_allclose(attention_shifts.z, expected.attention_shifts)
+    np.testing.assert_allclose(found["attention_shifts"], expected.attention_shifts, atol=1e-5)
+    assert list(before.x) == ["bad", "good"] and list(after.y) == list(expected.classes_after.values())
     assert (tmp_path / "x.html").stat().st_size > 1000
     lines = say("classes", "ablation", "the cat sat", "--heads", "0.0").splitlines()
-    assert [line.split()[0] for line in lines[2:4]] == ["bad", "good"] and "looks elsewhere" in lines[4]
+    assert [line.split()[2] for line in lines[2:4]] == ["bad", "good"] and "goes elsewhere" in lines[4]
 
 
-def test_the_value_of_a_regression_is_drawn_as_it_is(record):
+def test_the_value_of_a_regression_is_drawn_as_it_is(record, folders):
+    bert = bert_tf.load(folders["score"])
+    effect = explain.ablate(bert, bert.trace("the cat sat"), explain.Ablation(layers=(0,)))
+    values = [getattr(effect, f"classes_{when}")["value"] for when in ("before", "after")]
+    assert [bars.y[0] for bars in effect.figure().data] == values
+    assert effect.to_frame()[["answer", "before", "after"]].values.tolist() == [["value", *values]]
     found = record("score", "ablation", "the cat sat", "--layers", 0)
-    figure = figure_of(found)
-    values = [found[f"classes_{when}"]["value"] for when in ("before", "after")]
-    assert [bars.y[0] for bars in figure.data[:2]] == values
+    assert found["classes_after"]["value"] == pytest.approx(values[1], abs=1e-5)
 
 
 @pytest.mark.parametrize(
-    "model, texts, name",
+    "model, texts, name, column",
     [
-        ("classes", ("the cat sat",), "class_change"),
-        ("albert", PAIR, "in_order_change"),
+        ("classes", ("the cat sat",), "class_changes", "class_change"),
+        ("albert", PAIR, "sop_changes", "in_order_change"),
     ],
 )
-def test_a_sweep_ranks_by_the_answer_there_is(record, say, folders, model, texts, name):
+def test_a_sweep_ranks_by_the_answer_there_is(record, say, folders, model, texts, name, column):
     bert = bert_tf.load(folders[model])
     swept = explain.sweep(bert, bert.trace(*texts), explain.every_head(bert.config))
     expected = swept.class_changes if model == "classes" else swept.sop_changes
     found = record(model, "ablation", *texts)
-    values = [one[name] for one in found["ranking"]]
-    np.testing.assert_allclose(values, expected[swept.ranked()], atol=1e-5)
-    assert np.abs(values).tolist() == sorted(np.abs(values), reverse=True)
-    assert list(figure_of(found).data[0].x) == values
-    first = say(model, "ablation", *texts).splitlines()[2].split()
-    assert first[0] == ".".join(map(str, found["ranking"][0]["off"])) and first[-1] == f"{values[0]:+.4f}"
+    np.testing.assert_allclose(found[name], expected, atol=1e-5)
+    table = swept.to_frame()
+    np.testing.assert_array_equal(table[column], expected[swept.ranked()])
+    assert np.abs(table[column]).tolist() == sorted(np.abs(expected), reverse=True)
+    assert list(swept.figure().data[0].x) == table[column].tolist()
+    assert say(model, "ablation", *texts).splitlines()[2].split()[:4] == table["part"][0].split()
 
 
 def test_an_input_without_segments_is_taken_apart_in_two(record, say):
@@ -106,8 +109,12 @@ def test_an_input_without_segments_is_taken_apart_in_two(record, say):
 
 
 def test_the_order_of_sentences_before_and_after(record):
+    bert = bert_tf.load(ALBERT)
+    effect = explain.ablate(bert, bert.trace(*PAIR), explain.Ablation(layers=(0,)))
+    shares = [effect.sop_before.in_order, effect.sop_after.in_order]
+    assert [bars.y[0] for bars in effect.figure().data] == shares
     found = record("albert", "ablation", *PAIR, "--layers", 0)
-    assert [bars.y[0] for bars in figure_of(found).data[:2]] == [found["in_order_before"], found["in_order_after"]]
+    assert [found[f"sop_{when}"]["in_order"] for when in ("before", "after")] == pytest.approx(shares, abs=1e-5)
 
 
 def test_counterfactuals_of_the_order_of_sentences(record, say):
@@ -115,13 +122,14 @@ def test_counterfactuals_of_the_order_of_sentences(record, say):
     bert = bert_tf.load(ALBERT)
     trace = bert.trace(*PAIR)
     (swapped,) = explain.predict_variants(bert, trace, [explain.swapped(bert, trace)])
-    assert found["variants"][0]["in_order"] == pytest.approx(swapped.sop.in_order, abs=1e-5)
-    changes = [one["in_order_change"] for one in found["variants"]]
-    assert changes[0] == pytest.approx(swapped.sop_change, abs=1e-5)
-    (bars,) = (figure := figure_of(found)).data
-    assert list(bars.x) == changes and any(changes) and "in order" in figure.layout.xaxis.title.text
+    assert found["variants"][0]["sop"]["in_order"] == pytest.approx(swapped.sop.in_order, abs=1e-5)
+    assert found["variants"][0]["sop_change"] == pytest.approx(swapped.sop_change, abs=1e-5)
+    result = explain.counterfactuals(bert, trace)
+    (bars,) = (figure := result.figure()).data
+    assert list(bars.x) == [one.sop_change for one in result.variants] == result.to_frame()["in_order_change"].tolist()
+    assert any(bars.x) and "in order" in figure.layout.xaxis.title.text
     lines = say("albert", "counterfactual", *PAIR).splitlines()
-    assert lines[1].endswith("in order") and not lines[2].endswith("-")
+    assert lines[1].endswith("in_order_change") and not lines[2].endswith("-")
 
 
 def test_a_class_hangs_on_words_and_appears_in_a_layer(record, folders):
@@ -133,9 +141,9 @@ def test_a_class_hangs_on_words_and_appears_in_a_layer(record, folders):
         found = record("classes", "saliency", "the cat sat", "--method", "gradient", *given)
         assert found["target"] == {"position": None, "label": expected.target.label, "of_value": False}
         np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-4)
-    found = record("classes", "lens", "the cat sat")
-    np.testing.assert_allclose(found["values"], explain.class_lens(bert, trace).values, atol=1e-5)
-    assert [curve.name for curve in figure_of(found).data] == found["classes"] == ["bad", "good"]
+    found, lens = record("classes", "lens", "the cat sat"), explain.class_lens(bert, trace)
+    np.testing.assert_allclose(found["values"], lens.values, atol=1e-5)
+    assert [curve.name for curve in lens.figure().data] == found["labels"] == ["bad", "good"]
     corrupted, target = bert.trace("the dog sat"), explain.class_target(bert, trace, "good")
     found = record("classes", "patching", "the cat sat", "--against", "the dog sat", "--label", "good")
     np.testing.assert_allclose(found["scores"], explain.patch_states(bert, trace, corrupted, target).scores, atol=1e-4)
@@ -179,13 +187,14 @@ def test_a_token_s_being_replaced_hangs_on_words_states_and_parts(record, say):
     found = record("electra", "ablation", text, "--layers", 1)
     effect = explain.ablate(bert, trace, explain.Ablation(layers=(1,)))
     np.testing.assert_allclose(found["replaced_after"], effect.replaced_after, atol=1e-5)
-    assert [list(bars.y) for bars in figure_of(found).data[:2]] == [found["replaced_before"], found["replaced_after"]]
+    drawn = [list(bars.y) for bars in effect.figure().data]
+    assert drawn == [effect.replaced_before.tolist(), effect.replaced_after.tolist()]
     found = record("electra", "ablation", text)
     swept = explain.sweep(bert, trace, explain.every_head(bert.config))
+    np.testing.assert_allclose(found["replaced_changes"], swept.replaced_changes, atol=1e-5)
     values = np.abs(swept.replaced_changes).mean(axis=1)[swept.ranked()]
-    np.testing.assert_allclose([one["replaced_change"] for one in found["ranking"]], values, atol=1e-5)
-    assert list(figure_of(found).data[0].x) == [one["replaced_change"] for one in found["ranking"]]
-    assert "replaced" in say("electra", "ablation", text).splitlines()[1]
+    assert list(swept.figure().data[0].x) == values.tolist() == swept.to_frame()["replaced_change"].tolist()
+    assert "replaced_change" in say("electra", "ablation", text).splitlines()[1]
 
 
 def test_the_head_of_a_task_and_shared_weights_are_parts_of_the_architecture(record):
@@ -201,12 +210,13 @@ def test_attention_to_tokens_is_cut_and_the_other_heads_shift(record, say, folde
     bert, text = bert_tf.load(folders["classes"]), "the cat sat on the mat"
     expected = explain.ablate(bert, bert.trace(text), explain.Ablation(tokens=(0, 2)), attention_shifts=True)
     found = record("classes", "ablation", text, "--tokens", 0, 2)
-    assert found["no_attention_to"] == [0, 2]
-    np.testing.assert_allclose(found["shifts"], expected.attention_shifts, atol=1e-5)
+    assert found["ablation"]["tokens"] == [0, 2]
+    np.testing.assert_allclose(found["attention_shifts"], expected.attention_shifts, atol=1e-5)
     assert found["classes_after"] == pytest.approx(expected.classes_after, abs=1e-5)
     layer, head = np.unravel_index(expected.attention_shifts.argmax(), expected.attention_shifts.shape)
     lines = say("classes", "ablation", text, "--tokens", 0, 2).splitlines()
-    assert next(line for line in lines if "looks elsewhere" in line).split()[0] == f"{layer}.{head}"
+    first = next(line for line in lines if "goes elsewhere" in line)
+    assert first.startswith(f"layer {layer}, head {head}: ")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf import explain
+from bert_tf.analyses import catalogue
 from bert_tf.cli import main
 from bert_tf.cli.explain import KINDS
 from bert_tf.plots.explained import figure_of
@@ -15,8 +16,8 @@ from bert_tf.plots.explained import figure_of
 CONCEPTS = Path(__file__).parents[2] / "assets" / "samples" / "concepts"
 TEXTS = ("the cats [MASK] on the mat", "it ran")
 ARGUMENTS = {
-    "patching": ["--against", "the dogs [MASK] on the mat"],
-    "paths": ["--against", "the dogs [MASK] on the mat", "--to", "1.feed-forward"],
+    "patching": ["--corrupted", "the dogs [MASK] on the mat"],
+    "path-patching": ["--corrupted", "the dogs [MASK] on the mat", "--receiver", "1.feed-forward"],
     "neuron": ["--head", "1.2", "--token", "3"],
     "similarity": ["--other", "MODEL"],
     "compare": ["--other", "MODEL"],
@@ -34,7 +35,7 @@ ARGUMENTS = {
         "2",
     ],
     "dataset": ["--input", "FILE"],
-    "pairs": ["--input", "FILE", "--rows", "1"],
+    "minimal-pairs": ["--input", "FILE", "--rows", "1"],
 }
 #: Kinds that take other texts than a pair; None stands for those that other tests draw, with models of their own.
 OTHER_TEXTS = {
@@ -42,12 +43,12 @@ OTHER_TEXTS = {
     "agreement": (),
     "concepts": (),
     "dataset": (),
-    "pairs": (),
+    "minimal-pairs": (),
     "positions": (),
     "family": None,
     "timelapse": None,
-    "one-way": None,
-    "replaced": None,
+    "directionality": None,
+    "replaced-token-detection": None,
 }
 
 
@@ -87,6 +88,16 @@ def test_every_kind_has_a_figure_in_one_file(record, tmp_path, kind):
     assert data and layout["title"]["text"].startswith(f"{kind} · ")
     for dark in (False, True):
         assert len(figure_of(found, dark).data) == len(data)
+
+
+@pytest.mark.parametrize("name", [name for name in catalogue() if OTHER_TEXTS.get(name, TEXTS) is not None])
+def test_every_analysis_has_a_figure_in_one_file(record, tmp_path, name):
+    path = tmp_path / "figure.html"
+    record(name, *ARGUMENTS.get(name, ()), "--html", path, texts=OTHER_TEXTS.get(name, TEXTS))
+    page = path.read_text("utf-8")
+    assert "<script src=" not in page and "<link" not in page and len(list(tmp_path.iterdir())) == 1
+    data, layout = drawn(path)
+    assert data and layout["title"]["text"].startswith(f"{name} · ")
 
 
 def test_the_map_of_every_layer_is_drawn_and_the_last_is_open(record, tiny_bert):
@@ -130,53 +141,8 @@ def test_other_words_are_drawn_beside_what_the_slope_foretold(record):
     assert list(slope.y) == list(read.y) and (read.name, slope.name) == ("read by the model", "by the slope")
 
 
-@pytest.mark.parametrize("carried, rows", [("state", ["0", "1", "2"]), ("attention", ["0", "1"])])
-def test_what_is_patched_names_the_rows(record, carried, rows):
-    found = record("patching", *ARGUMENTS["patching"], "--carry", carried)
-    (drawn,) = figure_of(found).data
-    assert list(drawn.y) == rows
-    np.testing.assert_allclose(drawn.z, np.array(found["recovered"], float))
-
-
-def test_patched_heads_and_contributions_are_drawn_by_layer(record):
-    found = record("patching", *ARGUMENTS["patching"], "--carry", "head")
-    (drawn,) = figure_of(found).data
-    assert (list(drawn.y), list(drawn.x)) == (["0", "1"], ["0", "1", "2", "3"])
-    np.testing.assert_allclose(drawn.customdata[..., 0], np.array(found["recovered"], float))
-    found = record("paths", *ARGUMENTS["paths"])
-    (drawn,) = figure_of(found).data
-    assert (list(drawn.y), list(drawn.x)) == (["0", "1"], ["0", "1", "2", "3", "FF"])
-    leads = np.array(found["leads"])
-    assert leads.sum() == 9 and np.isnan(drawn.z[~leads]).all() and np.abs(drawn.z[leads]).max() == 1
-    np.testing.assert_allclose(drawn.customdata[leads], np.array(found["recovered"], float)[leads])
-    found = record("contributions")
-    (drawn,) = figure_of(found).data
-    assert (list(drawn.y), list(drawn.x)) == (["0", "1"], ["0", "1", "2", "3", "FF"])
-    np.testing.assert_allclose(drawn.customdata, np.column_stack([found["heads"], found["feed_forward"]]))
-
-
-def test_ablation_is_drawn_before_and_after_or_ranked(record):
-    named = record("ablation", "--heads", "0.1")
-    before, after = figure_of(named).data[:2]
-    assert list(before.y) == [one["probability"] for one in named["masks"][0]["before"]]
-    assert list(after.y) == [one["probability"] for one in named["masks"][0]["after"]]
-    ranked = record("ablation")
-    (bars,) = figure_of(ranked).data
-    assert bars.x[0] == max(bars.x) == pytest.approx(np.mean(ranked["ranking"][0]["divergences_bits"]))
-    without_masks = record("ablation", "--layers", "0", texts=("the cat sat", "it ran"))
-    assert [bars.name for bars in figure_of(without_masks).data[:2]] == ["as it is", "without"]
-
-
-def test_likelihood_of_two_texts_has_two_panels_and_leaves_out_what_is_not_scored(record):
-    found = record("likelihood", "--against", "a dog ran", texts=("the cats sat",))
-    first, second = figure_of(found).data
-    assert len(first.y) == len(found["texts"][0]["tokens"]) - 2 and sum(second.y) == pytest.approx(
-        found["texts"][1]["total"], abs=1e-3
-    )
-
-
 def test_user_text_is_not_taken_for_markup(record, tmp_path):
-    record("likelihood", "--html", tmp_path / "a.html", texts=("the <b>cat</b> </script>",))
+    record("pseudo-likelihood", "--html", tmp_path / "a.html", texts=("the <b>cat</b> </script>",))
     page = (tmp_path / "a.html").read_text("utf-8")
     assert "<b>cat</b>" not in page and "cat</b> </script>" not in page
 

@@ -361,12 +361,13 @@ def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
 def test_minimal_pairs_of_a_file(record, say, tiny_bert, tmp_path):
     path, pairs = tmp_path / "pairs.txt", [("the cat sat", "the cat mat"), ("it ran", "ran it")]
     path.write_text("\n".join("\t".join(pair) for pair in pairs))
-    expected, found = explain.minimal_pairs(tiny_bert, pairs), record("pairs", "--input", path)
+    expected, found = explain.minimal_pairs(tiny_bert, pairs), record("minimal-pairs", "--input", path)
     margins = [one["margin"] for one in found["pairs"]]
-    assert margins == pytest.approx([pair.margin for pair in expected], abs=1e-3)
-    assert found["preferred"] == sum(margin > 0 for margin in margins) / 2
-    assert list(figure_of(found).data[0].x) == margins
-    assert say("pairs", "--input", path).splitlines()[-1].endswith("ran it")
+    assert margins == pytest.approx([pair.margin for pair in expected], abs=1e-3) and found["names"] == [1, 2]
+    assert found["accuracy"] == sum(margin > 0 for margin in margins) / 2 and len(expected) == 2
+    assert list(expected.figure().data[0].x) == expected.to_frame()["margin"].tolist()
+    assert record("pairs", "--input", path) == found
+    assert "ran it" in say("pairs", "--input", path).splitlines()[-1]
 
 
 def test_the_sizes_of_the_family(record, say):
@@ -440,16 +441,20 @@ def test_the_parts_of_a_model(record, say, tiny_bert):
 
 def test_readers_of_one_side_and_of_both(record, say, tiny_folder, other_folder, tiny_bert):
     text, models = "the cat sat on the mat", ("--models", tiny_folder, other_folder)
-    found = record("one-way", text, "--hide", "sat", *models, model=None)
+    found = record("directionality", text, "--hide", "sat", *models, model=None)
     expected = explain.predict_span(tiny_bert, text, 8, 11)
     first = found["readers"][0]
-    assert found["hidden"] == [8, 11] and first["original_rank"] == expected.answer.original_rank
-    assert [tuple(part) for part in first["seen"]] == list(expected.visible_spans)
-    assert [one["token"] for one in first["predictions"]] == [one.token for one in expected.answer.predictions]
-    assert [len(bars.x) for bars in figure_of(found).data] == [5, 5]
+    assert (found["start"], found["end"], first["attention_direction"]) == (8, 11, "both")
+    assert first["answer"]["original_rank"] == expected.answer.original_rank
+    assert [tuple(part) for part in first["visible_spans"]] == list(expected.visible_spans)
+    predicted = [one["token"] for one in first["answer"]["predictions"]]
+    assert predicted == [one.token for one in expected.answer.predictions]
+    result = explain.directionality(text, [tiny_bert, tiny_bert], "sat")
+    assert [len(bars.x) for bars in result.figure().data] == [5, 5]
+    assert result.to_frame()["prediction"].tolist() == predicted * 2
     masked = record("one-way", "the cat [MASK] on the mat", *models, model=None)
-    assert masked["readers"][0]["predictions"] == first["predictions"] and masked["hidden"] == [8, 14]
-    assert say("one-way", text, "--hide", "sat", *models, model=None).splitlines()[-1].split()[0] == "sat"
+    assert masked["readers"][0]["answer"]["predictions"] == first["answer"]["predictions"] and masked["end"] == 14
+    assert "sat" in say("one-way", text, "--hide", "sat", *models, model=None).splitlines()[-1].split()
 
 
 def test_the_game_of_replaced_words(record, say):
@@ -457,12 +462,16 @@ def test_the_game_of_replaced_words(record, say):
     text = "w1 w2 w3 w4 w5"
     game = explain.replace_and_detect(bert_tf.load(writer), bert_tf.load(judge), text, 0.5, seed=3)
     given = (text, "--generator", writer, "--share", 0.5, "--seed", 3)
-    found = record("replaced", *given, model=judge)
-    assert [one["token"] for one in found["tokens"]] == list(game.tokens[1:-1])
-    assert [one["replaced"] for one in found["tokens"]] == game.replaced[1:-1].tolist()
-    np.testing.assert_allclose([one["score"] for one in found["tokens"]], game.scores[1:-1], atol=1e-5)
-    assert found["caught"] == game.true_positives and len(figure_of(found).data[0].y) == 5
+    found = record("replaced-token-detection", *given, model=judge)
+    assert found["tokens"] == list(game.tokens) and found["replaced"] == game.replaced.tolist()
+    np.testing.assert_allclose(found["scores"], game.scores, atol=1e-5)
+    assert found["true_positives"] == game.true_positives and found["positions"] == list(game.positions)
+    table = game.to_frame()
+    assert table["token"].tolist() == list(game.tokens[1:-1])
+    np.testing.assert_array_equal(table["score"], game.scores[1:-1])
+    assert len(game.figure().data[0].y) == 5
     assert len(say("replaced", *given, model=judge).splitlines()) == 7
+    assert record("replaced", text, "--generator", writer, "--mask", "w2", model=judge)["positions"] == [2]
 
 
 @pytest.mark.parametrize(

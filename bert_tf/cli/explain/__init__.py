@@ -15,8 +15,6 @@ from bert_tf.cli.explain import (
     models,
     pairs,
     saliency,
-    whatif,
-    why,
     words,
 )
 from bert_tf.cli.explain.shared import add_file_arguments, read_file
@@ -29,8 +27,6 @@ from bert_tf.errors import InputError, checked_pair
 KINDS = {
     **heads.KINDS,
     **saliency.KINDS,
-    **why.KINDS,
-    **whatif.KINDS,
     **words.KINDS,
     **pairs.KINDS,
     **files.KINDS,

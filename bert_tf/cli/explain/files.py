@@ -265,35 +265,6 @@ def _guesses(one):
     return [mask.predictions_a for mask in one.masks], [mask.predictions_b for mask in one.masks]
 
 
-def pairs(bert, trace, args):
-    """Which text of each row's pair is likelier; the first is the one that ought to be."""
-    from bert_tf.explain import minimal_pairs
-
-    with Progress(args) as progress:
-        asked = [(row.text_a, row.text_b) for row in args.texts]
-        found = minimal_pairs(bert, asked, not args.single_tokens, progress)
-    record = {
-        "preferred": sum(pair.preferred for pair in found) / len(found),
-        "pairs": [
-            {
-                "row": row.number,
-                "good": row.text_a,
-                "bad": row.text_b,
-                "good_total": pair.good.total,
-                "bad_total": pair.bad.total,
-                "margin": pair.margin,
-                "preferred": pair.preferred,
-            }
-            for row, pair in zip(args.texts, found)
-        ],
-    }
-    rows = [("row", "margin", "first", "second")]
-    rows += [
-        (str(one["row"]), f"{one['margin']:+.3f}", f"{one['good']:.60}", f"{one['bad']:.60}") for one in record["pairs"]
-    ]
-    return record, rows, ">><<"
-
-
 def concepts(bert, trace, args):
     """Whether an answer hangs on what some sentences have in common, after every layer."""
     from bert_tf.explain import concept_test
@@ -366,13 +337,6 @@ def _check_concepts(args):
     )
 
 
-def _check_pairs(args):
-    read_file(args)
-    alone = next((row.number for row in args.texts if row.text_b is None), None)
-    if alone is not None:
-        raise InputError(f"Line {alone} has one text only; a minimal pair is two, with a tab between them.")
-
-
 def _check_ask(args):
     unknown = [one for one in args.ask if one not in _ASK]
     if unknown:
@@ -433,10 +397,6 @@ def _add_dataset(kind):
     kind.add_argument("--near", type=int, metavar="ROW", help="list the rows of the map nearest to this one, by cosine")
 
 
-def _add_pairs(kind):
-    kind.add_argument("--single-tokens", action="store_true", help="mask no later pieces of a token's word with it")
-
-
 def _add_agreement(kind):
     kind.add_argument("--other", required=True, metavar="M", help="name or folder of the other model")
     _add_hide(kind)
@@ -474,7 +434,6 @@ KINDS = {
         _check_ask,
         **_FILE,
     ),
-    "pairs": Kind(pairs, "which text of each pair of a file is likelier", _add_pairs, _check_pairs, **_FILE),
     "agreement": Kind(
         agreement, "two models on every row of a file, the most different first", _add_agreement, **_FILE
     ),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Optional
 
-from bert_tf.errors import InputError, checked_text
+from bert_tf.errors import InputError
 
 _MOST_ROWS = 1000
 
@@ -104,23 +104,9 @@ def data_of(path):
     return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
 
 
-def check_against(args):
-    """Refuse an `--against` without a word."""
-    if args.against is not None:
-        checked_text(args.against, "--against")
-
-
 def predictions_record(mask):
     """The guesses of a `MaskPrediction` as dicts."""
     return [{"token": one.token, "probability": one.probability} for one in mask.predictions]
-
-
-def head_of(pair):
-    """(layer, head) of "3.11", both from 0."""
-    layer, _, head = pair.partition(".")
-    if not (layer.isdecimal() and head.isdecimal()):
-        raise InputError(f"A head is named LAYER.HEAD, both from 0, such as 3.11; not {pair!r:.40}.")
-    return int(layer), int(head)
 
 
 def state_name(state):

@@ -5,20 +5,22 @@ Scoring"; for words of several pieces Kauf and Ivanova 2023, "A Better Way to Do
 Scoring"; for minimal pairs Warstadt et al. 2020, "BLiMP".
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Optional
 
 import numpy as np
 
-from bert_tf.errors import InputError, NothingToPredict, report, require_head
+from bert_tf.analysis import Analysis, Option
+from bert_tf.errors import InputError, NothingToPredict, checked_text, report, require_head
 from bert_tf.inference.batching import TOKENS_PER_BATCH
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.words import words_of
+from bert_tf.results import Result, frame
 from bert_tf.tokenizers import Truncation
 
 
 @dataclass(frozen=True, eq=False)
-class PseudoLikelihood:
+class PseudoLikelihood(Result, figures={"tokens": "bert_tf.plots.datasets.pseudo_likelihood:token_bars"}):
     """Scores of one text or pair.
 
     Attributes:
@@ -26,6 +28,8 @@ class PseudoLikelihood:
         log_probabilities: float64 [T], natural logarithm of each token's probability given the others; NaN
             for the special tokens the model adds and where the user typed "[MASK]".
         truncated: `Truncation`: what was cut off is not in the score.
+        total: the pseudo-log-likelihood: the sum, in nats.
+        perplexity: exp of the mean negative log-probability a token. Not comparable between vocabularies.
     """
 
     text_a: str
@@ -33,33 +37,98 @@ class PseudoLikelihood:
     tokens: tuple
     log_probabilities: np.ndarray
     truncated: Truncation
+    total: float = field(init=False)
+    perplexity: float = field(init=False)
 
-    @property
-    def total(self):
-        """The pseudo-log-likelihood: the sum, in nats."""
-        return float(np.nansum(self.log_probabilities))
+    def __post_init__(self):
+        object.__setattr__(self, "total", float(np.nansum(self.log_probabilities)))
+        object.__setattr__(self, "perplexity", float(np.exp(-np.nanmean(self.log_probabilities))))
 
-    @property
-    def perplexity(self):
-        """Exp of the mean negative log-probability a token. Not comparable between vocabularies."""
-        return float(np.exp(-np.nanmean(self.log_probabilities)))
+    def to_frame(self):
+        """A row for each token that is scored."""
+        scored = np.flatnonzero(~np.isnan(self.log_probabilities))
+        return frame(
+            {
+                "position": scored,
+                "token": [self.tokens[position] for position in scored],
+                "log_probability": self.log_probabilities[scored],
+            }
+        )
+
+    def to_text(self):
+        """The table, then the sum."""
+        return f"{super().to_text()}\ntotal: {self.total:.3f} nats"
 
 
-@dataclass(frozen=True)
-class MinimalPair:
-    """Two texts of which a model is asked to prefer the first. margin: total of the first less that of the
-    second, in nats; `preferred` if it is above 0."""
+@dataclass(frozen=True, eq=False)
+class MinimalPair(Result, figures={"tokens": "bert_tf.plots.datasets.pseudo_likelihood:pair_token_bars"}):
+    """Two texts of which a model is asked to prefer the first.
+
+    Attributes:
+        good, bad: the `PseudoLikelihood` of either.
+        margin: total of the first less that of the second, in nats. preferred: whether it is above 0.
+    """
 
     good: PseudoLikelihood
     bad: PseudoLikelihood
+    margin: float = field(init=False)
+    preferred: bool = field(init=False)
 
-    @property
-    def margin(self):
-        return self.good.total - self.bad.total
+    def __post_init__(self):
+        object.__setattr__(self, "margin", self.good.total - self.bad.total)
+        object.__setattr__(self, "preferred", self.margin > 0)
 
-    @property
-    def preferred(self):
-        return self.margin > 0
+    def to_frame(self):
+        """A row for each token that is scored, of the first text, then of the second."""
+        import pandas
+
+        tables = [self.good.to_frame(), self.bad.to_frame()]
+        for name, table in zip(("good", "bad"), tables):
+            table.insert(0, "text", name)
+        return pandas.concat(tables, ignore_index=True)
+
+    def to_text(self):
+        """The table, then the sums."""
+        sums = f"total: {self.good.total:.3f} and {self.bad.total:.3f} nats; margin: {self.margin:+.3f}"
+        return f"{super().to_text()}\n{sums}"
+
+
+@dataclass(frozen=True, eq=False)
+class MinimalPairs(Result, figures={"margins": "bert_tf.plots.datasets.pseudo_likelihood:margin_bars"}):
+    """Many minimal pairs; a sequence of them.
+
+    Attributes:
+        names: what each is called: the number of its row, or what it is about. pairs: the `MinimalPair`s.
+        accuracy: the share of them whose first text is preferred.
+    """
+
+    names: tuple
+    pairs: tuple
+    accuracy: float = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "accuracy", sum(pair.preferred for pair in self.pairs) / max(len(self.pairs), 1))
+
+    def __iter__(self):
+        return iter(self.pairs)
+
+    def __len__(self):
+        return len(self.pairs)
+
+    def to_frame(self):
+        """A row for each pair, in their order."""
+        columns = {
+            "row": lambda name, pair: name,
+            "good": lambda name, pair: pair.good.text_a,
+            "bad": lambda name, pair: pair.bad.text_a,
+            "log_likelihood_good": lambda name, pair: pair.good.total,
+            "log_likelihood_bad": lambda name, pair: pair.bad.total,
+            "margin": lambda name, pair: pair.margin,
+            "preferred": lambda name, pair: pair.preferred,
+        }
+        return frame(
+            {title: [of(name, pair) for name, pair in zip(self.names, self.pairs)] for title, of in columns.items()}
+        )
 
 
 def pseudo_likelihood(bert, text_a, text_b=None, within_word=True, progress=None):
@@ -97,14 +166,15 @@ def pseudo_likelihood(bert, text_a, text_b=None, within_word=True, progress=None
     return PseudoLikelihood(ready.text_a, ready.text_b, tuple(ready.encoding.tokens), scores, ready.encoding.truncated)
 
 
-def minimal_pairs(bert, pairs, within_word=True, progress=None):
+def minimal_pairs(bert, pairs, within_word=True, progress=None, names=None):
     """Which text of each pair the model finds likelier.
 
     Args:
         bert: a `Bert`. pairs: (good, bad) texts. within_word: as in `pseudo_likelihood`.
         progress: callable(done, total) in pairs; returning False cancels.
+        names: what each pair is called; None to number them from 0.
     Returns:
-        tuple of `MinimalPair`.
+        `MinimalPairs`.
     Raises:
         InputError: something that is no pair, or as `pseudo_likelihood`. Cancelled: by `progress`.
     """
@@ -115,7 +185,36 @@ def minimal_pairs(bert, pairs, within_word=True, progress=None):
             raise InputError(f"A minimal pair is two texts, not {pair!r:.60}.")
         found.append(MinimalPair(*(pseudo_likelihood(bert, text, None, within_word) for text in pair)))
         report(progress, len(found), len(pairs))
-    return tuple(found)
+    return MinimalPairs(tuple(range(len(found)) if names is None else names), tuple(found))
+
+
+def minimal_pairs_of_rows(bert, rows, within_word=True, progress=None):
+    """`minimal_pairs` of a file's `TextRow`s, each with two texts, under the numbers of their rows.
+
+    Raises: InputError: a row with one text only; otherwise as `minimal_pairs`.
+    """
+    alone = next((row.number for row in rows if row.text_b is None), None)
+    if alone is not None:
+        raise InputError(f"Line {alone} has one text only; a minimal pair is two, with a tab between them.")
+    pairs = [(row.text_a, row.text_b) for row in rows]
+    return minimal_pairs(bert, pairs, within_word, progress, [row.number for row in rows])
+
+
+def likelihood(bert, trace, other_text=None, within_word=True, progress=None):
+    """How likely a trace's input is, or which of two is likelier.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`.
+        other_text: another first text, read with the same second one; None for no comparison.
+        within_word, progress: as of `pseudo_likelihood`.
+    Returns:
+        `PseudoLikelihood`, or with `other_text` a `MinimalPair`.
+    Raises:
+        As `pseudo_likelihood`.
+    """
+    texts = [trace.text_a] if other_text is None else [trace.text_a, other_text]
+    found = [pseudo_likelihood(bert, text, trace.text_b, within_word, progress) for text in texts]
+    return found[0] if other_text is None else MinimalPair(*found)
 
 
 def _scores(bert, ready, positions, hidden):
@@ -134,3 +233,41 @@ def _scores(bert, ready, positions, hidden):
     peaks = logits.max(axis=1)
     normalizers = peaks + np.log(np.exp(logits - peaks[:, None]).sum(axis=1, dtype=np.float64))
     return logits[np.arange(rows), ready.token_ids[positions]] - normalizers
+
+
+def _check(options):
+    if options["other_text"] is not None:
+        checked_text(options["other_text"], "--other-text")
+
+
+_WITHIN_WORD = Option(
+    "within_word", "mask no later pieces of a token's word with it", bool, True, aliases=("single-tokens",)
+)
+_SOURCE = "Salazar et al. 2020, Masked Language Model Scoring; Kauf and Ivanova 2023"
+ANALYSES = (
+    Analysis(
+        name="pseudo-likelihood",
+        function=likelihood,
+        summary="how likely a text is, or which of two is likelier",
+        source=_SOURCE,
+        options=(
+            Option("other_text", "another first text, to see which is likelier", metavar="TEXT", aliases=("against",)),
+            _WITHIN_WORD,
+        ),
+        needs=("mlm",),
+        masks=False,
+        check=_check,
+        aliases=("likelihood",),
+    ),
+    Analysis(
+        name="minimal-pairs",
+        function=minimal_pairs_of_rows,
+        summary="which text of each pair of a file is likelier",
+        source=f"Warstadt et al. 2020, BLiMP; {_SOURCE}",
+        options=(_WITHIN_WORD,),
+        inputs="file",
+        needs=("mlm",),
+        masks=False,
+        aliases=("pairs",),
+    ),
+)

@@ -11,12 +11,14 @@ from typing import Optional
 
 import numpy as np
 
+from bert_tf.analysis import TOP_K, Analysis, Option, head_of, underscored
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attribution.target import class_prediction, classifier_settings
 from bert_tf.inference.answer import check_question
 from bert_tf.inference.batching import TOKENS_PER_BATCH
 from bert_tf.inference.predictions import check_top_k, mask_predictions
 from bert_tf.inference.trace import NextSentence, SentenceOrder
+from bert_tf.results import Result, frame, frame_text
 
 # Masks whose distributions over the vocabulary are held at once in a sweep.
 MASKS_PER_BATCH = 256
@@ -42,6 +44,18 @@ class Ablation:
     links: tuple = ()
     attention_layers: Optional[tuple] = None
 
+    @property
+    def name(self):
+        """What is switched off, in words: "layer 3, head 11"."""
+        parts = [
+            *(f"layer {layer}, head {head}" for layer, head in self.heads),
+            *(f"layer {layer}" for layer in self.layers),
+            *(f"layer {layer}, feed-forward" for layer in self.feed_forward),
+            *(f"attention to token {position}" for position in self.tokens),
+            *(f"attention from token {looking} to {position}" for looking, position in self.links),
+        ]
+        return " + ".join(parts) or "nothing"
+
     def first_layer(self, count):
         """The first of `count` layers that it touches; `count` if none."""
         touched = [*(layer for layer, _ in self.heads), *self.layers, *self.feed_forward]
@@ -64,11 +78,11 @@ class CleanRun:
 
 
 @dataclass(frozen=True, eq=False)
-class AblationEffect:
+class AblationEffect(Result, figures={"answers": "bert_tf.plots.interventions.ablation:ablation_effect"}):
     """The answers with and without a part.
 
     Attributes:
-        ablation: the `Ablation`.
+        tokens: T strings. ablation: the `Ablation`.
         before, after: tuples of P `MaskPrediction`.
         nsp_before, nsp_after: `NextSentence`, or None as in a trace.
         sop_before, sop_after: `SentenceOrder`, or None as in a trace.
@@ -76,7 +90,7 @@ class AblationEffect:
             or "value" to that of a regression; None for other models.
         replaced_before, replaced_after: float64 [T], each token's probability of having been put there in the place
             of another; None for models without a head for it.
-        changes: float64 [P], natural logarithm of what each mask's likeliest token before has gained in
+        log_probability_changes: float64 [P], natural logarithm of what each mask's likeliest token before has gained in
             probability: negative if the part speaks for it.
         divergences: float64 [P], Jensen-Shannon divergence of the two distributions in bits.
         attentions: float32 [L, N, T, T] without the part, a layer switched off shown as it would look; None
@@ -85,12 +99,13 @@ class AblationEffect:
             distance of the two maps, the mean over the tokens that look; None if not asked for.
     """
 
+    tokens: tuple
     ablation: Ablation
     before: tuple
     after: tuple
     nsp_before: Optional[NextSentence]
     nsp_after: Optional[NextSentence]
-    changes: np.ndarray
+    log_probability_changes: np.ndarray
     divergences: np.ndarray
     attentions: Optional[np.ndarray] = None
     attention_shifts: Optional[np.ndarray] = None
@@ -101,15 +116,97 @@ class AblationEffect:
     replaced_before: Optional[np.ndarray] = None
     replaced_after: Optional[np.ndarray] = None
 
+    def to_frame(self):
+        """A row for each answer: its probability before and after, NaN where it is not among the predictions kept; then
+        one for each head: the share of its attention that goes elsewhere."""
+        rows = [*self._mask_rows()]
+        for name, before, after in (
+            ("is_next", self.nsp_before, self.nsp_after),
+            ("in_order", self.sop_before, self.sop_after),
+        ):
+            if before is not None:
+                rows.append((name, None, None, "", before[0], after[0]))
+        for label, before in (self.classes_before or {}).items():
+            rows.append(("class", None, None, label, before, self.classes_after[label]))
+        if self.replaced_before is not None:
+            for position, both in enumerate(zip(self.tokens, self.replaced_before, self.replaced_after)):
+                rows.append(("replaced", position, None, *both))
+        table = frame(dict(zip(("measure", "position", "layer", "answer", "before", "after"), zip(*rows))))
+        table.insert(3, "head", None)
+        table["change"] = table["after"] - table["before"]
+        if self.attention_shifts is not None:
+            table = self._with_shifts(table)
+        return table.astype({"position": "Int64", "layer": "Int64", "head": "Int64", "before": float, "after": float})
+
+    def _mask_rows(self):
+        for before, after in zip(self.before, self.after):
+            shares = [{one.token: one.probability for one in mask.predictions} for mask in (before, after)]
+            for token in dict.fromkeys([*shares[0], *shares[1]]):
+                yield ("mask", before.position, None, token, *(side.get(token, np.nan) for side in shares))
+
+    def _with_shifts(self, table):
+        import pandas
+
+        layers, heads = self.attention_shifts.shape
+        shifts = frame(
+            {
+                "measure": "attention_shift",
+                "layer": np.repeat(range(layers), heads),
+                "head": np.tile(range(heads), layers),
+                "answer": "",
+                "change": self.attention_shifts.ravel(),
+            }
+        )
+        return pandas.concat([table, shifts], ignore_index=True)
+
+    def to_text(self):
+        """The answers, then the heads whose attention moves most."""
+        table = self.to_frame()
+        is_shift = table["measure"] == "attention_shift"
+        lines = [frame_text(table[~is_shift][["measure", "position", "answer", "before", "after"]])]
+        moved = table[is_shift & (table["change"] > 0)].sort_values("change", ascending=False, kind="stable")
+        lines += [
+            f"layer {layer}, head {head}: {share:.1%} of its attention goes elsewhere"
+            for layer, head, share in moved[["layer", "head", "change"]].head(5).itertuples(index=False)
+        ]
+        return "\n".join(lines)
+
 
 @dataclass(frozen=True, eq=False)
-class AblationSweep:
+class ScoreDrops(
+    Result,
+    figures={
+        "strongest": "bert_tf.plots.interventions.ablation:strongest_drops",
+        "map": "bert_tf.plots.interventions.ablation:score_drop_map",
+    },
+):
+    """What one answer loses without each of many parts.
+
+    Attributes:
+        tokens: T strings. answer: which one, as `AblationSweep.score_drop` takes it. unit: what the drops are counted in.
+        ablations: the A `Ablation`s. score_drops: float64 [A], positive if the part speaks for the answer.
+    """
+
+    tokens: tuple
+    answer: object
+    unit: str
+    ablations: tuple
+    score_drops: np.ndarray
+
+    def to_frame(self):
+        """A row for each ablation, the strongest first."""
+        order = np.argsort(-np.abs(self.score_drops), kind="stable")
+        return frame({"part": [self.ablations[index].name for index in order], "score_drop": self.score_drops[order]})
+
+
+@dataclass(frozen=True, eq=False)
+class AblationSweep(Result, figures={"strongest": "bert_tf.plots.interventions.ablation:strongest_ablations"}):
     """The effect of many ablations, one at a time.
 
     Attributes:
-        ablations: the A `Ablation`s.
-        token_ids: int64 [P], the token followed at each mask: the likeliest before.
-        changes, divergences: float64 [A, P], as in `AblationEffect`.
+        tokens: T strings. masks: P positions. ablations: the A `Ablation`s.
+        token_ids: int64 [P], the token followed at each mask: the likeliest before. followed_tokens: the same as strings.
+        log_probability_changes, divergences: float64 [A, P], as in `AblationEffect`.
         nsp_changes: float64 [A], change of P(IsNext); None if the trace has no pair or the model no such head.
         sop_changes: float64 [A], change of P(in order); None likewise.
         class_changes: float64 [A], natural logarithm of what the class that was likeliest before has gained in
@@ -118,14 +215,32 @@ class AblationSweep:
             no head for it.
     """
 
+    tokens: tuple
+    masks: tuple
     ablations: tuple
     token_ids: np.ndarray
-    changes: np.ndarray
+    followed_tokens: tuple
+    log_probability_changes: np.ndarray
     divergences: np.ndarray
     nsp_changes: Optional[np.ndarray]
     sop_changes: Optional[np.ndarray] = None
     class_changes: Optional[np.ndarray] = None
     replaced_changes: Optional[np.ndarray] = None
+
+    def to_frame(self):
+        """A row for each ablation, the strongest first; a column for each answer there is."""
+        columns = {"part": [one.name for one in self.ablations]}
+        if self.divergences.shape[1]:
+            columns["log_probability_change"] = self.log_probability_changes.mean(axis=1)
+            columns["divergence_bits"] = self.divergences.mean(axis=1)
+        others = {
+            "class_change": self.class_changes,
+            "is_next_change": self.nsp_changes,
+            "in_order_change": self.sop_changes,
+            "replaced_change": None if self.replaced_changes is None else np.abs(self.replaced_changes).mean(axis=1),
+        }
+        columns |= {name: values for name, values in others.items() if values is not None}
+        return frame(columns).iloc[self.ranked()].reset_index(drop=True)
 
     def ranked(self):
         """Indices of the ablations, the greatest effect first: on the masks (the mean divergence) if there
@@ -136,6 +251,10 @@ class AblationSweep:
             effect = np.abs(changes) if effect is None and changes is not None else effect
         effect = np.abs(self.replaced_changes).mean(axis=1) if effect is None else effect
         return np.argsort(-effect, kind="stable")
+
+    def score_drops(self, trace, answer, unit):
+        """The `ScoreDrops` of one answer; trace and answer as of `score_drop`, `unit` says what they are counted in."""
+        return ScoreDrops(self.tokens, answer, unit, self.ablations, self.score_drop(trace, answer))
 
     def score_drop(self, trace, answer):
         """How much an answer loses without each part: positive if the part speaks for it.
@@ -151,8 +270,8 @@ class AblationSweep:
             InputError: there is no such answer.
         """
         changes, share = None, 1.0
-        if answer == "masks" and self.changes.shape[1]:
-            changes = self.changes.mean(axis=1)
+        if answer == "masks" and self.divergences.shape[1]:
+            changes = self.log_probability_changes.mean(axis=1)
         elif answer == "class":
             changes = self.class_changes
         elif answer == "next" and self.nsp_changes is not None:
@@ -212,10 +331,11 @@ def ablate(bert, trace, ablation, top_k=5, attentions=False, attention_shifts=Fa
         for name, verdict in _verdicts(bert, trace, answers, top_k).items()
     }
     return AblationEffect(
+        trace.tokens,
         ablation,
         verdicts.pop("masks_before"),
         verdicts.pop("masks_after"),
-        changes=changes[0],
+        log_probability_changes=changes[0],
         divergences=divergences[0],
         attentions=maps,
         attention_shifts=moved,
@@ -260,7 +380,36 @@ def sweep(bert, trace, ablations, progress=None):
             done += len(chosen)
             report(progress, done, len(ablations))
     followed = before["mlm"][0].argmax(axis=1)
-    return AblationSweep(ablations, followed, changes, divergences, *map(other.get, ("nsp", "sop", "task", "replaced")))
+    words = tuple(bert.tokenizer.id_to_token(int(one)) for one in followed)
+    found = changes, divergences, *map(other.get, ("nsp", "sop", "task", "replaced"))
+    return AblationSweep(trace.tokens, trace.masks if masks else (), ablations, followed, words, *found)
+
+
+#: What `ablation_or_sweep` can switch off one at a time.
+SWEEPS = ("heads", "layers", "feed_forward", "tokens")
+
+
+def ablation_or_sweep(
+    bert, trace, heads=(), layers=(), feed_forward=(), tokens=(), sweep_over="heads", top_k=5, progress=None
+):
+    """The parts named, together; with none named each of a kind alone.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: as `clean_run` takes it.
+        heads, layers, feed_forward, tokens: as of `Ablation`.
+        sweep_over: out of `SWEEPS`. top_k: predictions a mask. progress: as of `sweep`.
+    Returns:
+        `AblationEffect`, or `AblationSweep` where no part is named.
+    Raises:
+        As `ablate` and `sweep`.
+    """
+    named = Ablation(tuple(heads), tuple(layers), tuple(feed_forward), tuple(tokens))
+    if named != Ablation():
+        return ablate(bert, trace, named, top_k, attention_shifts=True)
+    if sweep_over == "tokens":
+        return sweep(bert, trace, every_token(trace), progress)
+    every = {"heads": every_head, "layers": every_layer, "feed_forward": every_feed_forward}
+    return sweep(bert, trace, every[sweep_over](bert.config), progress)
 
 
 def every_head(config):
@@ -444,3 +593,34 @@ def _maps(hooked, states, trace, ablation):
         x, looks = _layer_without(hooked, layer, x, trace, (ablation,), maps=True)
         maps.append(looks[0].numpy())
     return np.stack(maps)
+
+
+ANALYSIS = Analysis(
+    name="ablation",
+    function=ablation_or_sweep,
+    summary="what changes without some heads, layers, blocks or the attention to tokens",
+    source="Michel et al. 2019, Are Sixteen Heads Really Better than One?; Geva et al. 2023",
+    options=(
+        Option("heads", "heads to switch off, from 0", several=True, default=(), metavar="L.H", parse=head_of),
+        Option("layers", "layers to switch off, from 0", int, several=True, default=(), metavar="L"),
+        Option(
+            "feed_forward",
+            "layers whose feed-forward block to switch off",
+            int,
+            several=True,
+            default=(),
+            metavar="L",
+        ),
+        Option("tokens", "positions of tokens nobody may look at", int, several=True, default=(), metavar="P"),
+        Option(
+            "sweep_over",
+            "with none named, each alone of",
+            default="heads",
+            choices=SWEEPS,
+            parse=underscored,
+            metavar="PARTS",
+            aliases=("sweep",),
+        ),
+        TOP_K,
+    ),
+)

@@ -16,9 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bert_tf.analysis import Analysis
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attention.value_attention import layer_kernels
 from bert_tf.explain.attribution.target import Target, check_position, classifier_settings
+from bert_tf.results import Result, frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,19 +47,26 @@ class ResidualDecomposition:
 
 
 @dataclass(frozen=True, eq=False)
-class Contributions:
+class Contributions(
+    Result,
+    figures={
+        "map": "bert_tf.plots.interventions.contributions:contributions_map",
+        "strongest": "bert_tf.plots.interventions.contributions:strongest_contributions",
+    },
+):
     """The share of each part in a target's log-odds, in nats, or in a regression's value.
 
     Log-odds are the difference of logits between the target and all else, of one of several labels its own logit: their
     slope does not vanish where the probability comes near 1.
 
     Attributes:
-        target: the `Target`. score: its log-odds (natural logarithm), or the value of a regression.
+        tokens: T strings. target: the `Target`. score: its log-odds (natural logarithm), or the value of a regression.
         input, biases: floats. heads: float64 [L, N]. feed_forward: float64 [L]; parts as in `ResidualDecomposition`.
         total: float, the slope times the last state: what all shares add up to, but for rounding. What it lacks of the
             score is the head's own: its biases, and that it is no straight line.
     """
 
+    tokens: tuple
     target: Target
     score: float
     input: float
@@ -65,6 +74,30 @@ class Contributions:
     feed_forward: np.ndarray
     biases: float
     total: float
+
+    def to_frame(self):
+        """A row for each part: the input, every head and feed-forward block, the biases; the strongest first."""
+        layers, heads = self.heads.shape
+        table = frame(
+            {
+                "component": ["input", *["head"] * self.heads.size, *["feed_forward"] * layers, "biases"],
+                "layer": [None, *np.repeat(range(layers), heads), *range(layers), None],
+                "head": [None, *np.tile(range(heads), layers), *[None] * layers, None],
+                "contribution": [self.input, *self.heads.ravel(), *self.feed_forward, self.biases],
+            }
+        ).astype({"layer": "Int64", "head": "Int64"})
+        return table.sort_values("contribution", key=np.abs, ascending=False, kind="stable", ignore_index=True)
+
+    def to_text(self):
+        """The table, then the sums."""
+        sums = {
+            "the input": self.input,
+            "all heads": self.heads.sum(),
+            "all feed-forward blocks": self.feed_forward.sum(),
+            "biases": self.biases,
+            "together": self.total,
+        }
+        return "\n".join([super().to_text(), *(f"{name}: {value:+.4f}" for name, value in sums.items())])
 
 
 def residual_decomposition(bert, trace, position):
@@ -125,7 +158,8 @@ def contributions(bert, trace, target, progress=None):
         heads.append(np.einsum("kh,ndh,knd->n", slope, kernels, layer.mixed, optimize=True))
         biases += float((slope @ layer.bias).sum())
     own = float((slope * entered).sum())
-    return Contributions(target, float(score), own, np.array(heads[::-1]), np.array(feed_forward[::-1]), biases, total)
+    heads, feed_forward = np.array(heads[::-1]), np.array(feed_forward[::-1])
+    return Contributions(trace.tokens, target, float(score), own, heads, feed_forward, biases, total)
 
 
 def is_only_class(bert, target):
@@ -214,3 +248,12 @@ def _read_from(bert, state, target):
 def _embedded(bert, trace):
     """The first hidden state, float32 [T, H]."""
     return bert.hooked().embed(trace.token_ids[None], trace.segments[None]).numpy()[0]
+
+
+ANALYSIS = Analysis(
+    name="contributions",
+    function=contributions,
+    summary="what the input, each head and each feed-forward block put into the answer directly",
+    source="Mickus, Paperno and Constant 2022, How to dissect a Muppet",
+    target=True,
+)

@@ -13,12 +13,14 @@ from typing import Optional
 
 import numpy as np
 
-from bert_tf.errors import InputError, report, require_head
+from bert_tf.analysis import TOP_K, Analysis, Option
+from bert_tf.errors import InputError, WordNotFound, report, require_head
 from bert_tf.explain.models.compare import jensen_shannon
 from bert_tf.inference.answer import check_question
 from bert_tf.inference.batching import TOKENS_PER_BATCH
-from bert_tf.inference.predictions import check_top_k, mask_predictions
+from bert_tf.inference.predictions import check_top_k, fill_mask, mask_predictions
 from bert_tf.inference.trace import NextSentence, SentenceOrder
+from bert_tf.results import Result, frame, frame_text
 from bert_tf.tokenizers import pad_batch
 
 
@@ -51,7 +53,7 @@ class VariantPrediction:
         variant: the `Variant`.
         masks: a `MaskPrediction` for each of the variant's masks; positions are the variant's.
         nsp: `NextSentence`; None without a second text or head.
-        changes: float64, one a mask: natural logarithm of what the trace's likeliest token there has gained.
+        log_probability_changes: float64, one a mask: natural logarithm of what the trace's likeliest token there has gained.
         divergences: float64, one a mask: Jensen-Shannon divergence from the trace's distribution, in bits.
         nsp_change: change of P(IsNext), or None.
         sop, sop_change: `SentenceOrder` and the change of P(in order) of a model that judges that instead; None
@@ -61,11 +63,98 @@ class VariantPrediction:
     variant: Variant
     masks: tuple
     nsp: Optional[NextSentence]
-    changes: np.ndarray
+    log_probability_changes: np.ndarray
     divergences: np.ndarray
     nsp_change: Optional[float]
     sop: Optional[SentenceOrder] = None
     sop_change: Optional[float] = None
+
+
+@dataclass(frozen=True, eq=False)
+class Counterfactuals(
+    Result,
+    figures={
+        "changes": "bert_tf.plots.interventions.counterfactual:counterfactual_changes",
+        "predictions": "bert_tf.plots.interventions.counterfactual:counterfactual_predictions",
+    },
+):
+    """What the model says to an input and to variants of it.
+
+    Attributes:
+        tokens: T strings of the input. before: a `MaskPrediction` for each of its masks.
+        nsp_before, sop_before: `NextSentence` and `SentenceOrder` of the input, or None as in a trace.
+        variants: the `VariantPrediction`s.
+    """
+
+    tokens: tuple
+    before: tuple
+    nsp_before: Optional[NextSentence]
+    sop_before: Optional[SentenceOrder]
+    variants: tuple
+
+    @classmethod
+    def of(cls, bert, trace, variants, top_k=5):
+        """Those of a trace: `variants` are its `VariantPrediction`s, `top_k` the predictions a mask of the trace itself."""
+        has_masks = trace.masks and "mlm" in bert.heads
+        before = fill_mask(trace, bert.tokenizer, top_k) if has_masks else ()
+        return cls(trace.tokens, before, trace.nsp, trace.sop, tuple(variants))
+
+    def to_frame(self):
+        """A row for each variant and each prediction at each of its masks; one for a variant without masks. `mask` is the
+        number of the mask among those of the input, `position` where it stands now."""
+        rows = [row for one in self.variants for row in _rows(one)]
+        return frame({name: [row.get(name) for row in rows] for name in _COLUMNS}).astype(
+            {name: "Int64" for name in ("mask", "position", "rank")}
+        )
+
+    def to_text(self):
+        """A line for each variant and mask, with the likeliest token."""
+        table = self.to_frame()
+        table = table[table["rank"].fillna(1) == 1].drop(columns="rank")
+        return frame_text(table.dropna(axis="columns", how="all"))
+
+
+_COLUMNS = (
+    "variant",
+    "mask",
+    "position",
+    "rank",
+    "prediction",
+    "probability",
+    "log_probability_change",
+    "divergence_bits",
+    "is_next",
+    "is_next_change",
+    "in_order",
+    "in_order_change",
+)
+
+
+def _rows(one):
+    """The rows of a `VariantPrediction` in the table, as dicts."""
+    about = {
+        "variant": one.variant.label,
+        "is_next": one.nsp and one.nsp.is_next,
+        "is_next_change": one.nsp_change,
+        "in_order": one.sop and one.sop.in_order,
+        "in_order_change": one.sop_change,
+    }
+    if not one.masks:
+        yield about
+    for number, mask, change, divergence in zip(
+        one.variant.rows, one.masks, one.log_probability_changes, one.divergences
+    ):
+        for rank, prediction in enumerate(mask.predictions, 1):
+            yield {
+                **about,
+                "mask": number,
+                "position": mask.position,
+                "rank": rank,
+                "prediction": prediction.token,
+                "probability": prediction.probability,
+                "log_probability_change": change,
+                "divergence_bits": divergence,
+            }
 
 
 def swapped(bert, trace):
@@ -155,6 +244,36 @@ def predict_variants(bert, trace, variants, top_k=5):
     return tuple(_outcome(bert, trace, variant, row, results, top_k) for row, variant in enumerate(variants))
 
 
+def counterfactuals(bert, trace, replace=(), top_k=5):
+    """Every change of a text at once: A and B swapped, only one side of each mask, words replaced, each word left out.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`.
+        replace: pairs (word, what is put in the place of the first of that spelling). top_k: predictions a mask.
+    Returns:
+        `Counterfactuals`.
+    Raises:
+        WordNotFound: a word that is not in the text. Otherwise as `predict_variants`.
+    """
+    variants = [swapped(bert, trace)] if trace.text_b is not None else []
+    for mask in trace.masks:
+        variants += [left_context(bert, trace, mask), right_context(bert, trace, mask)]
+    words = trace.words()
+    for old, new in replace:
+        word = next((word for word in words if word.text == old), None)
+        if word is None:
+            raise WordNotFound(f"The word {old!r:.60} is not in the text.")
+        variants.append(with_word(bert, trace, word, new))
+    variants += [without_word(bert, trace, word) for word in _removable(trace)]
+    return Counterfactuals.of(bert, trace, predict_variants(bert, trace, variants, top_k), top_k)
+
+
+def _removable(trace):
+    """The words without a mask that are not the only one of their text."""
+    alone = Counter(word.source for word in trace.words())
+    return [word for word in trace.words() if alone[word.source] > 1 and not set(word.positions) & set(trace.masks)]
+
+
 def without_each_word(bert, trace, top_k=5, progress=None):
     """What the model says with each word left out, one at a time.
 
@@ -168,8 +287,7 @@ def without_each_word(bert, trace, top_k=5, progress=None):
     Raises:
         As `predict_variants`; Cancelled by `progress`.
     """
-    alone = Counter(word.source for word in trace.words())
-    words = [word for word in trace.words() if alone[word.source] > 1 and not set(word.positions) & set(trace.masks)]
+    words = _removable(trace)
     block, found = max(1, TOKENS_PER_BATCH // trace.length), []
     for start in range(0, len(words), block):
         chosen = words[start : start + block]
@@ -296,3 +414,25 @@ def _outcome(bert, trace, variant, row, results, top_k):
 def _softmax(logits):
     powers = np.exp(logits.astype(np.float64) - logits.max())
     return powers / powers.sum()
+
+
+def replacement_of(text):
+    """(old, new) of "old=new".
+
+    Raises: InputError: anything else.
+    """
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        raise InputError(f"A replacement is OLD=NEW, such as cat=dog; not {text!r:.40}.")
+    return old, new
+
+
+ANALYSIS = Analysis(
+    name="counterfactual",
+    function=counterfactuals,
+    summary="answers to the input swapped, shortened, with other words",
+    options=(
+        Option("replace", "words to replace", several=True, default=(), metavar="OLD=NEW", parse=replacement_of),
+        TOP_K,
+    ),
+)

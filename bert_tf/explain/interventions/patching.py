@@ -9,48 +9,79 @@ Meng et al. 2022, "Locating and Editing Factual Associations in GPT", section 2 
 kinds of blocks); Vig et al. 2020 (interventions in BERT-like models, single heads too).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Optional
 
 import numpy as np
 
-from bert_tf.errors import InputError, NotComparable, report
+from bert_tf.analysis import Analysis, Option, underscored
+from bert_tf.errors import InputError, NotComparable, checked_text, report
 from bert_tf.explain.attribution.target import Target, check_position
 from bert_tf.inference.batching import TOKENS_PER_BATCH
+from bert_tf.results import Result, frame
 
-#: What can be carried over.
-PARTS = ("state", "attention", "feed_forward", "head")
+#: What can be patched.
+COMPONENTS = ("hidden_state", "attention", "feed_forward", "head")
 #: Block -> the hook point of what it adds.
 _BLOCKS = {"attention": "attn_out", "feed_forward": "mlp_out"}
 
 
 @dataclass(frozen=True, eq=False)
-class PatchingResult:
+class PatchingResult(Result, figures={"map": "bert_tf.plots.interventions.patching:patching_figure"}):
     """A target's log-probability with one vector patched.
 
     Attributes:
-        target: the `Target`. part: what was carried over, out of `PARTS`.
+        tokens, corrupted_tokens: T strings each, of the clean and of the corrupted input.
+        target: the `Target`. component: what was patched, out of `COMPONENTS`.
         clean, corrupted: its log-probability (natural logarithm) in either run as it is.
         scores: float64 [R, C], in the corrupted run with the vector of row r at position c from the clean one. Of
             states R is L + 1, row 0 the embeddings; of blocks R is L, row 0 the first layer's. Of heads R is L too, and
             column c is head c, put over at all positions.
         position: the only one where heads are put over; None for all.
+        recovered: float64 [R, C], share of the difference that the patch brings back: 0 nothing, 1 all; NaN if
+            there is no difference.
     """
 
+    tokens: tuple
+    corrupted_tokens: tuple
     target: Target
-    part: str
+    component: str
     clean: float
     corrupted: float
     scores: np.ndarray
     position: Optional[int] = None
+    recovered: np.ndarray = field(init=False)
 
-    @property
-    def recovered(self):
-        """float64 [R, C], share of the difference that the patch brings back: 0 nothing, 1 all; NaN if
-        there is no difference."""
-        difference = self.clean - self.corrupted
-        return (self.scores - self.corrupted) / (difference if difference else np.nan)
+    def __post_init__(self):
+        object.__setattr__(self, "recovered", share_recovered(self, self.scores))
+
+    def to_frame(self):
+        """A row for each patch: the hidden state or the layer, and the position or the head."""
+        rows, columns = self.scores.shape
+        number = np.tile(range(columns), rows)
+        if self.component == "head":
+            of_column = {"head": number}
+        else:
+            both = self.tokens, self.corrupted_tokens
+            of_column = {"position": number}
+            of_column |= {
+                name: np.tile(np.array(one, object), rows) for name, one in zip(("token", "corrupted_token"), both)
+            }
+        return frame(
+            {
+                "hidden_state" if self.component == "hidden_state" else "layer": np.repeat(range(rows), columns),
+                **of_column,
+                "log_probability": self.scores.ravel(),
+                "recovered": self.recovered.ravel(),
+            }
+        )
+
+
+def share_recovered(result, score):
+    """What of the difference between the clean and the corrupted run a score brings back; NaN if there is none."""
+    difference = result.clean - result.corrupted
+    return (score - result.corrupted) / (difference if difference else np.nan)
 
 
 def patch_states(bert, clean, corrupted, target, progress=None):
@@ -73,7 +104,9 @@ def patch_states(bert, clean, corrupted, target, progress=None):
         states[np.arange(len(positions)), positions] = good[layer].numpy()[0, positions]
         return states, layer
 
-    return _mapped(bert, good, bad, target, "state", (len(good), clean.length), patched, progress)
+    return _mapped(
+        bert, (good, bad), (clean, corrupted), target, "hidden_state", (len(good), clean.length), patched, progress
+    )
 
 
 def patch_blocks(bert, clean, corrupted, target, block, progress=None):
@@ -100,7 +133,7 @@ def patch_blocks(bert, clean, corrupted, target, block, progress=None):
         places = (np.arange(clean.length) == positions[:, None])[..., None]
         return hooked.layer(layer, bad[layer], replace={point: (places, added[layer])}), layer + 1
 
-    return _mapped(bert, good, bad, target, block, (layers, clean.length), patched, progress)
+    return _mapped(bert, (good, bad), (clean, corrupted), target, block, (layers, clean.length), patched, progress)
 
 
 def patch_heads(bert, clean, corrupted, target, position=None, progress=None):
@@ -132,7 +165,7 @@ def patch_heads(bert, clean, corrupted, target, position=None, progress=None):
         chosen = (np.arange(size[1]) == heads[:, None])[..., None, None]  # [B, N, 1, 1]
         return hooked.layer(layer, bad[layer], replace={"z": (chosen & places, clean_z(layer))}), layer + 1
 
-    return _mapped(bert, good, bad, target, "head", size, patched, progress, position)
+    return _mapped(bert, (good, bad), (clean, corrupted), target, "head", size, patched, progress, position)
 
 
 def clean_and_corrupted_states(bert, *traces):
@@ -150,15 +183,86 @@ def clean_and_corrupted_states(bert, *traces):
     return [bert.hooked().states(trace.token_ids[None], trace.segments[None]) for trace in traces]
 
 
-def _mapped(bert, good, bad, target, part, size, patched, progress, position=None):
+def patch(bert, clean, target, corrupted, component="hidden_state", at=None, progress=None):
+    """Patch one kind of vector, each alone.
+
+    Args:
+        bert: the `Bert` that made the trace. clean: a `Trace`. target: a `Target`.
+        corrupted: a `Trace` of equal length, or its first text; the second is the clean one's then, and so are the masks.
+        component: out of `COMPONENTS`. at: with "head", the only position; None for all.
+        progress: callable(done, total) in patches; returning False cancels.
+    Returns:
+        `PatchingResult`.
+    Raises:
+        InputError: no such component. Otherwise as `patch_states` and `patch_heads`.
+    """
+    corrupted = corrupted_trace(bert, clean, corrupted)
+    if component == "hidden_state":
+        return patch_states(bert, clean, corrupted, target, progress)
+    if component == "head":
+        return patch_heads(bert, clean, corrupted, target, at, progress)
+    return patch_blocks(bert, clean, corrupted, target, component, progress)
+
+
+def corrupted_trace(bert, clean, corrupted):
+    """The `Trace` of a corrupted input: itself, or of a first text read with the clean trace's second and its masks."""
+    if not isinstance(corrupted, str):
+        return corrupted
+    own = [place for place in clean.masks if clean.original_tokens[place] != clean.tokens[place]]
+    return bert.trace(corrupted, clean.text_b, own)
+
+
+def _mapped(bert, states, traces, target, component, size, patched, progress, position=None):
     """The `PatchingResult` of `size` (R, C); patched(row, columns [B]) -> (states [B, T, H], the layer that reads them)."""
     hooked, (rows, columns) = bert.hooked(), size
     scores = np.empty(size)
-    block = max(1, TOKENS_PER_BATCH // good[0].shape[1])
+    block = max(1, TOKENS_PER_BATCH // traces[0].length)
     for row in range(rows):
         for start in range(0, columns, block):
             chosen = np.arange(start, min(start + block, columns))
             scores[row, chosen] = hooked.score(hooked.finish(*patched(row, chosen)), target)
             report(progress, row * columns + int(chosen[-1]) + 1, scores.size)
-    ends = (float(hooked.score(states[-1], target)[0]) for states in (good, bad))
-    return PatchingResult(target, part, *ends, scores, position)
+    ends = (float(hooked.score(one[-1], target)[0]) for one in states)
+    return PatchingResult(*(trace.tokens for trace in traces), target, component, *ends, scores, position)
+
+
+def _component(text):
+    return {"state": "hidden_state"}.get(text, underscored(text))
+
+
+def check_corrupted(options):
+    """Refuse a corrupted text without a word."""
+    checked_text(options["corrupted"], "--corrupted")
+
+
+def _check(options):
+    check_corrupted(options)
+    if options["at"] is not None and options["component"] != "head":
+        raise InputError("--at goes with --component head.")
+
+
+#: The corrupted input of the analyses that patch.
+CORRUPTED = Option(
+    "corrupted", "another first text with as many tokens", required=True, metavar="TEXT", aliases=("against",)
+)
+ANALYSIS = Analysis(
+    name="patching",
+    function=patch,
+    summary="where in the model another input turns into another answer",
+    source="Vig et al. 2020; Meng et al. 2022, Locating and Editing Factual Associations in GPT",
+    options=(
+        CORRUPTED,
+        Option(
+            "component",
+            "what is patched, of each layer and token (heads at all tokens)",
+            default="hidden_state",
+            choices=COMPONENTS,
+            parse=_component,
+            metavar="WHAT",
+            aliases=("carry",),
+        ),
+        Option("at", "with --component head: at this token alone", int, metavar="P"),
+    ),
+    target=True,
+    check=_check,
+)

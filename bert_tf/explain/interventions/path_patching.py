@@ -13,16 +13,24 @@ Behavior with Path Patching"; Wang et al. 2022, "Interpretability in the Wild", 
 feed-forward blocks on the way work on: here these are senders and receivers of their own, and held as the heads are.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Optional
 
 import numpy as np
 
+from bert_tf.analysis import Analysis, Option
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attention.head_vectors import check_head
 from bert_tf.explain.attribution.target import Target, check_position
-from bert_tf.explain.interventions.patching import clean_and_corrupted_states
+from bert_tf.explain.interventions.patching import (
+    CORRUPTED,
+    check_corrupted,
+    clean_and_corrupted_states,
+    corrupted_trace,
+    share_recovered,
+)
 from bert_tf.inference.batching import TOKENS_PER_BATCH
+from bert_tf.results import Result, frame
 
 #: What can receive beside the answer -> the hook point that it makes.
 RECEIVERS = {"queries": "q", "keys": "k", "values": "v", "feed_forward": "mlp_out"}
@@ -42,10 +50,17 @@ class Receiver:
 
 
 @dataclass(frozen=True, eq=False)
-class PathPatchingResult:
+class PathPatchingResult(
+    Result,
+    figures={
+        "map": "bert_tf.plots.interventions.patching:path_map",
+        "strongest": "bert_tf.plots.interventions.patching:strongest_paths",
+    },
+):
     """A target's log-probability with one sender's path to the receiver patched.
 
     Attributes:
+        tokens, corrupted_tokens: T strings each, of the clean and of the corrupted input.
         target: the `Target`. receiver: a `Receiver`; None for the answer itself.
         position: the only one at which a sender is put over; None for all.
         clean, corrupted: the target's log-probability (natural logarithm) in either run as it is.
@@ -55,8 +70,11 @@ class PathPatchingResult:
             path leads to the receiver, as it is.
         has_path: bool [L, N + 1], whether there is such a path: the sender comes before the receiver, and where two layers
             stand side by side it is not a head of the other side than the receiving head.
+        recovered: float64 [L, N + 1], share of the difference that each path brings back, as of `PatchingResult`.
     """
 
+    tokens: tuple
+    corrupted_tokens: tuple
     target: Target
     receiver: Optional[Receiver]
     position: Optional[int]
@@ -67,15 +85,33 @@ class PathPatchingResult:
     scores: np.ndarray
     has_path: np.ndarray
 
-    @property
-    def recovered(self):
-        """float64 [L, N + 1], share of the difference that each path brings back, as `PatchingResult.recovered`."""
-        return self.share(self.scores)
+    recovered: np.ndarray = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "recovered", self.share(self.scores))
 
     def share(self, score):
         """What of the difference a score brings back: 0 nothing, 1 all; NaN if there is no difference."""
-        difference = self.clean - self.corrupted
-        return (score - self.corrupted) / (difference if difference else np.nan)
+        return share_recovered(self, score)
+
+    def to_frame(self):
+        """A row for the embeddings and for each sender that a path leads from, the strongest first; then one for all that
+        enters the receiver."""
+        heads = self.scores.shape[1] - 1
+        layers, columns = np.nonzero(self.has_path)
+        order = np.argsort(-np.abs(self.scores[self.has_path] - self.corrupted), kind="stable")
+        layers, columns = layers[order], columns[order]
+        scores = np.array([self.embeddings, *self.scores[layers, columns], self.whole])
+        senders = ["feed_forward" if column == heads else "head" for column in columns]
+        return frame(
+            {
+                "sender": ["embeddings", *senders, "everything"],
+                "layer": [None, *layers, None],
+                "head": [None, *(None if column == heads else column for column in columns), None],
+                "log_probability": scores,
+                "recovered": self.share(scores),
+            }
+        ).astype({"layer": "Int64", "head": "Int64"})
 
 
 def patch_paths(bert, clean, corrupted, target, receiver=None, position=None, progress=None):
@@ -158,7 +194,13 @@ def patch_paths(bert, clean, corrupted, target, receiver=None, position=None, pr
     entering = hooked.values(last, good[last], ("resid_mid",))["resid_mid"] if into_block else good[last]
     whole, embedded = (float(answered(one)[0]) for one in (entering, sent(0, np.where(places, good[0], bad[0]))))
     report(progress, total, total)
-    return PathPatchingResult(target, receiver, position, *ends, whole, embedded, scores, has_path)
+    tokens = clean.tokens, corrupted.tokens
+    return PathPatchingResult(*tokens, target, receiver, position, *ends, whole, embedded, scores, has_path)
+
+
+def path_patching(bert, clean, target, corrupted, receiver=None, at=None, progress=None):
+    """`patch_paths` with the corrupted input as of `patch`: a `Trace`, or its first text. `at` is the position."""
+    return patch_paths(bert, clean, corrupted_trace(bert, clean, corrupted), target, receiver, at, progress)
 
 
 def check_receiver(bert, receiver):
@@ -175,3 +217,42 @@ def check_receiver(bert, receiver):
         raise InputError(f"Name the head whose {receiver.part} are to receive.")
     else:
         check_head(bert, receiver.layer, receiver.head)
+
+
+def receiver_of(text):
+    """The `Receiver` of "3.11.queries" or "3.feed-forward"; None of "answer".
+
+    Raises: InputError: anything else.
+    """
+    if text == "answer":
+        return None
+    layer, *head, part = text.replace("-", "_").split(".") if "." in text else ("", "")
+    numbers = [layer, *head]
+    if part in RECEIVERS and len(head) == (part != "feed_forward") and all(number.isdecimal() for number in numbers):
+        return Receiver(part, *map(int, numbers))
+    raise InputError(
+        "A receiver is answer, LAYER.HEAD.queries (or .keys, .values) or LAYER.feed-forward, all from 0;"
+        f" not {text!r:.40}."
+    )
+
+
+ANALYSIS = Analysis(
+    name="path-patching",
+    function=path_patching,
+    summary="what each part tells one other, or the answer, directly",
+    source="Goldowsky-Dill et al. 2023, Localizing Model Behavior with Path Patching; Wang et al. 2022",
+    options=(
+        CORRUPTED,
+        Option(
+            "receiver",
+            "where the paths lead: answer (default), L.H.queries, L.H.keys, L.H.values or L.feed-forward",
+            parse=receiver_of,
+            metavar="PART",
+            aliases=("to",),
+        ),
+        Option("at", "put a part's output over at this token alone", int, metavar="P"),
+    ),
+    target=True,
+    check=check_corrupted,
+    aliases=("paths",),
+)

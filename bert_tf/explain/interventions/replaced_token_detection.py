@@ -3,44 +3,64 @@
 Dimension legend: T tokens, P places, V vocabulary. Source: Clark et al. 2020, section 2.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from bert_tf.analysis import Analysis, Option
 from bert_tf.errors import InputError, require_head
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.trace import sigmoid
+from bert_tf.results import Result, frame
+from bert_tf.user_errors import SEED
 
 
 @dataclass(frozen=True, eq=False)
-class ReplacedTokenResult:
+class ReplacedTokenResult(Result, figures={"scores": "bert_tf.plots.interventions.replaced_token_detection:scores"}):
     """One round.
 
     Attributes:
+        generator, discriminator: names of the models. seed: of the choice and the draws.
         tokens: T strings as the discriminator read them. original_tokens: T strings of the user's text.
-        places: the P positions the generator filled, ascending.
+        positions: the P positions the generator filled, ascending.
         replaced: bool [T], whether another token than the original stands there.
         scores: float32 [T], the discriminator's probability that it was replaced.
         sources: T of "a" or None for the tokens the model adds.
+        true_positives: how many of the replaced tokens have a score over one half.
+        false_positives: how many of the text's own tokens have a score over one half.
     """
 
+    generator: str
+    discriminator: str
+    seed: int
     tokens: tuple
     original_tokens: tuple
-    places: tuple
+    positions: tuple
     replaced: np.ndarray
     scores: np.ndarray
     sources: tuple
+    true_positives: int = field(init=False)
+    false_positives: int = field(init=False)
 
-    @property
-    def true_positives(self):
-        """How many of the replaced tokens have a score over one half."""
-        return int((self.replaced & (self.scores > 0.5)).sum())
+    def __post_init__(self):
+        detected = (self.scores > 0.5) & [source is not None for source in self.sources]
+        object.__setattr__(self, "true_positives", int((detected & self.replaced).sum()))
+        object.__setattr__(self, "false_positives", int((detected & ~self.replaced).sum()))
 
-    @property
-    def false_positives(self):
-        """How many of the text's own tokens have a score over one half."""
-        inside = np.array([source is not None for source in self.sources])
-        return int((inside & ~self.replaced & (self.scores > 0.5)).sum())
+    def to_frame(self):
+        """A row for each token of the text."""
+        inside = [position for position, source in enumerate(self.sources) if source is not None]
+        return frame(
+            {
+                "position": inside,
+                "token": [self.tokens[position] for position in inside],
+                "original_token": [self.original_tokens[position] for position in inside],
+                "generated": np.isin(inside, self.positions),
+                "replaced": self.replaced[inside],
+                "score": self.scores[inside],
+                "correct": self.replaced[inside] == (self.scores[inside] > 0.5),
+            }
+        )
 
 
 def replace_and_detect(generator, discriminator, text, share=0.15, mask=(), seed=0):
@@ -82,8 +102,21 @@ def replace_and_detect(generator, discriminator, text, share=0.15, mask=(), seed
     tokens = tuple(vocab[index] for index in ids)
     encoding = ready.encoding
     return ReplacedTokenResult(
-        tokens, tuple(encoding.tokens), tuple(places), ids != original, scores, tuple(encoding.sources)
+        generator.name,
+        discriminator.name,
+        seed,
+        tokens,
+        tuple(encoding.tokens),
+        tuple(places),
+        ids != original,
+        scores,
+        tuple(encoding.sources),
     )
+
+
+def detect_replaced_tokens(discriminator, text, generator, share=0.15, mask=(), seed=0):
+    """`replace_and_detect` of a discriminator, with the text before the generator."""
+    return replace_and_detect(generator, discriminator, text, share, mask, seed)
 
 
 def replaced_scores(bert, token_ids, segment_ids):
@@ -112,3 +145,20 @@ def _chosen(sources, share, rng):
 def _drawn(logits, rng):
     """A token id drawn from the softmax of logits [V] (the Gumbel-max way: no probabilities are built)."""
     return int(np.argmax(logits + rng.gumbel(size=logits.shape)))
+
+
+ANALYSIS = Analysis(
+    name="replaced-token-detection",
+    function=detect_replaced_tokens,
+    summary="which tokens were replaced: ELECTRA's generator against its discriminator",
+    source="Clark et al. 2020, ELECTRA",
+    options=(
+        Option("generator", "name or folder of the model that writes", required=True, metavar="M", model=True),
+        Option("share", "of the tokens, written anew", float, 0.15, maximum=1, metavar="S"),
+        Option("mask", "words that are written anew instead", several=True, default=(), metavar="WORD"),
+        Option("seed", "of the choice and the draws", int, 0, parse=SEED, metavar="N"),
+    ),
+    inputs="text",
+    needs=("replaced",),
+    aliases=("replaced",),
+)

@@ -11,8 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bert_tf.errors import InputError, require_head
+from bert_tf.analysis import TOP_K, Analysis, Option
+from bert_tf.errors import InputError, WordNotFound, require_head
+from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import MaskPrediction, fill_mask
+from bert_tf.inference.words import words_of
+from bert_tf.results import Result, frame
 
 MASK = "[MASK]"
 
@@ -33,6 +37,38 @@ class SpanPrediction:
     attention_direction: str
     answer: MaskPrediction
     visible_spans: tuple
+
+
+@dataclass(frozen=True)
+class Directionality(Result, figures={"predictions": "bert_tf.plots.models.directionality:reader_predictions"}):
+    """What several readers expect in one place of a text.
+
+    Attributes:
+        text: the text. start, end: the place in characters. readers: a `SpanPrediction` each.
+    """
+
+    text: str
+    start: int
+    end: int
+    readers: tuple
+
+    def to_frame(self):
+        """A row for each reader and prediction; the word that stood there has its rank and probability beside them, where
+        it is one token of the reader's vocabulary."""
+        columns = {
+            "model": lambda one, rank, prediction: one.model,
+            "attention_direction": lambda one, rank, prediction: one.attention_direction,
+            "rank": lambda one, rank, prediction: rank,
+            "prediction": lambda one, rank, prediction: prediction.token,
+            "probability": lambda one, rank, prediction: prediction.probability,
+            "original": lambda one, rank, prediction: one.answer.original,
+            "original_rank": lambda one, rank, prediction: one.answer.original_rank,
+            "original_probability": lambda one, rank, prediction: one.answer.original_probability,
+        }
+        rows = [
+            (one, rank, prediction) for one in self.readers for rank, prediction in enumerate(one.answer.predictions, 1)
+        ]
+        return frame({name: [of(*row) for row in rows] for name, of in columns.items()})
 
 
 def predict_span(bert, text, start, end, top_k=5):
@@ -59,6 +95,35 @@ def predict_span(bert, text, start, end, top_k=5):
     return SpanPrediction(bert.name, direction, answer, _seen(direction, start, end, reached - len(hidden) + len(text)))
 
 
+def directionality(text, models, hide=None, top_k=5):
+    """What readers that see different sides of a hidden word expect there.
+
+    Args:
+        text: the text. models: the readers, `Bert`s.
+        hide: the word that is hidden, the first of that spelling; None for a "[MASK]" in the text. top_k: of each answer.
+    Returns:
+        `Directionality`.
+    Raises:
+        InputError: nothing is hidden, or as `predict_span`. WordNotFound: `hide` is not in the text.
+    """
+    start, end = _span(models[0], text, hide)
+    return Directionality(text, start, end, tuple(predict_span(one, text, start, end, top_k) for one in models))
+
+
+def _span(bert, text, hide):
+    """(start, end) in characters of the word to hide, or of a typed [MASK]."""
+    if hide is None:
+        if MASK not in text:
+            raise InputError(f'Nothing is hidden: name the word to hide, or type "{MASK}" in the text.')
+        start = text.index(MASK)
+        return start, start + len(MASK)
+    words = words_of(prepare_input(bert.tokenizer, bert.max_length, text).encoding, text)
+    word = next((word for word in words if word.text == hide), None)
+    if word is None:
+        raise WordNotFound(f"The word {hide!r:.60} is not in the text.")
+    return word.start, word.end
+
+
 def _compared(bert, answer, logits, word):
     """The answer with the rank and the probability of the word, the space before it included, where it is one token."""
     ids = bert.tokenizer.tokenize(word).ids
@@ -78,3 +143,26 @@ def _seen(direction, start, end, reached):
     left, right = (0, start), (end, max(end, reached))
     sides = {"bidirectional": ("both", "both"), "left_to_right": ("left", None), "two_one_way": ("left", "right")}
     return tuple((*part, side) for part, side in zip((left, right), sides[direction]) if side and part[0] < part[1])
+
+
+ANALYSIS = Analysis(
+    name="directionality",
+    function=directionality,
+    summary="what readers expect that see one side of a word, or both",
+    source="Devlin et al. 2019, section 5.1 and appendix A.4",
+    options=(
+        Option("hide", "the word that is hidden, the first of that spelling", metavar="WORD"),
+        Option(
+            "models",
+            "the readers",
+            several=True,
+            default=("reader-left-to-right", "reader-two-one-way", "reader-both-ways"),
+            metavar="M",
+            model=True,
+        ),
+        TOP_K,
+    ),
+    inputs="text",
+    model=False,
+    aliases=("one-way",),
+)

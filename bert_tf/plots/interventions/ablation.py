@@ -4,7 +4,110 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
+from bert_tf.plots.explained_parts import answer_panels, value_map
+from bert_tf.plots.theme import CATEGORIES, apply_theme, escape, unique_labels
+
+#: Parts that a figure of the strongest ones shows.
+LONGEST_LIST = 15
+
+
+def ablation_effect(result, dark=False):
+    """The answers of an ``AblationEffect`` before and after, and under them the share of its attention that each head
+    turns elsewhere, where that is known. Layers and heads count from 0."""
+    panels = _panels(result)
+    shifts = result.attention_shifts
+    more = [] if shifts is None else ["attention that goes elsewhere, head by head"]
+    figure, rows = answer_panels(panels, ("as it is", "without"), more), len(panels) + len(more)
+    if shifts is not None:
+        layers, heads = ([str(number) for number in range(count)] for count in shifts.shape)
+        shifted = value_map(shifts, heads, layers, dark, "layer %{y}, head %{x}: %{z:.1%}")
+        figure.add_trace(shifted.update(showscale=False), row=rows, col=1)
+        figure.update_yaxes(row=rows, col=1, type="category", autorange="reversed")
+        figure.update_xaxes(row=rows, col=1, type="category")
+    return apply_theme(figure, dark, 120 + 230 * rows)
+
+
+def _panels(result):
+    """(title, answers before, answers after) of every answer of an ``AblationEffect``."""
+
+    def of_mask(mask):
+        return [{"token": one.token, "probability": one.probability} for one in mask.predictions]
+
+    def of_shares(shares):
+        return [{"token": name, "probability": share} for name, share in shares]
+
+    panels = [
+        (f"token {before.position}", of_mask(before), of_mask(after))
+        for before, after in zip(result.before, result.after)
+    ]
+    if result.nsp_before is not None:
+        both = result.nsp_before.is_next, result.nsp_after.is_next
+        panels.append(("next sentence", *(of_shares([("B follows A", share)]) for share in both)))
+    if result.sop_before is not None:
+        both = result.sop_before.in_order, result.sop_after.in_order
+        panels.append(("sentence order", *(of_shares([("A and B in order", share)]) for share in both)))
+    if result.classes_before is not None:
+        panels.append(("class", *(of_shares(one.items()) for one in (result.classes_before, result.classes_after))))
+    if result.replaced_before is not None:
+        names = unique_labels(result.tokens)
+        both = result.replaced_before, result.replaced_after
+        panels.append(("replaced", *(of_shares(zip(names, map(float, one))) for one in both)))
+    return panels
+
+
+#: Column of an ``AblationSweep``'s table -> what it counts; the first that is there ranks the parts.
+_SWEPT = {
+    "divergence_bits": "change of the prediction, bits",
+    "class_change": "change of the class, nats or units of its value",
+    "is_next_change": "change of P(IsNext)",
+    "in_order_change": "change of P(in order)",
+    "replaced_change": "change of P(replaced), mean of the tokens",
+}
+
+
+def strongest_ablations(result, dark=False):
+    """The parts of an ``AblationSweep`` whose absence changes the answers most."""
+    table = result.to_frame().head(60)
+    column = next(name for name in _SWEPT if name in table)
+    return ranked_bars(list(table["part"]), list(table[column]), f"{_SWEPT[column]}, each off alone", dark)
+
+
+def strongest_drops(result, dark=False):
+    """The parts without which one answer loses most: of ``ScoreDrops``."""
+    table = result.to_frame().head(LONGEST_LIST)
+    unit = f"what the answer loses without it, {result.unit}"
+    return ranked_bars(list(table["part"]), list(table["score_drop"]), unit, dark)
+
+
+def score_drop_map(result, dark=False):
+    """What one answer loses without each head, feed-forward block and layer: of ``ScoreDrops``. What was not switched
+    off alone stays empty."""
+    parts = [(*one.heads, *one.feed_forward, *one.layers) for one in result.ablations]
+    layers = 1 + max((part[0] if isinstance(part, tuple) else part for one in parts for part in one), default=0)
+    heads = 1 + max((part[1] for one in parts for part in one if isinstance(part, tuple)), default=-1)
+    effects = np.full((layers, heads + 2), np.nan)
+    for one, drop in zip(result.ablations, result.score_drops):
+        if len(one.heads) + len(one.feed_forward) + len(one.layers) != 1 or one.tokens or one.links:
+            continue
+        for layer, head in one.heads:
+            effects[layer, head] = drop
+        for layer in one.feed_forward:
+            effects[layer, heads] = drop
+        for layer in one.layers:
+            effects[layer, heads + 1] = drop
+    return effects_map(effects, result.unit, dark, heads, first=0)
+
+
+def part_names(table, column):
+    """Names of the parts in a table with columns "layer" and "head": "layer 3, head 11", "layer 3, feed-forward"."""
+    names = []
+    for part, layer, head in zip(table[column], table["layer"].tolist(), table["head"].tolist()):
+        name = part.replace("_", "-")
+        if not isinstance(head, int):
+            names.append(f"layer {layer}, {name}" if isinstance(layer, int) else name)
+        else:
+            names.append(f"layer {layer}, head {head}")
+    return names
 
 
 def effects_map(effects, unit, dark=False, heads=None, first=1):
@@ -41,9 +144,16 @@ def effects_map(effects, unit, dark=False, heads=None, first=1):
             ygap=2,
         )
     )
-    figure.layout.yaxis = dict(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
-    figure.layout.xaxis = dict(title="head", side="top", type="category", showgrid=False, ticks="")
+    figure.layout.yaxis = dict(
+        autorange="reversed", title=counted("layer", first), type="category", showgrid=False, ticks=""
+    )
+    figure.layout.xaxis = dict(title=counted("head", first), side="top", type="category", showgrid=False, ticks="")
     return apply_theme(figure, dark, height=130 + 30 * layers)
+
+
+def counted(title, first):
+    """The title of an axis whose numbers begin at ``first``: the pages count from 1, saved figures from 0."""
+    return title if first else f"{title}, from 0"
 
 
 def by_kind(effects, heads=None):

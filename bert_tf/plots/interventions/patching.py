@@ -7,35 +7,58 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.diverging import diverging_scale
+from bert_tf.plots.interventions.ablation import LONGEST_LIST, counted, effects_map, part_names, ranked_bars
 from bert_tf.plots.representations.logit_lens import state_names
 from bert_tf.plots.theme import apply_theme, escape
 
 _TALLEST = 1400  # pixels
 _LABEL = 15  # pixels a label needs
 _COLOUR_BAR = {"thickness": 8, "outlinewidth": 0, "tickformat": ".0%", "tickvals": [-1, -0.5, 0, 0.5, 1]}
-#: What is carried over -> (what the columns are, what is said of one).
+#: What is patched -> (what the columns are, what is said of one).
 _AXES = {
-    "state": ("after layer", "after layer %{x}"),
+    "hidden_state": ("after layer", "after layer %{x}"),
     "attention": ("attention of layer", "attention of layer %{x}"),
     "feed_forward": ("feed-forward of layer", "feed-forward of layer %{x}"),
 }
 
 
-def patched_names(part, count):
-    """Names of the ``count`` rows of a ``PatchingResult``: "in" and the layers from 1, of others than states these alone."""
-    return state_names(count) if part == "state" else state_names(count + 1)[1:]
+def patching_figure(result, dark=False):
+    """What each patch of a ``PatchingResult`` brings back. Layers and heads count from 0."""
+    if result.component == "head":
+        return patched_heads_map(result.recovered, dark, first=0)
+    return patch_map(result.recovered, result.tokens, result.corrupted_tokens, dark, result.component, first=0)
 
 
-def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False, part="state"):
+def path_map(result, dark=False):
+    """What the path from each head and feed-forward block of a ``PathPatchingResult`` brings back; empty where there is
+    no path. Layers and heads count from 0."""
+    shares = np.where(result.has_path, result.recovered, np.nan)
+    return effects_map(shares, "of the difference", dark, shares.shape[1] - 1, first=0)
+
+
+def strongest_paths(result, dark=False):
+    """The paths of a ``PathPatchingResult`` that bring back most."""
+    table = result.to_frame()
+    table = table[table["sender"] != "everything"]
+    table = table.sort_values("recovered", key=np.abs, ascending=False, kind="stable").head(LONGEST_LIST)
+    values = np.nan_to_num(table["recovered"])
+    figure = ranked_bars(part_names(table, "sender"), values, "brought back, of the difference", dark)
+    return figure.update_xaxes(tickformat=".0%")
+
+
+def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False, component="hidden_state", first=1):
     """Share of the difference that each vector brings back, tokens downwards, layers across.
 
     Args:
         recovered: float [R, T], as ``PatchingResult.recovered``.
         clean_tokens, corrupted_tokens: T tokens each.
-        dark: for a dark page. part: what is carried over, as of ``PatchingResult``.
+        dark: for a dark page. component: what is patched, as of ``PatchingResult``.
+        first: number of the first layer, where hidden states are not what is patched.
     """
-    names = patched_names(part, len(recovered))
-    axis, place = _AXES[part]
+    names = state_names(len(recovered))
+    axis, place = _AXES[component]
+    if component != "hidden_state":
+        names, axis = list(map(str, range(first, first + len(recovered)))), counted(axis, first)
     labels = [
         escape(one) if one == other else f"<b>{escape(one)} | {escape(other)}</b>"
         for one, other in zip(clean_tokens, corrupted_tokens)
@@ -97,6 +120,10 @@ def patched_heads_map(recovered, dark=False, first=1):
             hovertemplate="layer %{y}, head %{x}<br>brings back %{customdata[0]:.1%}<extra></extra>",
         )
     )
-    figure.layout.yaxis = dict(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
-    figure.layout.xaxis = dict(title="head put back", side="top", type="category", showgrid=False, ticks="")
+    figure.layout.yaxis = dict(
+        autorange="reversed", title=counted("layer", first), type="category", showgrid=False, ticks=""
+    )
+    figure.layout.xaxis = dict(
+        title=counted("head put back", first), side="top", type="category", showgrid=False, ticks=""
+    )
     return apply_theme(figure, dark, height=130 + 30 * layers)

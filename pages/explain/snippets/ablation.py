@@ -4,7 +4,7 @@ from bert_tf.explain.attribution.target import classifier_settings
 from ui.widgets.snippet_parts import about
 
 _ABLATE = """\
-effect = ablate(bert, trace, {ablation}, top_k={top_k}, shifts=True)
+effect = ablate(bert, trace, {ablation}, top_k={top_k}, attention_shifts=True)
 {says}
 print(effect.attention_shifts.round(3))  # share of its attention that each head turns elsewhere; row a layer"""
 _SAYS_MASKS = """\

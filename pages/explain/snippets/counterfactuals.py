@@ -3,7 +3,7 @@
 from ui.widgets.snippet_parts import about, listed, loading, script
 
 _ASKED = """\
-for outcome in ask(bert, trace, variants, top_k={top_k}):
+for outcome in predict_variants(bert, trace, variants, top_k={top_k}):
     print(outcome.variant.label, outcome.variant.tokens)
 {says}"""
 _OF_MASKS = """\
@@ -17,7 +17,7 @@ for word, outcome in without_each_word(bert, trace, top_k=1):
     {says}"""
 _LESS_MASKS = """\
 guess = outcome.masks[0].predictions[0].token
-    print(word.text, guess, outcome.changes.mean().round(3), outcome.divergences.mean().round(3))"""
+    print(word.text, guess, outcome.log_probability_changes.mean().round(3), outcome.divergences.mean().round(3))"""
 _WORD = """\
 word = next(one for one in trace.words() if (one.source, one.index) == {place})  # {text}
 variants = [with_word(bert, trace, word, {instead!r})]
@@ -26,7 +26,7 @@ variants = [with_word(bert, trace, word, {instead!r})]
 
 def one_side(view, shared, trace, at):
     """What stands before the mask at ``at`` alone, and what stands after it."""
-    imports = ("from bert_tf.explain import ask, left_context, right_context",)
+    imports = ("from bert_tf.explain import left_context, predict_variants, right_context",)
     whole = (
         f"whole = next(one for one in bert.fill_mask(trace, top_k={view.top_k}) if one.position == {at})\n"
         "print([(guess.token, round(guess.probability, 3)) for guess in whole.predictions])\n"
@@ -52,14 +52,14 @@ def another_word(view, shared, trace, word, instead):
     """A ``WordSpan`` of the trace changed for another word."""
     text = word.text if word.text.isprintable() else "the word"
     body = _WORD.format(place=(word.source, word.index), text=text, instead=instead)
-    imports = ("from bert_tf.explain import ask, with_word",)
+    imports = ("from bert_tf.explain import predict_variants, with_word",)
     return about(view, shared, trace, imports, body + _outcomes(view, trace))
 
 
 def swapped_texts(view, shared, trace):
     """The second text first."""
     body = "variants = [swapped(bert, trace)]\n" + _outcomes(view, trace)
-    return about(view, shared, trace, ("from bert_tf.explain import ask, swapped",), body)
+    return about(view, shared, trace, ("from bert_tf.explain import predict_variants, swapped",), body)
 
 
 def _outcomes(view, trace):

@@ -3,7 +3,7 @@
 from ui.widgets.snippet_parts import loading, script
 
 _GAME = """\
-game = play(generator, discriminator, {text!r}{share}{mask}, seed={seed})
+game = replace_and_detect(generator, discriminator, {text!r}{share}{mask}, seed={seed})
 for token, stood, replaced, score in zip(game.tokens, game.original_tokens, game.replaced, game.scores):
     print(token, stood if replaced else "", score.round(3))  # what it stands for, the judge's probability
 print(game.true_positives, game.false_positives)"""
@@ -15,4 +15,4 @@ def snippet(view, discriminator, generator, chosen, share, seed):
     by_chance = "" if chosen else f", share={share / 100}"
     mask = f", mask={list(chosen)}" if chosen else ""
     body = _GAME.format(text=view.a, share=by_chance, mask=mask, seed=seed)
-    return script(("from bert_tf.explain import play",), load, body)
+    return script(("from bert_tf.explain import replace_and_detect",), load, body)

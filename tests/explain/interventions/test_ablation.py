@@ -108,7 +108,7 @@ def test_a_link_is_cut_only_where_it_is_said(tiny_bert, trace):
 def test_nothing_off_changes_nothing(tiny_bert, trace):
     effect = ablate(tiny_bert, trace, Ablation(), attentions=True)
     assert effect.before == effect.after and effect.nsp_before == effect.nsp_after
-    assert not effect.changes.any() and effect.divergences == pytest.approx([0, 0], abs=1e-6)
+    assert not effect.log_probability_changes.any() and effect.divergences == pytest.approx([0, 0], abs=1e-6)
     np.testing.assert_allclose(effect.attentions, trace.attentions, atol=1e-5)
 
 
@@ -149,7 +149,7 @@ def test_changes_and_divergences_are_between_the_two_distributions(tiny_bert, tr
         for side, mask in ((p, before), (q, after)):
             side[[one.id for one in mask.predictions]] = [one.probability for one in mask.predictions]
         best = before.predictions[0].id
-        assert effect.changes[row] == pytest.approx(np.log(q[best] / p[best]), abs=1e-3)
+        assert effect.log_probability_changes[row] == pytest.approx(np.log(q[best] / p[best]), abs=1e-3)
         assert effect.divergences[row] == pytest.approx(jensen_shannon(p, q), abs=1e-4)
 
 
@@ -167,7 +167,7 @@ def test_a_sweep_is_each_ablation_alone(tiny_bert, trace, monkeypatch):
     assert len(ablations) == 1 + 2 + trace.length + 8 + 2 and seen[-1] == (len(ablations),) * 2
     for place, ablation in enumerate(ablations):
         alone = ablate(tiny_bert, trace, ablation)
-        np.testing.assert_allclose(found.changes[place], alone.changes, atol=1e-4)
+        np.testing.assert_allclose(found.log_probability_changes[place], alone.log_probability_changes, atol=1e-4)
         np.testing.assert_allclose(found.divergences[place], alone.divergences, atol=1e-5)
         assert found.nsp_changes[place] == pytest.approx(alone.nsp_after.is_next - alone.nsp_before.is_next, abs=1e-5)
     effects = found.divergences.mean(axis=1)[found.ranked()]
@@ -176,7 +176,7 @@ def test_a_sweep_is_each_ablation_alone(tiny_bert, trace, monkeypatch):
 
 def test_without_a_mask_the_next_sentence_answer_ranks(tiny_bert):
     found = sweep(tiny_bert, tiny_bert.trace("the cat sat", "it ran"), every_head(tiny_bert.config))
-    assert found.changes.shape == (8, 0)
+    assert found.log_probability_changes.shape == (8, 0)
     assert (np.diff(np.abs(found.nsp_changes)[found.ranked()]) <= 0).all()
 
 

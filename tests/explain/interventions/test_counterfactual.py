@@ -53,7 +53,7 @@ def test_swapped(tiny_bert, trace):
     for place, row in enumerate(variant.rows):
         p, q = (np.exp(logits) / np.exp(logits).sum() for logits in (trace.logits[row], typed.logits[place]))
         assert outcome.divergences[place] == pytest.approx(jensen_shannon(p, q), abs=1e-4)
-        assert outcome.changes[place] == pytest.approx(np.log(q[p.argmax()] / p.max()), abs=1e-3)
+        assert outcome.log_probability_changes[place] == pytest.approx(np.log(q[p.argmax()] / p.max()), abs=1e-3)
 
 
 def test_a_word_of_several_pieces_left_out_and_replaced(tiny_bert, trace):
@@ -116,7 +116,7 @@ def test_many_at_once_are_each_alone(tiny_bert, trace):
     ]
     for one, variant in zip(predict_variants(tiny_bert, trace, variants), variants):
         (alone,) = predict_variants(tiny_bert, trace, [variant])
-        np.testing.assert_allclose(one.changes, alone.changes, atol=1e-4)
+        np.testing.assert_allclose(one.log_probability_changes, alone.log_probability_changes, atol=1e-4)
         assert (one.nsp is None) == (not variant.paired)
     assert predict_variants(tiny_bert, trace, []) == ()
 

@@ -72,7 +72,7 @@ def _blocks(layer, x):
 def test_each_block_s_output_is_put_before_residual_and_norm(other_bert, pair, block, kind):
     target = mask_target(other_bert, pair[0]) if kind == "mask" else next_sentence_target(other_bert, pair[0])
     found = patch_blocks(other_bert, *pair, target, block)
-    assert found.part == block and found.scores.shape == (3, pair[0].length)
+    assert found.component == block and found.scores.shape == (3, pair[0].length)
     layers = [other_bert.model.bert_layers[f"layer_{index}"] for index in range(3)]
     for at, position in ((0, 2), (0, 0), (1, 5), (2, 3), (2, pair[0].length - 1)):
         x = pair[1].hidden_states[at][None]
@@ -169,7 +169,7 @@ def test_each_head_is_put_over_alone(other_bert, pair, kind, position, monkeypat
     seen = []
     found = patch_heads(other_bert, *pair, target, position, progress=lambda *at: seen.append(at))
     heads = other_bert.config.num_attention_heads
-    assert (found.part, found.position, found.scores.shape) == ("head", position, (3, heads))
+    assert (found.component, found.position, found.scores.shape) == ("head", position, (3, heads))
     wanted = [[_with_a_head(other_bert, *pair, at, head, position, target) for head in range(heads)] for at in range(3)]
     np.testing.assert_allclose(found.scores, wanted, atol=2e-4)
     whole = patch_states(other_bert, *pair, target)

@@ -35,7 +35,7 @@ def test_it_is_the_model_s_answer_at_one_mask_compared_with_the_word(readers, wa
 
 
 @pytest.mark.parametrize(
-    "way, seen",
+    "way, visible_spans",
     [
         ("left_to_right", [(0, START, "left")]),
         ("two_one_way", [(0, START, "left"), (END, len(TEXT), "right")]),
