@@ -17,7 +17,8 @@ class Option:
     """One keyword argument of an analysis.
 
     Attributes:
-        name: of the argument in Python; on the command line its underscores are dashes.
+        name: of the argument in Python; on the command line its underscores are dashes, and a switch that is on by
+            default is "--no-" and its name.
         help: one line.
         type: int, float, str or bool; bool is a switch.
         default: the value where none is named.
@@ -27,6 +28,9 @@ class Option:
         metavar: what stands for the value in a usage line.
         required: whether it must be named.
         parse: a function from the text typed on the command line to the value, where `type` does not say it.
+        aliases: earlier names that still work on the command line, without dashes before them.
+        positional: whether the command line takes it by its place, without its name.
+        model: whether it names a model or its folder, for which the function gets the loaded `Bert`.
     """
 
     name: str
@@ -40,11 +44,15 @@ class Option:
     metavar: Optional[str] = None
     required: bool = False
     parse: Optional[Callable] = None
+    aliases: tuple = ()
+    positional: bool = False
+    model: bool = False
 
     @property
     def flag(self):
         """The option on the command line."""
-        return "--" + self.name.replace("_", "-")
+        switched_off = self.type is bool and self.default
+        return ("--no-" if switched_off else "--") + self.name.replace("_", "-")
 
     def check(self, value):
         """Raise InputError unless a value is within the bounds."""
@@ -75,7 +83,8 @@ class Analysis:
         source: where it is published.
         options: its `Option`s.
         inputs: "pair" is called with (bert, trace), "file" with (bert, rows), "pair or file" with (bert, trace, rows),
-            one of them None, "none" with (bert). Where `model` is False, bert is left out.
+            one of them None, "pair with file" with (bert, trace, rows), rows None where no file is named, "none" with
+            (bert). Where `model` is False, bert is left out.
         target: whether a `Target`, the answer that is explained, comes next.
         needs: what a model must have: names of `bert_tf.models.ALL_HEADS`, "classes" (a fine-tuned classifier);
             several alternatives joined with "|".

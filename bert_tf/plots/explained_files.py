@@ -8,7 +8,6 @@ from plotly.subplots import make_subplots
 from bert_tf.plots.datasets.class_curves import precision_recall_figure, roc_figure
 from bert_tf.plots.datasets.row_map import row_scatter
 from bert_tf.plots.interventions.ablation import ranked_bars
-from bert_tf.plots.representations.tcav import concept_figure
 from bert_tf.plots.representations.vectors import component_titles
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
 from bert_tf.plots.training.finetuning import confusion_matrix
@@ -107,12 +106,7 @@ def _pairs(record, dark):
     return ranked_bars(names, [one["margin"] for one in shown], "how much likelier the first is, nats", dark)
 
 
-def _concepts(record, dark):
-    return concept_figure(record["scores"], record["chance"], record["differs"], "score", dark)
-
-
 KINDS = {
-    "concepts": _concepts,
     "pairs": _pairs,
     "dataset": _dataset,
     "agreement": _agreement,

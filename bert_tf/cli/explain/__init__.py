@@ -17,7 +17,6 @@ from bert_tf.cli.explain import (
     saliency,
     whatif,
     why,
-    words,
 )
 from bert_tf.cli.explain.shared import add_file_arguments, read_file
 from bert_tf.cli.shared.files import writing
@@ -31,7 +30,6 @@ KINDS = {
     **saliency.KINDS,
     **why.KINDS,
     **whatif.KINDS,
-    **words.KINDS,
     **pairs.KINDS,
     **files.KINDS,
     **models.KINDS,
