@@ -108,7 +108,7 @@ def _check(analysis, args, options):
     if analysis.target:
         check_target(args)
     analysis.check_options(options)
-    if getattr(args, "input", None) is not None:
+    if analysis.inputs in _FILES and args.input is not None:
         read_file(args)
 
 
@@ -121,7 +121,7 @@ def _inputs(analysis, bert, args):
             trace = bert.trace(args.text_a, args.text_b, args.mask if analysis.masks else ())
         positional.append(trace)
     if analysis.inputs in _FILES:
-        positional.append(args.texts if getattr(args, "input", None) is not None else None)
+        positional.append(None if args.input is None else args.texts)
     if analysis.target:
         positional.append(target_of(bert, trace, args))
     return positional, trace

@@ -7,6 +7,7 @@ Transformer Models"). Places are `Context`s or `MostAttendedToken`s.
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Optional
 
 from bert_tf.errors import InputError, report
 from bert_tf.results import Result, frame
@@ -88,10 +89,10 @@ class ContextCounts(Result):
         special_offsets: the part of `offsets` that is of tokens that the model adds.
     """
 
-    parts_of_speech: dict = None
-    relations: dict = None
-    looked_at_parts_of_speech: dict = None
-    looked_at_relations: dict = None
+    parts_of_speech: Optional[dict] = None
+    relations: Optional[dict] = None
+    looked_at_parts_of_speech: Optional[dict] = None
+    looked_at_relations: Optional[dict] = None
     offsets: dict = field(default_factory=dict)
     special_offsets: dict = field(default_factory=dict)
 

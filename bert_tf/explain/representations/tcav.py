@@ -395,6 +395,7 @@ ANALYSIS = Analysis(
     source="Kim et al. 2018, Interpretability Beyond Feature Attribution",
     inputs="file",
     masks=False,
+    needs=("mlm|nsp|sop|classes",),
     options=(
         Option(
             "concept",

@@ -14,7 +14,7 @@ print(mean_by_distance(positions).round(3))  # and by how far they are apart"""
 
 
 def snippet(view, shared, trace, shown, of):
-    """The sum of three vectors; shown: positions. of: the vector whose likeness is shown."""
+    """The sum of three vectors; shown: positions. of: the vector whose similarity is shown."""
     vectors = "found.total" if of == "sum" else f"found.vectors[found.parts.index({of!r})]"
     imports = (
         "from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table",
