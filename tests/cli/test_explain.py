@@ -263,7 +263,7 @@ def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
         (("saliency", "--method", "hotflip"), "likeliest then"),
         (("ablation", "--layers", "0"), "follows"),
         (("ablation",), "bits"),
-        (("vectors",), "of segment"),
+        (("vectors",), "segment_share"),
         (("patching", "--against", "the dogs [MASK] on the mat"), "##s"),
         (("patching", "--against", "the dogs [MASK] on the mat", "--carry", "head"), "layer"),
         (("paths", "--against", "the dogs [MASK] on the mat", "--to", "1.0.values"), "all that enters"),
@@ -313,7 +313,7 @@ def test_lines_for_a_person(say, arguments, shown):
         (["counterfactual", "the [MASK]", "--replace", "dog=cat"], "'dog' is not in the text"),
         (["similarity", "the cat", "--other", "no-such-model"], "no-such-model"),
         (["similarity", "the cat", "--other", "M", "--measure", "cca"], "invalid choice: 'cca'"),
-        (["factors", "the cat", "--factors", "13"], "--factors must be 2 to 12"),
+        (["factors", "the cat", "--factors", "13"], "factors must be at least 2 and at most 12"),
         (["factors", "the cat", "--layers", "1", "2"], "has layers 0 to 1"),
     ],
 )
