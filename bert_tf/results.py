@@ -19,7 +19,8 @@ class Result:
 
     A subclass names the functions that draw it, as ``class Flow(Result, figures={"map": "package.module:function"})``;
     each is called as ``function(result, dark=False)`` and imported when it is first drawn. The first is the figure that
-    a notebook shows. A field that is no part of the record has ``metadata={"export": False}``.
+    a notebook shows. A field that is no part of the record has ``metadata={"export": False}``, a large array that is
+    saved as an array alone ``metadata={"export": "arrays"}``.
     """
 
     #: Name -> "module:function" of each figure.
@@ -43,7 +44,7 @@ class Result:
 
     def to_arrays(self):
         """The arrays among the fields, under their names: dict of `numpy.ndarray`."""
-        values = ((field.name, getattr(self, field.name)) for field in _exported(self))
+        values = ((field.name, getattr(self, field.name)) for field in _exported(self, arrays=True))
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
     def to_text(self):
@@ -113,5 +114,6 @@ def plain(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _exported(value):
-    return [field for field in dataclasses.fields(value) if field.metadata.get("export", True)]
+def _exported(value, arrays=False):
+    wanted = (True, "arrays") if arrays else (True,)
+    return [field for field in dataclasses.fields(value) if field.metadata.get("export", True) in wanted]

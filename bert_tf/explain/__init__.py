@@ -15,8 +15,11 @@ from bert_tf.errors import (
     WordNotFound,
 )
 from bert_tf.explain.attention.context_labels import (
+    ContextCounts,
+    count_contexts,
     count_labels,
     count_offsets,
+    label_contexts,
     matched_labels,
     parsed_labels,
 )
@@ -166,12 +169,17 @@ from bert_tf.explain.models.compare import (
 from bert_tf.explain.models.directionality import Directionality, SpanPrediction, directionality, predict_span
 from bert_tf.explain.representations.factors import (
     Factors,
+    FactorUnits,
     Unit,
     factorise,
     feed_forward_activations,
+    neuron_factors,
 )
 from bert_tf.explain.representations.layer_similarity import (
+    LayerSimilarity,
     chance_similarity,
+    compare_layers,
+    compare_traces,
     layer_similarity,
     linear_cka,
     pwcca,
@@ -187,23 +195,35 @@ from bert_tf.explain.representations.nearest_contexts import (
     Context,
     MostAttendedToken,
     NearestContexts,
+    nearest,
     nearest_contexts,
 )
+from bert_tf.explain.representations.nearest_words import NearestWords, nearest_words
 from bert_tf.explain.representations.projection import project_to_plane, tsne, umap
-from bert_tf.explain.representations.tcav import ConceptTest, can_test, concept_test
+from bert_tf.explain.representations.tcav import ConceptSlopes, ConceptTest, can_test, concept_test, tcav
 from bert_tf.explain.representations.vectors import (
     EmbeddingParts,
     Neighbour,
     Occurrences,
+    PositionSimilarity,
+    VectorSimilarity,
     cosine_similarities,
     embedding_parts,
     embedding_table,
+    input_embeddings,
     nearest_tokens,
     occurrences,
+    position_similarity,
     principal_components,
     word_vectors,
 )
-from bert_tf.explain.representations.word_senses import SenseSeparation, labelled_sentences, sense_separation
+from bert_tf.explain.representations.word_senses import (
+    SenseSeparation,
+    WordSenses,
+    labelled_sentences,
+    sense_separation,
+    word_senses,
+)
 from bert_tf.inference.answer import Answer, answer_from
 from bert_tf.inference.joint_filling import JointFilling, fill_jointly
 from bert_tf.inference.predictions import (
@@ -229,7 +249,15 @@ __all__ = [
     "ConlluError",
     "ConceptTest",
     "Context",
+    "ConceptSlopes",
+    "ContextCounts",
+    "FactorUnits",
+    "LayerSimilarity",
     "NearestContexts",
+    "NearestWords",
+    "PositionSimilarity",
+    "VectorSimilarity",
+    "WordSenses",
     "Contributions",
     "ThresholdMetrics",
     "EmbeddingParts",
@@ -316,6 +344,17 @@ __all__ = [
     "class_target",
     "cluster_heads",
     "compare",
+    "compare_layers",
+    "compare_traces",
+    "count_contexts",
+    "input_embeddings",
+    "label_contexts",
+    "nearest",
+    "nearest_words",
+    "neuron_factors",
+    "position_similarity",
+    "tcav",
+    "word_senses",
     "concept_test",
     "contributions",
     "cosine_similarities",

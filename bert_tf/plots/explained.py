@@ -6,14 +6,12 @@ from bert_tf.plots import (
     explained_models,
     explained_pairs,
     explained_why,
-    explained_words,
 )
 from bert_tf.plots.theme import escape
 
 _KINDS = {
     **explained_heads.KINDS,
     **explained_why.KINDS,
-    **explained_words.KINDS,
     **explained_pairs.KINDS,
     **explained_files.KINDS,
     **explained_models.KINDS,

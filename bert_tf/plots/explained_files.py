@@ -8,7 +8,6 @@ from plotly.subplots import make_subplots
 from bert_tf.plots.datasets.class_curves import precision_recall_figure, roc_figure
 from bert_tf.plots.datasets.row_map import row_scatter
 from bert_tf.plots.interventions.ablation import ranked_bars
-from bert_tf.plots.representations.tcav import concept_figure
 from bert_tf.plots.representations.vectors import component_titles
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
 from bert_tf.plots.training.finetuning import confusion_matrix
@@ -101,12 +100,7 @@ def _apart(shares):
     return None if None in shares else abs(shares[0] - shares[1])
 
 
-def _concepts(record, dark):
-    return concept_figure(record["scores"], record["chance"], record["differs"], "score", dark)
-
-
 KINDS = {
-    "concepts": _concepts,
     "dataset": _dataset,
     "agreement": _agreement,
 }

@@ -1,11 +1,9 @@
 """Figures of the kinds of ``explain`` about two models, or two texts, side by side; see ``explained``."""
 
 import numpy as np
-import plotly.graph_objects as go
 
-from bert_tf.plots.explained_parts import answer_panels, value_map
+from bert_tf.plots.explained_parts import answer_panels
 from bert_tf.plots.models.compare import answers_by_depth, depth_profile, difference_map
-from bert_tf.plots.representations.logit_lens import state_names
 from bert_tf.plots.theme import apply_theme, escape
 
 _HEADS = {"is_next": ("next sentence", "B follows A"), "in_order": ("sentence order", "A and B in order")}
@@ -57,17 +55,6 @@ def _panels(record):
     return panels
 
 
-def _similarity(record, dark):
-    values = np.array(record[record["measure"]], float)
-    rows, columns = (state_names(size) for size in values.shape)
-    figure = go.Figure(value_map(values, columns, rows, dark, "states %{y} and %{x}: %{z:.2f}"))
-    figure.update_traces(zmin=0, zmax=1)
-    figure.update_xaxes(title=escape(record["other"]), type="category", ticks="", showgrid=False)
-    figure.update_yaxes(title=escape(record["model"]), type="category", ticks="", showgrid=False)
-    return apply_theme(figure, dark, 200 + 26 * len(rows))
-
-
 KINDS = {
     "compare": _compare,
-    "similarity": _similarity,
 }

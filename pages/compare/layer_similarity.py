@@ -2,12 +2,11 @@
 correlations."""
 
 import functools
-import math
 
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import chance_similarity, layer_similarity
+from bert_tf.explain import compare_traces
 from bert_tf.explain.representations.layer_similarity import (
     MEASURES,
     MIN_WORDS,
@@ -15,7 +14,6 @@ from bert_tf.explain.representations.layer_similarity import (
     traces_of,
 )
 from bert_tf.plots.models.compare import similarity_map
-from bert_tf.plots.representations.logit_lens import state_names
 from pages.compare.snippets.layer_similarity import snippet
 from ui.session import jobs, model_store, state
 from ui.session.model_store import text_b_or_none
@@ -35,7 +33,7 @@ PAGE = Page(
         "of another (or the same) on the texts of a file"
     ),
     presses={"": Press("choice: File: Sentences|Pairs", of_texts=False)},
-    analyses=("similarity",),
+    analyses=("layer-similarity",),
     reads_texts=False,
     reads_texts_if=("source", "view"),
     settings=("source", "measure", "file", "lines", "first", "second", "one", "other"),
@@ -98,7 +96,7 @@ def page():
         measure,
         key,
         f"Reading {count(len(texts), 'text')} with both models",
-        lambda progress: _likeness(pair, texts, measure, progress),
+        lambda progress: _similarity(pair, texts, measure, progress),
     )
     if found is not None:
         _show(pair, measure, found)
@@ -132,12 +130,9 @@ def _texts():
     return tuple((row.text_a, row.text_b or "") for row in rows[:most]), read[1]
 
 
-def _likeness(pair, texts, measure, progress):
-    """(likeness [L_a + 1, L_b + 1], words it is of, what chance gives)."""
+def _similarity(pair, texts, measure, progress):
     readers = [functools.partial(shared.run, _traced) for shared in pair]
-    traces = traces_of(readers, texts, progress=progress)
-    words = sum(len(trace.words()) for trace in traces[0])
-    return layer_similarity(*traces, measure=measure), words, chance_similarity(*traces, measure)
+    return compare_traces(*traces_of(readers, texts, progress=progress), measure)
 
 
 def _traced(bert, a, b):
@@ -145,29 +140,14 @@ def _traced(bert, a, b):
 
 
 def _show(pair, measure, found):
-    values, words, chance = found
+    values = found.similarity
     names = [title(shared.name) for shared in pair]
-    dark = frame.is_dark()
-    rows, columns = (state_names(count) for count in values.shape)
     with inputs.heading(f"{_TITLES[measure]} of every layer with every layer"):
-        export.menu(
-            "layer-likeness",
-            ("layer", *columns),
-            lambda: ((name, *map(float, line)) for name, line in zip(rows, values)),
-            lambda: {
-                "model_a": pair[0].name,
-                "model_b": pair[1].name,
-                "words": words,
-                "by_chance": None if math.isnan(chance) else chance,
-                measure: [[None if math.isnan(value) else value for value in line] for line in values.tolist()],
-            },
-            lambda: similarity_map(values, *names, measure=measure.upper()),
-            lambda: {measure: values},
-        )
+        export.save("layer-similarity", found)
     figures.show(
-        "Likeness of every layer with every layer",
-        similarity_map(values, *names, dark, measure.upper()),
-        config=export.plot_config("layer-likeness"),
+        "Similarity of every layer with every layer",
+        similarity_map(values, *names, frame.is_dark(), measure.upper()),
+        config=export.plot_config("layer-similarity"),
         key="w_layer_similarity_map",
     )
     if np.isfinite(values[1:, 1:]).any():
@@ -176,5 +156,5 @@ def _show(pair, measure, found):
         st.markdown(
             f"The last layer of {escape_markdown(names[0])} is most like {where} of {escape_markdown(names[1])}: {values[-1, best]:.2f}."
         )
-    said = _SAYS[measure].format(a_direction=WORDS_PER_DIRECTION, chance=chance)
-    st.caption(f"Over {count(words, 'word')}. {said}")
+    said = _SAYS[measure].format(a_direction=WORDS_PER_DIRECTION, chance=found.chance_similarity)
+    st.caption(f"Over {count(found.words, 'word')}. {said}")

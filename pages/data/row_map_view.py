@@ -20,6 +20,7 @@ from bert_tf.plots.datasets.row_map import (
     row_scatter,
 )
 from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.plots.representations.vectors import component_titles
 from ui.session import jobs, state
 from ui.shell import frame, snippets
 from ui.widgets import export, figures, inputs
@@ -112,7 +113,8 @@ class _Map:
 
     def figure(self, places, drawn, chosen, near, dark=False):
         """The figure of the rows that are ``drawn``, with rings around one and those near it."""
-        coordinates, axes = places
+        coordinates, shares = places
+        axes = component_titles(shares, coordinates.shape[1])
         return row_scatter(coordinates, self.tips, self.name, self.values, axes, drawn, chosen, near, dark)
 
 

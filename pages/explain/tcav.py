@@ -1,13 +1,10 @@
 """Concepts: whether an answer hangs on what some example sentences have in common, layer by layer."""
 
-import numpy as np
 import streamlit as st
 
 from bert_tf.explain import can_test, concept_test
 from bert_tf.explain.representations.tcav import ANSWERS, MIN_SENTENCES, RUNS
 from bert_tf.inference.predictions import vocabulary_id
-from bert_tf.plots.interventions.ablation import ranked_bars
-from bert_tf.plots.representations.tcav import concept_figure
 from pages.explain.snippets.tcav import snippet
 from ui.samples import concepts
 from ui.session import jobs, state
@@ -32,10 +29,10 @@ PAGE = Page(
         "TCAV: whether a fine-tuned class, a word at a mask or a verdict on pairs hangs on what some example "
         "sentences have in common (positive feeling, negation, place names, questions, past tense, or the "
         "visitor's own): the share of a file's rows that rise along the concept's vector after every layer, "
-        "beside vectors of chance, and how well the concept can be told there; each row's slope"
+        "beside random directions, and how well the concept can be told there; each row's slope"
     ),
     presses={"": Press("choice: File: Labelled reviews|Sentences", of_texts=False)},
-    analyses=("concepts",),
+    analyses=("tcav",),
     reads_texts=False,
     settings=(
         "concept",
@@ -67,22 +64,9 @@ PAGE = Page(
 )
 
 
-_HEADER = (
-    "layer",
-    "score",
-    "score_deviation",
-    "chance",
-    "chance_deviation",
-    "p_value",
-    "accuracy",
-    "chance_accuracy",
-    "accuracy_p_value",
-    "differs",
-)
 _OF = {"class": "The class", "word": "A word at a mask", "next": "Next sentence", "order": "Sentence order"}
 _SAID = {"next": ("IsNext", "NotNext"), "order": ("In order", "Swapped")}
 _WORD = "good"  # that is asked about at first
-_DRAWN = 40  # rows in the saved figure
 
 
 def page():
@@ -118,7 +102,7 @@ def page():
     if found is None:
         return
     _scores(shared, found, name, concept, rows)
-    _layer(found, rows, len(found.scores) - 1)
+    _layer(shared, found, len(found.scores) - 1)
 
 
 def _concept():
@@ -193,7 +177,7 @@ def _asked(shared):
         labels = targets.classes(shared).labels
         if len(labels) == 1 and not targets.classes(shared).multi_label:
             st.info(
-                f"“{escape_markdown(labels[0])}” is the only class, and always certain: nothing speaks for or against it.",
+                f"“{escape_markdown(labels[0])}” is the only class, and always certain: nothing supports or opposes it.",
                 icon=":material/block:",
             )
             return None
@@ -236,39 +220,20 @@ def _answer(shared, of):
 def _scores(shared, found, name, concept, rows):
     rises = "value rises" if found.target.is_regression else f"log-odds of “{escape_markdown(found.target.label)}” rise"
     with inputs.heading("Score by layer"):
-        export.menu(
-            "concept-scores",
-            _HEADER,
-            lambda: _lines_of(found),
-            lambda: _record(shared, found, name, concept, rows),
-            {
-                "Score": lambda: concept_figure(found.scores, found.chance, found.is_significant, "score"),
-                "Accuracy": lambda: concept_figure(*_accuracies(found), "accuracy"),
-            },
-            lambda: {
-                "scores": found.scores,
-                "chance": found.chance,
-                "accuracies": found.accuracies,
-                "chance_accuracies": found.chance_accuracies,
-                "p_values": found.p_values,
-                "accuracy_p_values": found.accuracy_p_values,
-                "slopes": found.slopes,
-                "rows": np.array([rows.rows[place].number for place in found.places]),
-            },
-        )
+        export.save("concept-scores", found, {"model": shared.name, "concept": name or list(concept)})
     dark = frame.is_dark()
     left, right = st.columns([6, 5], gap="large")
     with left:
         figures.show(
-            "The concept's score after every layer, beside chance",
-            concept_figure(found.scores, found.chance, found.is_significant, "score", dark),
+            "The concept's score after every layer, beside random directions",
+            found.figure("score", dark),
             key="w_tcav_scores",
             config=export.plot_config("concept-scores"),
         )
     with right:
         figures.show(
-            "How well the concept is told from other sentences, beside chance",
-            concept_figure(*_accuracies(found), "held-out accuracy", dark),
+            "How well the concept is told from other sentences, beside random directions",
+            found.figure("accuracy", dark),
             key="w_tcav_accuracies",
             config=export.plot_config("concept-accuracies"),
         )
@@ -278,19 +243,16 @@ def _scores(shared, found, name, concept, rows):
         f"The score is the share of {count(len(found.places), 'row')} whose {rises} along the concept's "
         f"vector, all tokens moved along it, by their exact slope.{without} The vector is the normal of a linear "
         f"classifier that tells {found.sentences} sentences with the concept from as many others by the mean of their "
-        f"tokens' hidden states: {RUNS} of them, each with others, its accuracy on a third held out. Chance is {RUNS} "
-        "classifiers of others against others. Bars are standard deviations. Filled: at that layer no vector of chance "
-        "lies as far from one half as the concept's mean, and no classifier of chance is as good as the concept's. A "
+        f"tokens' hidden states: {RUNS} of them, each with others, its accuracy on a third held out. Random directions "
+        f"are of {RUNS} classifiers of others against others. Bars are standard deviations. Filled: at that layer no "
+        "random direction lies as far from one half as the concept's mean, and no random classifier is as good as the "
+        "concept's. A "
         "vector holds all that sets these sentences apart from the others, also what you did not mean; and what an "
         "answer would do along it is to first order."
     )
 
 
-def _accuracies(found):
-    return found.accuracies, found.chance_accuracies, found.is_decodable
-
-
-def _layer(found, rows, layers):
+def _layer(shared, found, layers):
     st.header("After one layer", anchor=False)
     layer = st.slider(
         "After layer",
@@ -301,33 +263,19 @@ def _layer(found, rows, layers):
         **state.bind_setting("tcav.layer", "w_tcav_layer", layers, range(layers + 1)),
     )
     st.markdown(_summary(found, layer))
-    shown = sorted(zip(found.places, found.slopes[layer].tolist()), key=lambda one: -one[1])
+    slopes = found.at(layer)
     unit = "Slope, of the value" if found.target.is_regression else "Slope, nats"
     with inputs.heading("Row by row"):
-        export.menu(
-            f"concept-rows-{layer}",
-            ("row", "text_a", "text_b", "slope"),
-            lambda: [(row.number, row.text_a, row.text_b or "", slope) for row, slope in _rows(rows, shown)],
-            lambda: {
-                "layer": layer,
-                "target": found.target.label,
-                "rows": [{"row": row.number, "slope": slope} for row, slope in _rows(rows, shown)],
-            },
-            lambda: ranked_bars(
-                [f"{row.number}: {row.text:.60}" for row, _ in _rows(rows, shown)[:_DRAWN]],
-                [slope for _, slope in shown[:_DRAWN]],
-                unit,
-            ),
-        )
+        export.save(f"concept-rows-{layer}", slopes, {"model": shared.name})
     st.dataframe(
         {
-            "slope": [slope for _, slope in shown],
-            "row": [row.number for row, _ in _rows(rows, shown)],
-            "text": [row.text for row, _ in _rows(rows, shown)],
+            "slope": slopes.slopes,
+            "row": list(slopes.rows),
+            "text": [" · ".join(filter(None, texts)) for texts in slopes.texts],
         },
         hide_index=True,
         width="stretch",
-        height=min(60 + 36 * len(shown), 420),
+        height=min(60 + 36 * len(slopes.rows), 420),
         key="w_tcav_rows",
         column_config={
             "slope": st.column_config.NumberColumn(unit, format="%.4f", width=110),
@@ -338,60 +286,24 @@ def _layer(found, rows, layers):
     st.caption("Slopes are the mean over the concept's vectors, each of length 1; lengths differ from layer to layer.")
 
 
-def _rows(rows, shown):
-    return [(rows.rows[place], slope) for place, slope in shown]
-
-
 def _summary(found, layer):
     """The chosen layer in a sentence."""
-    scores, chance = found.scores[layer], found.chance[layer]
+    scores, random_scores = found.scores[layer], found.random_scores[layer]
     told = (
-        "differs from chance"
+        "differs from that of a random direction"
         if found.is_significant[layer]
-        else "does not differ from chance"
+        else "does not differ from that of a random direction"
         if found.is_decodable[layer]
-        else "says nothing, as the concept cannot be told there better than by chance"
+        else "says nothing, as the concept cannot be told there better than a random direction"
     )
     label = "the value" if found.target.is_regression else bold(found.target.label)
     return (
-        f"After layer {layer} the concept speaks for {label} in {_spread(scores)} of the rows, a vector of chance in "
-        f"{_spread(chance)}; {_as_far(found, layer)} of {RUNS} of chance lie as far from one half. The classifiers are "
-        f"right on {share(found.accuracies[layer].mean())} of the sentences held out. The score {told}."
+        f"After layer {layer} the concept supports {label} in {_spread(scores)} of the rows, a random direction in "
+        f"{_spread(random_scores)} (p = {found.p_values[layer]:.2g}). The classifiers are right on "
+        f"{share(found.accuracies[layer].mean())} of the sentences held out. The score {told}."
     )
 
 
 def _spread(shares):
     """The mean of shares with their standard deviation, in percent."""
     return f"{100 * shares.mean():.1f}% ± {100 * shares.std(ddof=1):.1f}"
-
-
-def _as_far(found, layer):
-    """How many vectors of chance lie as far from one half, in words."""
-    return round(found.p_values[layer] * (RUNS + 1)) - 1 or "none"
-
-
-def _lines_of(found):
-    for layer, (scores, chance) in enumerate(zip(found.scores, found.chance)):
-        yield (
-            layer,
-            scores.mean(),
-            scores.std(ddof=1),
-            chance.mean(),
-            chance.std(ddof=1),
-            found.p_values[layer],
-            found.accuracies[layer].mean(),
-            found.chance_accuracies[layer].mean(),
-            found.accuracy_p_values[layer],
-            int(found.is_significant[layer]),
-        )
-
-
-def _record(shared, found, name, concept, rows):
-    return {
-        "model": shared.name,
-        "target": found.target.label,
-        "concept": name or list(concept),
-        "sentences": found.sentences,
-        "rows": [rows.rows[place].number for place in found.places],
-        "layers": [dict(zip(_HEADER, line)) for line in _lines_of(found)],
-    }

@@ -3,9 +3,8 @@
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import factorise, feed_forward_activations
+from bert_tf.explain import FactorUnits, factorise, feed_forward_activations
 from bert_tf.explain.representations.factors import MAX_FACTORS, MAX_ITERATIONS, MIN_FACTORS
-from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.models.architecture import MAX_TOKENS as TOKENS_THERE
 from bert_tf.plots.models.architecture import MOST_UNITS as UNITS_THERE
 from bert_tf.plots.representations.factors import MAX_TOKENS, factor_map
@@ -30,7 +29,7 @@ PAGE = Page(
         "whole it is, and its units, each opens in Architecture"
     ),
     presses={"": Press("choice: Factor: 1|2")},
-    analyses=("factors",),
+    analyses=("neuron-factors",),
     settings=("count", "layers", "at", "start"),
     settings_help="how many factors; first and last layer, `3-7`; the open factor; the first token of the map",
     opens_rows=True,
@@ -40,7 +39,6 @@ PAGE = Page(
 
 _FACTORS, _UNITS = 6, 10  # at first; those that are listed
 _LAYERS = "factors.layers"
-_UNITS_HEADER = ("factor", "rank", "layer", "unit", "weight")
 
 
 def page():
@@ -61,9 +59,9 @@ def page():
     at = state.setting("factors.at", first + 1) - 1
     factor = at if 0 <= at < len(weights) else first
     snippets.give(shared, trace, asked, layers, positions, factor, _UNITS)
-    _words(trace, found, weights, layers, factor, first)
+    _words(trace, found, weights, factor, first)
     _map(trace, weights)
-    _units(trace, found, weights, layers, factor)
+    _units(trace, found, weights, factor)
 
 
 def _settings(trace, layers):
@@ -125,15 +123,16 @@ def _found(shared, trace, asked, layers, positions):
             positions,
             progress=lambda done, _: progress(done, steps + MAX_ITERATIONS),
         )
-        return factorise(activations, asked, lambda done, _: progress(steps + done, steps + MAX_ITERATIONS))
+        found = factorise(activations, asked, lambda done, _: progress(steps + done, steps + MAX_ITERATIONS))
+        return found.named(trace.tokens, positions, layers[0], _UNITS)
 
     return jobs.result("factors", key, "Taking the activations apart", work)
 
 
 def _spread(found, trace, positions):
     """The factors' weights at all tokens, float32 [K, T]; 0 at those that were left out."""
-    weights = np.zeros((len(found.tokens), trace.length), np.float32)
-    weights[:, list(positions)] = found.tokens
+    weights = np.zeros((len(found.weights), trace.length), np.float32)
+    weights[:, list(positions)] = found.weights
     return weights
 
 
@@ -143,11 +142,11 @@ def _first(trace, weights):
     return next((factor for factor, place in strongest if trace.sources[place] is not None), 0)
 
 
-def _words(trace, found, weights, layers, factor, first):
+def _words(trace, found, weights, factor, first):
     """The texts on the colours of the open factor; first: the one that is open where the link names none."""
     names = list(range(1, len(weights) + 1))
     with inputs.heading("One factor on the words"):
-        _save(trace, found, weights, layers)
+        export.save("factors", found, {"model": trace.model})
     st.segmented_control(
         "Factor",
         names,
@@ -200,16 +199,10 @@ def _map(trace, weights):
     )
 
 
-def _units(trace, found, weights, layers, factor):
-    units = found.strongest_units(factor, _UNITS, layers[0])
+def _units(trace, found, weights, factor):
+    units = found.units[factor]
     with inputs.heading(f"Units that fire most in factor {factor + 1}"):
-        export.menu(
-            f"factor-{factor + 1}-units",
-            _UNITS_HEADER,
-            lambda: _unit_rows(factor, units),
-            lambda: {"model": trace.model, "factor": factor + 1, "units": _unit_records(units)},
-            lambda: ranked_bars([_named(one) for one in units], [one.weight for one in units], "weight"),
-        )
+        export.save(f"factor-{factor + 1}-units", FactorUnits(factor, units), {"model": trace.model})
     event = st.dataframe(
         {
             "layer": [one.layer + 1 for one in units],
@@ -227,9 +220,9 @@ def _units(trace, found, weights, layers, factor):
             "weight": st.column_config.ProgressColumn("Weight", format="%.3f", min_value=0, max_value=units[0].weight),
         },
     )
-    firing = int(np.count_nonzero(found.units[factor]))
+    firing = int(np.count_nonzero(found.unit_weights[factor]))
     st.caption(
-        f"{count(firing, 'unit')} of {found.units[factor].size:,} have a weight in it; the squares of all weights add "
+        f"{count(firing, 'unit')} of {found.unit_weights[factor].size:,} have a weight in it; the squares of all weights add "
         "up to 1. Press the box before a row to see that unit's values in Architecture."
     )
     chosen = event.selection.rows
@@ -240,7 +233,7 @@ def _units(trace, found, weights, layers, factor):
             icon=":material/arrow_forward:",
             key="w_factors_open",
             on_click=_to_architecture,
-            args=(unit, found.units.shape[2], trace.length, int(weights[factor].argmax())),
+            args=(unit, found.unit_weights.shape[2], trace.length, int(weights[factor].argmax())),
         )
 
 
@@ -257,42 +250,3 @@ def _to_architecture(unit, units, tokens, strongest):
 
 def _named(unit):
     return f"layer {unit.layer + 1}, unit {unit.unit + 1:,}"
-
-
-def _unit_rows(factor, units):
-    return [(factor + 1, rank, one.layer + 1, one.unit + 1, one.weight) for rank, one in enumerate(units, start=1)]
-
-
-def _unit_records(units):
-    return [{"layer": one.layer + 1, "unit": one.unit + 1, "weight": one.weight} for one in units]
-
-
-def _save(trace, found, weights, layers):
-    names = [f"factor_{number}" for number in range(1, len(weights) + 1)]
-    export.menu(
-        "factors",
-        ("position", "token", *names),
-        lambda: [(place, token, *map(float, weights[:, place])) for place, token in enumerate(trace.tokens)],
-        lambda: {
-            "model": trace.model,
-            "layers": [layers[0] + 1, layers[1] + 1],
-            "explained": found.explained,
-            "tokens": trace.tokens,
-            "factors": [
-                {
-                    "share": share,
-                    "weights": own,
-                    "units": _unit_records(found.strongest_units(number, _UNITS, layers[0])),
-                }
-                for number, (share, own) in enumerate(zip(found.shares, weights))
-            ],
-        },
-        lambda: factor_map(weights, trace.tokens),
-        lambda: {
-            "tokens": np.array(trace.tokens),
-            "weights": weights,
-            "units": found.units,
-            "shares": found.shares,
-            "explained": np.array(found.explained),
-        },
-    )

@@ -1,20 +1,11 @@
 """Input: what the vector of each token is the sum of, before the first layer."""
 
-import itertools
-
-import numpy as np
 import streamlit as st
 
-from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table
-from bert_tf.explain.representations.vectors import PARTS, mean_by_distance, parts_of
-from bert_tf.plots.representations.vectors import (
-    cosine_map,
-    curves,
-    part_shares,
-    position_map,
-)
+from bert_tf.explain import VectorSimilarity, cosine_similarities, embedding_parts, position_similarity
+from bert_tf.plots.representations.vectors import part_shares, position_map
 from pages.representations.snippets.input_embeddings import snippet
-from ui.session import model_store, state
+from ui.session import state
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
@@ -32,7 +23,7 @@ PAGE = Page(
         "of positions"
     ),
     presses={"": Press("chip")},
-    analyses=("vectors", "positions"),
+    analyses=("input-embeddings", "position-embeddings"),
     settings=("of", "start"),
     settings_help="`token` `segment` `position`; the first token drawn",
     opens_rows=True,
@@ -59,15 +50,9 @@ def page():
     parts = cached("input_embeddings", trace, lambda: shared.run(embedding_parts, trace))
     shown = _window(trace)
     _sum(trace, parts, shown)
-    of = _likeness(trace, parts, shown)
+    of = _similarity(trace, parts, shown)
     _positions(shared)
     snippets.give(shared, trace, shown, of)
-
-
-def _parts():
-    """The vectors that the view's model adds up."""
-    config = next((info.config for info in model_store.installed() if info.name == state.view().model), None)
-    return PARTS if config is None else parts_of(config)
 
 
 def _window(trace):
@@ -84,27 +69,14 @@ def _window(trace):
 
 
 def _sum(trace, parts, shown):
-    tokens, of = [trace.tokens[at] for at in shown], _parts()
-    rows = [PARTS.index(part) for part in of]
-    shares = parts.shares[rows][:, list(shown)]
-
-    def figure(dark=False):
-        return part_shares(tokens, shares, of, dark)
-
+    tokens, of = [trace.tokens[at] for at in shown], parts.parts
     with inputs.heading(_HEADINGS[len(of)]):
-        export.menu(
-            "input-sum",
-            _header(of),
-            lambda: _rows(trace, parts, rows),
-            lambda: _record(trace, parts, rows),
-            figure,
-            lambda: {**_record(trace, parts, rows), "vectors": parts.vectors[rows], "sum": parts.total},
-        )
+        export.save("input-sum", parts, {"model": trace.model})
     left, right = st.columns([1, 1], gap="large")
     with left:
         figures.show(
             "What each token's sum is made of",
-            figure(frame.is_dark()),
+            part_shares(tokens, parts.shares[:, list(shown)], of, frame.is_dark()),
             config=export.plot_config("input-sum"),
             key="w_sum_shares",
         )
@@ -112,9 +84,9 @@ def _sum(trace, parts, shown):
         st.dataframe(
             {
                 "word": tokens,
-                **{part: [float(norm) for norm in parts.norms[row, list(shown)]] for row, part in zip(rows, of)},
+                **{part: norms[list(shown)].tolist() for part, norms in zip(of, parts.norms)},
                 "sum": [float(parts.total_norms[at]) for at in shown],
-                "alike": [float(parts.cosines[at, 0, 2]) for at in shown],
+                "alike": [float(parts.cosines[at, 0, -1]) for at in shown],
             },
             hide_index=True,
             width="stretch",
@@ -140,106 +112,52 @@ def _sum(trace, parts, shown):
     )
 
 
-def _likeness(trace, parts, shown):
+def _similarity(trace, parts, shown):
     heading = inputs.heading("How alike the vectors of these tokens are")
     with heading.container(horizontal=True, vertical_alignment="center", width="content"):
         of = st.segmented_control(
             "Vector",
-            [*_parts(), "sum"],
+            [*parts.parts, "sum"],
             format_func=str.capitalize,
             label_visibility="collapsed",
-            **state.bind_setting("input_embeddings.of", "w_sum_of", "sum", (*_parts(), "sum")),
+            **state.bind_setting("input_embeddings.of", "w_sum_of", "sum", (*parts.parts, "sum")),
         )
-        vectors = parts.total if of not in PARTS else parts.vectors[PARTS.index(of)]
-        values, tokens = cosine_similarities(vectors[list(shown)]), [trace.tokens[at] for at in shown]
-        export.menu(
-            f"likeness-{of}",
-            ("position", "token", *tokens),
-            lambda: ((at, token, *line) for at, token, line in zip(shown, tokens, values)),
-            lambda: {"model": trace.model, "vector": of, "tokens": tokens, "cosines": values},
-            lambda: cosine_map(values, tokens),
-            lambda: {"tokens": np.array(tokens), "cosines": values},
-        )
+        vectors = parts.vectors[parts.parts.index(of)] if of in parts.parts else parts.total
+        found = VectorSimilarity(tuple(trace.tokens[at] for at in shown), cosine_similarities(vectors[list(shown)]))
+        export.save(f"similarity-{of}", found, {"model": trace.model, "vector": of})
     figures.show(
-        f"Likeness of the vectors: {of}",
-        cosine_map(values, tokens, dark=frame.is_dark()),
-        config=export.plot_config(f"likeness-{of}"),
+        f"Similarity of the vectors: {of}",
+        found.figure(dark=frame.is_dark()),
+        config=export.plot_config(f"similarity-{of}"),
         key="w_sum_map",
     )
     return of
 
 
 def _positions(shared):
-    values = cached(
+    found = cached(
         "input_embeddings_positions",
         (shared.name, state.view().precision),
-        lambda: cosine_similarities(shared.run(embedding_table, "position")),
+        lambda: shared.run(position_similarity, 1),
     )
-    means = mean_by_distance(values)
-
-    def figure(dark=False):
-        return position_map(values[::_STEP, ::_STEP], _STEP, dark)
-
-    def apart(dark=False):
-        return curves({"mean cosine": means}, range(len(means)), "positions apart", "mean cosine", dark, height=430)
-
     with inputs.heading("The table of positions"):
-        export.menu(
-            "positions",
-            ("position", *map(str, range(len(values)))),
-            lambda: ((row, *map(float, line)) for row, line in enumerate(values)),
-            lambda: {"model": shared.name, "cosines": np.round(values.astype(float), 5), "mean_by_distance": means},
-            {"Map": figure, "By distance": apart},
-            lambda: {"cosines": values, "mean_by_distance": means},
-        )
+        export.save("positions", found, {"model": shared.name})
     left, right = st.columns([6, 5], gap="large")
     with left:
         figures.show(
-            "Likeness of the positions",
-            figure(frame.is_dark()),
+            "Similarity of the positions",
+            position_map(found.cosines[::_STEP, ::_STEP], _STEP, frame.is_dark()),
             config=export.plot_config("positions"),
             key="w_sum_positions",
         )
     with right:
         figures.show(
-            "Likeness of positions by how far apart they are",
-            apart(frame.is_dark()),
+            "Similarity of positions by how far apart they are",
+            found.figure("by-distance", frame.is_dark()),
             config=export.plot_config("positions-apart"),
             key="w_sum_apart",
         )
     st.caption(
-        f"{escape_markdown(title(shared.name))} learned one vector for each of its {len(values)} positions. Neighbours "
+        f"{escape_markdown(title(shared.name))} learned one vector for each of its {len(found.positions)} positions. Neighbours "
         "are alike where the model learned an order; the map shows the table, not how attention uses it."
     )
-
-
-def _header(of):
-    cosines = (f"cosine_{one}_{other}" for one, other in itertools.combinations(of, 2))
-    norms, shares = ([f"{part}_{what}" for part in of] for what in ("norm", "share"))
-    return ("position", "token", *norms, "sum_norm", *shares, *cosines)
-
-
-def _rows(trace, parts, rows):
-    for at, token in enumerate(trace.tokens):
-        cosines = parts.cosines[at]
-        yield (
-            at,
-            token,
-            *map(float, parts.norms[rows, at]),
-            float(parts.total_norms[at]),
-            *map(float, parts.shares[rows, at]),
-            *(float(cosines[pair]) for pair in itertools.combinations(rows, 2)),
-        )
-
-
-def _record(trace, parts, rows):
-    """What is saved of the parts in these rows of ``PARTS``."""
-    return {
-        "model": trace.model,
-        "tokens": list(trace.tokens),
-        "parts": [PARTS[row] for row in rows],
-        "norms": parts.norms[rows],
-        "sum_norms": parts.total_norms,
-        "shares": parts.shares[rows],
-        "cosines": parts.cosines[:, rows][:, :, rows],
-    }

@@ -1,21 +1,17 @@
-"""The places of a file nearest to a token, on the page Neighbours: by states or by heads, what words stand there, and
-where these heads look."""
+"""The contexts in a file nearest to a token, on the page Nearest words: by hidden states or by heads, what words stand
+there, and where these heads look."""
 
 import dataclasses
 
 import streamlit as st
 
 from bert_tf.explain import (
-    count_labels,
-    count_offsets,
+    count_contexts,
     head_outputs,
-    matched_labels,
+    label_contexts,
     nearest_contexts,
-    parsed_labels,
 )
 from bert_tf.explain.representations.nearest_contexts import MAX_COMPARED_TOKENS
-from bert_tf.plots.attention.context_labels import offset_bars, paired_bars
-from bert_tf.plots.interventions.ablation import ranked_bars
 from ui.session import jobs, model_store, state
 from ui.shell import frame, open_row, snippets
 from ui.widgets import export, figures, file_input, inputs
@@ -23,27 +19,8 @@ from ui.widgets.formatting import count, escape_markdown
 
 _PLACES = 20  # that are shown
 _SIDE = 70  # characters of a sentence shown on either side of the word
-_HEADER = ("rank", "cosine", "row", "before", "word", "after", "token", "position", "text")
-_LOOKED_HEADER = ("looks_at", "looks_at_word", "looks_at_position", "offset", "share")
-_COUNTS_HEADER = ("counted", "value", "found", "looked_at")
+_TITLES = {"parts_of_speech": "Parts of speech", "relations": "Relations"}
 TAGGER = "parts-of-speech-base-cased"
-
-
-@dataclasses.dataclass(frozen=True)
-class _WordLabels:
-    """What is known of the words found, or of those looked at from there: tuples with a label or None for each place;
-    None in the place of a tuple where nothing is known of any."""
-
-    part_of_speech: object = None
-    relation: object = None
-
-    def known(self):
-        """Name -> labels of what is known."""
-        return {name: labels for name, labels in vars(self).items() if labels is not None}
-
-    def counts(self):
-        """Name -> label -> count."""
-        return {name: count_labels(labels) for name, labels in self.known().items()}
 
 
 def show(shared, trace, at, layer, centred):
@@ -69,6 +46,7 @@ def show(shared, trace, at, layer, centred):
         lambda progress: shared.run(_search, trace, at, layer, heads, rows.rows, centred, special, progress=progress),
     )
     if found is not None:
+        found = dataclasses.replace(found, tokens=tuple(trace.tokens), positions=(at,))
         _list(trace, at, layer, heads, centred, found, tagger, parsed)
 
 
@@ -109,37 +87,24 @@ def _can_tag():
     return any(info.name == TAGGER for info in model_store.installed())
 
 
-def _word_labels(near, tagger, parsed):
-    """(`_WordLabels` of the words found, of those looked at); both empty where nothing is asked for, or not there yet."""
-    most_attended = [one.most_attended for one in near if one.most_attended is not None]
-    both = (*near, *most_attended)
+def _labelled(found, tagger, parsed):
+    """The contexts with what is known of their words; as they are where nothing is asked for, or not there yet."""
     if parsed:
-        # A file may know no parts of speech, or no relations.
-        known = [
-            labels if any(said and one.word is not None for one, said in zip(both, labels)) else None
-            for labels in parsed_labels(both)
-        ]
-        parts = (slice(len(near)), slice(len(near), None)) if most_attended else (slice(len(near)),)
-        return tuple(_WordLabels(*(labels and labels[part] for labels in known)) for part in parts) + (
-            _WordLabels(),
-        ) * (not most_attended)
+        return label_contexts(None, found)
     if tagger is None:
-        return _WordLabels(), _WordLabels()
+        return found
     shared, view = inputs.model(tagger), state.view()
-    tags = jobs.result(
-        "neighbours tags",
-        (tagger, view.precision, near),
+    labelled = jobs.result(
+        "nearest_words tags",
+        (tagger, view.precision, found.nearest),
         "Reading their sentences",
-        lambda progress: shared.run(matched_labels, both, progress=progress),
+        lambda progress: shared.run(label_contexts, found, progress=progress),
     )
-    if tags is None:
-        return _WordLabels(), _WordLabels()
-    return _WordLabels(tags[: len(near)]), _WordLabels(tags[len(near) :]) if most_attended else _WordLabels()
+    return found if labelled is None else labelled
 
 
 def _list(trace, at, layer, heads, centred, found, tagger, parsed):
-    (near,) = found.nearest
-    heading = inputs.heading("Nearest places in the text")
+    heading = inputs.heading("Nearest contexts in the text")
     with heading.container(horizontal=True, vertical_alignment="center", width="content"):
         if _can_tag() and not parsed:
             st.toggle(
@@ -148,13 +113,16 @@ def _list(trace, at, layer, heads, centred, found, tagger, parsed):
                 help="Of the words found, predicted from their sentences by the fine-tuned tagger that ships.",
             )
         menu = st.container(width="content")
-    said, most_attended = _word_labels(near, tagger, parsed)
+    found = _labelled(found, tagger, parsed)
+    (near,) = found.nearest
+    counts = count_contexts(near)
     with menu:
-        _save(trace, at, layer, heads, centred, found, said, most_attended)
-    for name, counts in said.counts().items():
-        title = {"part_of_speech": "Parts of speech", "relation": "Relations"}[name]
-        st.markdown(f"{title}: {', '.join(f'{escape_markdown(label)} {number}' for label, number in counts.items())}")
-    event = _table(near, heads, said, most_attended)
+        export.save("contexts", dataclasses.replace(found, counts=(counts,)), {"model": trace.model})
+    for name, title in _TITLES.items():
+        if known := getattr(counts, name):
+            listed = ", ".join(f"{escape_markdown(label)} {number}" for label, number in known.items())
+            st.markdown(f"{title}: {listed}")
+    event = _table(near, heads)
     chosen = event.selection.rows
     if chosen and chosen[0] < len(near):
         open_row.open_row("w_near_open", near[chosen[0]].row, ())
@@ -163,16 +131,19 @@ def _list(trace, at, layer, heads, centred, found, tagger, parsed):
     if heads is not None:
         what = f"that {_named(heads, layer)} put{'s' * (len(heads) == 1)} together there"
         mean += " Each head's part is brought to length 1." if len(heads) > 1 else ""
-    own = " Parts of speech and relations are the file's own." if parsed and said.known() else ""
+    known = parsed and (counts.parts_of_speech or counts.relations)
+    own = " Parts of speech and relations are the file's own." if known else ""
     bound = (
-        f" What comes after {MAX_COMPARED_TOKENS:,} tokens is not read." if found.tokens >= MAX_COMPARED_TOKENS else ""
+        f" What comes after {MAX_COMPARED_TOKENS:,} tokens is not read."
+        if found.tokens_compared >= MAX_COMPARED_TOKENS
+        else ""
     )
     st.caption(
-        f"{count(found.tokens, 'token')} of {count(found.rows, 'row')}, each in its sentence: cosines of the vectors "
+        f"{count(found.tokens_compared, 'token')} of {count(found.rows_read, 'row')}, each in its sentence: cosines of the vectors "
         f"{what} with that of “{escape_markdown(trace.tokens[at])}”.{mean}{own}{bound} Press the box before a row to open it."
     )
     if heads is not None:
-        _looks(trace, layer, heads, near, said, most_attended)
+        _looks(trace, layer, heads, near, counts)
 
 
 def _named(heads, layer):
@@ -181,7 +152,7 @@ def _named(heads, layer):
     return f"head{'s' * (len(heads) > 1)} {listed} of layer {layer}"
 
 
-def _table(near, heads, said, most_attended):
+def _table(near, heads):
     around = [one.around(_SIDE) for one in near]
     columns = {
         "cosine": [one.similarity for one in near],
@@ -195,11 +166,12 @@ def _table(near, heads, said, most_attended):
             "share": [one.most_attended.share for one in near],
             "offset": [one.most_attended.offset for one in near],
         }
-    names = {"part_of_speech": "tag", "relation": "relation"}
-    columns |= {names[name]: [label or "" for label in labels] for name, labels in said.known().items()}
-    columns |= {
-        f"looked_{names[name]}": [label or "" for label in labels] for name, labels in most_attended.known().items()
-    }
+    there = [one.most_attended for one in near if one.most_attended is not None]
+    for prefix, ones in (("", near), ("looked_", there)):
+        for name, field in (("tag", "part_of_speech"), ("relation", "relation")):
+            labels = [getattr(one, field) for one in ones]
+            if any(label is not None for label in labels):
+                columns[prefix + name] = [label or "" for label in labels]
     columns |= {"token": [one.token for one in near], "row": [one.row.number for one in near]}
     return st.dataframe(
         columns,
@@ -227,16 +199,8 @@ def _table(near, heads, said, most_attended):
     )
 
 
-def _looks(trace, layer, heads, near, said, most_attended):
-    """What the heads look at from the places found, counted."""
-    offsets = _offsets(near)
-    drawn = {
-        "Parts of speech": lambda dark=False: _paired("part_of_speech", said, most_attended, dark),
-        "Relations": lambda dark=False: _paired("relation", said, most_attended, dark),
-        "How far away": lambda dark=False: offset_bars(*offsets, dark),
-    }
-    known = [name is not None for name in (most_attended.part_of_speech, most_attended.relation)] + [True]
-    drawn = {title: make for (title, make), is_known in zip(drawn.items(), known) if is_known}
+def _looks(trace, layer, heads, near, counts):
+    """What the heads look at from the contexts found, counted."""
     name, special = _named(heads, layer), state.view().special
     heading = inputs.heading(f"Where {name} look{'s' * (len(heads) == 1)} there")
     with heading.container(horizontal=True, vertical_alignment="center", width="content"):
@@ -246,105 +210,23 @@ def _looks(trace, layer, heads, near, said, most_attended):
             help="They ([CLS] and [SEP] in BERT) often draw most of the attention: leave them out to see at which "
             "words the heads look.",
         )
-        export.menu(
-            "looked-at",
-            _COUNTS_HEADER,
-            lambda: _counted(near, said, most_attended),
-            lambda: {
-                "model": trace.model,
-                "layer": layer,
-                "head": _written(heads),
-                "special": special,
-                "places": len(near),
-                "counts": [dict(zip(_COUNTS_HEADER, line)) for line in _counted(near, said, most_attended)],
-            },
-            drawn,
-        )
-    for place, (title, make) in zip(st.columns(max(2, len(drawn)), gap="large"), drawn.items()):
+        about = {"model": trace.model, "layer": layer - 1, "heads": list(heads), "special": special}
+        export.save("looked-at", counts, about)
+    for place, slug in zip(st.columns(max(2, len(counts.figures)), gap="large"), counts.figures):
         with place:
+            title = slug.replace("-", " ").capitalize()
             st.markdown(f"**{title}**")
-            slug = title.lower().replace(" ", "-")
             figures.show(
                 f"{title}, of the words found and of what is looked at",
-                make(frame.is_dark()),
+                counts.figure(slug, frame.is_dark()),
                 key=f"w_near_{slug}",
                 config=export.plot_config(f"looked-at-{slug}"),
             )
     mean = " Of several heads it is the mean of their maps." if len(heads) > 1 else ""
     what = "token that gets" if special else "word that gets, of all words,"
-    more = "" if most_attended.known() else " Parts of speech are counted here too where they are known."
+    known = counts.looked_at_parts_of_speech or counts.looked_at_relations
+    more = "" if known else " Parts of speech are counted here too where they are known."
     st.caption(
         f"For each of the {count(len(near), 'place')}: the {what} the greatest share of the attention, with "
         f"« » about its word where it stands in the same text.{mean}{more}"
     )
-
-
-def _paired(name, said, most_attended, dark):
-    return paired_bars(said.counts()[name], most_attended.counts()[name], dark)
-
-
-def _offsets(near):
-    """Offset -> count, of words and of the tokens that the model adds."""
-    return tuple(
-        count_offsets([one for one in near if (one.most_attended.word is None) is special]) for special in (False, True)
-    )
-
-
-def _counted(near, said, most_attended):
-    found, there = said.counts(), most_attended.counts()
-    for name in there:
-        for label in {**found[name], **there[name]}:
-            yield name, label, found[name].get(label, 0), there[name].get(label, 0)
-    for offset, number in count_offsets(near).items():
-        yield "offset", offset, None, number
-
-
-def _save(trace, at, layer, heads, centred, found, said, most_attended):
-    (near,) = found.nearest
-    there = {f"looks_at_{name}": labels for name, labels in most_attended.known().items()}
-    labels = {**said.known(), **there}
-    header = (*_HEADER, *(() if heads is None else _LOOKED_HEADER), *labels)
-
-    def lines():
-        return [
-            (*_line(rank, one), *(labels[name][rank - 1] or "" for name in labels))
-            for rank, one in enumerate(near, start=1)
-        ]
-
-    export.menu(
-        "places",
-        header,
-        lines,
-        lambda: {
-            "model": trace.model,
-            "token": trace.tokens[at],
-            "position": at,
-            "layer": layer,
-            "head": _written(heads),
-            "centred": centred,
-            "compared": found.tokens,
-            "parts_of_speech": said.counts().get("part_of_speech"),
-            "relations": said.counts().get("relation"),
-            "places": [dict(zip(header, line)) for line in lines()],
-        },
-        lambda: ranked_bars(
-            [f"{one.row.number}: {one.word.text}" for one in near], [one.similarity for one in near], "cosine"
-        ),
-    )
-
-
-def _written(heads):
-    """Heads as files have them, from 1: None, a number, or a list of several."""
-    if heads is None:
-        return None
-    return heads[0] + 1 if len(heads) == 1 else [head + 1 for head in heads]
-
-
-def _line(rank, one):
-    before, word, after = one.parts
-    line = (rank, one.similarity, one.row.number, before, word, after, one.token, one.position, one.word.source)
-    if one.most_attended is None:
-        return line
-    most_attended = one.most_attended
-    word = "" if most_attended.word is None else most_attended.word.text
-    return (*line, most_attended.token, word, most_attended.position, most_attended.offset, most_attended.share)

@@ -1,13 +1,12 @@
 """Neighbours: the words of the vocabulary that lie nearest to a token's vector, layer by layer; and the places of a
 file."""
 
-import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain import embedding_table, nearest_tokens
-from bert_tf.explain.representations.vectors import parts_of, word_ids
-from bert_tf.plots.representations.vectors import nearest_map
+from bert_tf.explain import nearest_words
+from bert_tf.explain.representations.vectors import parts_of
+from bert_tf.plots.representations.nearest_words import vector_names
 from pages.representations import nearest_contexts
 from pages.representations.snippets.nearest_words import snippet
 from ui.elements.cells import cells
@@ -31,7 +30,7 @@ PAGE = Page(
         "both are: parts of speech by a tagger, or with relations from a CoNLL-U file"
     ),
     presses={"": Press("td[data-at]")},
-    analyses=("neighbours",),
+    analyses=("nearest-words",),
     settings=("start", "at", "vector", "centred", "among", "file", "first", "second", "head", "tags"),
     settings_help=(
         "the first token drawn; position of a token and column of its vector (0 static, 1 what goes in, then "
@@ -46,7 +45,6 @@ PAGE = Page(
 
 _WINDOW = 32  # tokens of a longer text in the table at once
 _TOP = 10
-_HEADER = ("position", "token", "vector", "rank", "neighbour", "cosine")
 _AMONG = {"vocabulary": "In the vocabulary", "text": "In a text"}
 
 
@@ -60,16 +58,18 @@ def page():
         return
     shown = _window(trace)
     centred = state.setting("nearest_words.centred", True)
-    found = cached("nearest_words", (trace, shown, centred), lambda: _nearest(shared, trace, shown, centred))
-    if len(found[0]) == 1:
+    found = cached(
+        "nearest_words", (trace, shown, centred), lambda: shared.run(nearest_words, trace, shown, _TOP, centred)
+    )
+    if len(found.vectors) == 1:
         st.caption("This model's hidden states are larger than its word vectors: only the static ones have neighbours.")
     _table(trace, shown, found, "three" if "segment" in parts_of(shared.config) else "two")
     row, column = _place(shown, found)
     at, layer = shown[row], column - 1 if column else None
     if _among(trace.tokens[at]) == "vocabulary":
-        _detail(found[row], column)
+        _detail(found.nearest[row], column)
         snippets.give(shared, trace, shown, centred, _TOP, at, layer)
-    elif layer is None and len(found[0]) > 1:
+    elif layer is None and len(found.vectors) > 1:
         st.info(
             "A static vector is the same wherever its word stands. Press a cell of a layer above.",
             icon=":material/touch_app:",
@@ -92,41 +92,18 @@ def _window(trace):
     return tuple(range(first - 1, first - 1 + _WINDOW))
 
 
-def _nearest(shared, trace, shown, centred):
-    """Neighbours of every shown token: [token][vector], vector 0 the static one and then every state.
-
-    Where states are of another width than the vocabulary's vectors, there is the static one alone.
-    """
-    table = shared.run(embedding_table, "token")
-    static = table[trace.token_ids[list(shown)]][None]
-    states = trace.hidden_states[:, list(shown)]
-    same = states.shape[-1] == static.shape[-1]
-    vectors = (np.concatenate([static, states]) if same else static).swapaxes(0, 1)
-    flat = shared.run(nearest_tokens, vectors.reshape(-1, vectors.shape[-1]), _TOP, centred, word_ids(shared.tokenizer))
-    width = vectors.shape[1]
-    return [flat[start : start + width] for start in range(0, len(flat), width)]
-
-
-def _names(found):
-    return ["static", "in", *map(str, range(1, len(found[0]) - 1))][: len(found[0])]
-
-
-def _first_other(near, own):
-    return next(one for one in near if one.id != own)
-
-
 def _place(shown, found):
     """Row and column of the open cell: the link's, else the first word after the last layer."""
     at, vector = state.setting("nearest_words.at", -1), state.setting("nearest_words.vector", -1)
     row = shown.index(at) if at in shown else min(1, len(shown) - 1)
-    return row, vector if 0 <= vector < len(found[0]) else len(found[0]) - 1
+    return row, vector if 0 <= vector < len(found.vectors) else len(found.vectors) - 1
 
 
 def _table(trace, shown, found, parts):
-    names = _names(found)
+    names = vector_names(found)
     row, column = _place(shown, found)
-    best = [[_first_other(near, int(trace.token_ids[at])) for near in line] for at, line in zip(shown, found)]
-    own = [[near[0].id == int(trace.token_ids[at]) for near in line] for at, line in zip(shown, found)]
+    best = [[found.nearest_other(at, vector) for vector in range(len(names))] for at in range(len(shown))]
+    own = [[near[0].id == int(trace.token_ids[at]) for near in line] for at, line in zip(shown, found.nearest)]
 
     def pressed(row, column):
         state.set_setting("nearest_words.at", shown[row], -1)
@@ -140,32 +117,18 @@ def _table(trace, shown, found, parts):
             help="The vectors of a vocabulary share a direction that hides their differences: their "
             "mean is taken from both sides first (Mu and Viswanath 2018).",
         )
-        export.menu(
-            "neighbours",
-            _HEADER,
-            lambda: _rows(trace, shown, found),
-            lambda: _record(trace, shown, found),
-            lambda: nearest_map(
-                [[one.similarity for one in line] for line in best],
-                [[one.token for one in line] for line in best],
-                [trace.tokens[at] for at in shown],
-                names,
-            ),
-            lambda: {
-                "positions": np.array(shown),
-                "tokens": np.array([trace.tokens[at] for at in shown]),
-                "vectors": np.array(names),
-                "neighbours": np.array([[[one.token for one in near] for near in line] for line in found]),
-                "cosines": np.array([[[one.similarity for one in near] for near in line] for line in found]),
-            },
-        )
+        export.save("nearest-words", found, {"model": trace.model})
     cells(
         "c_near",
         "The nearest other word of each token's vectors, a row a token. Arrow keys move, Enter opens one.",
         "after layer",
         [trace.tokens[at] for at in shown],
         names,
-        [_tip(trace.tokens[at], name, near) for at, line in zip(shown, found) for name, near in zip(names, line)],
+        [
+            _tip(trace.tokens[at], name, near)
+            for at, line in zip(shown, found.nearest)
+            for name, near in zip(names, line)
+        ],
         plots.ramp(frame.is_dark()),
         pressed,
         texts=[one.token for line in best for one in line],
@@ -179,7 +142,7 @@ def _table(trace, shown, found, parts):
     st.caption(
         "Cosines with the vocabulary's own vectors, the table that goes into the model. “Static” is the "
         f"token's own row of it, “in” the sum of the {parts} parts. Deeper hidden states live in a space of their own: there, "
-        "The logit lens asks the head that was trained to read them."
+        "the logit lens asks the head that was trained to read them."
     )
 
 
@@ -221,25 +184,3 @@ def _detail(nearest, column):
                     "cosine": st.column_config.ProgressColumn("Cosine", format="%.3f", min_value=0, max_value=1),
                 },
             )
-
-
-def _rows(trace, shown, found):
-    for at, line in zip(shown, found):
-        for name, near in zip(_names(found), line):
-            for rank, one in enumerate(near, start=1):
-                yield at, trace.tokens[at], name, rank, one.token, one.similarity
-
-
-def _record(trace, shown, found):
-    return {
-        "model": trace.model,
-        "vectors": _names(found),
-        "tokens": [
-            {
-                "position": at,
-                "token": trace.tokens[at],
-                "nearest": [[{"token": one.token, "cosine": one.similarity} for one in near] for near in line],
-            }
-            for at, line in zip(shown, found)
-        ],
-    }

@@ -1,15 +1,14 @@
-"""Meaning: one word in many sentences, its vectors layer by layer."""
+"""Word senses: one word in many sentences, its vectors layer by layer."""
 
-import numpy as np
 import streamlit as st
 
-from bert_tf.explain import cosine_similarities, occurrences, sense_separation
+from bert_tf.explain import WordSenses, occurrences
 from bert_tf.explain.representations.projection import PROJECTIONS
-from bert_tf.plots.representations.logit_lens import state_names
-from bert_tf.plots.representations.vectors import cosine_map, curves, points
+from bert_tf.plots.representations.vectors import cosine_map
 from pages.representations.snippets.word_senses import snippet
 from ui.samples import word_senses
 from ui.session import jobs, state
+from ui.session.session_cache import cached
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, inputs
@@ -36,7 +35,7 @@ PAGE = Page(
         "": Press("choice: Example: bank|right", of_texts=False),
         "UMAP": Press("choice: Example: bank|right", {"word_senses.way": "umap"}, of_texts=False),
     },
-    analyses=("meaning",),
+    analyses=("word-senses",),
     reads_texts=False,
     settings=("example", "word", "lines", "layer", "way", "space"),
     settings_help=(
@@ -50,7 +49,6 @@ PAGE = Page(
 
 _OWN = "own sentences"
 _MOST = 300  # occurrences: each is a vector for every layer, and each pair of them a cell of the map
-_HEADER = ("sentence", "sense", "word", "layer", "x", "y", "z")
 
 
 def page():
@@ -141,11 +139,17 @@ def _look(shared, chosen, word, read, found):
     left, right = st.columns([6, 5], gap="large")
     with left:
         places = laid_out("word_senses", found, layer, way, dimensions)
-        if places is not None:
-            _points(word, labels, tips, found.vectors, layer, *places)
+    senses = cached(
+        "word_senses_result",
+        (found, layer, way, None if places is None else places[0].tobytes()),
+        lambda: WordSenses.of(word, tips, labels, found.vectors, layer, way, *(places or (None, None))),
+    )
+    if places is not None:
+        with left:
+            _points(senses)
     with right:
-        _map(labels, tips, found.vectors[layer], layer)
-    _separation(found, labels, layer)
+        _map(senses.similarity, layer)
+    _separation(senses.separation, layer)
 
 
 def _settings(layers):
@@ -169,113 +173,49 @@ def _settings(layers):
     return layer, way, space
 
 
-def _points(word, labels, tips, vectors, layer, coordinates, axes):
-    groups = labels if any(labels) else None
-
-    def figure(dark=False):
-        return points(coordinates, tips, groups, axes, dark)
-
-    def rows():
-        for tip, label, place in zip(tips, labels, coordinates.tolist()):
-            yield tip, label, word, layer, *place, *([""] * (3 - len(place)))
-
+def _points(senses):
     with inputs.heading("Where each sentence puts it"):
-        export.menu(
-            f"meaning-{layer}",
-            _HEADER,
-            rows,
-            lambda: {
-                "word": word,
-                "layer": layer,
-                "sentences": tips,
-                "senses": labels,
-                "coordinates": coordinates,
-            },
-            figure,
-            lambda: {
-                "vectors": vectors,
-                "layer": np.array(layer),
-                "coordinates": coordinates,
-                "sentences": np.array(tips),
-                "senses": np.array(labels),
-            },
-        )
+        export.save(f"word-senses-{senses.layer}", senses)
     figures.show(
         "The word in each sentence, as points",
-        figure(frame.is_dark()),
-        config=export.plot_config(f"meaning-{layer}"),
+        senses.figure("points", frame.is_dark()),
+        config=export.plot_config(f"word-senses-{senses.layer}"),
         key="w_word_senses_points",
     )
     st.caption("A point is the word in one sentence: point at it to read the sentence.")
 
 
-def _map(labels, tips, vectors, layer):
-    order = sorted(range(len(labels)), key=lambda index: labels[index])
-    names = [labels[index] or str(index + 1) for index in order]
-    values, sentences = cosine_similarities(vectors[order]), [tips[index] for index in order]
-
-    def figure(dark=False):
-        return cosine_map(values, names, sentences, dark, height=460, spread=True)
-
+def _map(similarity, layer):
     with inputs.heading("How alike they are"):
-        export.menu(
-            f"meaning-likeness-{layer}",
-            ("sentence", "sense", *names),
-            lambda: ((tips[at], labels[at], *line) for at, line in zip(order, values)),
-            lambda: {"layer": layer, "sentences": sentences, "names": names, "cosines": values},
-            figure,
-            lambda: {"sentences": np.array(sentences), "names": np.array(names), "cosines": values},
-        )
+        export.save(f"word-senses-similarity-{layer}", similarity, {"layer": layer})
     figures.show(
-        "Likeness of the sentences' words",
-        figure(frame.is_dark()),
-        config=export.plot_config(f"meaning-likeness-{layer}"),
+        "Similarity of the sentences' words",
+        cosine_map(similarity.cosines, similarity.labels, similarity.texts, frame.is_dark(), height=460, spread=True),
+        config=export.plot_config(f"word-senses-similarity-{layer}"),
         key="w_word_senses_map",
     )
     st.caption("Cosines of the vectors, sentences of one sense together; the colours span what occurs.")
 
 
-def _separation(found, labels, layer):
-    try:
-        apart = sense_separation(found.vectors, labels)
-    except ValueError:
+def _separation(apart, layer):
+    if apart is None:
         st.caption("Give at least two senses (“sense | sentence”) to see at which layer they come apart.")
         return
-    names = state_names(len(apart.nearest))
-
-    def nearest(dark=False):
-        shown = {"same sense nearest": apart.nearest}
-        return curves(shown, names, "after layer", "nearest of the same sense", dark, percent=True)
-
-    def cosines(dark=False):
-        shown = {"same sense": apart.within, "other sense": apart.between}
-        return curves(shown, names, "after layer", "mean cosine", dark)
-
     with inputs.heading("At which layer the senses come apart"):
-        export.menu(
-            "senses-by-layer",
-            ("layer", "nearest_has_same_sense", "cosine_same_sense", "cosine_other_sense"),
-            lambda: zip(names, *(part.tolist() for part in (apart.nearest, apart.within, apart.between))),
-            lambda: {
-                "nearest_has_same_sense": apart.nearest.tolist(),
-                "cosine_same_sense": apart.within.tolist(),
-                "cosine_other_sense": apart.between.tolist(),
-            },
-            {"Nearest": nearest, "Cosines": cosines},
-        )
+        export.save("senses-by-layer", apart)
     left, right = st.columns(2, gap="large")
     dark = frame.is_dark()
     with left:
         figures.show(
             "How often the nearest is of the same sense",
-            nearest(dark),
+            apart.figure("nearest", dark),
             config=export.plot_config("senses-nearest"),
             key="w_word_senses_nearest",
         )
     with right:
         figures.show(
-            "Mean likeness within and between senses",
-            cosines(dark),
+            "Mean cosines within and between senses",
+            apart.figure("cosines", dark),
             config=export.plot_config("senses-cosine"),
             key="w_word_senses_cosine",
         )

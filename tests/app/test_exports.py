@@ -442,23 +442,31 @@ def _first(bert, trace):
 def test_what_goes_in(open_app, saved, bert, plain):
     from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table
 
-    opened(open_app, saved, ("input-sum", "likeness-sum", "positions"), page="input_embeddings", **PAIR)
+    opened(open_app, saved, ("input-sum", "similarity-sum", "positions"), page="input_embeddings", **PAIR)
     parts = embedding_parts(bert, plain)
     near(saved["input-sum"]["npz"]["vectors"], parts.vectors)
-    near(saved["likeness-sum"]["npz"]["cosines"], cosine_similarities(parts.total))
-    near([row[2:] for row in saved["likeness-sum"]["rows"]], cosine_similarities(parts.total))
-    near(saved["positions"]["npz"]["cosines"], cosine_similarities(embedding_table(bert, "position")))
+    near(saved["similarity-sum"]["npz"]["cosines"], cosine_similarities(parts.total))
+    near(column(saved["similarity-sum"], "cosine"), cosine_similarities(parts.total).ravel())
+    near(column(saved["input-sum"], "position_share"), parts.shares[2])
+    near(saved["input-sum"]["json"]["cosines"], parts.cosines)
+    positions = cosine_similarities(embedding_table(bert, "position"))
+    near(saved["positions"]["npz"]["cosines"], positions)
+    near(column(saved["positions"], "cosine"), positions.ravel())
 
 
-def test_neighbours(open_app, saved, bert, plain):
+def test_nearest_words(open_app, saved, bert, plain):
     from bert_tf.explain import embedding_table, nearest_tokens
     from bert_tf.explain.representations.vectors import word_ids
 
-    opened(open_app, saved, ("neighbours",), page="nearest_words", **PAIR)
+    opened(open_app, saved, ("nearest-words",), page="nearest_words", **PAIR)
     static = embedding_table(bert, "token")[plain.token_ids]
     wanted = nearest_tokens(bert, static, 10, True, word_ids(bert.tokenizer))
-    near(saved["neighbours"]["npz"]["cosines"][:, 0], [[one.similarity for one in near] for near in wanted])
-    assert saved["neighbours"]["npz"]["neighbours"].shape == (plain.length, 5, 10)
+    cosines = [[one.similarity for one in near] for near in wanted]
+    found = saved["nearest-words"]
+    near(found["npz"]["similarities"][:, 0], cosines)
+    assert found["npz"]["ids"].shape == (plain.length, 5, 10) and found["json"]["tokens"] == list(plain.tokens)
+    near([[one["similarity"] for one in vectors[0]] for vectors in found["json"]["nearest"]], cosines)
+    near(np.reshape(column(found, "similarity"), (plain.length, 5, 10))[:, 0], cosines)
 
 
 def test_factors(open_app, saved, bert, plain):
@@ -468,30 +476,35 @@ def test_factors(open_app, saved, bert, plain):
     link = {"factors.count": "3", "factors.at": "2", "factors.layers": "2"}
     opened(open_app, saved, names, page="factors", **PAIR, **link)
     found = factorise(feed_forward_activations(bert, plain, 1, 1), 3)
-    menu, units = saved["factors"], found.strongest_units(1, 10, first_layer=1)
-    near(menu["npz"]["weights"], found.tokens, 1e-3)
-    near(menu["npz"]["units"], found.units, 1e-3)
-    near(column(menu, "factor_3"), found.tokens[2], 1e-3)
-    near([one["weights"] for one in menu["json"]["factors"]], found.tokens, 1e-3)
-    assert menu["json"]["layers"] == [2, 2] and menu["json"]["explained"] == pytest.approx(found.explained, abs=1e-4)
+    menu, units = saved["factors"], found.named(plain.tokens, range(plain.length), 1).units[1]
+    near(menu["npz"]["weights"], found.weights, 1e-3)
+    near(menu["npz"]["unit_weights"], found.unit_weights, 1e-3)
+    near(column(menu, "weight"), -np.sort(-found.weights, axis=1).ravel(), 1e-3)
+    near(menu["json"]["weights"], found.weights, 1e-3)
+    assert menu["json"]["first_layer"] == 1 and menu["json"]["explained"] == pytest.approx(found.explained, abs=1e-4)
     near(saved["factor-2-units"]["npz"]["weight"], [one.weight for one in units], 1e-3)
-    assert column(saved["factor-2-units"], "unit") == [one.unit + 1 for one in units]
-    assert [one["layer"] for one in menu["json"]["factors"][1]["units"]] == [2] * len(units)
-    assert menu["figures"]["Figure"].data[0].z.shape == (3, plain.length)
+    assert column(saved["factor-2-units"], "unit") == [one.unit for one in units]
+    assert [one["layer"] for one in menu["json"]["units"][1]] == [1] * len(units)
+    assert menu["figures"]["Map"].data[0].z.shape == (3, plain.length)
 
 
 def test_meaning(open_app, saved, bert):
-    from bert_tf.explain import cosine_similarities, occurrences, sense_separation
+    from bert_tf.explain import cosine_similarities, occurrences, principal_components, sense_separation
     from ui.samples import word_senses
 
-    opened(open_app, saved, ("meaning-3", "meaning-likeness-3", "senses-by-layer"), page="word_senses")
+    names = ("word-senses-3", "word-senses-similarity-3", "senses-by-layer")
+    opened(open_app, saved, names, page="word_senses")
     read = word_senses.read(word_senses.example("bank"), 100, 2000)
     found = occurrences(bert, read.texts, "bank")
-    near(saved["meaning-3"]["npz"]["vectors"], found.vectors)
-    order = [read.texts.index(text) for text in saved["meaning-likeness-3"]["npz"]["sentences"]]
-    near(saved["meaning-likeness-3"]["npz"]["cosines"], cosine_similarities(found.vectors[3][order]))
+    near(saved["word-senses-3"]["npz"]["vectors"], found.vectors)
+    near(saved["word-senses-3"]["json"]["cosines"], cosine_similarities(found.vectors[3]))
+    coordinates, ratios = principal_components(found.vectors[3])
+    near(column(saved["word-senses-3"], "x"), coordinates[:, 0], 1e-3)
+    near(saved["word-senses-3"]["json"]["explained_variance_ratio"], ratios, 1e-3)
+    order = [read.texts.index(text) for text in saved["word-senses-similarity-3"]["json"]["texts"]]
+    near(saved["word-senses-similarity-3"]["npz"]["cosines"], cosine_similarities(found.vectors[3][order]))
     apart = sense_separation(found.vectors, [read.senses[text] for text in found.texts])
-    near(column(saved["senses-by-layer"], "nearest_has_same_sense"), apart.nearest)
+    near(column(saved["senses-by-layer"], "nearest"), apart.nearest)
 
 
 def test_two_models(open_app, saved, bert, trace, explorer_home):
@@ -544,14 +557,15 @@ def test_layers_of_two_models(open_app, saved, bert, explorer_home):
     opened(
         open_app,
         saved,
-        ("layer-likeness",),
+        ("layer-similarity",),
         page="layer_similarity",
         **PAIR,
         **{"with": "tiny-uncased", "layer_similarity.source": "view"},
     )
     other = bert_tf.load(explorer_home / "tiny-uncased")
     wanted = layer_similarity([bert.trace(PAIR["a"], PAIR["b"])], [other.trace(PAIR["a"], PAIR["b"])])
-    near(saved["layer-likeness"]["npz"]["cka"], wanted, 1e-3)
+    near(saved["layer-similarity"]["npz"]["similarity"], wanted, 1e-3)
+    near(column(saved["layer-similarity"], "cka"), wanted.ravel(), 1e-3)
 
 
 @pytest.mark.parametrize("measure", ["svcca", "pwcca"])
@@ -563,18 +577,18 @@ def test_layers_of_two_models_by_canonical_correlations(open_app, saved, bert, e
     app = opened(
         open_app,
         saved,
-        ("layer-likeness",),
+        ("layer-similarity",),
         page="layer_similarity",
         **PAIR,
         **{"with": "tiny-uncased", "layer_similarity.source": "view", "layer_similarity.measure": measure},
     )
     other = bert_tf.load(explorer_home / "tiny-uncased")
     traces = [[one.trace(PAIR["a"], PAIR["b"])] for one in (bert, other)]
-    wanted, found = layer_similarity(*traces, measure=measure), saved["layer-likeness"]
-    near(found["npz"][measure], wanted, 1e-3)
-    near(found["json"][measure], wanted, 1e-3)
-    near(found["figures"]["Figure"].data[0].z, wanted, 1e-3)
-    assert found["json"]["by_chance"] == pytest.approx(chance_similarity(*traces, measure), abs=1e-3)
+    wanted, found = layer_similarity(*traces, measure=measure), saved["layer-similarity"]
+    near(found["npz"]["similarity"], wanted, 1e-3)
+    near(found["json"]["similarity"], wanted, 1e-3)
+    near(found["figures"]["Map"].data[0].z, wanted, 1e-3)
+    assert found["json"]["chance_similarity"] == pytest.approx(chance_similarity(*traces, measure), abs=1e-3)
     said = f"last layer shuffled it is {chance_similarity(*traces, measure):.2f} here"
     assert f"{measure.upper()} of every layer" in page_text(app) and said in page_text(app)
     app.button_group(key="w_layer_similarity_measure").set_value("cka").run()

@@ -9,6 +9,7 @@ import pytest
 import bert_tf
 from bert_tf.explain import (
     cosine_similarities,
+    count_contexts,
     count_labels,
     count_offsets,
     embedding_parts,
@@ -16,6 +17,7 @@ from bert_tf.explain import (
     factorise,
     feed_forward_activations,
     head_outputs,
+    label_contexts,
     matched_labels,
     nearest_contexts,
     nearest_tokens,
@@ -141,7 +143,7 @@ def test_neighbours_are_the_librarys(open_app, bert):
 def test_the_nearest_places_of_a_sample_are_the_librarys(open_app, saved, bert, centred):
     link = {"nearest_words.at": "2", "nearest_words.vector": "3", "nearest_words.centred": str(int(centred))}
     app = run_until_done(open_app(page="nearest_words", **PAIR, **link, **{"nearest_words.among": "text"}))
-    offered(app, saved, ("neighbours", "places"))
+    offered(app, saved, ("nearest-words", "contexts"))
     trace = bert.trace(PAIR["a"], PAIR["b"])
     rows = read_rows((ROOT / "assets" / "samples" / "sentences.txt").read_bytes()).rows
     wanted = nearest_contexts(bert, trace.hidden_states[2, [2]], 2, rows, 20, centred)
@@ -150,8 +152,8 @@ def test_the_nearest_places_of_a_sample_are_the_librarys(open_app, saved, bert, 
     assert list(table["word"]) == [one.word.text for one in wanted.nearest[0]]
     assert list(table["before"]) == [one.parts[0] for one in wanted.nearest[0]]
     np.testing.assert_allclose(table["cosine"], [one.similarity for one in wanted.nearest[0]], atol=1e-4)
-    near(column(saved["places"], "cosine"), [one.similarity for one in wanted.nearest[0]])
-    assert f"{wanted.tokens} tokens of {wanted.rows} rows" in page_text(app)
+    near(column(saved["contexts"], "similarity"), [one.similarity for one in wanted.nearest[0]])
+    assert f"{wanted.tokens_compared} tokens of {wanted.rows_read} rows" in page_text(app)
     assert ("Their mean is taken" in page_text(app)) is centred
 
 
@@ -166,7 +168,7 @@ def test_places_can_be_compared_by_one_head(open_app, saved, bert):
     assert "looks_at" not in app.dataframe[0].value and "Where head" not in page_text(app)
     run_until_done(picker.set_value([3]).run())
     assert param(app, "nearest_words.head") == "3"
-    offered(app, saved, ("neighbours", "places", "looked-at"))
+    offered(app, saved, ("nearest-words", "contexts", "looked-at"))
     rows = read_rows((ROOT / "assets" / "samples" / "pairs.jsonl").read_bytes(), "jsonl").rows
     vectors = head_outputs(bert, bert.trace(PAIR["a"], PAIR["b"]).hidden_states[1], 1, 2)
     (wanted,) = nearest_contexts(bert, vectors[[2]], 1, rows, 20, True, head=2).nearest
@@ -175,8 +177,9 @@ def test_places_can_be_compared_by_one_head(open_app, saved, bert):
     assert {one.word.source for one in wanted} == {"a", "b"}
     near(table["cosine"], [one.similarity for one in wanted])
     assert np.abs(np.array(states) - table["cosine"]).max() > 1e-3
-    assert (saved["places"]["json"]["layer"], saved["places"]["json"]["head"]) == (2, 3)
-    near(column(saved["places"], "cosine"), [one.similarity for one in wanted])
+    assert (saved["contexts"]["json"]["layer"], saved["contexts"]["json"]["heads"]) == (1, [2])
+    assert saved["contexts"]["json"]["positions"] == [2]
+    near(column(saved["contexts"], "similarity"), [one.similarity for one in wanted])
     assert "that head 3 of layer 2 puts together there" in page_text(app)
     app = run_until_done(
         open_app(page="nearest_words", **PAIR, **link | {"nearest_words.vector": "1", "nearest_words.head": "3"})
@@ -189,7 +192,7 @@ def test_several_heads_look_at_words_of_which_a_file_with_trees_says_what_they_a
     link |= {"nearest_words.file": "trees.conllu"}
     app = run_until_done(open_app(page="nearest_words", **PAIR, **link, **{"nearest_words.head": "4,1,9"}))
     assert app.multiselect(key="w_near_head").value == [1, 4]
-    offered(app, saved, ("neighbours", "places", "looked-at"))
+    offered(app, saved, ("nearest-words", "contexts", "looked-at"))
     rows = read_rows((ROOT / "assets" / "samples" / "trees.conllu").read_bytes(), "conllu").rows
     vectors = head_outputs(bert, bert.trace(PAIR["a"], PAIR["b"]).hidden_states[1], 1, (0, 3))
     (wanted,) = nearest_contexts(bert, vectors[[2]], 1, rows, 20, True, head=(0, 3)).nearest
@@ -215,15 +218,18 @@ def test_several_heads_look_at_words_of_which_a_file_with_trees_says_what_they_a
     drawn = np.sum([array(one["y"]) for one in offsets], axis=0)
     steps = range(min(0, *clipped), max(0, *clipped) + 1)
     assert list(drawn) == [clipped.count(step) for step in steps] and drawn.sum() == 20
-    assert saved["places"]["json"]["head"] == [1, 4]
-    assert saved["places"]["json"]["relations"] == count_labels(said[1])
-    near(column(saved["places"], "share"), [one.share for one in most_attended])
-    counts = saved["looked-at"]["json"]["counts"]
-    found = {(one["counted"], one["value"]): one["looked_at"] for one in counts if one["looked_at"]}
+    assert saved["contexts"]["json"]["heads"] == [0, 3]
+    assert saved["contexts"]["json"]["counts"][0]["relations"] == count_labels(said[1])
+    near(column(saved["contexts"], "looks_at_share"), [one.share for one in most_attended])
+    counts = saved["looked-at"]["json"]
+    assert counts["looked_at_parts_of_speech"] == count_labels(there[0])
+    assert counts["looked_at_relations"] == count_labels(there[1])
+    assert counts["offsets"] == {str(offset): number for offset, number in count_offsets(wanted).items()}
+    found = {(kind, value): int(number) for kind, value, _, number in saved["looked-at"]["rows"] if number != "0"}
     assert found == {
-        **{("part_of_speech", label): number for label, number in count_labels(there[0]).items()},
-        **{("relation", label): number for label, number in count_labels(there[1]).items()},
-        **{("offset", offset): number for offset, number in count_offsets(wanted).items()},
+        **{("parts_of_speech", label): number for label, number in count_labels(there[0]).items()},
+        **{("relations", label): number for label, number in count_labels(there[1]).items()},
+        **{("offsets", str(offset)): number for offset, number in count_offsets(wanted).items()},
     }
     assert "Where heads 1 and 4 of layer 2 look there" in page_text(app) and "the file's own" in page_text(app)
     assert any(one.word is None for one in most_attended)
@@ -246,17 +252,19 @@ def test_the_sample_with_trees_has_the_words_of_the_sample_of_sentences():
 
 
 def test_of_a_file_with_trees_but_no_labels_none_are_told(bert):
-    from pages.representations.nearest_contexts import _word_labels
-
     line = "\t".join(["{}", "{}", "_", "_", "_", "_", "0", "{}", "_", "_"])
     rows = {}
     for relation in ("_", "root"):
         data = f"{line.format(1, 'the', '_')}\n{line.format(2, 'cat', relation)}\n"
         rows[relation] = read_rows(data, "conllu").rows
     vectors = head_outputs(bert, bert.trace("the cat").hidden_states[0], 0, (1,))
-    for relation, known in (("_", []), ("root", ["relation"])):
-        (near,) = nearest_contexts(bert, vectors[[1]], 0, rows[relation], 3, True, head=(1,)).nearest
-        assert [list(said.known()) for said in _word_labels(near, None, True)] == [known, known]
+    for relation, known in (("_", []), ("root", ["relations"])):
+        found = nearest_contexts(bert, vectors[[1]], 0, rows[relation], 3, True, head=(1,))
+        (near,) = label_contexts(None, found).nearest
+        counts = count_contexts(near)
+        told = [name for name in ("parts_of_speech", "relations") if getattr(counts, name)]
+        there = [name for name in ("parts_of_speech", "relations") if getattr(counts, f"looked_at_{name}")]
+        assert told == there == known
 
 
 def test_the_found_words_have_parts_of_speech_where_a_tagger_is_offered(
@@ -265,7 +273,7 @@ def test_the_found_words_have_parts_of_speech_where_a_tagger_is_offered(
     monkeypatch.setattr("pages.representations.nearest_contexts.TAGGER", "words")
     link = {"nearest_words.at": "2", "nearest_words.vector": "2", "nearest_words.among": "text"}
     app = run_until_done(open_app(page="nearest_words", **PAIR, **link))
-    assert "tag" not in app.dataframe[0].value and "part_of_speech" not in saved["places"]["header"]
+    assert "tag" not in app.dataframe[0].value and "part_of_speech" not in saved["contexts"]["header"]
     run_until_done(app.toggle(key="w_near_tags").set_value(True).run())
     assert param(app, "nearest_words.tags") == "1"
     plain, tagger = (bert_tf.load(task_home / name) for name in ("plain", "words"))
@@ -276,9 +284,10 @@ def test_the_found_words_have_parts_of_speech_where_a_tagger_is_offered(
     counts = count_labels(tags)
     assert list(app.dataframe[0].value["tag"]) == tags
     assert f"Parts of speech: {', '.join(f'{tag} {number}' for tag, number in counts.items())}" in page_text(app)
-    menu = saved["places"]
+    menu = saved["contexts"]
     assert [row[menu["header"].index("part_of_speech")] for row in menu["rows"]] == tags
-    assert menu["json"]["parts_of_speech"] == counts and menu["json"]["places"][0]["part_of_speech"] == tags[0]
+    assert menu["json"]["counts"][0]["parts_of_speech"] == counts
+    assert menu["json"]["nearest"][0][0]["part_of_speech"] == tags[0]
     assert list(menu["npz"]["part_of_speech"]) == tags
 
 
@@ -302,9 +311,9 @@ def factors_of(bert, count, first=0, last=None, special=True):
     trace = bert.trace(PAIR["a"], PAIR["b"])
     kept = [place for place, source in enumerate(trace.sources) if special or source is not None]
     found = factorise(feed_forward_activations(bert, trace, first, last, kept), count)
-    weights = np.zeros((len(found.tokens), trace.length))
-    weights[:, kept] = found.tokens
-    return trace, found, weights
+    weights = np.zeros((len(found.weights), trace.length))
+    weights[:, kept] = found.weights
+    return trace, found.named(trace.tokens, kept, first), weights
 
 
 def test_factors_are_the_librarys(open_app, bert):
@@ -341,7 +350,7 @@ def test_factors_of_some_layers_without_special_tokens(open_app, bert):
     trace, found, weights = factors_of(bert, 3, 1, 2, special=False)
     np.testing.assert_allclose(array(figure(app, 0)[0]["z"]), weights / weights.max(axis=1, keepdims=True), atol=1e-3)
     assert array(figure(app, 0)[0]["z"])[:, 0].tolist() == [0, 0, 0]  # [CLS]
-    table, units = app.dataframe[0].value, found.strongest_units(0, 10, 1)
+    table, units = app.dataframe[0].value, found.strongest_units(0, 10)
     assert list(zip(table["layer"], table["unit"])) == [(one.layer + 1, one.unit + 1) for one in units]
     app.slider(key="w_factors_layers").set_value((2, 2)).run()
     assert param(run_until_done(app), "factors.layers") == "2-2" and set(app.dataframe[0].value["layer"]) == {2}

@@ -505,8 +505,8 @@ def test_the_places_of_several_heads_and_what_a_file_with_trees_says(open_app, o
 def test_factors_are_of_the_chosen_layers_and_tokens(open_app, link, capsys):
     app = open_app(page="factors", **PAIR, mask="a2", **link)
     found, shown = ran(app)["found"], of_job(app, "factors")
-    np.testing.assert_allclose(found.tokens, shown.tokens, atol=1e-3)
-    np.testing.assert_allclose(found.units, shown.units, atol=1e-3)
+    np.testing.assert_allclose(found.weights, shown.weights, atol=1e-3)
+    np.testing.assert_allclose(found.unit_weights, shown.unit_weights, atol=1e-3)
     stdout_text = capsys.readouterr().out
     printed = [line.split() for line in stdout_text.splitlines()[-len(app.dataframe[0].value) :]]
     for row, line in zip(app.dataframe[0].value.itertuples(), printed, strict=True):
@@ -587,7 +587,8 @@ def test_layers_of_two_models_are_compared(open_app):
 def test_layer_likeness_is_of_the_chosen_texts(open_app, link, capsys):
     app = open_app(page="layer_similarity", a="The bunny ate it.", **{"with": "tiny-uncased"}, **link)
     ran(app)
-    assert capsys.readouterr().out.strip() == str(of_job(app, link.get("layer_similarity.measure", "cka"))[0].round(3))
+    shown = of_job(app, link.get("layer_similarity.measure", "cka")).similarity
+    assert capsys.readouterr().out.strip() == str(shown.round(3))
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_scores_rows_files_and_lines_are_the_librarys(open_app, saved, explorer_
     np.testing.assert_allclose(ran(app).slopes, found.slopes, atol=1e-4)
     drawn, chance = figure(app, 0)
     near(array(drawn["y"]), found.scores.mean(axis=1), 0.02)
-    near(array(chance["error_y"]["array"]), found.chance.std(axis=1, ddof=1), 0.05)
+    near(array(chance["error_y"]["array"]), found.random_scores.std(axis=1, ddof=1), 0.05)
     filled = [symbol == "circle" for symbol in drawn["marker"]["symbol"]]
     assert filled == found.is_significant.tolist()
     near(array(figure(app, 1)[0]["y"]), found.accuracies.mean(axis=1), 0.02)
@@ -52,9 +52,11 @@ def test_scores_rows_files_and_lines_are_the_librarys(open_app, saved, explorer_
     menu = saved["concept-scores"]
     near(column(menu, "accuracy"), found.accuracies.mean(axis=1), 0.02)
     near(menu["npz"]["slopes"], found.slopes, 1e-3)
-    assert len(menu["json"]["layers"]) == 4 and menu["json"]["concept"] == "negation"
+    near(column(menu, "random_score"), found.random_scores.mean(axis=1), 0.02)
+    near(menu["json"]["p_values"], found.p_values, 1e-3)
+    assert len(menu["rows"]) == 4 and menu["json"]["concept"] == "negation"
     near(sorted(column(saved["concept-rows-2"], "slope")), sorted(found.slopes[2]), 1e-3)
-    assert f"After layer 2 the concept speaks for **table** in {100 * found.scores[2].mean():.1f}%" in page_text(app)
+    assert f"After layer 2 the concept supports **table** in {100 * found.scores[2].mean():.1f}%" in page_text(app)
     app.slider(key="w_tcav_layer").set_value(1).run()
     assert param(app, "tcav.layer") == "1" and "After layer 1 the concept" in page_text(app)
 
@@ -90,7 +92,7 @@ def test_classes_and_values_are_asked_about(open_app):
     bad = ran(run_until_done(app))
     np.testing.assert_allclose(bad.slopes, -found.slopes, atol=1e-4)
     app = run_until_done(open_app(page="tcav", model="score"))
-    assert "speaks for the value in" in page_text(app) and "Slope, of the value" in str(app.dataframe[2].proto.columns)
+    assert "supports the value in" in page_text(app) and "Slope, of the value" in str(app.dataframe[2].proto.columns)
 
 
 def test_one_label_alone_is_asked_about(open_app, explorer_home):

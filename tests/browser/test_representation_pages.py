@@ -132,11 +132,11 @@ def test_neighbours_of_a_pressed_cell(visit, cased):
     expect(page.get_by_text("After layer 2", exact=True)).to_be_visible()
     page.get_by_role("radio", name="In a text").click()
     wait_for_link(page, "nearest_words.among", "text")
-    expect(page.get_by_role("heading", name="Nearest places in the text")).to_be_visible()
+    expect(page.get_by_role("heading", name="Nearest contexts in the text")).to_be_visible()
     sample = read_rows((ROOT / "assets/samples/sentences.txt").read_bytes()).rows
     (places,) = nearest_contexts(cased, trace.hidden_states[2, [2]], 2, sample, 20, True).nearest
     rows = list(csv.DictReader(io.StringIO(saved(page, menu=1))))
-    assert [float(row["cosine"]) for row in rows] == pytest.approx([one.similarity for one in places], abs=1e-4)
+    assert [float(row["similarity"]) for row in rows] == pytest.approx([one.similarity for one in places], abs=1e-4)
     page.keyboard.press("Escape")
     press_row(page, 0)
     page.get_by_role("button", name="Open here").click()
@@ -147,16 +147,17 @@ def test_a_factor_on_the_words_and_its_unit_in_the_architecture(visit, cased):
     page = visit(PAIR + "&page=factors&factors.count=4&factors.at=1").page
     trace = cased.trace(*TEXTS)
     found = factorise(feed_forward_activations(cased, trace), 4)
-    drawn = (found.tokens / found.tokens.max(axis=1, keepdims=True)).ravel()
+    drawn = (found.weights / found.weights.max(axis=1, keepdims=True)).ravel()
     assert numbers(page)[0]["z"] == pytest.approx(drawn.tolist(), abs=2e-3)
     page.get_by_role("radio", name="3", exact=True).click()
     wait_for_link(page, "factors.at", "3")
     places = [place for place, source in enumerate(trace.sources) if source is not None]
-    said = [f"{trace.tokens[place].removeprefix('##')}: {found.tokens[2, place]:.2f}" for place in places]
+    said = [f"{trace.tokens[place].removeprefix('##')}: {found.weights[2, place]:.2f}" for place in places]
     expect(page.locator(".marks .word").first).to_have_attribute("data-tip", said[0])
     assert page.locator(".marks .word").evaluate_all("(words) => words.map((word) => word.dataset.tip)") == said
     rows = list(csv.DictReader(io.StringIO(saved(page))))
-    assert [float(row["factor_3"]) for row in rows] == pytest.approx(found.tokens[2].tolist(), abs=1e-3)
+    third = [float(row["weight"]) for row in rows if row["factor"] == "2"]
+    assert third == pytest.approx(sorted(found.weights[2].tolist(), reverse=True), abs=1e-3)
     page.keyboard.press("Escape")
     unit = found.strongest_units(2, 1)[0]
     button = f"Layer {unit.layer + 1}, unit {unit.unit + 1} in Architecture"

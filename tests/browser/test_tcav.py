@@ -14,14 +14,14 @@ def test_a_concept_is_tested_and_a_layer_chosen(visit, bert):
     page = visit(link + "&tcav.concept=questions").page
     rows = sample("sentences.txt").rows
     found = concept_test(bert, rows, sentences("questions"), sentences(OTHERS), "word", "table", "last")
-    said = page.get_by_text(f"After layer {len(found.scores) - 1} the concept speaks for table in ")
+    said = page.get_by_text(f"After layer {len(found.scores) - 1} the concept supports table in ")
     said.wait_for()
     assert float(said.inner_text().split(" in ")[1].split("%")[0]) == pytest.approx(
         100 * found.scores[-1].mean(), abs=2
     )
     page.get_by_role("slider", name="After layer").press("ArrowLeft")
     wait_for_link(page, "tcav.layer", str(len(found.scores) - 2))
-    page.get_by_text(f"After layer {len(found.scores) - 2} the concept speaks for table in ").wait_for()
+    page.get_by_text(f"After layer {len(found.scores) - 2} the concept supports table in ").wait_for()
     page.get_by_role("radio", name="Negation").click()
     wait_for_link(page, "tcav.concept", "negation")
     expect(page.get_by_role("textbox", name="Word")).to_have_value("table")

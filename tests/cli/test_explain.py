@@ -264,11 +264,14 @@ def test_likelihood_of_one_text_and_of_two(record, tiny_bert):
 
 
 def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
-    found = record("vectors", "--top-k", 2)["tokens"]
+    found = record("vectors", "--top-k", 2)
     parts = explain.embedding_parts(tiny_bert, trace)
-    np.testing.assert_allclose([one["shares"] for one in found], parts.shares.T, atol=1e-4)
-    assert all(len(one["nearest"]) == 2 and one["token"] != one["nearest"][0]["token"] for one in found)
-    np.testing.assert_allclose(np.diag(record("similarity", "--other", tiny_folder)["cka"]), 1, atol=1e-4)
+    np.testing.assert_allclose(found["shares"], parts.shares, atol=1e-4)
+    assert record("input-embeddings", "--top-k", 2) == found
+    assert all(len(near) == 2 and token != near[0]["token"] for token, near in zip(found["tokens"], found["nearest"]))
+    similarity = record("similarity", "--other", tiny_folder)
+    np.testing.assert_allclose(np.diag(similarity["similarity"]), 1, atol=1e-4)
+    assert similarity["analysis"] == "layer-similarity"
 
 
 @pytest.mark.parametrize(
@@ -286,7 +289,7 @@ def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
         (("ablation", "--layers", "0"), "is_next"),
         (("ablation", "--layers", "0"), "of its attention goes elsewhere"),
         (("ablation",), "divergence_bits"),
-        (("vectors",), "of segment"),
+        (("vectors",), "segment_share"),
         (("patching", "--against", "the dogs [MASK] on the mat"), "##s"),
         (("patching", "--against", "the dogs [MASK] on the mat", "--carry", "head"), "layer"),
         (("paths", "--against", "the dogs [MASK] on the mat", "--to", "1.0.values"), "everything"),
@@ -339,7 +342,7 @@ def test_lines_for_a_person(say, arguments, shown):
         (["counterfactual", "the [MASK]", "--replace", "dog=cat"], "'dog' is not in the text"),
         (["similarity", "the cat", "--other", "no-such-model"], "no-such-model"),
         (["similarity", "the cat", "--other", "M", "--measure", "cca"], "invalid choice: 'cca'"),
-        (["factors", "the cat", "--factors", "13"], "--factors must be 2 to 12"),
+        (["factors", "the cat", "--factors", "13"], "factors must be at least 2 and at most 12"),
         (["factors", "the cat", "--layers", "1", "2"], "has layers 0 to 1"),
     ],
 )

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,38 +12,22 @@ from bert_tf.cli import main
 from bert_tf.cli.explain import KINDS
 from bert_tf.plots.explained import figure_of
 
-CONCEPTS = Path(__file__).parents[2] / "assets" / "samples" / "concepts"
 TEXTS = ("the cats [MASK] on the mat", "it ran")
 ARGUMENTS = {
     "patching": ["--corrupted", "the dogs [MASK] on the mat"],
     "path-patching": ["--corrupted", "the dogs [MASK] on the mat", "--receiver", "1.feed-forward"],
     "neuron": ["--head", "1.2", "--token", "3"],
-    "similarity": ["--other", "MODEL"],
     "compare": ["--other", "MODEL"],
     "changed": ["--before", "MODEL"],
     "agreement": ["--other", "MODEL", "--input", "FILE"],
-    "concepts": [
-        "--input",
-        "FILE",
-        "--concept",
-        f"{CONCEPTS}/places.txt",
-        "--against",
-        f"{CONCEPTS}/neutral.txt",
-        "--next-sentence",
-        "--runs",
-        "2",
-    ],
     "dataset": ["--input", "FILE"],
     "minimal-pairs": ["--input", "FILE", "--rows", "1"],
 }
 #: Kinds that take other texts than a pair; None stands for those that other tests draw, with models of their own.
 OTHER_TEXTS = {
-    "meaning": ("bank", "the bank of money", "the river bank"),
     "agreement": (),
-    "concepts": (),
     "dataset": (),
     "minimal-pairs": (),
-    "positions": (),
     "family": None,
     "timelapse": None,
     "directionality": None,

@@ -63,25 +63,31 @@ def test_the_vectors_of_a_word_in_many_sentences(record, say, tiny_bert, tmp_pat
     found = record("meaning", "Bank", *lines, "--layer", 1)
     coordinates, shares = explain.principal_components(expected.vectors[1])
     np.testing.assert_allclose(found["coordinates"], coordinates, atol=1e-4)
-    np.testing.assert_allclose(found["shares_of_variance"], shares, atol=1e-4)
+    np.testing.assert_allclose(found["explained_variance_ratio"], shares, atol=1e-4)
     np.testing.assert_allclose(found["cosines"], explain.cosine_similarities(expected.vectors[1]), atol=1e-4)
     apart = explain.sense_separation(expected.vectors, [sense for sense, _ in BANK])
     for name, values in found["separation"].items():
         np.testing.assert_allclose(values, getattr(apart, name), atol=1e-4)
     assert (found["senses"], found["sentences"]) == tuple(map(list, zip(*BANK)))
-    assert [points.name for points in figure_of(found).data] == ["river", "money"]
+    result = explain.word_senses(tiny_bert, "Bank", lines, layer=1)
+    assert {name: found[name] for name in result.to_dict()} == result.to_dict() and found["analysis"] == "word-senses"
+    assert [points.name for points in result.figure("points").data] == ["river", "money"]
     file = tmp_path / "bank.tsv"
     file.write_text("\n".join("\t".join(pair) for pair in BANK))
-    again = record("meaning", "bank", "--input", file, "--by", "umap", "--dimensions", 3, "--show", "likeness")
+    html = tmp_path / "figure.html"
+    given = ("--dimensions", 3, "--html", html, "--show", "likeness")
+    again = record("meaning", "bank", "--input", file, "--by", "umap", *given)
     # Its layout hangs on the last bits of the vectors.
     assert np.shape(again["coordinates"]) == (len(BANK), 3) and np.isfinite(again["coordinates"]).all()
-    by_tsne = record("meaning", "bank", "--input", file, "--by", "tsne")
-    assert np.shape(by_tsne["coordinates"]) == (len(BANK), 2) and by_tsne["method"] == "tsne"
-    names = list(figure_of(again).layout.xaxis.ticktext)
-    assert names == sorted(names) and again["senses"] == found["senses"]
-    curves = figure_of(record("meaning", "bank", "--input", file, "--show", "senses")).data
-    assert [len(curve.y) for curve in curves] == [3, 3, 3] and list(curves[0].y) == found["separation"]["nearest"]
-    assert say("meaning", "bank", *lines).splitlines()[2].endswith("the bank of the river")
+    by_tsne = record("word-senses", "bank", "--input", file, "--projection", "tsne")
+    assert np.shape(by_tsne["coordinates"]) == (len(BANK), 2) and by_tsne["projection"] == "tsne"
+    assert by_tsne["explained_variance_ratio"] is None
+    names = list(result.figure("similarity").layout.xaxis.ticktext)
+    assert names == sorted(names) and again["senses"] == found["senses"] and "cosine" in html.read_text()
+    curves = result.figure("senses").data
+    assert [len(curve.y) for curve in curves] == [3, 3, 3]
+    np.testing.assert_allclose(curves[0].y, found["separation"]["nearest"])
+    assert "the bank of the river" in say("meaning", "bank", *lines).splitlines()[2]
 
 
 def test_labels_are_read_with_a_bar_or_a_tab():
@@ -94,15 +100,19 @@ def test_the_nearest_words_of_every_state(record, say, tiny_bert):
 
     trace = tiny_bert.trace("the cats sat")
     found = record("neighbours", "the cats sat", "--positions", 2, "--top-k", 3)
-    assert found["vectors"] == ["static", "in", "1", "2"] and [one["position"] for one in found["tokens"]] == [2]
-    static, *states = found["tokens"][0]["nearest"]
+    assert found["vectors"] == ["static", "0", "1", "2"] and found["positions"] == [2]
+    assert found["tokens"] == list(trace.tokens)
+    ((static, *states),) = found["nearest"]
     assert static[0]["token"] == "cat" and static[0]["similarity"] == pytest.approx(1, abs=1e-4)
     near = explain.nearest_tokens(tiny_bert, trace.hidden_states[:, 2], 3, True, word_ids(tiny_bert.tokenizer))
     assert [[one["token"] for one in row] for row in states] == [[one.token for one in row] for row in near]
-    other = record("neighbours", "the cats sat", "--not-centred")
-    (cells,) = figure_of(other).data
-    assert len(cells.z) == trace.length and "cat" not in cells.text[2] and other["centred"] is False
-    assert say("neighbours", "the cats sat").splitlines()[1].split() == ["token", "static", "in", "1", "2"]
+    other = record("nearest-words", "the cats sat", "--not-centred")
+    assert other == record("nearest-words", "the cats sat", "--no-centred") and other["centred"] is False
+    (cells,) = explain.nearest(tiny_bert, trace, centred=False).figure().data
+    assert len(cells.z) == trace.length and "cat" not in cells.text[2]
+    assert list(cells.x) == ["static", "in", "1", "2"]
+    header = ["position", "token", "vector", "rank", "neighbour", "similarity"]
+    assert say("neighbours", "the cats sat").splitlines()[1].split() == header
 
 
 def test_factors_of_some_layers(record, say, tiny_bert):
@@ -111,23 +121,23 @@ def test_factors_of_some_layers(record, say, tiny_bert):
     wanted = explain.factorise(explain.feed_forward_activations(tiny_bert, trace, 1, 1, kept), 3)
     asked = ("factors", "the cats sat", "it ran", "--factors", 3, "--layers", 1, 1, "--no-special")
     found = record(*asked)
-    assert found["explained"] == pytest.approx(wanted.explained, abs=1e-4) and found["layers"] == [1, 1]
-    assert found["positions"] == kept and found["tokens"] == [trace.tokens[place] for place in kept]
-    for number, one in enumerate(found["factors"]):
-        assert one["share"] == pytest.approx(wanted.shares[number], abs=1e-4)
-        np.testing.assert_allclose(one["weights"], wanted.tokens[number], atol=1e-3)
-        units = [unit._asdict() for unit in wanted.strongest_units(number, 5, 1)]
-        assert one["units"] == [pytest.approx(unit, abs=1e-3) for unit in units]
-    (cells,) = figure_of(found).data
-    shares = wanted.tokens / wanted.tokens.max(axis=1, keepdims=True)
-    np.testing.assert_allclose(cells.z, shares, atol=1e-3)
+    wanted = wanted.named(trace.tokens, kept, 1, 5)
+    assert found["explained"] == pytest.approx(wanted.explained, abs=1e-4) and found["first_layer"] == 1
+    assert found["positions"] == kept and found["tokens"] == list(trace.tokens)
+    np.testing.assert_allclose(found["shares"], wanted.shares, atol=1e-4)
+    np.testing.assert_allclose(found["weights"], wanted.weights, atol=1e-3)
+    for units, same in zip(found["units"], wanted.units, strict=True):
+        assert units == [pytest.approx(unit._asdict(), abs=1e-3) for unit in same]
+    assert {unit["layer"] for units in found["units"] for unit in units} == {1}
+    (cells,) = wanted.figure().data
+    np.testing.assert_allclose(cells.z, wanted.weights / wanted.weights.max(axis=1, keepdims=True), atol=1e-3)
     lines = say(*asked).splitlines()
-    first = wanted.strongest_units(0, 1, 1)[0]
-    assert lines[1].split()[:3] == ["factor", "share", "strongest"] and f"{first.layer}.{first.unit}" in lines[2]
-    assert lines[-1].split() == ["all", f"{100 * wanted.explained:.1f}%"]
+    assert lines[1].split() == ["factor", "share", "position", "token", "weight"]
+    assert lines[2].split()[3] == trace.tokens[kept[wanted.weights[0].argmax()]]
     whole = explain.factorise(explain.feed_forward_activations(tiny_bert, trace), 6)
     again = record("factors", "the cats sat", "it ran")
-    assert again["explained"] == pytest.approx(whole.explained, abs=1e-4) and again["layers"] == [0, 1]
+    assert again["explained"] == pytest.approx(whole.explained, abs=1e-4)
+    assert {unit["layer"] for units in again["units"] for unit in units} == {0, 1}
 
 
 def test_the_nearest_places_of_a_file(record, say, tiny_bert, tmp_path):
@@ -138,18 +148,21 @@ def test_the_nearest_places_of_a_file(record, say, tiny_bert, tmp_path):
     wanted = explain.nearest_contexts(tiny_bert, trace.hidden_states[1, [1, 3]], 1, rows, 3, True)
     given = ("neighbours", "the cats sat", "--input", path, "--positions", 1, 3, "--layer", 1, "--top-k", 3)
     found = record(*given)
-    assert (found["rows_read"], found["tokens_compared"], found["layer"]) == (5, wanted.tokens, 1)
-    for one, near in zip(found["tokens"], wanted.nearest, strict=True):
-        assert [(place["row"], place["word"], place["position"]) for place in one["places"]] == [
+    assert (found["rows_read"], found["tokens_compared"], found["layer"]) == (5, wanted.tokens_compared, 1)
+    assert found["positions"] == [1, 3] and found["tokens"] == list(trace.tokens)
+    for one, near in zip(found["nearest"], wanted.nearest, strict=True):
+        assert [(place["row"], place["word"], place["position"]) for place in one] == [
             (place.row.number, place.word.text, place.position) for place in near
         ]
-        cosines = [place["similarity"] for place in one["places"]]
+        assert [place["before"] + place["word"] + place["after"] for place in one] == [place.text for place in near]
+        cosines = [place["similarity"] for place in one]
         np.testing.assert_allclose(cosines, [place.similarity for place in near], atol=1e-5)
-    (cells,) = figure_of(found).data
-    np.testing.assert_allclose(cells.z, [[place["similarity"] for place in one["places"]] for one in found["tokens"]])
+    result = explain.nearest(tiny_bert, trace, rows, [1, 3], 3, layer=1)
+    (cells,) = result.figure().data
+    np.testing.assert_allclose(cells.z, [[place["similarity"] for place in one] for one in found["nearest"]], atol=1e-5)
+    np.testing.assert_allclose(result.to_frame()["similarity"], np.ravel(cells.z), atol=1e-5)
     assert record("neighbours", "the cats sat", "--input", path)["layer"] == 2
-    best = wanted.nearest[0][0]
-    assert f"{best.parts[0]}[{best.word.text}]{best.parts[2]}" in say(*given).splitlines()[2]
+    assert wanted.nearest[0][0].word.text in say(*given).splitlines()[2].split()
 
 
 def test_the_nearest_places_by_one_head_and_what_they_are(record, say, tiny_bert, tmp_path, task_folders):
@@ -160,20 +173,23 @@ def test_the_nearest_places_by_one_head_and_what_they_are(record, say, tiny_bert
     wanted = explain.nearest_contexts(tiny_bert, vectors, 1, rows, 4, True, head=2)
     given = ("neighbours", "the cats sat", "--input", path, "--head", 2, "--top-k", 4)
     found = record(*given)
-    assert (found["layer"], found["head"], "labels" in found) == (1, 2, False)  # the last layer, from 0
-    for one, near in zip(found["tokens"], wanted.nearest, strict=True):
-        cosines = [place["similarity"] for place in one["places"]]
+    assert (found["layer"], found["heads"]) == (1, [2])  # the last layer, from 0
+    for one, near, counts in zip(found["nearest"], wanted.nearest, found["counts"], strict=True):
+        cosines = [place["similarity"] for place in one]
         np.testing.assert_allclose(cosines, [place.similarity for place in near], atol=1e-5)
-    assert figure_of(found).layout.xaxis.title.text == "nearest places, by head 2 of layer 1"
+        assert counts["parts_of_speech"] is None and {place["part_of_speech"] for place in one} == {None}
+    drawn = explain.nearest(tiny_bert, trace, rows, heads=(2,)).figure()
+    assert drawn.layout.xaxis.title.text == "nearest contexts, by head 2 of layer 1"
     tagger = task_folders / "words"
     labelled = record(*given, "--tagger", tagger)
-    for one, near, counts in zip(labelled["tokens"], wanted.nearest, labelled["labels"], strict=True):
+    for one, near, counts in zip(labelled["nearest"], wanted.nearest, labelled["counts"], strict=True):
         said = explain.matched_labels(bert_tf.load(tagger), near)
-        assert [place["label"] for place in one["places"]] == list(said) and counts == explain.count_labels(said)
+        assert [place["part_of_speech"] for place in one] == list(said)
+        assert counts["parts_of_speech"] == explain.count_labels(said)
         there = explain.matched_labels(bert_tf.load(tagger), [place.most_attended for place in near])
-        assert [place["looks_at"]["label"] for place in one["places"]] == list(there)
-    line = say(*given, "--tagger", tagger).splitlines()[2].split()
-    assert line[3] == labelled["tokens"][0]["places"][0]["label"]
+        assert [place["most_attended"]["part_of_speech"] for place in one] == list(there)
+        assert counts["looked_at_parts_of_speech"] == explain.count_labels(there)
+    assert labelled["nearest"][0][0]["part_of_speech"] in say(*given, "--tagger", tagger).splitlines()[2].split()
 
 
 def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, tiny_bert, tmp_path):
@@ -197,11 +213,11 @@ def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, t
         9,
     )
     found = record(*given)
-    (one,), most_attended = found["tokens"], [place.most_attended for place in near]
-    assert found["head"] == [1, 3]
-    assert [place["part_of_speech"] for place in one["places"]] == list(explain.parsed_labels(near)[0])
-    for place, wanted, relation in zip(one["places"], near, explain.parsed_labels(most_attended)[1], strict=True):
-        there = place["looks_at"]
+    (one,), most_attended = found["nearest"], [place.most_attended for place in near]
+    assert found["heads"] == [1, 3]
+    assert [place["part_of_speech"] for place in one] == list(explain.parsed_labels(near)[0])
+    for place, wanted, relation in zip(one, near, explain.parsed_labels(most_attended)[1], strict=True):
+        there = place["most_attended"]
         assert place["similarity"] == pytest.approx(wanted.similarity, abs=1e-5)
         assert (there["token"], there["offset"], there["relation"]) == (
             wanted.most_attended.token,
@@ -209,24 +225,32 @@ def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, t
             relation,
         )
         assert there["share"] == pytest.approx(wanted.most_attended.share, abs=1e-5)
-    assert found["relations"] == [explain.count_labels(explain.parsed_labels(near)[1])]
-    (counted,) = found["looked_at"]
-    assert counted["relations"] == explain.count_labels(explain.parsed_labels(most_attended)[1])
+    (counted,) = found["counts"]
+    assert counted["relations"] == explain.count_labels(explain.parsed_labels(near)[1])
+    assert counted["looked_at_relations"] == explain.count_labels(explain.parsed_labels(most_attended)[1])
     assert counted["offsets"] == {str(offset): number for offset, number in explain.count_offsets(near).items()}
-    assert figure_of(found).layout.xaxis.title.text == "nearest places, by heads 1, 3 of layer 0"
-    lines = say(*given).splitlines()
-    before, word, after = near[0].around(40)
-    assert f"{before}[{word}]{after}" in lines[2] and f"{most_attended[0].offset:+d}" in lines[2].split()
-    words = record(*given, "--no-special")["tokens"][0]["places"]
-    assert {place["looks_at"]["word"] is None for place in words} == {False}
+    result = explain.nearest(tiny_bert, trace, rows, [2], 9, layer=0, heads=(1, 3))
+    assert result.figure().layout.xaxis.title.text == "nearest contexts, by heads 1, 3 of layer 0"
+    assert list(result.counts[0].figures) == ["parts-of-speech", "relations", "how-far-away"]
+    table = result.to_frame()
+    assert list(table["looks_at_relation"].fillna("")) == [
+        label or "" for label in explain.parsed_labels(most_attended)[1]
+    ]
+    line = say(*given).splitlines()[2].split()
+    assert near[0].word.text in line and str(most_attended[0].offset) in line
+    words = record(*given, "--no-special")["nearest"][0]
+    assert {place["most_attended"]["word"] is None for place in words} == {False}
 
 
 def test_positions_that_are_alike(record, say, tiny_bert):
     found = record("positions", "--step", 8)
     table = explain.embedding_table(tiny_bert, "position")
     np.testing.assert_allclose(found["cosines"], explain.cosine_similarities(table[::8]), atol=1e-5)
-    np.testing.assert_allclose(figure_of(found).data[0].z, found["cosines"], atol=1e-5)
-    assert len(say("positions", "--step", 8).splitlines()) == 2 + len(found["cosines"])
+    assert found["positions"] == list(range(0, len(table), 8)) and found["analysis"] == "position-embeddings"
+    result = explain.position_similarity(tiny_bert, 8)
+    np.testing.assert_allclose(result.figure().data[0].z, found["cosines"], atol=1e-5)
+    np.testing.assert_allclose(result.to_frame()["cosine"], np.ravel(found["cosines"]), atol=1e-5)
+    assert len(say("positions", "--step", 8).splitlines()) == 2 + min(len(result.to_frame()), 61)
 
 
 def test_one_token_by_several_methods(record, say, tiny_bert):
@@ -288,24 +312,24 @@ def test_heads_that_fine_tuning_moved(record, say, tiny_bert, tmp_path):
         (("meaning", "bank", "no such word"), "'bank' is in none"),
         (("meaning", "bank", "a bank", "--layer", "3"), "no layer 3"),
         (("meaning", "bank", "a bank", "the bank", "--by", "umap"), "UMAP needs at least 5"),
-        (("meaning", "bank", "a bank", "--show", "senses"), "Senses need labels"),
+        (("meaning", "bank", "a bank", "--show", "senses"), "no figure 'senses' of this; there is points, similarity"),
         (("meaning", "bank", "--input", "none.tsv"), "none.tsv: No such file"),
         (("neighbours", "the cat", "--positions", "9"), "no token 9"),
-        (("neighbours", "the cat", "--layer", "1"), "--layer goes with --input"),
-        (("neighbours", "the cat", "--head", "1"), "--head goes with --input"),
-        (("neighbours", "the cat", "--tagger", "none"), "--tagger goes with --input"),
-        (("neighbours", "the cat", "--input", "WORDS", "--no-special"), "--no-special goes with --head"),
+        (("neighbours", "the cat", "--layer", "1"), "layer goes with a file"),
+        (("neighbours", "the cat", "--head", "1"), "heads goes with a file"),
+        (("neighbours", "the cat", "--tagger", "MODEL"), "tagger goes with a file"),
+        (("neighbours", "the cat", "--input", "WORDS", "--no-special"), "left out with heads alone"),
         (("neighbours", "the cat", "--input", "WORDS", "--head", "1,1"), "Head 1 is named twice"),
         (
             ("neighbours", "--input", "WORDS", "--head", "x", "the cat"),
             "takes one head or several, as in 3 or 3,5; not 'x'",
         ),
-        (("neighbours", "the cat", "--input", "TREE.conllu", "--tagger", "none"), "parts of speech of its own"),
+        (("neighbours", "the cat", "--input", "TREE.conllu", "--tagger", "MODEL"), "parts of speech of its own"),
         (("neighbours", "the cat", "--input", "WORDS", "--head", "4"), "no head 4 in layer 1"),
         (("neighbours", "the cat", "--input", "WORDS", "--layer", "2", "--head", "0"), "no head 0 in layer 2"),
         (("neighbours", "the cat", "--input", "EMPTY"), "no text in the file"),
         (("neighbours", "the cat", "--input", "WORDS", "--layer", "3"), "no layer 3"),
-        (("positions", "--step", "0"), "--step must be at least 1"),
+        (("positions", "--step", "0"), "step must be at least 1"),
         (("methods", "the cat", "--token", "9"), "no position 9"),
         (("heads",), "either a text or --input"),
         (("heads", "the cat", "--input", "a.txt"), "either a text or --input"),
@@ -320,6 +344,7 @@ def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, argumen
     (tmp_path / "WORDS").write_text("the bank")
     (tmp_path / "TREE.conllu").write_text(TREE)
     given = [str(tmp_path / one) if one.startswith(("EMPTY", "WORDS", "TREE")) else one for one in arguments]
+    given = [str(tiny_folder) if one == "MODEL" else one for one in given]
     assert main(["explain", *given, "--model", str(tiny_folder)]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and sentence in lines[0], lines

@@ -64,8 +64,8 @@ def text_for(bert):
 def test_activations_of_every_member_s_blocks_have_factors(bert):
     trace = bert.trace(text_for(bert), hidden_states=True)
     found = factorise(feed_forward_activations(bert, trace), 3)
-    assert found.units.shape[1:] == (bert.config.num_hidden_layers, bert.config.intermediate_size)
-    assert found.tokens.shape == (3, trace.length) and 0 < found.explained <= 1
+    assert found.unit_weights.shape[1:] == (bert.config.num_hidden_layers, bert.config.intermediate_size)
+    assert found.weights.shape == (3, trace.length) and 0 < found.explained <= 1
 
 
 def test_a_trace_has_what_the_heads_give(bert):

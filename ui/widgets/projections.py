@@ -6,7 +6,6 @@ import streamlit as st
 
 from bert_tf.explain import InputError, project_to_plane
 from bert_tf.explain.representations.projection import MIN_POINTS
-from bert_tf.plots.representations.vectors import component_titles
 from ui.session import jobs
 from ui.session.session_cache import cached
 from ui.widgets import file_input
@@ -31,7 +30,7 @@ def laid_out(page, found, layer, way, dimensions=2):
         way: one of `project_to_plane`'s. dimensions: K, 2 or 3.
 
     Returns:
-        (coordinates [W, K], titles of the axes); None while there are none, and the page says why: they are worked
+        (coordinates [W, K], what part of the variance each axis has or None); None while there are none, and the page says why: they are worked
         out, wait for a press, or the points are too few.
     """
     name, key, points = f"{page}_places", (found, layer, way, dimensions), found.vectors.shape[1]
@@ -51,7 +50,4 @@ def laid_out(page, found, layer, way, dimensions=2):
             st.caption(f"t-SNE of {count(points, 'point')} takes a while and cannot be stopped. UMAP is quick.")
             return None
         made = jobs.result(name, key, f"Laying out {count(points, 'point')} by {NAMES[way]}", work, stops=False)
-    if made is None:
-        return None
-    coordinates, shares = made
-    return coordinates, component_titles(shares, dimensions)
+    return made

@@ -15,7 +15,6 @@ from bert_tf.cli.explain import (
     models,
     pairs,
     saliency,
-    words,
 )
 from bert_tf.cli.explain.shared import add_file_arguments, read_file
 from bert_tf.cli.shared.files import writing
@@ -27,7 +26,6 @@ from bert_tf.errors import InputError, checked_pair
 KINDS = {
     **heads.KINDS,
     **saliency.KINDS,
-    **words.KINDS,
     **pairs.KINDS,
     **files.KINDS,
     **models.KINDS,

@@ -93,6 +93,7 @@ def run(analysis, args):
     else:
         result = analysis.function(*positional, **options)
     about = {"model": bert.name} if bert else {}
+    _check_figure(args, result)
     _write_files(args, result, " · ".join([analysis.name, *about.values()]))
     if args.json:
         tokens = {"tokens": trace.tokens} if trace is not None else {}
@@ -130,7 +131,7 @@ def _check(analysis, args, options):
     if analysis.target:
         check_target(args)
     analysis.check_options(options)
-    if getattr(args, "input", None) is not None:
+    if analysis.inputs in _FILES and args.input is not None:
         read_file(args)
 
 
@@ -145,10 +146,29 @@ def _inputs(analysis, bert, args):
     if analysis.inputs == "text":
         positional.append(args.text_a)
     if analysis.inputs in _FILES:
-        positional.append(args.texts if getattr(args, "input", None) is not None else None)
+        positional.append(None if args.input is None else args.texts)
     if analysis.target:
         positional.append(target_of(bert, trace, args))
     return positional, trace
+
+
+def _value(option, args):
+    value = getattr(args, option.name)
+    if not option.several:
+        return value
+    return tuple(value) if value else option.default
+
+
+def _load(name, args):
+    from bert_tf.inference.bert import load
+
+    return load(name, precision=args.precision)
+
+
+def _check_figure(args, result):
+    if args.figure is not None and _FIGURES.get(args.figure, args.figure) not in result.figures:
+        known = ", ".join(result.figures) or "none"
+        raise InputError(f"There is no figure {args.figure!r:.40} of this; there is {known}.")
 
 
 def _write_files(args, result, title):

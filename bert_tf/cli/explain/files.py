@@ -2,15 +2,12 @@
 
 from dataclasses import asdict
 
-from bert_tf.cli.explain.shared import Kind, Progress, data_of, predictions_record, read_file, state_name
+from bert_tf.cli.explain.shared import Kind, Progress, predictions_record, read_file
 from bert_tf.cli.shared.render import percent
 from bert_tf.errors import InputError
 from bert_tf.explain.datasets.text_rows import (
     HIDE,
-    file_kind,
-    labelled,
     parse_row_numbers,
-    read_rows,
 )
 
 # As `bert_tf.explain.datasets.row_predictions.ASK`, `row_map.POOLINGS` and `projection.WAYS`, which are imported only when
@@ -265,78 +262,6 @@ def _guesses(one):
     return [mask.predictions_a for mask in one.masks], [mask.predictions_b for mask in one.masks]
 
 
-def concepts(bert, trace, args):
-    """Whether an answer hangs on what some sentences have in common, after every layer."""
-    from bert_tf.explain import concept_test
-
-    concept, others = ([row.text_a for row in rows] for rows in (args.with_it, args.without))
-    of, answer = _concept_answer(args)
-    with Progress(args) as progress:
-        found = concept_test(bert, args.texts, concept, others, of, answer, args.hide, args.runs, progress)
-    lines = [("layer", "score", "±", "chance", "±", "p", "accuracy", "differs")]
-    for layer, (scores, chance) in enumerate(zip(found.scores, found.chance)):
-        lines.append(
-            (
-                state_name(layer),
-                *(percent(one) for side in (scores, chance) for one in (side.mean(), side.std(ddof=1))),
-                f"{found.p_values[layer]:.2g}",
-                percent(found.accuracies[layer].mean()),
-                "yes" if found.is_significant[layer] else "no",
-            )
-        )
-    record = {
-        "target": {"label": found.target.label, "of_value": found.target.is_regression},
-        "concept": args.concept,
-        "sentences": found.sentences,
-        "rows": [args.texts[place].number for place in found.places],
-        "scores": found.scores,
-        "chance": found.chance,
-        "p_values": found.p_values,
-        "accuracies": found.accuracies,
-        "chance_accuracies": found.chance_accuracies,
-        "accuracy_p_values": found.accuracy_p_values,
-        "differs": found.is_significant,
-        "slopes": found.slopes,
-    }
-    return record, lines, ">>>>>>><"
-
-
-def _concept_answer(args):
-    """(what the answer is of, the answer), as `concept_test` takes them."""
-    if args.target is not None:
-        return "word", args.target
-    if args.next_sentence:
-        return "next", "NotNext" if args.opposite else "IsNext"
-    if args.sentence_order:
-        return "order", "swapped" if args.opposite else "in order"
-    return "class", args.label
-
-
-def _check_concepts(args):
-    given = [
-        name
-        for name, there in {
-            "--target": args.target is not None,
-            "--next-sentence": args.next_sentence,
-            "--sentence-order": args.sentence_order,
-            "--label": args.label is not None,
-        }.items()
-        if there
-    ]
-    if len(given) > 1:
-        raise InputError(f"One answer is tested at a time: give only one of {' and '.join(given)}.")
-    if args.opposite and given not in (["--next-sentence"], ["--sentence-order"]):
-        raise InputError("--opposite goes with --next-sentence or --sentence-order.")
-    if args.runs < 2:
-        raise InputError(f"--runs must be at least 2, not {args.runs}.")
-    read_file(args)
-    if args.labelled is not None:
-        args.texts = labelled(args.texts, args.labelled)
-    args.with_it, args.without = (
-        read_rows(data_of(path), file_kind(path)).rows for path in (args.concept, args.against)
-    )
-
-
 def _check_ask(args):
     unknown = [one for one in args.ask if one not in _ASK]
     if unknown:
@@ -402,31 +327,8 @@ def _add_agreement(kind):
     _add_hide(kind)
 
 
-def _add_concepts(kind):
-    kind.add_argument("--concept", required=True, metavar="FILE", help="sentences that have the concept, one a line")
-    kind.add_argument(
-        "--against", required=True, metavar="FILE", help="sentences at random, at least twice as many as are compared"
-    )
-    kind.add_argument("--labelled", metavar="LABEL", help="ask only about the rows of --input that have this label")
-    kind.add_argument("--label", metavar="CLASS", help="of a fine-tuned model: this class (default: the first)")
-    kind.add_argument("--target", metavar="TOKEN", help="this word at each row's first mask, instead")
-    kind.add_argument("--next-sentence", action="store_true", help="that the second text follows, instead")
-    kind.add_argument("--sentence-order", action="store_true", help="that the texts are in order (ALBERT), instead")
-    kind.add_argument("--opposite", action="store_true", help="that it does not follow, or that they are swapped")
-    runs = "classifiers of each kind (default 20; of fewer nothing can differ)"
-    kind.add_argument("--runs", type=int, default=20, metavar="N", help=runs)
-    _add_hide(kind)
-
-
 _FILE = {"texts": "file", "masks": False, "traced": False}
 KINDS = {
-    "concepts": Kind(
-        concepts,
-        "whether an answer hangs on what some sentences have in common (TCAV), after every layer",
-        _add_concepts,
-        _check_concepts,
-        **_FILE,
-    ),
     "dataset": Kind(
         dataset,
         "hidden words, pairs, replaced tokens and classes of every row of a file",

@@ -107,8 +107,3 @@ def data_of(path):
 def predictions_record(mask):
     """The guesses of a `MaskPrediction` as dicts."""
     return [{"token": one.token, "probability": one.probability} for one in mask.predictions]
-
-
-def state_name(state):
-    """ "in" for the embeddings, then the layers from 1."""
-    return str(state) if state else "in"

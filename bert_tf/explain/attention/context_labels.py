@@ -2,19 +2,22 @@
 relations, counted.
 
 As exBERT's summaries (Hoover et al. 2020, "exBERT: A Visual Analysis Tool to Explore Learned Representations in
-Transformer Models"). Places are `Context`s or `Look`s.
+Transformer Models"). Places are `Context`s or `MostAttendedToken`s.
 """
 
 from collections import Counter
+from dataclasses import dataclass, field
+from typing import Optional
 
 from bert_tf.errors import InputError, report
+from bert_tf.results import Result, frame
 
 
 def matched_labels(tagger, places, progress=None):
     """What a fine-tuned tagger says of the words of some places, such as their parts of speech.
 
     Args:
-        tagger: a `Bert` fine-tuned to label words. places: `Context`s and `Look`s; each text is read once.
+        tagger: a `Bert` fine-tuned to label words. places: `Context`s and `MostAttendedToken`s; each text is read once.
         progress: callable(done, total) in texts; returning False cancels.
     Returns:
         tuple of a label for each place: of the tagger's word at the first character of the place's own, as the two
@@ -43,7 +46,7 @@ def parsed_labels(places):
     """What a CoNLL-U file says of the words of some places.
 
     Args:
-        places: `Context`s and `Look`s in rows of such a file.
+        places: `Context`s and `MostAttendedToken`s in rows of such a file.
     Returns:
         (parts of speech, relations), two tuples with a label for each place: of the file's word at the first character
         of the place's own; None where the file says nothing. A token that the model adds, such as [SEP], is its own
@@ -73,3 +76,82 @@ def count_offsets(contexts):
     """How often heads look at what stands so many tokens after their place, below 0 before it: dict offset -> count,
     in order; of places that were compared by their states it is empty."""
     return dict(sorted(Counter(one.most_attended.offset for one in contexts if one.most_attended is not None).items()))
+
+
+@dataclass(frozen=True, eq=False)
+class ContextCounts(Result):
+    """What stands at some contexts, and what heads look at from there, counted.
+
+    Attributes:
+        parts_of_speech, relations: dict label -> count of the words found; None where no label is known.
+        looked_at_parts_of_speech, looked_at_relations: the same of the words that heads look at.
+        offsets: dict how many tokens after its context what heads look at stands -> count, in order.
+        special_offsets: the part of `offsets` that is of tokens that the model adds.
+    """
+
+    parts_of_speech: Optional[dict] = None
+    relations: Optional[dict] = None
+    looked_at_parts_of_speech: Optional[dict] = None
+    looked_at_relations: Optional[dict] = None
+    offsets: dict = field(default_factory=dict)
+    special_offsets: dict = field(default_factory=dict)
+
+    @property
+    def figures(self):
+        """The figures of what is known."""
+        module = "bert_tf.plots.attention.context_labels"
+        known = {
+            "parts-of-speech": (self.looked_at_parts_of_speech, f"{module}:part_of_speech_bars"),
+            "relations": (self.looked_at_relations, f"{module}:relation_bars"),
+            "how-far-away": (self.offsets or None, f"{module}:distance_bars"),
+        }
+        return {name: function for name, (values, function) in known.items() if values is not None}
+
+    def to_frame(self):
+        """A row for each label or offset: how many words found have it, and how many looked at."""
+        rows = []
+        for name in ("parts_of_speech", "relations"):
+            found, there = getattr(self, name) or {}, getattr(self, f"looked_at_{name}") or {}
+            rows += [(name, label, found.get(label, 0), there.get(label, 0)) for label in {**found, **there}]
+        rows += [("offsets", offset, None, number) for offset, number in self.offsets.items()]
+        return frame(dict(zip(("counted", "value", "found", "looked_at"), zip(*rows))))
+
+
+def label_contexts(tagger, found, progress=None):
+    """The contexts with parts of speech and relations.
+
+    Args:
+        tagger: a `Bert` fine-tuned to label words, as `matched_labels` takes it; None for the labels of a CoNLL-U file.
+        found: `NearestContexts`. progress: callable(done, total) in texts; returning False cancels.
+    Returns:
+        `NearestContexts`; of a file that knows no parts of speech, or no relations, none are told.
+    Raises:
+        As `matched_labels`.
+    """
+    places = found.places
+    if tagger is not None:
+        return found.labelled(matched_labels(tagger, places, progress))
+    return found.labelled(
+        *(
+            labels if any(label and one.word is not None for one, label in zip(places, labels)) else None
+            for labels in parsed_labels(places)
+        )
+    )
+
+
+def count_contexts(contexts):
+    """What stands at some contexts, and what heads look at from there: `ContextCounts`."""
+    most_attended = [one.most_attended for one in contexts if one.most_attended is not None]
+    special = [one for one in contexts if one.most_attended is not None and one.most_attended.word is None]
+
+    def counted(places, name):
+        return count_labels(getattr(one, name) for one in places) or None
+
+    return ContextCounts(
+        counted(contexts, "part_of_speech"),
+        counted(contexts, "relation"),
+        counted(most_attended, "part_of_speech"),
+        counted(most_attended, "relation"),
+        count_offsets(contexts),
+        count_offsets(special),
+    )

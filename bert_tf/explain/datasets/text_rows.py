@@ -4,7 +4,9 @@ import csv
 import io
 import json
 import random
+import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Optional
 
 from bert_tf.errors import InputError
@@ -161,6 +163,12 @@ def parse_row_numbers(text, numbers):
 def labels_of(rows):
     """The labels that rows have, a tuple of str in their order: of several of a row each."""
     return tuple(sorted({part for row in rows if row.label is not None for part in row.label.split("|")}))
+
+
+def texts_of_file(path):
+    """The first texts of a file, a tuple; "-" is standard input. Raises: as `read_rows`."""
+    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    return tuple(row.text_a for row in read_rows(data, file_kind(path)).rows)
 
 
 def labelled(rows, label):

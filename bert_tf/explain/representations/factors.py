@@ -5,13 +5,15 @@ Olah et al. 2018, "The Building Blocks of Interpretability": non-negative matrix
 Dimension legend: L layers, F units of a feed-forward block, T tokens, K factors.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from bert_tf.analysis import TOP_K, Analysis, Option
 from bert_tf.errors import InputError, report
 from bert_tf.explain.models.architecture import layer_activations
+from bert_tf.results import Result, frame
 
 #: Factors that there can be.
 MIN_FACTORS, MAX_FACTORS = 2, 12
@@ -32,34 +34,77 @@ class Unit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Factors:
+class FactorUnits(Result, figures={"weights": "bert_tf.plots.representations.factors:unit_bars"}):
+    """The units with the greatest weights in one factor.
+
+    Attributes:
+        factor: its index, from 0. units: `Unit`s, the strongest first.
+    """
+
+    factor: int
+    units: tuple
+
+    def to_frame(self):
+        """A row for each unit."""
+        columns = zip(*((rank, *unit) for rank, unit in enumerate(self.units, start=1)))
+        return frame({"factor": self.factor, **dict(zip(("rank", "layer", "unit", "weight"), columns))})
+
+
+@dataclass(frozen=True, eq=False)
+class Factors(Result, figures={"map": "bert_tf.plots.representations.factors:weight_map"}):
     """Activations as a sum of K factors, the longest first: each is some units that fire together at some tokens.
 
     Attributes:
-        tokens: float32 [K, T], how strongly each factor is there at each token.
-        units: float32 [K, L, F], the weight of each unit in each factor; those of a factor have length 1.
+        weights: float32 [K, T], how strongly each factor is there at each token.
+        unit_weights: float32 [K, L, F], the weight of each unit in each factor; those of a factor have length 1.
         explained: share of the activations' squared length that the factors together leave no rest of.
         shares: float64 [K], each factor's own squared length as a share of the activations'. Factors overlap, so they
             add up to no more than `explained`.
         rounds: of the factorisation.
+        tokens: the input's tokens. positions: of the T tokens that were looked at. first_layer: number of the first of
+            the L layers, from 0. Of activations of no input they are empty, and 0.
+        units: the strongest `Unit`s of each factor, K tuples; empty where not asked for.
     """
 
-    tokens: np.ndarray
-    units: np.ndarray
+    weights: np.ndarray
+    unit_weights: np.ndarray = field(metadata={"export": "arrays"})
     explained: float
     shares: np.ndarray
     rounds: int
+    tokens: tuple = ()
+    positions: tuple = ()
+    first_layer: int = 0
+    units: tuple = ()
 
-    def strongest_units(self, factor, count=10, first_layer=0):
+    def to_frame(self):
+        """A row for each factor and token, the token at which the factor is strongest first."""
+        order = np.argsort(-self.weights, axis=1, kind="stable")
+        positions = np.array(self.positions if self.positions else range(self.weights.shape[1]), int)
+        columns = {
+            "factor": np.repeat(np.arange(len(order)), order.shape[1]),
+            "share": np.repeat(self.shares, order.shape[1]),
+            "position": positions[order].ravel(),
+            "token": [self.tokens[position] for position in positions[order].ravel()] if self.tokens else None,
+            "weight": np.take_along_axis(self.weights, order, axis=1).ravel(),
+        }
+        return frame({name: values for name, values in columns.items() if values is not None})
+
+    def named(self, tokens, positions, first_layer=0, top_k=10):
+        """The same with what its tokens, layers and units are called; `top_k` units of each factor."""
+        named = replace(self, tokens=tuple(tokens), positions=tuple(positions), first_layer=first_layer)
+        units = tuple(tuple(named.strongest_units(factor, top_k)) for factor in range(len(self.weights)))
+        return replace(named, units=units)
+
+    def strongest_units(self, factor, count=10):
         """The units with the greatest weights in a factor, a list of `Unit`s, those that have none left out.
 
         Args:
-            factor: its index. count: how many at most. first_layer: number of the first of the L layers.
+            factor: its index. count: how many at most.
         """
-        weights = self.units[factor]
+        weights = self.unit_weights[factor]
         best = np.argsort(-weights, axis=None, kind="stable")[:count]
         places = zip(*np.unravel_index(best, weights.shape))
-        found = [Unit(first_layer + int(layer), int(unit), float(weights[layer, unit])) for layer, unit in places]
+        found = [Unit(self.first_layer + int(layer), int(unit), float(weights[layer, unit])) for layer, unit in places]
         return [one for one in found if one.weight > 0]
 
 
@@ -150,3 +195,51 @@ def _rest(firing, units, tokens, whole):
     """The squared length of what the factors leave, without a matrix of it as large as the activations."""
     crossed = np.einsum("uk,uk->u", firing @ tokens.T, units).sum(dtype=np.float64)
     return whole - 2 * crossed + np.sum((units.T @ units) * (tokens @ tokens.T), dtype=np.float64)
+
+
+def neuron_factors(bert, trace, factors=6, layers=None, special=True, top_k=10, progress=None):
+    """The activations inside the feed-forward blocks taken apart into groups of units that fire together.
+
+    Args:
+        bert: a `Bert`. trace: its `Trace` with hidden states.
+        factors: K, 2 to 12.
+        layers: the first and the last, from 0, both counted in; None for all.
+        special: whether the tokens that the model adds are looked at too.
+        top_k: units listed of each factor.
+        progress: callable(done, total) in layers and rounds; returning False cancels.
+    Returns:
+        `Factors`.
+    Raises:
+        As `feed_forward_activations` and `factorise`.
+    """
+    _check_layers(layers)
+    first, last = layers or (0, bert.config.num_hidden_layers - 1)
+    positions = tuple(place for place, source in enumerate(trace.sources) if special or source is not None)
+    steps = max(last - first + 1, 0)
+    total = steps + MAX_ITERATIONS
+    activations = feed_forward_activations(
+        bert, trace, first, last, positions, lambda done, _: report(progress, done, total)
+    )
+    found = factorise(activations, factors, lambda done, _: report(progress, steps + done, total))
+    return found.named(trace.tokens, positions, first, top_k)
+
+
+def _check_layers(layers):
+    if layers is not None and len(layers) != 2:
+        raise InputError(f"layers takes two numbers, the first layer and the last, not {len(layers)}.")
+
+
+ANALYSIS = Analysis(
+    name="neuron-factors",
+    function=neuron_factors,
+    summary="which units inside the feed-forward blocks fire together, and at which words",
+    source="Alammar 2021, Ecco; Olah et al. 2018, The Building Blocks of Interpretability",
+    options=(
+        Option("factors", "how many", int, 6, minimum=MIN_FACTORS, maximum=MAX_FACTORS, metavar="K"),
+        Option("layers", "the first and the last, from 0 (default: all)", int, several=True, metavar="L"),
+        Option("special", "leave out the tokens that the model adds", bool, True),
+        TOP_K,
+    ),
+    check=lambda options: _check_layers(options["layers"]),
+    aliases=("factors",),
+)

@@ -8,12 +8,15 @@ similarity in neural networks with canonical correlation" (PWCCA).
 """
 
 import functools
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from bert_tf.analysis import Analysis, Option
 from bert_tf.errors import InputError, NotComparable, report
 from bert_tf.explain.representations.vectors import word_vectors
+from bert_tf.results import Result, frame
 
 #: Words that are enough: every pair of them is a number, for every layer of both models.
 MIN_WORDS = 600
@@ -73,6 +76,81 @@ def pwcca(states_a, states_b, explained=0.99):
 
 #: Name -> function (states_a, states_b) -> float64 [L_a, L_b].
 MEASURES = {"cka": linear_cka, "svcca": svcca, "pwcca": pwcca}
+
+
+@dataclass(frozen=True, eq=False)
+class LayerSimilarity(Result, figures={"map": "bert_tf.plots.models.compare:layer_similarity_map"}):
+    """How alike all layers of two models are.
+
+    Attributes:
+        model_a, model_b: their names.
+        measure: a key of `MEASURES`.
+        similarity: float64 [L_a + 1, L_b + 1], state 0 the embeddings; NaN where the measure has no value.
+        chance_similarity: what `chance_similarity` gives.
+        texts, words: how many were read of the first model.
+    """
+
+    model_a: str
+    model_b: str
+    measure: str
+    similarity: np.ndarray
+    chance_similarity: float
+    texts: int
+    words: int
+
+    def to_frame(self):
+        """A row for each pair of hidden states, 0 the embeddings."""
+        rows, columns = self.similarity.shape
+        return frame(
+            {
+                "hidden_state_a": np.repeat(np.arange(rows), columns),
+                "hidden_state_b": np.tile(np.arange(columns), rows),
+                self.measure: self.similarity.ravel(),
+            }
+        )
+
+
+def compare_traces(traces_a, traces_b, measure="cka"):
+    """How alike all layers of two models are, and what comes by chance; the arguments as of `layer_similarity`.
+
+    Args:
+        traces_a, traces_b: lists of `Trace`s. measure: a key of `MEASURES`.
+    Returns:
+        `LayerSimilarity`.
+    Raises:
+        As `layer_similarity`.
+    """
+    return LayerSimilarity(
+        model_a=traces_a[0].model,
+        model_b=traces_b[0].model,
+        measure=measure,
+        similarity=layer_similarity(traces_a, traces_b, measure=measure),
+        chance_similarity=chance_similarity(traces_a, traces_b, measure),
+        texts=len(traces_a),
+        words=sum(len(trace.words()) for trace in traces_a),
+    )
+
+
+def compare_layers(bert, trace, rows, other, measure="cka", progress=None):
+    """How alike the layers of two models are on the words of a text, or of a file.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace` with hidden states; None where there are rows.
+        rows: `TextRow`s, which are read until there are `MIN_WORDS` words; None where there is a trace.
+        other: another `Bert`. measure: a key of `MEASURES`.
+        progress: callable(done, total) in rows; returning False cancels.
+    Returns:
+        `LayerSimilarity`.
+    Raises:
+        As `layer_similarity`. Cancelled: by `progress`.
+    """
+    if trace is not None:
+        masked = [word.text for word in trace.words() if set(word.positions) & set(trace.masks)]
+        masked = [word for word in dict.fromkeys(masked) if word != "[MASK]"]
+        return compare_traces([trace], [other.trace(trace.text_a, trace.text_b, masked)], measure)
+    readers = [functools.partial(model.trace, attentions=False) for model in (bert, other)]
+    traces = traces_of(readers, [(row.text_a, row.text_b) for row in rows], progress=progress)
+    return compare_traces(*traces, measure)
 
 
 def layer_similarity(traces_a, traces_b, debiased=True, measure="cka"):
@@ -247,3 +325,17 @@ def _weighted(products, units):
     squares, directions = np.linalg.eigh(products @ products.T)
     weights = np.abs(directions.T @ units).sum(axis=1)
     return weights @ np.sqrt(np.clip(squares, 0, 1)) / weights.sum()
+
+
+ANALYSIS = Analysis(
+    name="layer-similarity",
+    function=compare_layers,
+    summary="how alike the layers of two models are on a text or a file (CKA, SVCCA, PWCCA)",
+    source="Kornblith et al. 2019; Raghu et al. 2017; Morcos et al. 2018",
+    inputs="pair or file",
+    options=(
+        Option("other", "name or folder of the other model", metavar="M", required=True, model=True),
+        Option("measure", "how alike two layers are", default="cka", choices=tuple(MEASURES), metavar="S"),
+    ),
+    aliases=("similarity",),
+)

@@ -5,17 +5,21 @@ As exBERT's search of a corpus (Hoover et al. 2020, "exBERT: A Visual Analysis T
 in Transformer Models"). Dimension legend: T tokens, H hidden, D head size, N heads, L layers, W vectors.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Optional
 
 import numpy as np
 
+from bert_tf.analysis import TOP_K, Analysis, Option
 from bert_tf.errors import InputError, report
-from bert_tf.explain.attention.value_attention import checked_heads, head_outputs_and_attention
+from bert_tf.explain.attention.context_labels import count_contexts, label_contexts
+from bert_tf.explain.attention.value_attention import checked_heads, head_outputs, head_outputs_and_attention
+from bert_tf.explain.representations.nearest_words import checked_positions, nearest_words
 from bert_tf.explain.representations.vectors import cosine_similarities
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import check_top_k
 from bert_tf.inference.words import WordSpan, words_of
+from bert_tf.results import Result, frame
 from bert_tf.tokenizers import pad_batch
 
 #: Tokens that are compared at most: their states are then 60 MB with Base, 80 MB with Large; of each head 5 MB.
@@ -26,7 +30,7 @@ _TEXTS = 8
 
 
 @dataclass(frozen=True)
-class MostAttendedToken:
+class MostAttendedToken(Result):
     """The token that heads look at most from some place.
 
     Attributes:
@@ -35,14 +39,21 @@ class MostAttendedToken:
         token: as the vocabulary has it. position: among the row's tokens, [CLS] is 0.
         share: of the attention from that place, 0 to 1; of several heads the mean.
         offset: how many tokens it stands after the place; below 0 before it.
+        part_of_speech, relation: what a tagger or the file says of the word; None where neither does.
     """
 
-    row: object
-    word: Optional[WordSpan]
+    row: object = field(metadata={"export": False})
+    word: Optional[WordSpan] = field(metadata={"export": False})
     token: str
     position: int
     share: float
     offset: int
+    part_of_speech: Optional[str] = None
+    relation: Optional[str] = None
+
+    def to_dict(self):
+        """The fields, and the word's letters."""
+        return {"word": None if self.word is None else self.word.text, **super().to_dict()}
 
     @property
     def text(self):
@@ -51,7 +62,7 @@ class MostAttendedToken:
 
 
 @dataclass(frozen=True)
-class Context:
+class Context(Result):
     """A token of a text, and how near its vector is.
 
     Attributes:
@@ -59,14 +70,23 @@ class Context:
         token: as the vocabulary has it. position: among the row's tokens, [CLS] is 0.
         similarity: cosine of its vector with the one asked about, -1 to 1; of several heads the mean of their cosines.
         most_attended: the `MostAttendedToken` of the heads that are compared; None where states are.
+        part_of_speech, relation: what a tagger or the file says of the word; None where neither does.
     """
 
-    row: object
-    word: WordSpan
+    row: object = field(metadata={"export": False})
+    word: WordSpan = field(metadata={"export": False})
     token: str
     position: int
     similarity: float
     most_attended: Optional[MostAttendedToken] = None
+    part_of_speech: Optional[str] = None
+    relation: Optional[str] = None
+
+    def to_dict(self):
+        """The fields, the row's number, and the word between what stands before and behind it in its text."""
+        before, word, after = self.parts
+        where = {"row": self.row.number, "source": self.word.source, "before": before, "word": word, "after": after}
+        return {**where, **super().to_dict()}
 
     @property
     def parts(self):
@@ -114,18 +134,71 @@ def _first(text, most):
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-@dataclass(frozen=True)
-class NearestContexts:
+@dataclass(frozen=True, eq=False)
+class NearestContexts(
+    Result,
+    figures={
+        "map": "bert_tf.plots.representations.nearest_words:context_map",
+        "bars": "bert_tf.plots.representations.nearest_words:context_bars",
+    },
+):
     """What `nearest_contexts` found.
 
     Attributes:
         nearest: a tuple of `Context`s for each vector asked about, the nearest first.
-        rows, tokens: how many were read and compared.
+        rows_read, tokens_compared: how many.
+        layer: whose states were compared, 0 the embeddings; with heads their layer, from 0.
+        heads: from 0, that were compared; None for the states.
+        centred: whether the mean of all the vectors read was taken from both sides first.
+        tokens: the input's tokens. positions: of the tokens whose vectors were asked about. Both are empty where
+            vectors of no input were.
+        counts: `ContextCounts` of each vector's contexts, where they are labelled or heads are compared.
     """
 
     nearest: tuple
-    rows: int
-    tokens: int
+    rows_read: int
+    tokens_compared: int
+    layer: int
+    heads: Optional[tuple]
+    centred: bool
+    tokens: tuple = ()
+    positions: tuple = ()
+    counts: tuple = ()
+
+    @property
+    def places(self):
+        """All contexts, then all tokens that heads look at from them, a tuple."""
+        contexts = [one for near in self.nearest for one in near]
+        return (*contexts, *(one.most_attended for one in contexts if one.most_attended is not None))
+
+    def labelled(self, parts_of_speech=None, relations=None):
+        """The same with labels of all `places`, in their order; None where there are none."""
+        none = (None,) * len(self.places)
+        labels = dict(zip(map(id, self.places), zip(parts_of_speech or none, relations or none)))
+
+        def named(one):
+            part_of_speech, relation = labels[id(one)]
+            return replace(one, part_of_speech=part_of_speech, relation=relation)
+
+        nearest = tuple(
+            tuple(replace(named(one), most_attended=one.most_attended and named(one.most_attended)) for one in near)
+            for near in self.nearest
+        )
+        return replace(self, nearest=nearest)
+
+    def to_frame(self):
+        """A row for each vector asked about and context; columns in which nothing is known are left out."""
+        rows = []
+        for index, near in enumerate(self.nearest):
+            asked = {"query": index}
+            if self.positions:
+                asked = {"position": self.positions[index], "token": self.tokens[self.positions[index]]}
+            for rank, one in enumerate(near, start=1):
+                found = one.to_dict()
+                there = found.pop("most_attended") or {}
+                found = {f"context_{name}" if name in ("token", "position") else name: found[name] for name in found}
+                rows.append({**asked, "rank": rank, **found, **{f"looks_at_{name}": there[name] for name in there}})
+        return frame(rows).dropna(axis=1, how="all")
 
 
 def nearest_contexts(
@@ -183,7 +256,7 @@ def nearest_contexts(
     middle = states.mean(axis=0) if centred else 0.0
     cosines = _cosines(vectors - middle, states - middle, len(heads or (None,)))
     nearest = tuple(_nearest(places, line, top_k) for line in cosines)
-    return NearestContexts(nearest, read, len(places))
+    return NearestContexts(nearest, read, len(places), layer, None if heads is None else tuple(heads), centred)
 
 
 def _width(bert, layer, heads):
@@ -248,3 +321,93 @@ def _nearest(places, cosines, top_k):
     return tuple(
         Context(row, word, token, at, cosine, most_attended) for row, word, token, at, most_attended, cosine in found
     )
+
+
+def nearest(
+    bert,
+    trace,
+    rows=None,
+    positions=None,
+    top_k=10,
+    centred=True,
+    layer=None,
+    heads=None,
+    special=True,
+    tagger=None,
+    progress=None,
+):
+    """The words of the vocabulary nearest to tokens' vectors; or, with rows, the contexts in these texts.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace` with hidden states.
+        rows: `TextRow`s, or None for the vocabulary. The rest goes with them, but for `top_k` and `centred`.
+        positions: of the tokens; None for all.
+        top_k, centred, special: as `nearest_contexts` takes them.
+        layer: of the states, 0 the embeddings; with heads their layer, from 0; None for the last.
+        heads: from 0, whose outputs are compared; None for the states.
+        tagger: a `Bert` that labels the words found; None for the labels that the rows have.
+        progress: callable(done, total); returning False cancels.
+    Returns:
+        `NearestWords`, or `NearestContexts`, labelled.
+    Raises:
+        MaskPositionError: a position that is not there. InputError: no such layer or head, options that do not go
+            together. Cancelled: by `progress`.
+    """
+    if rows is None:
+        for name, value in (("layer", layer), ("heads", heads), ("tagger", tagger)):
+            if value is not None:
+                raise InputError(f"{name} goes with a file: without one the nearest words of every layer are found.")
+        return nearest_words(bert, trace, positions, top_k, centred)
+    if not special and heads is None:
+        raise InputError("Special tokens are left out with heads alone: it is about where these look.")
+    if tagger is not None and any(row.parsed is not None for row in rows):
+        raise InputError("A tagger labels plain texts; a CoNLL-U file has parts of speech of its own.")
+    positions, layers = checked_positions(trace, positions), len(trace.hidden_states) - 1
+    layer = layer if layer is not None else layers - (heads is not None)
+    if not 0 <= layer <= layers:
+        raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
+    vectors = trace.hidden_states[layer]
+    if heads is not None:
+        vectors = head_outputs(bert, vectors, layer, list(heads))
+    found = nearest_contexts(
+        bert, vectors[list(positions)], layer, rows, top_k, centred, progress=progress, head=heads, special=special
+    )
+    found = replace(found, tokens=tuple(trace.tokens), positions=positions)
+    if tagger is not None or any(row.parsed is not None for row in rows):
+        found = label_contexts(tagger, found, progress)
+    return replace(found, counts=tuple(map(count_contexts, found.nearest)))
+
+
+def _numbers(text):
+    """Numbers with a comma between, "3" or "3,5"."""
+    try:
+        return tuple(map(int, text.split(",")))
+    except ValueError:
+        raise InputError(f"takes one head or several, as in 3 or 3,5; not {text!r:.40}") from None
+
+
+ANALYSIS = Analysis(
+    name="nearest-words",
+    function=nearest,
+    summary="the words nearest to each token's vectors, layer by layer; or the nearest contexts in a file",
+    source="Mu and Viswanath 2018, All-but-the-Top; Hoover et al. 2020, exBERT",
+    inputs="pair with file",
+    options=(
+        Option("positions", "positions of the tokens (default: all)", int, several=True, metavar="P"),
+        TOP_K,
+        Option(
+            "centred", "leave in the direction that all vectors have in common", bool, True, aliases=("not-centred",)
+        ),
+        Option("layer", "with --input: after which layer, 0 the embeddings (default: the last)", int, metavar="L"),
+        Option(
+            "heads",
+            "with --input: compare what this head of the layer, or several, put together; all from 0 then",
+            metavar="H,…",
+            parse=_numbers,
+            aliases=("head",),
+        ),
+        Option("special", "special tokens such as [SEP] do not count among what heads look at", bool, True),
+        Option("tagger", "with --input: label the words with this fine-tuned model", metavar="M", model=True),
+    ),
+    aliases=("neighbours",),
+)

@@ -6,7 +6,7 @@ slope through all layers above. The score is the share of inputs where they do. 
 chance, many are trained, each with other counter-examples, and their mean is compared with vectors of counter-examples
 against each other: how many of them come out as far from one half. Kim et al. compare the two means by a t-test, which
 takes the vectors for independent, though they share the concept's sentences, and finds nearly every direction to differ
-from the mean of chance.
+from the mean of chance. A vector of counter-examples against each other is called a random direction.
 
 The classifier reads the mean of the states of a sentence's tokens ([CLS] and [SEP] among them): it is one of all of a
 layer's states that has the same weights at every token, and the slope along its vector is of all tokens moved along it.
@@ -18,10 +18,11 @@ sentences, S runs.
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from bert_tf.analysis import Analysis, Option
 from bert_tf.errors import InputError, report, require_head
 from bert_tf.explain.attribution.target import (
     Target,
@@ -29,12 +30,13 @@ from bert_tf.explain.attribution.target import (
     classifier_settings,
 )
 from bert_tf.explain.datasets.row_map import reads_text_a_only, row_vectors
-from bert_tf.explain.datasets.text_rows import TextRow, hidden_words
+from bert_tf.explain.datasets.text_rows import HIDE, TextRow, hidden_words, labelled, texts_of_file
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.explain.representations.projection import one_thread
 from bert_tf.inference.batching import TOKENS_PER_BATCH
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import vocabulary_id
+from bert_tf.results import Result, frame
 from bert_tf.tokenizers import pad_batch
 
 #: What an answer can be of, and what it is called when none is named: of a class the first, of a word none.
@@ -48,43 +50,91 @@ SIGNIFICANCE_LEVEL = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class ConceptTest:
+class ConceptSlopes(Result, figures={"bars": "bert_tf.plots.representations.tcav:slope_bars"}):
+    """What a concept does to an answer in each row after one layer, the row that it supports most first.
+
+    Attributes:
+        target: the `Target`. layer: 0 the embeddings.
+        rows: their numbers. texts: pairs (text A, text B or None).
+        slopes: float64 [W], as in `ConceptTest`.
+    """
+
+    target: Target
+    layer: int
+    rows: tuple
+    texts: tuple
+    slopes: np.ndarray
+
+    def to_frame(self):
+        """A row for each row of the file."""
+        text_a, text_b = zip(*self.texts)
+        return frame({"row": self.rows, "text_a": text_a, "text_b": text_b, "slope": self.slopes})
+
+
+@dataclass(frozen=True, eq=False)
+class ConceptTest(
+    Result,
+    figures={
+        "score": "bert_tf.plots.representations.tcav:score_figure",
+        "accuracy": "bert_tf.plots.representations.tcav:accuracy_figure",
+    },
+):
     """What a concept does to an answer after every layer, 0 what goes in and L the last.
 
     Attributes:
         target: the `Target`; its position is that of the first row's, where the rows have masks.
         places: which of the rows were asked; those that have no such answer are left out.
+        rows: their numbers. texts: their pairs (text A, text B or None).
         scores: float64 [L+1, S], the share of the W asked rows whose log-odds rise along each of the concept's vectors.
-        chance: float64 [L+1, S], the same along vectors of counter-examples against others.
-        accuracies, chance_accuracies: float64 [L+1, S], of the classifiers on the sentences held out, by which vector.
+        random_scores: float64 [L+1, S], the same along random directions: of counter-examples against others.
+        accuracies, random_accuracies: float64 [L+1, S], of the classifiers on the sentences held out, by which vector.
         slopes: float64 [L+1, W], each row's slope with all its tokens moved along the concept's vectors of length 1,
             their mean, in nats of log-odds (of a regression in its value).
-        p_values, accuracy_p_values: float64 [L+1], how likely a vector of chance has a score as far from one half as
-            the concept's mean score, and classifiers of chance an accuracy as high as its mean; each of one layer.
+        p_values, accuracy_p_values: float64 [L+1], how likely a random direction has a score as far from one half as
+            the concept's mean score, and its classifier an accuracy as high as the concept's mean; each of one layer.
+        is_decodable: bool [L+1], where the concept's classifiers do better than those of random directions: where they
+            do not, a vector is not the concept's, whatever its score.
+        is_significant: bool [L+1], where the concept is decodable and the score is not that of random directions.
         sentences: how many of the concept, and of counter-examples, each run uses.
     """
 
     target: Target
-    places: tuple
+    places: tuple = field(metadata={"export": False})
+    rows: tuple
+    texts: tuple
     scores: np.ndarray
-    chance: np.ndarray
+    random_scores: np.ndarray
     accuracies: np.ndarray
-    chance_accuracies: np.ndarray
+    random_accuracies: np.ndarray
     slopes: np.ndarray
     p_values: np.ndarray
     accuracy_p_values: np.ndarray
+    is_decodable: np.ndarray
+    is_significant: np.ndarray
     sentences: int
 
-    @property
-    def is_decodable(self):
-        """Bool [L+1], where the concept's classifiers do better than those of chance: where they do not, a vector is
-        not the concept's, whatever its score."""
-        return self.accuracy_p_values < SIGNIFICANCE_LEVEL
+    def at(self, layer):
+        """The `ConceptSlopes` after one layer, 0 the embeddings."""
+        order = np.argsort(-self.slopes[layer], kind="stable").tolist()
+        rows, texts = (tuple(values[row] for row in order) for values in (self.rows, self.texts))
+        return ConceptSlopes(self.target, layer, rows, texts, self.slopes[layer, order])
 
-    @property
-    def is_significant(self):
-        """Bool [L+1], where the concept can be read and the score is not that of chance."""
-        return self.is_decodable & (self.p_values < SIGNIFICANCE_LEVEL)
+    def to_frame(self):
+        """A row for each hidden state, 0 the embeddings; means of the runs, and standard deviations."""
+        return frame(
+            {
+                "hidden_state": np.arange(len(self.scores)),
+                "score": self.scores.mean(axis=1),
+                "score_std": self.scores.std(axis=1, ddof=1),
+                "random_score": self.random_scores.mean(axis=1),
+                "random_score_std": self.random_scores.std(axis=1, ddof=1),
+                "p_value": self.p_values,
+                "accuracy": self.accuracies.mean(axis=1),
+                "random_accuracy": self.random_accuracies.mean(axis=1),
+                "accuracy_p_value": self.accuracy_p_values,
+                "significant": self.is_significant,
+            }
+        )
 
 
 def can_test(bert):
@@ -143,16 +193,24 @@ def concept_test(bert, rows, concept, others, of=None, answer=None, hide="given"
     slopes = _slopes(bert, asked, target, vectors, lambda done: report(progress, steps + layers + done, total))
     scores = (slopes > 0).mean(axis=0)
     place = next(iter(asked.values())).masks
+    p_values = _as_far(np.abs(scores[:, 0].mean(axis=1) - 0.5), np.abs(scores[:, 1] - 0.5))
+    accuracy_p_values = _as_far(accuracies[:, 0].mean(axis=1), accuracies[:, 1])
+    is_decodable = accuracy_p_values < SIGNIFICANCE_LEVEL
+    rows = list(rows)
     return ConceptTest(
         target=dataclasses.replace(target, position=place[0]) if target.head == "mlm" else target,
         places=tuple(asked),
+        rows=tuple(rows[place].number for place in asked),
+        texts=tuple((rows[place].text_a, rows[place].text_b) for place in asked),
         scores=scores[:, 0],
-        chance=scores[:, 1],
+        random_scores=scores[:, 1],
         accuracies=accuracies[:, 0],
-        chance_accuracies=accuracies[:, 1],
+        random_accuracies=accuracies[:, 1],
         slopes=slopes[:, :, 0].mean(axis=2).T,
-        p_values=_as_far(np.abs(scores[:, 0].mean(axis=1) - 0.5), np.abs(scores[:, 1] - 0.5)),
-        accuracy_p_values=_as_far(accuracies[:, 0].mean(axis=1), accuracies[:, 1]),
+        p_values=p_values,
+        accuracy_p_values=accuracy_p_values,
+        is_decodable=is_decodable,
+        is_significant=is_decodable & (p_values < SIGNIFICANCE_LEVEL),
         sentences=size,
     )
 
@@ -180,7 +238,7 @@ def _target(bert, of, answer):
         settings = classifier_settings(bert)
         target = class_target(bert, None, settings.labels[0] if answer is None and settings.labels else answer)
         if is_only_class(bert, target):
-            raise InputError(f"{target.label} is the only class, and always certain: nothing speaks for or against it.")
+            raise InputError(f"{target.label} is the only class, and always certain: nothing supports or opposes it.")
         return target
     if of == "word":
         require_head(bert.heads, "mlm", bert.name)
@@ -273,7 +331,108 @@ def _slopes(bert, asked, target, vectors, progress):
 
 
 def _as_far(own, chance):
-    """How likely it is that one of chance's vectors would come out so by chance: the share that does, the concept's own
-    counted among them (Phipson and Smyth 2010). Args: own: float64 [L+1]. chance: float64 [L+1, S]."""
+    """How likely it is that a random direction comes out so: the share that does, the concept's own counted among them
+    (Phipson and Smyth 2010). Args: own: float64 [L+1]. chance: float64 [L+1, S], of random directions."""
     reached = chance >= own[:, None] - 1e-12
     return (1 + reached.sum(axis=1)) / (1 + chance.shape[1])
+
+
+def tcav(
+    bert,
+    rows,
+    concept,
+    counterexamples,
+    labelled_as=None,
+    label=None,
+    target=None,
+    next_sentence=False,
+    sentence_order=False,
+    opposite=False,
+    hide="random",
+    runs=RUNS,
+    progress=None,
+):
+    """`concept_test` with the answer named by one of `label`, `target`, `next_sentence` and `sentence_order`.
+
+    Args:
+        bert: a `Bert`. rows: `TextRow`s. concept, counterexamples: texts with the concept, and others.
+        labelled_as: ask only about the rows that have this label; None for all.
+        label: a class of a fine-tuned model; None, and no other answer, for the first. target: a word at each row's
+            first mask. next_sentence, sentence_order: that the second text follows, that the texts are in order.
+        opposite: that it does not follow, or that the texts are swapped.
+        hide, runs, progress: as `concept_test` takes them.
+    Returns:
+        `ConceptTest`.
+    Raises:
+        As `concept_test`.
+    """
+    of, answer = _asked(label, target, next_sentence, sentence_order, opposite)
+    rows = rows if labelled_as is None else labelled(rows, labelled_as)
+    return concept_test(bert, rows, concept, counterexamples, of, answer, hide, runs, progress)
+
+
+def _asked(label, target, next_sentence, sentence_order, opposite):
+    """(what the answer is of, the answer), as `concept_test` takes them."""
+    options = {
+        "--target": ("word", target) if target is not None else None,
+        "--next-sentence": ("next", ANSWERS["next"][opposite]) if next_sentence else None,
+        "--sentence-order": ("order", ANSWERS["order"][opposite]) if sentence_order else None,
+        "--label": ("class", label) if label is not None else None,
+    }
+    given = [name for name, answer in options.items() if answer is not None]
+    if len(given) > 1:
+        raise InputError(f"One answer is tested at a time: give only one of {' and '.join(given)}.")
+    if opposite and not (next_sentence or sentence_order):
+        raise InputError("--opposite goes with --next-sentence or --sentence-order.")
+    return options[given[0]] if given else ("class", None)
+
+
+_ANSWER_OPTIONS = ("label", "target", "next_sentence", "sentence_order", "opposite")
+ANALYSIS = Analysis(
+    name="tcav",
+    function=tcav,
+    summary="whether a concept supports or opposes an answer, after every layer (TCAV)",
+    source="Kim et al. 2018, Interpretability Beyond Feature Attribution",
+    inputs="file",
+    masks=False,
+    needs=("mlm|nsp|sop|classes",),
+    options=(
+        Option(
+            "concept",
+            "sentences that have the concept, one a line",
+            metavar="FILE",
+            required=True,
+            parse=texts_of_file,
+        ),
+        Option(
+            "counterexamples",
+            "sentences at random, at least twice as many as are compared",
+            metavar="FILE",
+            required=True,
+            parse=texts_of_file,
+            aliases=("against",),
+        ),
+        Option(
+            "labelled_as",
+            "ask only about the rows of --input that have this label",
+            metavar="LABEL",
+            aliases=("labelled",),
+        ),
+        Option("label", "of a fine-tuned model: this class (default: the first)", metavar="CLASS"),
+        Option("target", "this word at each row's first mask, instead", metavar="TOKEN"),
+        Option("next_sentence", "that the second text follows, instead", bool, False),
+        Option("sentence_order", "that the texts are in order (ALBERT), instead", bool, False),
+        Option("opposite", "that it does not follow, or that they are swapped", bool, False),
+        Option(
+            "hide",
+            "what is hidden in a row: what the file names, a random word, or the last",
+            choices=HIDE,
+            default="random",
+        ),
+        Option(
+            "runs", "classifiers of each kind; of fewer than 20 nothing can differ", int, RUNS, minimum=2, metavar="N"
+        ),
+    ),
+    check=lambda options: _asked(*(options[name] for name in _ANSWER_OPTIONS)),
+    aliases=("concepts",),
+)

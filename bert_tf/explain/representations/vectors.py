@@ -4,14 +4,17 @@ sentences.
 Dimension legend: T tokens, H hidden, L layers, V vocabulary, W words or occurrences.
 """
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from bert_tf.analysis import TOP_K, Analysis, Option
 from bert_tf.errors import InputError, WordNotFound, report
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import check_top_k
 from bert_tf.inference.words import words_of
+from bert_tf.results import Result, frame
 from bert_tf.tokenizers import pad_batch
 
 PARTS = ("token", "segment", "position")
@@ -24,23 +27,95 @@ _TEXTS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class EmbeddingParts:
+class EmbeddingParts(Result, figures={"shares": "bert_tf.plots.representations.vectors:share_bars"}):
     """What a token's input embedding is the sum of (Devlin et al. 2019, figure 2), before layer
     normalisation.
 
     Attributes:
-        vectors: float32 [3, T, H], in the order of `PARTS`. total: float32 [T, H], their sum.
-        norms: float32 [3, T]. total_norms: float32 [T].
-        shares: float32 [3, T], each part's length along the sum, as a share of the sum's; they add up to 1.
-        cosines: float32 [T, 3, 3], similarities of a token's three parts.
+        tokens: T strings. parts: names of the P parts, those of `PARTS` that the model adds up.
+        vectors: float32 [P, T, H]. total: float32 [T, H], their sum.
+        norms: float32 [P, T]. total_norms: float32 [T].
+        shares: float32 [P, T], each part's length along the sum, as a share of the sum's; they add up to 1.
+        cosines: float32 [T, P, P], similarities of a token's parts.
+        nearest: `Neighbour`s of each token's own vector in the vocabulary, T tuples; empty where not asked for.
     """
 
-    vectors: np.ndarray
-    total: np.ndarray
+    tokens: tuple
+    parts: tuple
+    vectors: np.ndarray = field(metadata={"export": "arrays"})
+    total: np.ndarray = field(metadata={"export": "arrays"})
     norms: np.ndarray
     total_norms: np.ndarray
     shares: np.ndarray
     cosines: np.ndarray
+    nearest: tuple = ()
+
+    def to_frame(self):
+        """A row for each token."""
+        pairs = itertools.combinations(range(len(self.parts)), 2)
+        columns = {"position": range(len(self.tokens)), "token": self.tokens}
+        columns |= {f"{part}_norm": norms for part, norms in zip(self.parts, self.norms)}
+        columns |= {"total_norm": self.total_norms}
+        columns |= {f"{part}_share": shares for part, shares in zip(self.parts, self.shares)}
+        columns |= {f"cosine_{self.parts[i]}_{self.parts[j]}": self.cosines[:, i, j] for i, j in pairs}
+        if self.nearest:
+            columns["nearest"] = [" ".join(one.token for one in near) for near in self.nearest]
+        return frame(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class VectorSimilarity(Result, figures={"map": "bert_tf.plots.representations.vectors:similarity_map"}):
+    """How alike some vectors are.
+
+    Attributes:
+        labels: of the W vectors, such as tokens. texts: what each is of, such as sentences; empty for the labels.
+        cosines: float32 [W, W].
+    """
+
+    labels: tuple
+    cosines: np.ndarray
+    texts: tuple = ()
+
+    def to_frame(self):
+        """A row for each pair of vectors; `index_a` and `index_b` count from 0."""
+        count = len(self.labels)
+        first, second = np.repeat(np.arange(count), count), np.tile(np.arange(count), count)
+        columns = {"index_a": first, "label_a": np.array(self.labels)[first]}
+        columns |= {"index_b": second, "label_b": np.array(self.labels)[second], "cosine": self.cosines.ravel()}
+        if self.texts:
+            columns |= {"text_a": np.array(self.texts)[first], "text_b": np.array(self.texts)[second]}
+        return frame(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class PositionSimilarity(
+    Result,
+    figures={
+        "map": "bert_tf.plots.representations.vectors:position_similarity_map",
+        "by-distance": "bert_tf.plots.representations.vectors:distance_curve",
+    },
+):
+    """How alike the vectors of the table of positions are.
+
+    Attributes:
+        positions: int64 [P], every few of them. cosines: float32 [P, P].
+        mean_by_distance: float64 [G], the mean cosine of any two positions so far apart, 0 first.
+    """
+
+    positions: np.ndarray
+    cosines: np.ndarray
+    mean_by_distance: np.ndarray
+
+    def to_frame(self):
+        """A row for each pair of positions."""
+        count = len(self.positions)
+        return frame(
+            {
+                "position_a": np.repeat(self.positions, count),
+                "position_b": np.tile(self.positions, count),
+                "cosine": self.cosines.ravel(),
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -79,12 +154,30 @@ def embedding_parts(bert, trace):
         "segment": trace.segments,
         "position": bert.config.position_offset + np.arange(trace.length),
     }
-    vectors = np.stack([_embedding_rows(bert, part, ids[part]) for part in PARTS])
+    parts = parts_of(bert.config)
+    vectors = np.stack([_embedding_rows(bert, part, ids[part]) for part in parts])
     total = vectors.sum(axis=0)
     total_norms = np.linalg.norm(total, axis=-1)
     shares = np.einsum("pth,th->pt", vectors, total) / np.maximum(total_norms, 1e-12) ** 2
     cosines = np.stack([cosine_similarities(vectors[:, token]) for token in range(trace.length)])
-    return EmbeddingParts(vectors, total, np.linalg.norm(vectors, axis=-1), total_norms, shares, cosines)
+    norms = np.linalg.norm(vectors, axis=-1)
+    return EmbeddingParts(tuple(trace.tokens), parts, vectors, total, norms, total_norms, shares, cosines)
+
+
+def input_embeddings(bert, trace, top_k=5):
+    """The input embeddings of a trace, taken apart, and the nearest words of each token's own vector.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`. top_k: nearest words for each token, itself left out.
+    Returns:
+        `EmbeddingParts`.
+    Raises:
+        InputError: a bad `top_k`.
+    """
+    check_top_k(top_k)
+    parts = embedding_parts(bert, trace)
+    near = nearest_tokens(bert, parts.vectors[0], top_k + 1, centred=True)
+    return replace(parts, nearest=tuple(row[1:] for row in near))
 
 
 def parts_of(config):
@@ -146,6 +239,22 @@ def mean_by_distance(values, most=64):
     """
     values = np.asarray(values, np.float64)
     return np.array([np.diagonal(values, gap).mean() for gap in range(min(most + 1, len(values)))])
+
+
+def position_similarity(bert, step=4):
+    """How alike the vectors of the table of positions are.
+
+    Args:
+        bert: a `Bert`. step: every so many positions are compared with each other.
+    Returns:
+        `PositionSimilarity`.
+    Raises:
+        InputError: a step below 1.
+    """
+    if step < 1:
+        raise InputError(f"step must be at least 1, not {step}.")
+    cosines = cosine_similarities(embedding_table(bert, "position"))
+    return PositionSimilarity(np.arange(0, len(cosines), step), cosines[::step, ::step], mean_by_distance(cosines))
 
 
 def nearest_tokens(bert, vectors, top_k=10, centred=False, among=None):
@@ -275,3 +384,24 @@ def principal_components(vectors, count=2):
 def _unit(vectors):
     vectors = np.asarray(vectors, np.float32)
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+
+ANALYSES = (
+    Analysis(
+        name="input-embeddings",
+        function=input_embeddings,
+        summary="the input embeddings taken apart into token, segment and position, and the nearest words",
+        source="Devlin et al. 2019, BERT, figure 2",
+        options=(TOP_K,),
+        aliases=("vectors",),
+    ),
+    Analysis(
+        name="position-embeddings",
+        function=position_similarity,
+        summary="how alike the vectors of positions are",
+        source="Devlin et al. 2019, BERT, section 3",
+        inputs="none",
+        options=(Option("step", "every so many positions", int, 4, minimum=1, metavar="S"),),
+        aliases=("positions",),
+    ),
+)

@@ -53,6 +53,23 @@ def offset_bars(words, special, dark=False):
     return apply_theme(figure, dark, height=300)
 
 
+def part_of_speech_bars(counts, dark=False):
+    """Parts of speech of the words found and of those looked at, of ``ContextCounts``."""
+    return paired_bars(counts.parts_of_speech or {}, counts.looked_at_parts_of_speech, dark)
+
+
+def relation_bars(counts, dark=False):
+    """Relations of the words found and of those looked at, of ``ContextCounts``."""
+    return paired_bars(counts.relations or {}, counts.looked_at_relations, dark)
+
+
+def distance_bars(counts, dark=False):
+    """How far away what heads look at stands, of ``ContextCounts``."""
+    special = counts.special_offsets
+    words = {offset: number - special.get(offset, 0) for offset, number in counts.offsets.items()}
+    return offset_bars({offset: number for offset, number in words.items() if number}, special, dark)
+
+
 def _within(counts, step):
     return sum(number for offset, number in counts.items() if max(-_FAR, min(_FAR, offset)) == step)
 

@@ -64,6 +64,12 @@ def similarity_map(values, name_a, name_b, dark=False, measure="CKA"):
     return apply_theme(figure, dark, height=150 + 26 * max(len(rows), 8))
 
 
+def layer_similarity_map(similarity, dark=False):
+    """The values of a ``LayerSimilarity``."""
+    names = similarity.model_a, similarity.model_b
+    return similarity_map(similarity.similarity, *names, dark, similarity.measure.upper())
+
+
 def answers_by_depth(curves, dark=False):
     """The probability of an answer after every state of two models, over relative depth.
 

@@ -3,10 +3,23 @@
 import numpy as np
 import plotly.graph_objects as go
 
+from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.theme import apply_theme, colourscale, escape
 
 #: Tokens that a page draws at once, and names that an axis has.
 MAX_TOKENS = 64
+
+
+def weight_map(factors, dark=False):
+    """How strongly each factor of a ``Factors`` is there at each token that was looked at."""
+    tokens = [factors.tokens[position] for position in factors.positions]
+    return factor_map(factors.weights, tokens, dark)
+
+
+def unit_bars(found, dark=False):
+    """The weights of a ``FactorUnits``; layers and units are counted from 1."""
+    names = [f"layer {one.layer + 1}, unit {one.unit + 1:,}" for one in found.units]
+    return ranked_bars(names, [one.weight for one in found.units], "weight", dark)
 
 
 def factor_map(weights, tokens, dark=False, start=0, most=None):

@@ -1,21 +1,44 @@
-"""What a concept does to an answer, layer by layer."""
+"""What a concept does to an answer, layer by layer and row by row."""
 
 import numpy as np
 import plotly.graph_objects as go
 
+from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.representations.logit_lens import state_names
 from bert_tf.plots.theme import apply_theme, head_colours
 
+_MAX_ROWS = 40  # rows drawn by name
 
-def concept_figure(scores, chance, is_significant, title, dark=False, height=340):
-    """Shares after each layer, of a concept's runs and of chance, with their standard deviations as bars.
+
+def score_figure(test, dark=False):
+    """The scores of a ``ConceptTest`` after each layer, beside those of random directions."""
+    return concept_figure(test.scores, test.random_scores, test.is_significant, "score", dark)
+
+
+def accuracy_figure(test, dark=False):
+    """How well the concept of a ``ConceptTest`` is told from other sentences after each layer."""
+    return concept_figure(test.accuracies, test.random_accuracies, test.is_decodable, "held-out accuracy", dark)
+
+
+def slope_bars(found, dark=False):
+    """The rows of a ``ConceptSlopes`` that the concept supports most."""
+    texts = [" · ".join(filter(None, texts)) for texts in found.texts]
+    names = [f"{row}: {text:.60}" for row, text in zip(found.rows, texts)][:_MAX_ROWS]
+    unit = "Slope, of the value" if found.target.is_regression else "Slope, nats"
+    return ranked_bars(names, found.slopes[:_MAX_ROWS], unit, dark)
+
+
+def concept_figure(scores, random_scores, is_significant, title, dark=False, height=340):
+    """Shares after each layer, of a concept's runs and of random directions, their standard deviations as bars.
 
     Args:
-        scores, chance: float [L+1, S]. is_significant: bool [L+1], where the concept's point is filled.
+        scores, random_scores: float [L+1, S]. is_significant: bool [L+1], where the concept's point is filled.
         title: what the shares are. dark: for a dark page. height: in pixels.
     """
     figure, names = go.Figure(), state_names(len(scores))
-    for index, (name, runs, symbol) in enumerate((("the concept", scores, "circle"), ("chance", chance, "diamond"))):
+    for index, (name, runs, symbol) in enumerate(
+        (("the concept", scores, "circle"), ("random directions", random_scores, "diamond"))
+    ):
         runs, colour = np.asarray(runs, float), head_colours(dark)[index]
         full = np.asarray(is_significant) if index == 0 else np.zeros(len(runs), bool)
         figure.add_trace(

@@ -13,6 +13,7 @@ from bert_tf.plots.theme import CATEGORIES, apply_theme, colourscale, escape, he
 
 _SYMBOLS = ("circle", "diamond", "square", "x", "cross", "circle-open")
 _GREY = "#8a92a0"
+_MAX_POSITIONS = 128  # that a map draws; of more every few
 
 
 def part_shares(tokens, parts, names, dark=False):
@@ -48,6 +49,31 @@ def part_shares(tokens, parts, names, dark=False):
         barmode="relative", bargap=0.25, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
     )
     return apply_theme(figure, dark, height=130 + 24 * len(tokens))
+
+
+def share_bars(parts, dark=False):
+    """What each token's sum is made of, of an ``EmbeddingParts``."""
+    return part_shares(parts.tokens, parts.shares, parts.parts, dark)
+
+
+def similarity_map(similarity, dark=False):
+    """The cosines of a ``VectorSimilarity``; where there are texts, the colours span the cosines."""
+    texts = similarity.texts or None
+    return cosine_map(similarity.cosines, similarity.labels, texts, dark, spread=texts is not None)
+
+
+def position_similarity_map(similarity, dark=False):
+    """The cosines of a ``PositionSimilarity``, of many positions every few."""
+    positions = similarity.positions
+    every = -(-len(positions) // _MAX_POSITIONS)
+    step = every * int(positions[1] - positions[0]) if len(positions) > 1 else 1
+    return position_map(similarity.cosines[::every, ::every], step, dark)
+
+
+def distance_curve(similarity, dark=False):
+    """The mean cosine of two positions by how far apart they are, of a ``PositionSimilarity``."""
+    means = similarity.mean_by_distance
+    return curves({"mean cosine": means}, range(len(means)), "positions apart", "mean cosine", dark, height=430)
 
 
 def cosine_map(values, names=None, tips=None, dark=False, height=None, spread=False):

@@ -7,7 +7,7 @@ _CONCEPTS = """\
 {sentences}
 found = concept_test(bert, rows, concept, others, {of!r}{answer}{hide})
 print(found.scores.mean(axis=1).round(3))  # after each layer: the share of rows that rise along the concept's vectors
-print(found.chance.mean(axis=1).round(3), found.is_significant)  # along chance vectors; whether that differs
+print(found.random_scores.mean(axis=1).round(3), found.is_significant)  # along random directions; whether it differs
 print(found.accuracies.mean(axis=1).round(3))  # of the classifiers, on sentences held out"""
 
 

@@ -4,10 +4,10 @@ from ui.widgets.snippet_parts import about, span
 
 _FACTORS = """\
 activations = feed_forward_activations(bert, trace{layers}{positions})  # [layers, units, tokens], at least 0
-found = factorise(activations, {asked})
+found = factorise(activations, {asked}){named}
 print(found.explained, found.shares.round(3))  # shares of the squared length
-print(found.tokens.round(2))  # row: a factor, column: a token{which}
-for one in found.strongest_units({factor}, {units}{first}):  # layers and units counted from 0
+print(found.weights.round(2))  # row: a factor, column: a token{which}
+for one in found.strongest_units({factor}, {units}):  # layers and units counted from 0
     print(one.layer, one.unit, round(one.weight, 3))"""
 
 
@@ -27,7 +27,7 @@ def snippet(view, shared, trace, asked, layers, positions, factor, units):
         which="" if every else " of those",
         factor=factor,
         units=units,
-        first=f", first_layer={layers[0]}" if layers[0] else "",
+        named=f".named(trace.tokens, {span(positions)}, first_layer={layers[0]})" if layers[0] else "",
     )
     imports = ("from bert_tf.explain import factorise, feed_forward_activations",)
     return about(view, shared, trace, imports, body)

@@ -13,7 +13,7 @@ for place, text in zip(places, found.texts):
 """
 _APART = """\
 apart = sense_separation(found.vectors, [senses[text] for text in found.texts])
-print(apart.nearest.round(3), apart.spread_snapshots.round(3), apart.between.round(3))  # a number a layer"""
+print(apart.nearest.round(3), apart.within.round(3), apart.between.round(3))  # a number a layer"""
 
 
 def snippet(view, shared, chosen, word, read, layer, way, dimensions, most):

@@ -27,8 +27,8 @@ def test_planted_factors_are_found_the_longest_first(planted):
     activations, tokens, units = planted
     lengths = np.linalg.norm(units, axis=(1, 2))
     found = factorise(activations, 3)
-    np.testing.assert_allclose(found.tokens, tokens * lengths[:, None], atol=2e-3)
-    np.testing.assert_allclose(found.units, units / lengths[:, None, None], atol=2e-3)
+    np.testing.assert_allclose(found.weights, tokens * lengths[:, None], atol=2e-3)
+    np.testing.assert_allclose(found.unit_weights, units / lengths[:, None, None], atol=2e-3)
     assert found.explained == pytest.approx(1, abs=1e-5)
     whole = (activations**2).sum()
     # Factors that share neither a unit nor a token add up.
@@ -42,7 +42,7 @@ def test_planted_factors_are_found_the_longest_first(planted):
 def test_the_strongest_units_of_a_factor_are_named_by_layer_and_number(planted):
     activations, _, units = planted
     found = factorise(activations, 3)
-    named = found.strongest_units(1, 10, first_layer=4)
+    named = found.named([str(place) for place in range(activations.shape[2])], range(activations.shape[2]), 4).units[1]
     weights = units[1] / np.linalg.norm(units[1])
     assert [(one.layer, one.unit) for one in named] == [
         (4 + at // 8, at % 8) for at in np.argsort(-weights, axis=None)[: len(named)].tolist()
@@ -73,20 +73,20 @@ def test_a_model_s_factors_leave_as_little_as_scikit_learn_s_own_run(tiny_bert):
         model = NMF(count, init="nndsvd", max_iter=1000, tol=1e-6, random_state=0)
         rest = flat - model.fit_transform(flat) @ model.components_
         assert found.explained == pytest.approx(1 - (rest**2).sum() / (flat**2).sum(), abs=5e-3)
-        left = flat - found.units.reshape(count, -1).T @ found.tokens
+        left = flat - found.unit_weights.reshape(count, -1).T @ found.weights
         assert found.explained == pytest.approx(1 - (left**2).sum() / (flat**2).sum(), abs=1e-5)
-        assert (found.tokens >= 0).all() and (found.units >= 0).all()
-        np.testing.assert_allclose(np.linalg.norm(found.units, axis=(1, 2)), 1, atol=1e-5)
-        np.testing.assert_allclose(found.shares, (found.tokens**2).sum(axis=1) / (flat**2).sum(), atol=1e-5)
+        assert (found.weights >= 0).all() and (found.unit_weights >= 0).all()
+        np.testing.assert_allclose(np.linalg.norm(found.unit_weights, axis=(1, 2)), 1, atol=1e-5)
+        np.testing.assert_allclose(found.shares, (found.weights**2).sum(axis=1) / (flat**2).sum(), atol=1e-5)
         assert (np.diff(found.shares) <= 0).all() and 0 < sum(found.shares) <= found.explained + 1e-3
-        np.testing.assert_array_equal(factorise(activations, count).tokens, found.tokens)  # nothing is left to chance
+        np.testing.assert_array_equal(factorise(activations, count).weights, found.weights)  # nothing is left to chance
 
 
 def test_there_are_no_more_factors_than_tokens(planted):
-    assert factorise(planted[0][..., 2:5], 12).tokens.shape == (3, 3)
+    assert factorise(planted[0][..., 2:5], 12).weights.shape == (3, 3)
     alike = factorise(np.ones((1, 4, 3)), 3)  # one factor is all there is
     assert alike.explained == pytest.approx(1, abs=1e-5) and alike.shares[0] == pytest.approx(1, abs=1e-4)
-    assert (alike.tokens.max(axis=1) > 0).all() and (alike.units.max(axis=(1, 2)) > 0).all()
+    assert (alike.weights.max(axis=1) > 0).all() and (alike.unit_weights.max(axis=(1, 2)) > 0).all()
 
 
 def test_what_cannot_be_taken_apart_is_refused(tiny_bert, planted, monkeypatch):

@@ -89,7 +89,7 @@ def test_the_nearest_places_are_those_of_the_largest_cosines(tiny_bert, layer, c
     middle = states.mean(axis=0) * centred
     rows, asked = states - middle, queries - middle
     cosines = (asked @ rows.T) / np.linalg.norm(asked, axis=1)[:, None] / np.linalg.norm(rows, axis=1)
-    assert (found.tokens, found.rows) == (len(places), len(ROWS) - 1)
+    assert (found.tokens_compared, found.rows_read) == (len(places), len(ROWS) - 1)
     for line, near in zip(cosines, found.nearest, strict=True):
         assert [one.similarity for one in near] == pytest.approx(np.sort(line)[::-1][:6], abs=1e-4)
         for one in near:
@@ -110,7 +110,7 @@ def test_a_token_is_nearest_to_itself_and_its_word_is_marked(tiny_bert):
 def test_what_is_read_is_bounded_and_can_be_stopped(tiny_bert):
     vector = tiny_bert.trace("the bank").hidden_states[1, [1]]
     found = nearest_contexts(tiny_bert, vector, 1, ROWS, 50, most=7)
-    assert (found.tokens, found.rows, len(found.nearest[0])) == (7, 2, 7)
+    assert (found.tokens_compared, found.rows_read, len(found.nearest[0])) == (7, 2, 7)
     seen = []
     nearest_contexts(tiny_bert, vector, 1, ROWS, progress=lambda *step: seen.append(step))
     assert seen == [(8, 13), (13, 13)]

@@ -79,10 +79,10 @@ def test_vectors_are_those_of_classifiers_fitted_to_whole_states(tiny_bert):
 def test_scores_and_what_differs_from_chance(tiny_bert):
     found = concept_test(tiny_bert, ROWS, CAT, DOG, "word", "dog", runs=20)
     assert found.scores.shape == (3, 20) and found.sentences == 8
-    assert set(np.round(3 * np.r_[found.scores.ravel(), found.chance.ravel()], 9)) <= {0, 1, 2, 3}
+    assert set(np.round(3 * np.r_[found.scores.ravel(), found.random_scores.ravel()], 9)) <= {0, 1, 2, 3}
     for layer in range(3):
-        far = [abs(one - 0.5) >= abs(found.scores[layer].mean() - 0.5) - 1e-9 for one in found.chance[layer]]
-        good = [one >= found.accuracies[layer].mean() - 1e-9 for one in found.chance_accuracies[layer]]
+        far = [abs(one - 0.5) >= abs(found.scores[layer].mean() - 0.5) - 1e-9 for one in found.random_scores[layer]]
+        good = [one >= found.accuracies[layer].mean() - 1e-9 for one in found.random_accuracies[layer]]
         assert found.p_values[layer] == (1 + sum(far)) / 21 and found.accuracy_p_values[layer] == (1 + sum(good)) / 21
         assert found.is_decodable[layer] == (not any(good))
         assert found.is_significant[layer] == (not any(good) and not any(far))
