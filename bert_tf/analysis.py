@@ -6,7 +6,7 @@ these records.
 """
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
 from bert_tf.errors import InputError
@@ -27,6 +27,8 @@ class Option:
         metavar: what stands for the value in a usage line.
         required: whether it must be named.
         parse: a function from the text typed on the command line to the value, where `type` does not say it.
+        aliases: earlier names of the option on the command line, without dashes in front.
+        value_aliases: earlier words for its choices: dict from the old to the one of now.
     """
 
     name: str
@@ -40,11 +42,18 @@ class Option:
     metavar: Optional[str] = None
     required: bool = False
     parse: Optional[Callable] = None
+    aliases: tuple = ()
+    value_aliases: dict = field(default_factory=dict)
 
     @property
     def flag(self):
         """The option on the command line."""
         return "--" + self.name.replace("_", "-")
+
+    @property
+    def flags(self):
+        """All names of the option on the command line, the one of now first."""
+        return self.flag, *("--" + name.replace("_", "-") for name in self.aliases)
 
     def check(self, value):
         """Raise InputError unless a value is within the bounds."""

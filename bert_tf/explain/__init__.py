@@ -53,6 +53,7 @@ from bert_tf.explain.attribution.hotflip import Flip, HotFlip, hotflip
 from bert_tf.explain.attribution.input_reduction import InputReduction, RemovedWord, reduce_input
 from bert_tf.explain.attribution.lime import lime
 from bert_tf.explain.attribution.lrp import layerwise_relevance
+from bert_tf.explain.attribution.methods import SALIENCY_METHODS, saliency
 from bert_tf.explain.attribution.saliency import (
     Saliency,
     WordScore,
@@ -371,6 +372,8 @@ __all__ = [
     "score_rows",
     "sense_separation",
     "sentence_order_target",
+    "SALIENCY_METHODS",
+    "saliency",
     "smoothgrad",
     "residual_decomposition",
     "summarise_classes",

@@ -4,30 +4,11 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from bert_tf.plots.attribution.hotflip import flip_bars
-from bert_tf.plots.attribution.input_reduction import reduction_curve
 from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.explained_parts import answer_panels, value_map
 from bert_tf.plots.interventions.ablation import effects_map, ranked_bars
 from bert_tf.plots.interventions.patching import patched_heads_map
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape, unique_labels
-
-
-def _saliency(record, dark):
-    label = record["target"]["label"]
-    if record["method"] == "input_reduction":
-        gone = record["gone"]
-        shares = np.exp([record["log_probability"], *(one["log_probability"] for one in gone)])
-        return reduction_curve([one["text"] for one in gone], shares, label, dark)
-    if record["method"] == "hotflip":
-        tried = record["tried"]
-        names = [f"{one['text']} → {one['new']}" for one in tried]
-        return flip_bars(names, *([one[name] for one in tried] for name in ("change", "estimate")), dark)
-    words = record["words"]
-    of = "log-odds" if record["method"] == "layerwise_relevance" else "log-probability"
-    unit = "value" if record["target"]["of_value"] else f"{of} of {escape(label)}"
-    unit += ": part of each word"
-    return ranked_bars([word["text"] for word in words], [word["score"] for word in words], unit, dark)
 
 
 def _ablation(record, dark):
@@ -149,7 +130,6 @@ def _likelihood(record, dark):
 
 
 KINDS = {
-    "saliency": _saliency,
     "ablation": _ablation,
     "contributions": _contributions,
     "patching": _patching,

@@ -83,7 +83,7 @@ def saved(monkeypatch):
     """What the menus that were drawn would save: dict from a menu's name to its files as they are read back."""
     from ui.widgets import export
 
-    found, menu = {}, export.menu
+    found, menu, save = {}, export.menu, export.save
 
     def recorded(*args):
         # As the server makes them: in a thread that knows nothing of the session.
@@ -103,7 +103,25 @@ def saved(monkeypatch):
             "figures": {title: make() for title, make in figures.items()},
         }
 
+    def recorded_result(name, result, about=None):
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            pool.submit(made_of_result, name, result, about or {}).result()
+        save(name, result, about)
+
+    def made_of_result(name, result, about):
+        table = list(csv.reader(io.StringIO(export.frame_csv(result.to_frame()))))
+        record = export.record_json({**about, **result.to_dict()})
+        arrays = result.to_arrays() or export.columns(table[0], table[1:])
+        found[name] = {
+            "header": table[0],
+            "rows": table[1:],
+            "json": json.loads(record, parse_constant=pytest.fail),
+            "npz": dict(np.load(io.BytesIO(export.npz(arrays)), allow_pickle=False)),
+            "figures": {title.replace("-", " ").capitalize(): result.figure(title) for title in result.figures},
+        }
+
     monkeypatch.setattr(export, "menu", recorded)
+    monkeypatch.setattr(export, "save", recorded_result)
     return found
 
 

@@ -246,7 +246,7 @@ def test_the_strongest_parts_are_the_page_s(open_app, link):
     "link",
     [
         {},
-        {"saliency.method": "gradient", "saliency.token": "good"},
+        {"saliency.method": "gradient-x-input", "saliency.token": "good"},
         {
             "saliency.method": "occlusion",
             "saliency.instead": "[PAD]",
@@ -254,20 +254,21 @@ def test_the_strongest_parts_are_the_page_s(open_app, link):
             "saliency.follows": "NotNext",
         },
         {"saliency.steps": "8", "saliency.from": "[MASK]", "saliency.of": "9"},
-        {"saliency.method": "smooth", "saliency.steps": "16", "saliency.noise": "0.05"},
+        {"saliency.method": "smoothgrad", "saliency.steps": "16", "saliency.noise": "0.05"},
         {"saliency.method": "deeplift", "saliency.from": "[MASK]", "saliency.of": "next"},
         {"saliency.method": "deeplift", "saliency.from": "sentences", "saliency.references": "4"},
-        {"saliency.method": "relevance", "saliency.token": "good"},
+        {"saliency.method": "lrp", "saliency.token": "good"},
         {"saliency.method": "lime", "saliency.samples": "64", "saliency.instead": "[PAD]"},
     ],
 )
 def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, link):
     app = open_app(page="saliency", **PAIR, mask="a2,b1", **link)
-    found, shown = ran(app)["found"], of_job(app, f"saliency {link.get('saliency.method', 'integrated')}")
+    found, shown = ran(app)["found"], of_job(app, f"saliency {link.get('saliency.method', 'integrated-gradients')}")
     assert (found.method, found.target) == (shown.method, shown.target)
-    assert found.score == pytest.approx(shown.score, abs=1e-4) and found.fit == pytest.approx(shown.fit, abs=1e-4)
-    np.testing.assert_allclose(found.tokens, shown.tokens, atol=1e-4)
-    assert (found.rest is None) == (shown.rest is None) == ("relevance" not in link.values())
+    assert found.log_probability == pytest.approx(shown.log_probability, abs=1e-4)
+    assert found.weighted_r2 == pytest.approx(shown.weighted_r2, abs=1e-4)
+    np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
+    assert (found.rest is None) == (shown.rest is None) == ("lrp" not in link.values())
 
 
 @pytest.mark.parametrize("link", [{}, {"saliency.of": "next", "saliency.flips": "1", "saliency.tried": "1"}])
@@ -275,7 +276,7 @@ def test_changed_words_are_those_of_the_page(open_app, link, capsys):
     app = open_app(page="saliency", **PAIR, mask="a2", **{"saliency.method": "hotflip", **link})
     found, shown = ran(app)["found"], of_job(app, "saliency hotflip")
     assert found.target == shown.target and found.flipped == shown.flipped
-    for name in ("taken", "tried"):
+    for name in ("applied", "tried"):
         assert [(one.word, one.new) for one in getattr(found, name)] == [
             (one.word, one.new) for one in getattr(shown, name)
         ]
@@ -285,10 +286,14 @@ def test_changed_words_are_those_of_the_page(open_app, link, capsys):
 @pytest.mark.parametrize("link", [{}, {"saliency.of": "next"}])
 def test_words_that_stay_are_those_of_the_page(open_app, link):
     app = open_app(
-        page="saliency", a="The bunny ate it.", b="It was good.", mask="a2", **{"saliency.method": "reduction", **link}
+        page="saliency",
+        a="The bunny ate it.",
+        b="It was good.",
+        mask="a2",
+        **{"saliency.method": "input-reduction", **link},
     )
-    found, shown = ran(app)["found"], of_job(app, "saliency reduction")
-    assert found.target == shown.target and found.left == shown.left
+    found, shown = ran(app)["found"], of_job(app, "saliency input-reduction")
+    assert found.target == shown.target and found.remaining == shown.remaining
     assert [one.word for one in found.removed] == [one.word for one in shown.removed]
 
 

@@ -619,7 +619,7 @@ def test_the_words_that_mattered_are_saved(open_app, task_home, saved):
     finished(open_app(page="task_predictions", a="the cat sat", **{"task_predictions.model": "classes"}))
     bert = loaded("classes", task_home)
     trace = bert.trace("the cat sat")
-    wanted = occlusion(bert, trace, class_target(bert, trace), level="word")
+    wanted = occlusion(bert, trace, class_target(bert, trace), unit="word")
     near(column(saved["words"], "score"), [one.score for one in wanted.words])
 
 

@@ -104,32 +104,6 @@ def test_a_long_text_is_pooled(record):
     assert figure.data[0].z.shape == (128, 128) and (np.diag(figure.data[0].z) == 1).all()
 
 
-@pytest.mark.parametrize("method, unit", [("gradient", "log-probability of "), ("relevance", "log-odds of ")])
-def test_words_and_their_scores_are_drawn_as_bars(record, method, unit):
-    found = record("saliency", "--method", method)
-    (bars,) = (figure := figure_of(found)).data
-    np.testing.assert_allclose(bars.x, [word["score"] for word in found["words"]])
-    assert unit in str(figure.layout)
-
-
-def test_the_answer_is_drawn_while_words_go(record):
-    found = record("saliency", "--method", "reduction")
-    (line,) = figure_of(found).data
-    scores = [found["log_probability"], *(one["log_probability"] for one in found["gone"])]
-    np.testing.assert_allclose(line.y, np.exp(scores), rtol=1e-5)
-    assert found["gone"] and [name.split()[-1] for name in line.x[1:]] == [one["text"] for one in found["gone"]]
-
-
-def test_other_words_are_drawn_beside_what_the_slope_foretold(record):
-    found = record("saliency", "--method", "hotflip", "--tried", "3")
-    read, slope = figure_of(found).data
-    first = found["tried"][:15]
-    np.testing.assert_allclose(read.x, [one["change"] for one in first])
-    np.testing.assert_allclose(slope.x, [one["estimate"] for one in first])
-    assert [name.rstrip("\u200b") for name in read.y] == [f"{one['text']} → {one['new']}" for one in first]
-    assert list(slope.y) == list(read.y) and (read.name, slope.name) == ("read by the model", "by the slope")
-
-
 @pytest.mark.parametrize("carried, rows", [("state", ["0", "1", "2"]), ("attention", ["0", "1"])])
 def test_what_is_patched_names_the_rows(record, carried, rows):
     found = record("patching", *ARGUMENTS["patching"], "--carry", carried)

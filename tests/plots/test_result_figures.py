@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from plotly.colors import sample_colorscale, unlabel_rgb
 
-from bert_tf.explain import Prediction
+from bert_tf.explain import InputReduction, Prediction, RemovedWord, Target
 from bert_tf.explain.representations.logit_lens import LogitLens
-from bert_tf.plots.attribution.input_reduction import reduction_curve
+from bert_tf.inference.words import WordSpan
 from bert_tf.plots.diverging import diverging_ramp, diverging_scale
 from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
 from bert_tf.plots.interventions.patching import patch_map, patched_heads_map
@@ -244,7 +244,10 @@ def test_rates_are_written_as_plain_numbers():
 
 @pytest.mark.parametrize("shares, top", [([0.066, 0.08, 0.05], 0.1), ([0.9, 0.95], 1.04)])
 def test_an_answer_of_a_few_percent_fills_its_axis(shares, top):
-    axis = reduction_curve(["w"] * (len(shares) - 1), shares, "bank").layout.yaxis
+    whole, *others = np.log(shares)
+    removed = tuple(RemovedWord(WordSpan("a", 0, "w", (1,), 0, 1), score) for score in others)
+    reduction = InputReduction(Target(None, 0, "bank"), whole, True, removed, (), others[-1], ())
+    axis = reduction.figure().layout.yaxis
     assert axis.range[0] == 0 and axis.range[1] == pytest.approx(top)
 
 

@@ -14,30 +14,36 @@ from ui.elements import components
 
 
 def save(name, result, about=None):
-    """The download menu of a result: its table as CSV, its record as JSON, its arrays as NPZ, its figures.
+    """The download menu of a result: its table as CSV, its record as JSON, its arrays (without any, the columns of its
+    table) as NPZ, its figures.
 
     Args:
         name: of the files, without an ending.
         result: a ``bert_tf.results.Result``.
         about: what the record says beside the result, such as the model's name; a dict.
     """
-    arrays = result.to_arrays() or None
+
+    def arrays():
+        if found := result.to_arrays():
+            return found
+        table = result.to_frame()
+        return columns(table.columns, table.itertuples(index=False))
+
     with st.popover("Save", icon=":material/download:", type="tertiary"):
         with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
             _button("CSV", f"{name}.csv", "text/csv", lambda: frame_csv(result.to_frame()))
             _button(
                 "JSON", f"{name}.json", "application/json", lambda: record_json({**(about or {}), **result.to_dict()})
             )
-            if arrays:
-                _button("Arrays (NPZ)", f"{name}.npz", "application/octet-stream", lambda: npz(arrays))
+            _button("Arrays (NPZ)", f"{name}.npz", "application/octet-stream", lambda: npz(arrays()))
         for title in result.figures:
             file = name if len(result.figures) == 1 else f"{name}-{title}"
             _figure(title.replace("-", " ").capitalize(), file, functools.partial(result.figure, title))
 
 
 def frame_csv(table):
-    """A pandas table as CSV text; see `table_csv`."""
-    return table_csv(table.columns, table.itertuples(index=False))
+    """A pandas table as CSV text, missing numbers as empty cells; see `table_csv`."""
+    return table_csv(table.columns, table.astype(object).where(table.notna(), "").itertuples(index=False))
 
 
 def menu(name, header, rows, data, figure=None, arrays=None):

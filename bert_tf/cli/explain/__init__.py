@@ -14,7 +14,6 @@ from bert_tf.cli.explain import (
     heads,
     models,
     pairs,
-    saliency,
     whatif,
     why,
     words,
@@ -28,7 +27,6 @@ from bert_tf.errors import InputError, checked_pair
 #: Name -> its `Kind`.
 KINDS = {
     **heads.KINDS,
-    **saliency.KINDS,
     **why.KINDS,
     **whatif.KINDS,
     **words.KINDS,

@@ -35,11 +35,12 @@ def add_arguments(parser, analysis):
 
 def _add_option(parser, option):
     if option.type is bool:
-        parser.add_argument(option.flag, action="store_true", help=option.help)
+        parser.add_argument(*option.flags, dest=option.name, action="store_true", help=option.help)
         return
     shown = "" if option.default is None else f" (default {option.default})"
     parser.add_argument(
-        option.flag,
+        *option.flags,
+        dest=option.name,
         type=_parser_of(option),
         default=option.default,
         choices=option.choices,
@@ -52,13 +53,15 @@ def _add_option(parser, option):
 
 def _parser_of(option):
     """What `argparse` calls with the text of an option; a mistake in it stays one sentence."""
+    if option.value_aliases:
+        return lambda text: option.value_aliases.get(text, text)
     if option.parse is None:
         return option.type
 
     def parse(text):
         try:
             return option.parse(text)
-        except InputError as error:
+        except (InputError, OSError) as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return parse
