@@ -14,6 +14,11 @@ from bert_tf.errors import (
     NothingToPredict,
     WordNotFound,
 )
+from bert_tf.explain.attention.attention_divergence import (
+    AttentionDivergence,
+    attention_divergence,
+    fine_tuning_divergence,
+)
 from bert_tf.explain.attention.context_labels import (
     count_labels,
     count_offsets,
@@ -25,12 +30,20 @@ from bert_tf.explain.attention.head_profile import (
     HeadProfile,
     cluster_heads,
     head_distances,
+    head_profiles,
     profile_heads,
     profile_trace,
     project_heads,
 )
 from bert_tf.explain.attention.head_summary import HeadSummary, attention_between, summarise_heads
-from bert_tf.explain.attention.head_vectors import HeadVectors, head_vectors, query_key_vectors
+from bert_tf.explain.attention.head_vectors import (
+    HeadVectors,
+    NeuronView,
+    head_vectors,
+    neuron_view,
+    query_key_vectors,
+)
+from bert_tf.explain.attention.layer_attention import LayerAttention, layer_attention
 from bert_tf.explain.attention.rollout import attention_rollout
 from bert_tf.explain.attention.syntax import (
     ConlluError,
@@ -233,6 +246,14 @@ __all__ = [
     "HeadProfile",
     "HeadSummary",
     "HeadVectors",
+    "NeuronView",
+    "LayerAttention",
+    "AttentionDivergence",
+    "attention_divergence",
+    "fine_tuning_divergence",
+    "head_profiles",
+    "layer_attention",
+    "neuron_view",
     "HotFlip",
     "InputError",
     "CleanRun",

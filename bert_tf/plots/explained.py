@@ -2,7 +2,6 @@
 
 from bert_tf.plots import (
     explained_files,
-    explained_heads,
     explained_models,
     explained_pairs,
     explained_why,
@@ -11,7 +10,6 @@ from bert_tf.plots import (
 from bert_tf.plots.theme import escape
 
 _KINDS = {
-    **explained_heads.KINDS,
     **explained_why.KINDS,
     **explained_words.KINDS,
     **explained_pairs.KINDS,

@@ -153,9 +153,9 @@ def test_methods(open_app, saved, bert, plain):
         **{"attention_methods.token": "3"},
     )
     found, wanted = saved["methods-layer-2-token-3"], token_attention(bert, plain, 1, 3)
-    for name, values in (("raw", wanted.raw), ("norm-weighted", wanted.norms), ("rollout", wanted.rollout)):
-        near(column(found, name), values)
-        near(found["npz"][name], values)
+    for name in ("raw", "norm_weighted", "rollout"):
+        near(column(found, name), getattr(wanted, name))
+        near(found["npz"][name], getattr(wanted, name))
 
 
 def test_what_heads_do(open_app, saved, plain):
@@ -163,7 +163,7 @@ def test_what_heads_do(open_app, saved, plain):
 
     opened(open_app, saved, ("heads",), page="head_profiles", **PAIR)
     near(saved["heads"]["npz"]["entropy"], summarise_heads(plain).entropy)
-    assert saved["heads"]["figures"].keys() == {"Measure", "Plane"}
+    assert saved["heads"]["figures"].keys() == {"Measures", "Plane"}
 
 
 def test_layer_by_layer(open_app, saved, bert, trace):

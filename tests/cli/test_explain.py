@@ -35,13 +35,13 @@ def test_attention_maps(record, tiny_bert, trace):
     expected = {
         "raw": trace.attentions.mean(axis=1),
         "rollout": explain.attention_rollout(trace),
-        "norms": explain.norm_weighted_attention(tiny_bert, trace).layers,
+        "norm-weighted": explain.norm_weighted_attention(tiny_bert, trace).layers,
         "effective": explain.effective_attention(tiny_bert, trace).mean(axis=1),
     }
     for method, maps in expected.items():
-        found = record("attention", "--method", method)
-        assert found["kind"] == "attention" and found["tokens"] == list(trace.tokens)
-        np.testing.assert_allclose(found["layers"], maps, atol=1e-4)
+        printed = record("attention", "--method", method)
+        assert printed["analysis"] == "attention" and printed["tokens"] == list(trace.tokens)
+        np.testing.assert_allclose(printed["maps"], maps, atol=1e-4)
 
 
 def test_lens(record, tiny_bert, trace):
@@ -257,7 +257,7 @@ def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
 @pytest.mark.parametrize(
     "arguments, shown",
     [
-        (("attention",), "most at"),
+        (("attention",), "attends most to"),
         (("lens",), "answer_rank"),
         (("saliency",), "convergence delta"),
         (("saliency", "--method", "smoothgrad"), "log-probability with noise"),

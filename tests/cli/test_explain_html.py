@@ -1,4 +1,4 @@
-"""`explain KIND --html FILE`: a figure of every kind in one file without a network; kinds about heads."""
+"""`explain KIND --html FILE`: a figure of every kind in one file without a network."""
 
 import json
 import re
@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_tf import explain
 from bert_tf.cli import main
 from bert_tf.cli.explain import KINDS
 from bert_tf.plots.explained import figure_of
@@ -17,10 +16,8 @@ TEXTS = ("the cats [MASK] on the mat", "it ran")
 ARGUMENTS = {
     "patching": ["--against", "the dogs [MASK] on the mat"],
     "paths": ["--against", "the dogs [MASK] on the mat", "--to", "1.feed-forward"],
-    "neuron": ["--head", "1.2", "--token", "3"],
     "similarity": ["--other", "MODEL"],
     "compare": ["--other", "MODEL"],
-    "changed": ["--before", "MODEL"],
     "agreement": ["--other", "MODEL", "--input", "FILE"],
     "concepts": [
         "--input",
@@ -89,21 +86,6 @@ def test_every_kind_has_a_figure_in_one_file(record, tmp_path, kind):
         assert len(figure_of(found, dark).data) == len(data)
 
 
-def test_the_map_of_every_layer_is_drawn_and_the_last_is_open(record, tiny_bert):
-    maps = tiny_bert.trace(*TEXTS).attentions.mean(axis=1)
-    figure = figure_of(record("attention", "--method", "raw"))
-    assert [trace.visible for trace in figure.data] == [False, True]
-    for trace, expected in zip(figure.data, maps):
-        np.testing.assert_allclose(trace.z, expected, atol=1e-4)
-    assert len(figure.layout.sliders[0].steps) == 2 and len(set(figure.data[0].y)) == len(figure.data[0].y)
-
-
-def test_a_long_text_is_pooled(record):
-    long = {"kind": "attention", "model": "m", "tokens": ["the"] * 300, "layers": np.eye(300)[None].tolist()}
-    figure = figure_of(long)
-    assert figure.data[0].z.shape == (128, 128) and (np.diag(figure.data[0].z) == 1).all()
-
-
 @pytest.mark.parametrize("carried, rows", [("state", ["0", "1", "2"]), ("attention", ["0", "1"])])
 def test_what_is_patched_names_the_rows(record, carried, rows):
     found = record("patching", *ARGUMENTS["patching"], "--carry", carried)
@@ -158,45 +140,3 @@ def test_user_text_is_not_taken_for_markup(record, tmp_path):
 def test_a_kind_without_a_figure_is_refused():
     with pytest.raises(ValueError, match="no figure for 'magic'"):
         figure_of({"kind": "magic"})
-
-
-def test_neuron_gives_the_numbers_of_the_library(record, tiny_bert):
-    found = record("neuron", *ARGUMENTS["neuron"])
-    vectors = explain.head_vectors(tiny_bert, tiny_bert.trace(*TEXTS), 1, 2)
-    np.testing.assert_allclose(found["weights"], vectors.weights(3), atol=1e-5)
-    np.testing.assert_allclose(found["keys"], vectors.keys, atol=1e-4)
-    keys, products, bars = figure_of(found).data
-    np.testing.assert_allclose(products.z, vectors.products(3), atol=1e-4)
-    np.testing.assert_allclose(bars.x, vectors.weights(3), atol=1e-5)
-
-
-def test_heads_gives_the_numbers_of_the_library(record, tiny_bert):
-    found = record("heads")
-    summary = explain.summarise_heads(tiny_bert.trace(*TEXTS))
-    np.testing.assert_allclose(found["measures"]["entropy"], summary.entropy, atol=1e-4)
-    np.testing.assert_allclose(figure_of(found).data[0].z, summary.entropy, atol=1e-4)
-    assert np.shape(found["clusters"]) == (2, 4)
-
-
-def test_flow_is_a_method_of_attention(record, tiny_bert):
-    trace = tiny_bert.trace(*TEXTS)
-    found = record("attention", "--method", "flow")
-    np.testing.assert_allclose(found["layers"][-1], explain.attention_flow(trace), atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "arguments, says",
-    [
-        (["neuron", "the cat", "--head", "1"], "LAYER.HEAD"),
-        (["neuron", "the cat", "--head", "0.9"], "no head 9 in layer 0"),
-        (["neuron", "the cat", "--token", "7"], "There is no token 7"),
-        (["heads", "the cat", "--html", "FOLDER"], "is a folder"),
-        (["heads", "the cat", "--html", "FOLDER/none/a.html"], "No such file or directory"),
-    ],
-)
-def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, arguments, says):
-    given = [one.replace("FOLDER", str(tmp_path)) for one in arguments]
-    assert main(["explain", *given, "--model", str(tiny_folder)]) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1 and says in lines[0]
-    assert not list(tmp_path.iterdir())

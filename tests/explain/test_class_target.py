@@ -7,6 +7,9 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import InputError
 from bert_tf.explain import (
     Ablation,
+    Saliency,
+    Target,
+    WordScore,
     ablate,
     class_lens,
     class_target,
@@ -24,8 +27,8 @@ from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import family
 from bert_tf.inference.bert import Bert
+from bert_tf.inference.words import WordSpan
 from bert_tf.models import build_pretraining_model
-from bert_tf.plots.explained import figure_of
 from bert_tf.runtime import Runtime
 from bert_tf.tokenizers import Tokenizer
 
@@ -213,9 +216,9 @@ def test_a_class_called_value_is_no_regression():
     assert class_target(bert, bert.trace("it was bad")).is_regression
 
 
-@pytest.mark.parametrize("is_regression, says", [(False, "log-probability of value: part"), (True, "value: part")])
+@pytest.mark.parametrize("is_regression, says", [(False, "log-probability of value"), (True, "value")])
 def test_the_figure_of_its_words_says_what_their_scores_are_of(is_regression, says):
-    target = {"position": None, "label": "value", "of_value": is_regression}
-    words = [{"text": "good", "score": 0.5}]
-    figure = figure_of({"kind": "saliency", "method": "gradient", "target": target, "words": words})
+    target = Target(None, 0, "value", True, is_regression=is_regression)
+    words = (WordScore(WordSpan("a", 0, "good", (1,), 0, 4), 0.5),)
+    figure = Saliency("gradient-x-input", target, -0.1, (), np.zeros(0), words).figure()
     assert figure.layout.xaxis.title.text.startswith(says)

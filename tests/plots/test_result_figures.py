@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from plotly.colors import sample_colorscale, unlabel_rgb
 
-from bert_tf.explain import InputReduction, Prediction, RemovedWord, Target
+from bert_tf.explain import AttentionDivergence, InputReduction, Prediction, RemovedWord, Target
 from bert_tf.explain.representations.logit_lens import LogitLens
 from bert_tf.inference.words import WordSpan
 from bert_tf.plots.diverging import diverging_ramp, diverging_scale
@@ -22,7 +22,7 @@ from bert_tf.plots.models.architecture_table import flops_or_time, parameters_by
 from bert_tf.plots.representations.logit_lens import answer_curve, lens_map, state_names
 from bert_tf.plots.training.curves import answer_trajectory, curves
 from bert_tf.plots.training.finetuning import confusion_matrix, label_bars, learning_curve
-from bert_tf.plots.training.task_predictions import answer_curves, changed_heads, probabilities
+from bert_tf.plots.training.task_predictions import answer_curves, probabilities
 
 EVIL = "<b>x</b>"
 SAFE = "&lt;b&gt;x&lt;/b&gt;"
@@ -132,7 +132,7 @@ def test_of_a_long_passage_the_likely_ends_are_named_and_stand_apart():
 
 def test_heads_that_moved_are_drawn_layers_downwards():
     values = np.array([[0.1, 0.2, 0.3], [0.0, 0.5, 0.9]])
-    figure = changed_heads(values)
+    figure = AttentionDivergence("a", "b", (), values).figure()
     np.testing.assert_array_equal(figure.data[0].z, values)
     assert list(figure.data[0].x) == ["1", "2", "3"] and figure.layout.yaxis.autorange == "reversed"
 

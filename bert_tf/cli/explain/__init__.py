@@ -11,7 +11,6 @@ from bert_tf.cli.explain import (
 )
 from bert_tf.cli.explain import (
     files,
-    heads,
     models,
     pairs,
     whatif,
@@ -26,7 +25,6 @@ from bert_tf.errors import InputError, checked_pair
 
 #: Name -> its `Kind`.
 KINDS = {
-    **heads.KINDS,
     **why.KINDS,
     **whatif.KINDS,
     **words.KINDS,

@@ -1,8 +1,9 @@
 """The kinds of `explain` about models themselves: their parts, their training, how they read, ELECTRA's game."""
 
-from bert_tf.cli.explain.shared import Kind, Progress, head_of, predictions_record
+from bert_tf.cli.explain.shared import Kind, Progress, predictions_record
 from bert_tf.cli.shared.render import percent
 from bert_tf.errors import InputError, WordNotFound, checked_text
+from bert_tf.explain.attention.head_vectors import parse_head
 from bert_tf.quiet_import import import_tensorflow
 from bert_tf.user_errors import SEED
 
@@ -163,7 +164,7 @@ def timelapse(bert, trace, args):
         "snapshots": snapshots,
     }
     if args.head is not None:
-        record |= {"head": args.head, "attention": _one_head(snapshot_traces, *head_of(args.head))}
+        record |= {"head": args.head, "attention": _one_head(snapshot_traces, *parse_head(args.head))}
     return record, *_lapse_rows(record)
 
 
@@ -284,7 +285,7 @@ def _check_run(args):
     if not args.snapshots:
         raise InputError(f"{args.folder} has kept no snapshots; start a training with --snapshots.")
     if args.head is not None:
-        head_of(args.head)
+        parse_head(args.head)
 
 
 def _check_text(args):

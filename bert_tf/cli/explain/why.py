@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 
-from bert_tf.cli.explain.shared import Kind, Progress, check_against, head_of, predictions_record
+from bert_tf.cli.explain.shared import Kind, Progress, check_against, predictions_record
 from bert_tf.cli.explain.target import add_target, check_target, target_of, target_record
 from bert_tf.cli.shared.render import percent
 from bert_tf.errors import InputError
+from bert_tf.explain.attention.head_vectors import parse_head
 
 _CARRIED = ("state", "attention", "feed-forward", "head")
 _READ = ("queries", "keys", "values", "feed-forward")
@@ -20,7 +21,7 @@ def ablation(bert, trace, args):
 
     if not (args.heads or args.layers or args.feed_forward or args.tokens):
         return _sweep(bert, trace, args)
-    heads = tuple(head_of(pair) for pair in args.heads)
+    heads = tuple(parse_head(pair) for pair in args.heads)
     ablation = Ablation(heads, tuple(args.layers), tuple(args.feed_forward), tuple(args.tokens))
     effect = ablate(bert, trace, ablation, args.top_k, attention_shifts=True)
     masks = [
