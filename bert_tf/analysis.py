@@ -6,7 +6,7 @@ these records.
 """
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
 from bert_tf.errors import InputError
@@ -29,6 +29,7 @@ class Option:
         required: whether it must be named.
         parse: a function from the text typed on the command line to the value, where `type` does not say it.
         aliases: earlier names that still work on the command line, without dashes before them.
+        value_aliases: earlier words for its choices: dict from the old to the one of now.
         positional: whether the command line takes it by its place, without its name.
         model: whether it names a model or its folder, for which the function gets the loaded `Bert`.
     """
@@ -47,12 +48,18 @@ class Option:
     aliases: tuple = ()
     positional: bool = False
     model: bool = False
+    value_aliases: dict = field(default_factory=dict)
 
     @property
     def flag(self):
         """The option on the command line."""
         switched_off = self.type is bool and self.default
         return ("--no-" if switched_off else "--") + self.name.replace("_", "-")
+
+    @property
+    def flags(self):
+        """All names of the option on the command line, the one of now first."""
+        return self.flag, *("--" + name.replace("_", "-") for name in self.aliases)
 
     def check(self, value):
         """Raise InputError unless a value is within the bounds."""
@@ -67,7 +74,7 @@ class Option:
                 raise InputError(f"{self.name} must be {' and '.join(bounds)}, not {one}.")
 
 
-def head_of(text):
+def parse_head(text):
     """(layer, head) of "3.11", both from 0.
 
     Raises: InputError: anything else.

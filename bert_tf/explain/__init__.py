@@ -14,6 +14,11 @@ from bert_tf.errors import (
     NothingToPredict,
     WordNotFound,
 )
+from bert_tf.explain.attention.attention_divergence import (
+    AttentionDivergence,
+    attention_divergence,
+    fine_tuning_divergence,
+)
 from bert_tf.explain.attention.context_labels import (
     ContextCounts,
     count_contexts,
@@ -28,12 +33,20 @@ from bert_tf.explain.attention.head_profile import (
     HeadProfile,
     cluster_heads,
     head_distances,
+    head_profiles,
     profile_heads,
     profile_trace,
     project_heads,
 )
 from bert_tf.explain.attention.head_summary import HeadSummary, summarise_heads
-from bert_tf.explain.attention.head_vectors import HeadVectors, head_vectors, query_key_vectors
+from bert_tf.explain.attention.head_vectors import (
+    HeadVectors,
+    NeuronView,
+    head_vectors,
+    neuron_view,
+    query_key_vectors,
+)
+from bert_tf.explain.attention.layer_attention import LayerAttention, layer_attention
 from bert_tf.explain.attention.rollout import attention_rollout
 from bert_tf.explain.attention.syntax import (
     ConlluError,
@@ -56,6 +69,7 @@ from bert_tf.explain.attribution.hotflip import Flip, HotFlip, hotflip
 from bert_tf.explain.attribution.input_reduction import InputReduction, RemovedWord, reduce_input
 from bert_tf.explain.attribution.lime import lime
 from bert_tf.explain.attribution.lrp import layerwise_relevance
+from bert_tf.explain.attribution.methods import SALIENCY_METHODS, saliency
 from bert_tf.explain.attribution.saliency import (
     Saliency,
     WordScore,
@@ -268,6 +282,14 @@ __all__ = [
     "HeadProfile",
     "HeadSummary",
     "HeadVectors",
+    "NeuronView",
+    "LayerAttention",
+    "AttentionDivergence",
+    "attention_divergence",
+    "fine_tuning_divergence",
+    "head_profiles",
+    "layer_attention",
+    "neuron_view",
     "HotFlip",
     "InputError",
     "CleanRun",
@@ -429,6 +451,8 @@ __all__ = [
     "score_rows",
     "sense_separation",
     "sentence_order_target",
+    "SALIENCY_METHODS",
+    "saliency",
     "smoothgrad",
     "residual_decomposition",
     "summarise_classes",

@@ -2,16 +2,12 @@
 
 from bert_tf.plots import (
     explained_files,
-    explained_heads,
     explained_models,
     explained_pairs,
-    explained_why,
 )
 from bert_tf.plots.theme import escape
 
 _KINDS = {
-    **explained_heads.KINDS,
-    **explained_why.KINDS,
     **explained_pairs.KINDS,
     **explained_files.KINDS,
     **explained_models.KINDS,

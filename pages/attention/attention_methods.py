@@ -1,12 +1,12 @@
 """Methods: one token's attention, raw and by four ways of reading more out of it, side by side."""
 
-import numpy as np
+from dataclasses import replace
+
 import streamlit as st
 
 from bert_tf.explain import attention_flow, token_attention
 from bert_tf.explain.attention.token_attention import mean_maps, scaled
 from bert_tf.explain.attention.value_attention import value_vectors
-from bert_tf.plots.attention.token_attention import method_bars
 from pages.attention.head_components import weights
 from pages.attention.snippets.attention_methods import snippet
 from ui.session import jobs, state
@@ -23,7 +23,7 @@ PAGE = Page(
     question="Raw attention and what to make of it",
     summary="one token's attention raw, effective, norm-weighted, by rollout and by flow, side by side",
     presses={"": Press("button.token")},
-    analyses=("methods",),
+    analyses=("attention-methods",),
     settings=("token", "of"),
     settings_help="position of the token, [CLS] is 0; `head` for one head instead of its layer",
     opens_rows=True,
@@ -48,14 +48,14 @@ def page():
     places = list(detail.columns)
     head = view.head if state.setting(_OF, "layer") == "head" else None
     snippets.give(shared, trace, position, head, trace.length <= _MOST_FLOW, detail)
-    columns = _columns(shared, trace, position, head)
+    found = _attention(shared, trace, position, head)
     with menu:
-        _save(trace, position, head, columns)
+        export.save(f"methods-layer-{view.layer + 1}-token-{position}", found, {"model": trace.model})
     weights(
         "c_methods",
         trace.tokens,
         places,
-        [{**one, "values": one["values"][places]} for one in columns],
+        _columns(found, places),
         position,
         frame.is_dark(),
         lambda chosen: state.set_setting(_TOKEN, chosen, 1),
@@ -88,8 +88,8 @@ def _pickers(trace):
     )
 
 
-def _columns(shared, trace, position, head):
-    """What the table shows: dicts with name, note and values [T]."""
+def _attention(shared, trace, position, head):
+    """The ``TokenAttention`` of the open layer, with the flow once it is worked out."""
     view = state.view()
     text = (shared.name, view.precision, view.a, view.b, trace.masks)
     with st.spinner("Reading …"):
@@ -98,23 +98,25 @@ def _columns(shared, trace, position, head):
         found = cached(
             "attention_methods",
             (text, view.layer, position, head),
-            lambda: token_attention(shared.bert, trace, view.layer, position, head, values, means),
+            lambda: token_attention(shared.bert, trace, view.layer, position, head, False, values, means),
         )
-    one = head is not None
-    columns = [
-        {
-            "name": "Raw",
-            "note": "the weights of the head" if one else "mean of the heads",
-            "values": found.raw,
-        },
-        {"name": "Effective", "note": "what reaches the output", "values": found.effective},
-        {"name": "Norm-weighted", "note": "share of what is moved", "values": found.norms},
-        {"name": "Rollout", "note": "mixed from, all layers", "values": found.rollout},
-    ]
     flow = _flow(trace, position, text) if trace.length <= _MOST_FLOW else None
-    if flow is not None:
-        columns.append({"name": "Flow", "note": "share of the greatest flow", "values": scaled(flow)})
-    return columns
+    return found if flow is None else replace(found, flow=scaled(flow))
+
+
+def _columns(found, places):
+    """What the table shows of a ``TokenAttention``: dicts with name, note and values of the places."""
+    notes = {
+        "raw": "mean of the heads" if found.head is None else "the weights of the head",
+        "effective": "what reaches the output",
+        "norm-weighted": "share of what is moved",
+        "rollout": "mixed from, all layers",
+        "flow": "share of the greatest flow",
+    }
+    return [
+        {"name": name.capitalize(), "note": notes[name], "values": values[places]}
+        for name, values in found.methods.items()
+    ]
 
 
 def _values(shared, trace, text):
@@ -145,25 +147,3 @@ def _notes(trace):
     )
     if trace.length > _MOST_FLOW:
         st.caption(f"Flow is worked out for at most {_MOST_FLOW} tokens; this text has {trace.length}.")
-
-
-def _save(trace, position, head, columns):
-    view = state.view()
-    export.menu(
-        f"methods-layer-{view.layer + 1}-token-{position}",
-        ("position", "token", *(one["name"].lower() for one in columns)),
-        lambda: [
-            (place, token, *(float(one["values"][place]) for one in columns))
-            for place, token in enumerate(trace.tokens)
-        ],
-        lambda: {
-            "model": trace.model,
-            "layer": view.layer + 1,
-            "head": None if head is None else head + 1,
-            "position": position,
-            "tokens": list(trace.tokens),
-            **{one["name"].lower(): one["values"] for one in columns},
-        },
-        lambda: method_bars(trace.tokens, {one["name"]: one["values"] for one in columns}),
-        lambda: {"tokens": np.array(trace.tokens), **{one["name"].lower(): one["values"] for one in columns}},
-    )

@@ -6,11 +6,9 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain import profile_heads, profile_trace, syntax_agreement
+from bert_tf.explain import head_profiles, profile_trace
 from bert_tf.explain.datasets.text_rows import file_kind, read_rows
-from bert_tf.plots.attention.head_profile import head_scatter, measure_map
-from bert_tf.plots.interventions.ablation import ranked_bars
-from pages.attention import head_table
+from bert_tf.plots.attention.head_profile import cluster_names, head_plane
 from pages.attention.snippets.head_profiles import snippet
 from ui.elements import components
 from ui.session import jobs, state
@@ -31,13 +29,38 @@ PAGE = Page(
         "syntax"
     ),
     presses={"": Press("head")},
-    analyses=("heads",),
+    analyses=("head-profiles",),
     settings=("measure", "of"),
     settings_help="`entropy`, `distance`, `cls_share`, …; `file` for a file, which a link cannot hold",
     opens_rows=True,
     snippet=snippet,
 )
 
+
+#: Measure -> (title, what it means). "syntax" is there only with a parsed file.
+MEASURES = {
+    "entropy": ("Entropy", "How widely a token's attention is spread, in bits: 0 is one place."),
+    "distance": ("Distance", "How far from itself a token looks, in tokens."),
+    "cls_share": (
+        "To the first token",
+        "Share of the attention that goes to the special token in front: [CLS] in BERT.",
+    ),
+    "sep_share": (
+        "To separators",
+        "Share that goes to the separators ([SEP] in BERT), where heads look that have nothing to say "
+        "(Clark et al. 2019).",
+    ),
+    "previous_share": ("To the token before", "Share that goes to the token before."),
+    "next_share": ("To the token after", "Share that goes to the token after."),
+    "self_share": ("To itself", "Share that goes to the token itself."),
+}
+SYNTAX = (
+    "Syntax",
+    (
+        "Share of words whose most attended word is their head in the file's tree, or that their head attends"
+        " to most; the better of the two."
+    ),
+)
 
 _MEASURE, _OF = "head_profiles.measure", "head_profiles.of"
 _CELLS = 4096  # weights a head of one text from which distances between heads are taken, at most
@@ -65,8 +88,8 @@ def page():
     if found.syntax is not None:
         _relations(found.syntax)
     attention_controls.warning_link()
-    if found.profile.texts > 1:
-        st.caption(f"{count(found.profile.texts, 'text')}, {count(found.profile.tokens, 'token')}")
+    if found.num_texts > 1:
+        st.caption(f"{count(found.num_texts, 'text')}, {count(found.num_tokens, 'token')}")
     else:
         attention_controls.footer(shared, trace)
 
@@ -74,11 +97,11 @@ def page():
 def _of_text(shared, trace):
     view = state.view()
     key = (shared.name, view.precision, view.a, view.b, trace.masks)
-    rows = max(8, min(64, _CELLS // trace.length))
-    snippets.give(shared, _measure(head_table.MEASURES), rows, trace)
+    tokens = max(8, min(64, _CELLS // trace.length))
+    snippets.give(shared, _measure(MEASURES), tokens, trace)
 
     def work(progress):
-        return head_table.make_head_table(profile_trace(trace, rows, progress))
+        return profile_trace(trace, tokens, progress)
 
     return jobs.result("head_profiles", key, "Comparing heads", work)
 
@@ -97,35 +120,29 @@ def _of_file(shared):
             icon=":material/upload_file:",
         )
         return None
-    parsed, texts, notes = _read(name, data, limits)
+    rows, notes = _read(name, data, limits)
     for note in notes:
         st.caption(note)
-    measure = _measure((*head_table.MEASURES, *(["syntax"] if parsed else [])))
+    measure = _measure((*MEASURES, *(["syntax"] if any(row.parsed is not None for row in rows) else [])))
     bounds = {"most_rows": limits.max_rows, "max_characters": limits.max_row_characters}
     snippets.give(shared, measure, _FILE_ROWS, file=name, bounds=bounds)
     key = (shared.name, state.view().precision, hashlib.sha256(data).hexdigest(), name)
 
     def work(progress):
-        steps = len(texts) + len(parsed)
-        profile = shared.run(profile_heads, texts, rows=_FILE_ROWS, progress=lambda done, _: progress(done, steps))
-        syntax = None
-        if parsed:
-            syntax = shared.run(syntax_agreement, parsed, progress=lambda done, _: progress(len(texts) + done, steps))
-        return head_table.make_head_table(profile, syntax)
+        return shared.run(head_profiles, rows=rows, tokens_per_text=_FILE_ROWS, progress=progress)
 
     return jobs.result("head_profiles", key, "Reading the file", work)
 
 
 def _read(name, data, limits):
-    """(parsed sentences, texts, what to say of it)."""
+    """(``TextRow``s, what to say of them)."""
     found = read_rows(data, file_kind(name), most_rows=limits.max_rows, max_characters=limits.max_row_characters)
     notes = [f"{count(found.left_out, 'more text')} in the file: not read."] if found.left_out else []
     if found.problems:
         notes.append(
             f"{count(len(found.problems), 'line')} could not be read; the first: {escape_markdown(found.problems[0][1])}"
         )
-    parsed = [row.parsed for row in found.rows if row.parsed is not None]
-    return parsed, [(row.text_a, row.text_b) for row in found.rows], notes
+    return found.rows, notes
 
 
 def _measure(measures):
@@ -135,10 +152,10 @@ def _measure(measures):
 
 
 def _measures(found):
-    measures, view, dark = found.measures(), state.view(), frame.is_dark()
+    measures, view, dark = _titled(found), state.view(), frame.is_dark()
     bound = state.bind_setting(_MEASURE, "w_head_profiles_measure", "entropy", tuple(measures))
     name = _measure(measures)
-    heads = found.shape[1]
+    heads = found.clusters.shape[1]
     left, right = st.columns([6, 5], gap="large")
     with left:
         st.selectbox("Measure", list(measures), format_func=lambda one: measures[one][0], **bound)
@@ -161,10 +178,10 @@ def _measures(found):
         st.markdown("**Heads that do alike lie together**")
         figures.show(
             "Heads on a plane: near ones do alike",
-            _plane(found, _chosen(found), dark),
+            head_plane(found, dark, view.layer * heads + view.head),
             key="w_head_profiles_plane",
             config=export.plot_config("heads"),
-            on_select=_pressed_point(found.clusters, heads),
+            on_select=_pressed_point(found.clusters.ravel(), heads),
             selection_mode="points",
         )
         st.caption(
@@ -175,15 +192,10 @@ def _measures(found):
     _card(found, measures)
 
 
-def _chosen(found):
-    view = state.view()
-    return view.layer * found.shape[1] + view.head
-
-
-def _plane(found, chosen, dark=False):
-    heads = found.shape[1]
-    names = [f"layer {index // heads + 1}, head {index % heads + 1}" for index in range(len(found.clusters))]
-    return head_scatter(found.places, names, found.clusters, found.cluster_names(), dark, chosen)
+def _titled(found):
+    """Names of the measures there are -> (title, help, float [L, N])."""
+    words = {**MEASURES, "syntax": SYNTAX}
+    return {name: (*words[name], values) for name, values in found.measures.items()}
 
 
 def _pressed_point(clusters, heads):
@@ -216,33 +228,17 @@ def _card(found, measures):
                 + (" bits" if name == "entropy" else " tokens" if name == "distance" else "")
                 for name, (title, _, values) in measures.items()
             )
-            + f" · cluster {found.cluster_names()[view.layer * found.shape[1] + view.head]}"
+            + f" · cluster {cluster_names(found)[view.layer * found.clusters.shape[1] + view.head]}"
         )
 
 
 def _table(found, model):
-    rows, measures = found.rows(), found.measures()
-    title, _, values = measures.get(state.setting(_MEASURE, "entropy"), measures["entropy"])
-    chosen = _chosen(found)
+    measures = _titled(found)
+    # People count layers, heads and clusters from 1.
+    rows = found.to_frame()
+    rows[["layer", "head", "cluster"]] += 1
     with inputs.heading("All heads as a table"):
-        export.menu(
-            "heads",
-            list(rows[0]),
-            lambda: [tuple(row.values()) for row in rows],
-            lambda: {
-                "model": model,
-                "texts": found.profile.texts,
-                "tokens": found.profile.tokens,
-                "heads": rows,
-            },
-            {"Measure": lambda: measure_map(values, title), "Plane": lambda: _plane(found, chosen)},
-            lambda: {
-                **{name: values for name, (_, _, values) in measures.items()},
-                "distances": found.profile.distances,
-                "clusters": found.clusters,
-                "places": found.places,
-            },
-        )
+        export.save("heads", found, {"model": model})
     columns = {"layer": "Layer", "head": "Head", "relation": "Relation followed best", "cluster": "Cluster"}
     columns |= {
         name: st.column_config.NumberColumn(title, help=says, format="%.2f")
@@ -252,7 +248,8 @@ def _table(found, model):
     def picked():
         chosen = st.session_state["w_head_profiles_table"].selection.rows
         if chosen and chosen[0] < len(rows):
-            state.change_view(layer=rows[chosen[0]]["layer"] - 1, head=rows[chosen[0]]["head"] - 1)
+            layer, head = divmod(chosen[0], found.clusters.shape[1])
+            state.change_view(layer=layer, head=head)
 
     st.dataframe(
         rows,
@@ -268,24 +265,10 @@ def _table(found, model):
 
 
 def _relations(syntax):
-    rows = head_table.relation_rows(syntax)
+    rows = syntax.to_frame()
     with inputs.heading("Syntax"):
-        export.menu(
-            "syntax",
-            list(rows[0]) if rows else (),
-            lambda: [tuple(row.values()) for row in rows],
-            lambda: {"sentences": syntax.sentences, "skipped": syntax.skipped, "relations": rows},
-            lambda: ranked_bars([row["relation"] for row in rows], [row["share"] for row in rows], "share right"),
-            lambda: {
-                "dependent_looks": syntax.overall.dependent_to_head,
-                "head_looks": syntax.overall.head_to_dependent,
-                **{
-                    f"{name}_{way}".replace(":", "_"): getattr(one, way)
-                    for name, one in syntax.relations.items()
-                    for way in ("dependent_looks", "head_looks")
-                },
-            },
-        )
+        export.save("syntax", syntax)
+    rows.insert(2, "best", [f"{layer + 1}.{head + 1}" for layer, head in zip(rows.pop("layer"), rows.pop("head"))])
     st.dataframe(
         rows,
         hide_index=True,
@@ -296,16 +279,19 @@ def _relations(syntax):
             "relation": "Relation",
             "count": "Words",
             "best": "Best head",
-            "share": st.column_config.ProgressColumn("Right", format="percent", min_value=0, max_value=1),
+            "direction": "Direction",
+            "accuracy": st.column_config.ProgressColumn("Right", format="percent", min_value=0, max_value=1),
             "offset": st.column_config.NumberColumn(
                 "Fixed offset", help="Distance in words to the head that is right most often."
             ),
-            "offset_share": st.column_config.ProgressColumn("Offset right", format="percent", min_value=0, max_value=1),
+            "offset_accuracy": st.column_config.ProgressColumn(
+                "Offset right", format="percent", min_value=0, max_value=1
+            ),
         },
     )
-    skipped = f" {count(syntax.skipped, 'sentence')} too long for the model." if syntax.skipped else ""
+    skipped = f" {count(syntax.num_skipped, 'sentence')} too long for the model." if syntax.num_skipped else ""
     st.caption(
         "For each relation the head of the model that finds it most often, beside always predicting the word"
         " at a fixed offset: only what does better than that has learnt more than a distance. Over"
-        f" {count(syntax.sentences, 'sentence')}.{skipped}"
+        f" {count(syntax.num_sentences, 'sentence')}.{skipped}"
     )

@@ -4,7 +4,6 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import HeadVectors, query_key_vectors
-from bert_tf.plots.attention.head_vectors import head_vectors
 from pages.attention.head_components import neuron
 from pages.attention.snippets.neuron import snippet
 from ui.session import state
@@ -50,7 +49,8 @@ def page():
     vectors = _vectors(shared, trace)
     places = list(detail.columns)
     with menu:
-        _save(trace, vectors, query, places)
+        name = f"layer-{vectors.layer + 1}-head-{vectors.head + 1}-{query}"
+        export.save(name, vectors.neuron_view(trace.tokens, query), {"model": trace.model})
     key = state.setting(_KEY, -1)
     if key not in places:
         key = places[int(np.argmax(vectors.weights(query)[places]))]
@@ -104,27 +104,3 @@ def _vectors(shared, trace):
         )
     layer = view.layer - (part.start or 0)
     return HeadVectors(view.layer, view.head, queries[layer, view.head], keys[layer, view.head])
-
-
-def _save(trace, vectors, query, places):
-    scores, weights = vectors.scores(query), vectors.weights(query)
-    name = f"layer-{vectors.layer + 1}-head-{vectors.head + 1}-{query}"
-    export.menu(
-        name,
-        ("position", "token", "score", "weight"),
-        lambda: [
-            (place, trace.tokens[place], float(scores[place]), float(weights[place])) for place in range(trace.length)
-        ],
-        lambda: {
-            "model": trace.model,
-            "layer": vectors.layer + 1,
-            "head": vectors.head + 1,
-            "query": query,
-            "tokens": list(trace.tokens),
-            "query_vector": vectors.queries[query].tolist(),
-            "scores": scores.tolist(),
-            "weights": weights.tolist(),
-        },
-        lambda: head_vectors(trace, vectors, query, places),
-        lambda: {"queries": vectors.queries, "keys": vectors.keys, "scores": scores, "weights": weights},
-    )

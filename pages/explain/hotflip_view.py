@@ -4,7 +4,6 @@ import streamlit as st
 
 from bert_tf.explain import hotflip
 from bert_tf.explain.attribution.hotflip import replaceable_words, text_with_replacements
-from bert_tf.plots.attribution.hotflip import flip_bars
 from bert_tf.plots.theme import ramp
 from ui.elements.cells import marks
 from ui.session import jobs, state
@@ -13,7 +12,6 @@ from ui.widgets import export, figures, highlights, inputs, targets
 from ui.widgets.formatting import bold, count, escape_markdown
 
 MOST = 128  # tokens: the work grows with their square
-_COLUMNS = ("text", "word", "instead", "change", "estimate", "log_probability", "answer", "answer_log_probability")
 
 
 def can(shared, trace, target):
@@ -77,13 +75,7 @@ def _show(trace, found, chosen):
         targets.note_not_likeliest(found, "nothing to change")
         return
     with heading:
-        export.menu(
-            "words-flipped",
-            ("step", *_COLUMNS),
-            lambda: [(step, *_row(one).values()) for step, one in _steps(found)],
-            lambda: _record(trace, found, chosen),
-            lambda: _figure(found),
-        )
+        export.save("words-flipped", found, {"model": trace.model, **chosen})
     st.markdown(_summary(found, chosen))
     st.markdown("\n".join(_step(trace, found.applied[:number]) for number in range(1, len(found.applied) + 1)))
     marks(
@@ -106,22 +98,28 @@ def _show(trace, found, chosen):
     with left:
         figures.show(
             "Other words in the text as it is",
-            _figure(found, frame.is_dark()),
+            found.figure(dark=frame.is_dark()),
             key="w_flips_bars",
             config=export.plot_config("words-flipped"),
         )
     with right:
-        rows = [_row(one) for one in found.tried]
-        shown = ("text",) * (trace.text_b is not None) + ("word", "instead", "change", "estimate", "answer")
+        texts = {"text": [one.word.source.upper() for one in found.tried]} if trace.text_b is not None else {}
         st.dataframe(
-            {name: [row[name].upper() if name == "text" else row[name] for row in rows] for name in shown},
+            {
+                **texts,
+                "word": [one.word.text for one in found.tried],
+                "new": [one.new for one in found.tried],
+                "change": [one.change for one in found.tried],
+                "estimate": [one.estimate for one in found.tried],
+                "answer": [one.answer.label for one in found.tried],
+            },
             hide_index=True,
             width="stretch",
             key="w_flips_table",
             column_config={
                 "text": st.column_config.TextColumn("Text", width="small"),
                 "word": "Word",
-                "instead": "Instead",
+                "new": "Instead",
                 "change": st.column_config.NumberColumn("Nats", width="small", format="%+.3f"),
                 "estimate": st.column_config.NumberColumn("By the slope", width="small", format="%+.3f"),
                 "answer": "Likeliest then",
@@ -130,17 +128,17 @@ def _show(trace, found, chosen):
 
 
 def _summary(found, chosen):
-    label, whole = escape_markdown(found.target.label), targets.score_text(found.target, found.score)
+    label, whole = escape_markdown(found.target.label), targets.score_text(found.target, found.log_probability)
     if not found.tried:
         return f"Nothing could be tried: no other word would be read as one token in its place. “{label}” has {whole}."
     if not found.applied:
         return f"None of the words that were tried costs “{label}” anything: it has {whole}."
     last = found.applied[-1]
-    left = targets.score_text(found.target, last.score)
+    left = targets.score_text(found.target, last.log_probability)
     if found.flipped:
         return (
             f"With {count(len(found.applied), 'other word')} the answer is {bold(last.answer.label)}"
-            f" ({targets.score_text(last.answer, last.answer_score)}): “{label}” falls from {whole} to {left}."
+            f" ({targets.score_text(last.answer, last.answer_log_probability)}): “{label}” falls from {whole} to {left}."
         )
     stays = "and stays above 50%" if found.target.is_multi_label else "and stays the likeliest"
     end = "and no other costs it anything" if len(found.applied) < chosen["most"] else stays
@@ -170,50 +168,5 @@ def _text(trace, applied):
 
 def _flip_text(one):
     """A ``Flip`` in a few words."""
-    then = f"“{one.answer.label}” {targets.score_text(one.answer, one.answer_score)}"
+    then = f"“{one.answer.label}” {targets.score_text(one.answer, one.answer_log_probability)}"
     return f"{one.new} instead: {one.change:+.3f} nats, then {then}"
-
-
-def _figure(found, dark=False):
-    names = [f"{one.word.text} → {one.new}" for one in found.tried]
-    return flip_bars(names, [one.change for one in found.tried], [one.estimate for one in found.tried], dark)
-
-
-def _steps(found):
-    """(number of the step, ``Flip``): what was taken, and as step 0 all that was tried in the text as it is."""
-    yield from enumerate(found.applied, 1)
-    yield from ((0, one) for one in found.tried)
-
-
-def _row(one):
-    return dict(
-        zip(
-            _COLUMNS,
-            (
-                one.word.source,
-                one.word.text,
-                one.new,
-                one.change,
-                one.estimate,
-                one.score,
-                one.answer.label,
-                one.answer_score,
-            ),
-        )
-    )
-
-
-def _record(trace, found, chosen):
-    return {
-        "model": trace.model,
-        "method": "hotflip",
-        **chosen,
-        "target": {"position": found.target.position, "label": found.target.label},
-        "tokens": list(trace.tokens),
-        "log_probability": found.score,
-        "flipped": found.flipped,
-        "taken": [
-            {**_row(one), "index": one.word.index, "text_a": one.text_a, "text_b": one.text_b} for one in found.applied
-        ],
-        "tried": [{**_row(one), "index": one.word.index} for one in found.tried],
-    }

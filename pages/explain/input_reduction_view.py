@@ -2,12 +2,10 @@
 
 import math
 
-import numpy as np
 import streamlit as st
 
 from bert_tf.explain import reduce_input
 from bert_tf.explain.attribution.input_reduction import removable_words
-from bert_tf.plots.attribution.input_reduction import reduction_curve
 from bert_tf.plots.theme import ramp
 from ui.elements.cells import marks
 from ui.session import jobs, state
@@ -41,7 +39,7 @@ def draw(shared, trace, target):
     view = state.view()
     key = (shared.name, view.precision, view.a, view.b, trace.masks, target)
     found = jobs.result(
-        "saliency reduction",
+        "saliency input-reduction",
         key,
         "Taking words away, one at a time",
         lambda progress: shared.run(reduce_input, trace, target, progress=progress),
@@ -57,13 +55,7 @@ def _show(trace, found):
         targets.note_not_likeliest(found, "nothing to keep")
         return
     with heading:
-        export.menu(
-            "words-left",
-            ("order", "text", "word", "log_probability"),
-            lambda: list(_rows(found)),
-            lambda: _record(trace, found),
-            lambda: _figure(found),
-        )
+        export.save("words-left", found, {"model": trace.model})
     st.markdown(_summary(trace, found))
     marks(
         "c_reduction",
@@ -84,7 +76,7 @@ def _show(trace, found):
     with left:
         figures.show(
             "The answer while words go",
-            _figure(found, frame.is_dark()),
+            found.figure(dark=frame.is_dark()),
             key="w_reduction_course",
             config=export.plot_config("words-left"),
         )
@@ -94,7 +86,7 @@ def _show(trace, found):
                 "order": list(range(1, len(found.removed) + 1)),
                 "text": [one.word.source.upper() for one in found.removed],
                 "word": [one.word.text for one in found.removed],
-                "then": [100 * math.exp(one.score) for one in found.removed],
+                "then": [100 * math.exp(one.log_probability) for one in found.removed],
             },
             hide_index=True,
             width="stretch",
@@ -109,7 +101,9 @@ def _show(trace, found):
 
 
 def _summary(trace, found):
-    whole, left = (targets.score_text(found.target, score) for score in (found.score, found.left_score))
+    whole, left = (
+        targets.score_text(found.target, score) for score in (found.log_probability, found.remaining_log_probability)
+    )
     if not removable_words(trace.words(), trace, found.target):
         return (
             "There is no word to take away: hidden words, the word asked about and a text's only word stay. The answer"
@@ -118,7 +112,7 @@ def _summary(trace, found):
     if not found.removed:
         return f"No word can go: without any one of them the model says something else. The answer has {whole}."
     return (
-        f"{count(len(found.removed), 'word')} can go, {len(found.left)} stay: **{escape_markdown(_text(trace, found))}**. In the"
+        f"{count(len(found.removed), 'word')} can go, {len(found.remaining)} stay: **{escape_markdown(_text(trace, found))}**. In the"
         f" whole text “{escape_markdown(found.target.label)}” has {whole}, in what is left {left}."
     )
 
@@ -127,40 +121,7 @@ def _text(trace, found):
     """What is left, hidden words as [MASK], the two texts parted by a stroke."""
     texts = []
     for source in "ab" if trace.text_b is not None else "a":
-        words = [word for word in found.left if word.source == source]
+        words = [word for word in found.remaining if word.source == source]
         hidden = [bool(set(word.positions) & set(trace.masks)) for word in words]
         texts.append(" ".join("[MASK]" if mask else word.text for word, mask in zip(words, hidden)))
     return " / ".join(texts)
-
-
-def _figure(found, dark=False):
-    scores = np.exp([found.score, *(one.score for one in found.removed)])
-    return reduction_curve([one.word.text for one in found.removed], scores, found.target.label, dark)
-
-
-def _rows(found):
-    for order, one in enumerate(found.removed, 1):
-        yield order, one.word.source, one.word.text, one.score
-    for word in found.left:
-        yield "", word.source, word.text, ""
-
-
-def _record(trace, found):
-    return {
-        "model": trace.model,
-        "method": "input_reduction",
-        "target": {"position": found.target.position, "label": found.target.label},
-        "tokens": list(trace.tokens),
-        "log_probability": found.score,
-        "log_probability_left": found.left_score,
-        "gone": [
-            {
-                "text": one.word.source,
-                "index": one.word.index,
-                "word": one.word.text,
-                "log_probability": one.score,
-            }
-            for one in found.removed
-        ],
-        "left": [{"text": word.source, "index": word.index, "word": word.text} for word in found.left],
-    }

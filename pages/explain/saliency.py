@@ -1,20 +1,10 @@
 """Saliency: what each word of the visitor's texts does to one answer."""
 
-import numpy as np
 import streamlit as st
 
-from bert_tf.explain import (
-    deeplift,
-    gradient_x_input,
-    integrated_gradients,
-    layerwise_relevance,
-    lime,
-    occlusion,
-    smoothgrad,
-)
+from bert_tf.explain import SALIENCY_METHODS
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
-from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.explain import hotflip_view, input_reduction_view
 from pages.explain.snippets.saliency import snippet
 from ui.elements.cells import marks
@@ -32,7 +22,7 @@ PAGE = Page(
     title="Saliency",
     question="Which words the answer hangs on",
     summary=(
-        "integrated gradients (with the convergence gap), gradient × input, SmoothGrad, DeepLift, layer-wise "
+        "integrated gradients (with the convergence delta), gradient × input, SmoothGrad, DeepLift, layer-wise "
         "relevance (with what biases have) and occlusion for a masked word, the next sentence (ALBERT: the "
         "order of sentences), a token's being replaced (ELECTRA) or a fine-tuned class, on the colours of the "
         "visitor's own words; LIME: a linear model of the answer with random words covered, and its fit; "
@@ -59,8 +49,8 @@ PAGE = Page(
     ),
     settings_help=(
         "position of a mask, `next`, `replaced` or `class`; the word, the scored token's position, `NotNext` "
-        "(`Swapped`, `Original`) or class explained; `gradient`, `smooth`, `deeplift`, `relevance`, "
-        "`occlusion`, `lime`, `reduction` or `hotflip`; steps of the integral or noisy copies, the noise, "
+        "(`Swapped`, `Original`) or class explained; `gradient-x-input`, `smoothgrad`, `deeplift`, `lrp`, "
+        "`occlusion`, `lime`, `input-reduction` or `hotflip`; steps of the integral or noisy copies, the noise, "
         "start of the integral or DeepLift's reference (`sentences` for several, and how many), what stands "
         "in a word's place; LIME's samples; words that HotFlip changes at most, and tries for each word"
     ),
@@ -70,23 +60,15 @@ PAGE = Page(
 
 
 _METHODS = {
-    "integrated": "Integrated gradients",
-    "gradient": "Gradient × input",
-    "smooth": "SmoothGrad",
+    "integrated-gradients": "Integrated gradients",
+    "gradient-x-input": "Gradient × input",
+    "smoothgrad": "SmoothGrad",
     "deeplift": "DeepLift",
-    "relevance": "Layer-wise relevance",
+    "lrp": "Layer-wise relevance",
     "occlusion": "Occlusion",
     "lime": "LIME",
-    "reduction": "Input reduction",
+    "input-reduction": "Input reduction",
     "hotflip": "HotFlip",
-}
-_FUNCTIONS = {
-    "integrated": integrated_gradients,
-    "smooth": smoothgrad,
-    "deeplift": deeplift,
-    "relevance": layerwise_relevance,
-    "occlusion": occlusion,
-    "lime": lime,
 }
 _STEPS = (8, 16, 32, 64, 128)
 _SAMPLES = (64, 128, 256, 512)
@@ -96,18 +78,17 @@ _GONE = 2.3  # nats that the answer loses: a tenth of its probability is left
 _BASELINES = ("[PAD]", "[MASK]")
 _SENTENCES = "sentences"  # the project's: each a reference, and the mean of them
 _REFERENCES = (4, 8, 16, 32)
-_LONGEST_LIST = 15
 _SAYS = {
-    "integrated": (
+    "integrated-gradients": (
         "The slope of the {score}, gathered on the way from a text of nothing but {baseline}"
         " to this one (special tokens and masks stay). Another start gives other scores."
     ),
-    "gradient": (
+    "gradient-x-input": (
         "The slope of the {score} at this text, times the words' own vectors. It is the"
         " cheapest and the roughest: it knows this one point only, and the scores need not add up to"
         " anything."
     ),
-    "smooth": (
+    "smoothgrad": (
         "The mean slope over {copies} copies of this text with noise on its words' vectors, times the vectors"
         " without noise: what only this one point shows is smoothed away. The scores need not add up to anything."
     ),
@@ -116,7 +97,7 @@ _SAYS = {
         " masks stay), passed back step by step in proportion to what each step gains itself; two that are multiplied"
         " share it by halves. It seldom shows what speaks against an answer, and another start gives other scores."
     ),
-    "relevance": (
+    "lrp": (
         "The {odds} passed back layer by layer, with attention weights, the spread that normalisations divide"
         " by and the gates of the activations held as they are in this pass. What makes the model look where it looks"
         " is not in the scores."
@@ -140,18 +121,18 @@ def page():
     shared, _, trace = opened
     target = targets.target_picker("saliency", shared, trace)
     method, settings = _method()
-    if target is None or (method == "reduction" and not input_reduction_view.can(trace, target)):
+    if target is None or (method == "input-reduction" and not input_reduction_view.can(trace, target)):
         return
     if method == "hotflip" and not hotflip_view.can(shared, trace, target):
         return
-    if method == "relevance" and is_only_class(shared.bert, target):
+    if method == "lrp" and is_only_class(shared.bert, target):
         st.info(
             f"“{escape_markdown(target.label)}” is the only class, and always certain: nothing speaks for or against it.",
             icon=":material/block:",
         )
         return
     snippets.give(shared, trace, target, method, settings)
-    if method == "reduction":
+    if method == "input-reduction":
         input_reduction_view.draw(shared, trace, target)
         return
     if method == "hotflip":
@@ -168,17 +149,17 @@ def _method():
         "Method",
         list(_METHODS),
         format_func=_METHODS.get,
-        **state.bind_setting("saliency.method", "w_saliency_method", "integrated", _METHODS),
+        **state.bind_setting("saliency.method", "w_saliency_method", "integrated-gradients", _METHODS),
     )
     settings = {}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        if method in ("integrated", "smooth"):
-            settings["steps" if method == "integrated" else "copies"] = st.segmented_control(
-                "Steps" if method == "integrated" else "Copies",
+        if method in ("integrated-gradients", "smoothgrad"):
+            settings["steps" if method == "integrated-gradients" else "copies"] = st.segmented_control(
+                "Steps" if method == "integrated-gradients" else "Copies",
                 _STEPS,
                 **state.bind_setting("saliency.steps", "w_saliency_steps", 32, _STEPS),
             )
-        if method == "smooth":
+        if method == "smoothgrad":
             settings["noise"] = st.segmented_control(
                 "Noise",
                 _NOISE,
@@ -191,9 +172,9 @@ def _method():
                 _SAMPLES,
                 **state.bind_setting("saliency.samples", "w_saliency_samples", 128, _SAMPLES),
             )
-        if method in ("integrated", "deeplift", "occlusion", "lime"):
+        if method in ("integrated-gradients", "deeplift", "occlusion", "lime"):
             # What each method's paper starts from is its default.
-            starts = method in ("integrated", "deeplift")
+            starts = method in ("integrated-gradients", "deeplift")
             name = f"saliency.{'from' if starts else 'instead'}"
             offered = (*_BASELINES, _SENTENCES) if method == "deeplift" else _BASELINES
             settings["baseline"] = st.segmented_control(
@@ -212,7 +193,7 @@ def _method():
             )
             settings["baseline"] = concepts.sentences(concepts.OTHERS)[:number]
         if method == "occlusion":
-            settings["level"] = "word"
+            settings["unit"] = "word"
         if method == "hotflip":
             settings |= hotflip_view.settings()
     return method, settings
@@ -223,9 +204,9 @@ def _scores(shared, trace, target, method, settings):
     key = (shared.name, view.precision, view.a, view.b, trace.masks, target, settings)
 
     def work(progress):
-        if method == "gradient":
-            return shared.run(gradient_x_input, trace, target)
-        return shared.run(_FUNCTIONS[method], trace, target, progress=progress, **settings)
+        # The gradient at one point is a single step, without a progress to report.
+        reported = {} if method == "gradient-x-input" else {"progress": progress}
+        return shared.run(SALIENCY_METHODS[method], trace, target, **settings, **reported)
 
     # Each has a place of its own: a long one is still there after a look at another.
     return jobs.result(f"saliency {method}", key, _METHODS[method], work, patience=jobs.SHORT)
@@ -234,19 +215,7 @@ def _scores(shared, trace, target, method, settings):
 def _draw(trace, found, method, settings):
     words = found.words
     with inputs.heading(f"What speaks for “{escape_markdown(found.target.label)}”"):
-        export.menu(
-            f"words-{method}",
-            ("text", "word", "score"),
-            lambda: [(one.word.source, one.word.text, one.score) for one in words],
-            lambda: _record(trace, found, settings),
-            lambda: _figure(found, False),
-            lambda: {
-                "tokens": np.array(trace.tokens),
-                "token_scores": found.tokens,
-                "words": np.array([one.word.text for one in words]),
-                "word_scores": np.array([one.score for one in words]),
-            },
-        )
+        export.save(f"words-{method}", found, {"model": trace.model, **settings})
     marks(
         "c_saliency",
         highlights.word_highlights(trace, words, found.target, targets.score_unit(found.target)),
@@ -261,7 +230,7 @@ def _draw(trace, found, method, settings):
     with left:
         figures.show(
             "What each word counts for",
-            _figure(found, frame.is_dark()),
+            found.figure(dark=frame.is_dark()),
             key="w_saliency_bars",
             config=export.plot_config(f"words-{method}"),
         )
@@ -292,22 +261,29 @@ def _start(settings):
 
 
 def _sums(found):
-    said = f" “{escape_markdown(found.target.label)}” has {targets.score_text(found.target, found.score)} here."
-    if found.noisy_score is not None:
+    said = (
+        f" “{escape_markdown(found.target.label)}” has {targets.score_text(found.target, found.log_probability)} here."
+    )
+    if found.noisy_log_probability is not None:
         return said + _with_noise(found)
-    if found.fit is not None:
-        return said + _fitted(found.fit)
+    if found.weighted_r2 is not None:
+        return said + _fitted(found.weighted_r2)
     if found.rest is not None:
         return said + _shared_out(found)
-    if found.gap is None:
+    if found.convergence_delta is None:
         return said
-    gained = found.score - found.baseline_score
+    gained = found.log_probability - found.baseline_log_probability
     unit = targets.score_unit(found.target)
     said = f"{said} From the start to here it gains {_signed(gained)} {unit}; the scores add up to"
     if found.method == "deeplift":
-        return f"{said} just that" + ("." if abs(found.gap) < 0.001 else f", but for {_signed(found.gap)} of rounding.")
-    return f"{said} {_signed(gained + found.gap)}: convergence gap {_signed(found.gap)}" + (
-        ", more steps make it smaller." if abs(found.gap) > 0.05 else "."
+        return f"{said} just that" + (
+            "."
+            if abs(found.convergence_delta) < 0.001
+            else f", but for {_signed(found.convergence_delta)} of rounding."
+        )
+    return (
+        f"{said} {_signed(gained + found.convergence_delta)}: convergence delta {_signed(found.convergence_delta)}"
+        + (", more steps make it smaller." if abs(found.convergence_delta) > 0.05 else ".")
     )
 
 
@@ -317,7 +293,7 @@ def _shared_out(found):
     whole = "The value" if found.target.is_regression else "Its log-odds"
     said = (
         f" {whole}, {_signed(found.log_odds)}, {'is' if found.target.is_regression else 'are'} {_signed(words)} of the words"
-        f" here, {_signed(found.tokens.sum() - words)} of special tokens, {_signed(rest['places'])} of positions and"
+        f" here, {_signed(found.scores.sum() - words)} of special tokens, {_signed(rest['places'])} of positions and"
         f" segments and {_signed(rest['biases'])} of biases"
     )
     if not rest["spread"]:
@@ -352,40 +328,7 @@ def _fitted(fit):
 
 def _with_noise(found):
     """How much of the answer the noisy copies have; the scores are of the noise where it is gone."""
-    said = (
-        f" With the noise it has {targets.score_text(found.target, found.noisy_score)} (geometric mean of the copies)"
-    )
-    if found.target.is_regression or found.score - found.noisy_score < _GONE:
+    said = f" With the noise it has {targets.score_text(found.target, found.noisy_log_probability)} (geometric mean of the copies)"
+    if found.target.is_regression or found.log_probability - found.noisy_log_probability < _GONE:
         return said + "."
     return said + ": so much noise hides the answer, and the scores say little. Choose less."
-
-
-def _figure(found, dark):
-    strongest = sorted(found.words, key=lambda one: -abs(one.score))[:_LONGEST_LIST]
-    unit = {"nats": "nats of log-probability"}.get(_unit(found), _unit(found))
-    return ranked_bars([one.word.text for one in strongest], [one.score for one in strongest], unit, dark)
-
-
-def _record(trace, found, settings):
-    return {
-        "model": trace.model,
-        "method": found.method,
-        "baseline": settings.get("baseline"),
-        "noise": settings.get("noise"),
-        "copies": settings.get("copies"),
-        "samples": settings.get("samples"),
-        "target": {"position": found.target.position, "label": found.target.label},
-        "log_probability": found.score,
-        "baseline_log_probability": found.baseline_score,
-        "noisy_log_probability": found.noisy_score,
-        "convergence_gap": found.gap,
-        "weighted_r2": found.fit,
-        "log_odds": found.log_odds,
-        "rest": found.rest,
-        "tokens": list(trace.tokens),
-        "token_scores": found.tokens.tolist(),
-        "words": [
-            {"text": one.word.source, "index": one.word.index, "word": one.word.text, "score": one.score}
-            for one in found.words
-        ],
-    }

@@ -3,11 +3,9 @@
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import fill_mask
-from bert_tf.explain.attention.attention_divergence import attention_divergence
+from bert_tf.explain import attention_divergence, fill_mask
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.models.compare import difference_map
-from bert_tf.plots.training.task_predictions import changed_heads
 from pages.tasks.snippets.fine_tuning_changes import snippet
 from ui.elements import components
 from ui.session import state, task_models
@@ -30,7 +28,7 @@ PAGE = Page(
         "after, less before; both open in Side by side"
     ),
     presses={"": Press("choice: Layer and head: ")},
-    analyses=("changed",),
+    analyses=("attention-divergence",),
     settings=("model", "head"),
     settings_help="name of a fine-tuned model; the open head as `layer.head`",
     opens_rows=True,
@@ -72,7 +70,7 @@ def page():
     found, traces = _changes(pair)
     left, right = st.columns([3, 2], gap="large")
     with left:
-        _map(found, after)
+        _map(found)
     with right:
         place = _heads(found, traces, before, after)
     if place is not None:
@@ -182,19 +180,12 @@ def _changes(pair):
     return cached("fine_tuning_changes", key, lambda: attention_divergence(*traces)), traces
 
 
-def _map(found, after):
+def _map(found):
     with inputs.heading("How far each head moved"):
-        export.menu(
-            "heads-moved",
-            ("layer", "head", "bits"),
-            lambda: [(layer + 1, head + 1, float(value)) for (layer, head), value in np.ndenumerate(found)],
-            lambda: {"model": after, "bits": found.tolist()},
-            lambda: changed_heads(found),
-            lambda: {"bits": found},
-        )
+        export.save("heads-moved", found)
     figures.show(
         "How far each head moved",
-        changed_heads(found, frame.is_dark()),
+        found.figure(dark=frame.is_dark()),
         config=export.plot_config("heads-moved"),
         key="w_fine_tuning_changes_map",
     )
@@ -207,12 +198,14 @@ def _map(found, after):
 
 def _heads(found, traces, before, after):
     heading = inputs.heading("The heads that moved most")
-    if found.max() < 1e-6:
+    if found.divergences.max() < 1e-6:
         st.info("No head moved: every encoder layer was frozen.", icon=":material/ac_unit:")
         return
-    order = np.argsort(-found, axis=None, kind="stable")[:_SHOWN]
-    places = [tuple(int(part) for part in np.unravel_index(index, found.shape)) for index in order]
-    names = {f"{layer + 1}.{head + 1}": (layer, head) for layer, head in places if found[layer, head] > 0}
+    names = {
+        f"{layer + 1}.{head + 1}": (layer, head)
+        for layer, head in found.ranked()[:_SHOWN]
+        if found.divergences[layer, head] > 0
+    }
     chosen = st.segmented_control(
         "Layer and head",
         list(names),

@@ -1,7 +1,5 @@
 """Tasks: what a fine-tuned model says to the visitor's own text."""
 
-import functools
-
 import numpy as np
 import streamlit as st
 
@@ -193,9 +191,8 @@ def _words(shared, settings, label):
     snippets.give(shared, task_models.record(settings, view.a, view.b), trace, label)
     target = shared.run(class_target, trace, label)
     key = (shared.name, view.precision, view.a, view.b, target)
-    work = functools.partial(occlusion, level="word")
     done = jobs.result(
-        "task words", key, "Covering words", lambda progress: shared.run(work, trace, target, progress=progress)
+        "task words", key, "Covering words", lambda progress: shared.run(occlusion, trace, target, progress=progress)
     )
     if done is None:
         return

@@ -166,7 +166,7 @@ def test_methods_stand_side_by_side(open_app, model, trace):
     wanted = {
         "Raw": found.raw,
         "Effective": found.effective,
-        "Norm-weighted": found.norms,
+        "Norm-weighted": found.norm_weighted,
         "Rollout": found.rollout,
         "Flow": flow / flow.sum(),
     }
@@ -224,8 +224,8 @@ def test_a_parsed_file_adds_syntax(open_app, model, saved):
     relations = app.dataframe[1].value
     assert list(relations["relation"]) == ["det", "nsubj"] and list(relations["count"]) == [2, 2]
     offered(app, saved, ("heads", "syntax"))
-    near(saved["syntax"]["npz"]["dependent_looks"], agreement.overall.dependent_to_head)
-    near(column(saved["syntax"], "share"), list(relations["share"]))
+    near(saved["syntax"]["npz"]["all_dependent_to_head"], agreement.overall.dependent_to_head)
+    near(column(saved["syntax"], "accuracy"), list(relations["accuracy"]))
 
 
 @pytest.mark.parametrize(

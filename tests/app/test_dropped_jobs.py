@@ -58,8 +58,8 @@ CASES = {
         "w_counterfactuals_kind",
         "swap",
     ),
-    "saliency reduction": (
-        {"page": "saliency", "saliency.method": "reduction"},
+    "saliency input-reduction": (
+        {"page": "saliency", "saliency.method": "input-reduction"},
         "button_group",
         "w_saliency_method",
         "occlusion",

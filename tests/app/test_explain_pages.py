@@ -281,7 +281,7 @@ def test_what_speaks_for_the_only_class_is_refused_in_words(open_app, monkeypatc
     monkeypatch.setitem(vars(bert), "_hooked", HookedModel(bert))
     app = run_until_done(open_app(page="contributions", a="It was good."))
     assert "“good” is the only class" in page_text(app) and component(app, "cells") is None
-    app = run_until_done(open_app(page="saliency", a="It was good.", **{"saliency.method": "relevance"}))
+    app = run_until_done(open_app(page="saliency", a="It was good.", **{"saliency.method": "lrp"}))
     assert "“good” is the only class" in page_text(app) and component(app, "marks") is None
     # Nor is there a difference that paths could bring back a share of.
     app = run_until_done(
@@ -308,13 +308,16 @@ def test_several_references_are_the_projects_sentences(open_app, bert):
     said = page_text(app)
     assert "a text of another sentence's tokens, in the mean over 4 of the project's (DeepLiftShap)" in said
     assert "the scores add up to just that." in said
-    assert f"it gains {found.score - found.baseline_score:+.3f} nats" in said
+    assert f"it gains {found.log_probability - found.baseline_log_probability:+.3f} nats" in said
     # Integrated gradients have one start.
-    app.button_group(key="w_saliency_method").set_value("integrated").run()
+    app.button_group(key="w_saliency_method").set_value("integrated-gradients").run()
     assert run_until_done(app).button_group(key="w_saliency.from").value == "[PAD]"
 
 
-@pytest.mark.parametrize("method", ["integrated", "gradient", "smooth", "deeplift", "relevance", "occlusion", "lime"])
+@pytest.mark.parametrize(
+    "method",
+    ["integrated-gradients", "gradient-x-input", "smoothgrad", "deeplift", "lrp", "occlusion", "lime"],
+)
 def test_the_words_carry_the_library_s_scores(open_app, bert, method):
     from bert_tf.explain import (
         deeplift,
@@ -332,34 +335,34 @@ def test_the_words_carry_the_library_s_scores(open_app, bert, method):
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     target = mask_target(bert, trace)
     found = {
-        "integrated": lambda: integrated_gradients(bert, trace, target, steps=8),
-        "gradient": lambda: gradient_x_input(bert, trace, target),
-        "smooth": lambda: smoothgrad(bert, trace, target, copies=8, noise=0.02),
+        "integrated-gradients": lambda: integrated_gradients(bert, trace, target, steps=8),
+        "gradient-x-input": lambda: gradient_x_input(bert, trace, target),
+        "smoothgrad": lambda: smoothgrad(bert, trace, target, copies=8, noise=0.02),
         "deeplift": lambda: deeplift(bert, trace, target),
-        "relevance": lambda: layerwise_relevance(bert, trace, target),
-        "occlusion": lambda: occlusion(bert, trace, target, level="word"),
+        "lrp": lambda: layerwise_relevance(bert, trace, target),
+        "occlusion": lambda: occlusion(bert, trace, target, unit="word"),
         "lime": lambda: lime(bert, trace, target, samples=64),
     }[method]()
     assert f"“{target.label}”" in page_text(app).replace("\\", "")
     table = app.dataframe[0].value
     assert list(table["word"]) == [one.word.text for one in found.words]
     assert np.allclose(table["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)
-    assert ("convergence gap" in page_text(app)) == (method == "integrated")
-    assert ("With the noise" in page_text(app)) == (method == "smooth")
+    assert ("convergence delta" in page_text(app)) == (method == "integrated-gradients")
+    assert ("With the noise" in page_text(app)) == (method == "smoothgrad")
     assert ("the scores add up to just that." in page_text(app)) == (method == "deeplift")
     assert (method == "lime") == ("Weighted R²" in page_text(app))
-    if method == "relevance":
+    if method == "lrp":
         words = sum(one.score for one in found.words)
         said = (
             f"Its log-odds, {found.log_odds:+.3f}, are {words:+.3f} of the words here,"
-            f" {found.tokens.sum() - words:+.3f} of special tokens, {found.rest['places']:+.3f} of positions and"
+            f" {found.scores.sum() - words:+.3f} of special tokens, {found.rest['places']:+.3f} of positions and"
             f" segments and {found.rest['biases']:+.3f} of biases; {found.rest['spread']:+.3f} comes"
         )
         assert said in page_text(app) and "Score, nats of log-odds" in str(app.dataframe[0].proto.columns)
     if method == "lime":
         assert "of 64 texts in which random words are covered by [MASK]" in page_text(app)
-        assert f"Weighted R² {found.fit:.3f} on draws it was not fitted to" in page_text(app)
-        assert ("these scores are worth little. More samples are needed" in page_text(app)) == (found.fit < 0.3)
+        assert f"Weighted R² {found.weighted_r2:.3f} on draws it was not fitted to" in page_text(app)
+        assert ("these scores are worth little. More samples are needed" in page_text(app)) == (found.weighted_r2 < 0.3)
     parts = component(app, "marks")["a"]
     assert "".join(part["text"] for part in parts) == PAIR["a"]
     assert [part["text"] for part in parts if part.get("asked")] == ["the"]
@@ -371,10 +374,12 @@ def test_the_next_sentence_and_any_token_can_be_explained(open_app, bert):
     link = {"saliency.method": "occlusion", "saliency.of": "next", "saliency.follows": "NotNext"}
     app = run_until_done(open_app(page="saliency", **PAIR, mask="a3", **link))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
-    found = occlusion(bert, trace, next_sentence_target(bert, trace, False), level="word")
+    found = occlusion(bert, trace, next_sentence_target(bert, trace, False), unit="word")
     assert np.allclose(app.dataframe[0].value["score"], [one.score for one in found.words], atol=1e-4)
     app = run_until_done(
-        open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "gradient", "saliency.token": "good"})
+        open_app(
+            page="saliency", **PAIR, mask="a3", **{"saliency.method": "gradient-x-input", "saliency.token": "good"}
+        )
     )
     assert "speaks for “good”" in page_text(app)
     app = run_until_done(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.token": "zzzqqq"}))
@@ -383,14 +388,14 @@ def test_the_next_sentence_and_any_token_can_be_explained(open_app, bert):
 
 def test_text_of_the_visitor_reaches_the_marks_unchanged(open_app):
     evil = "<b>bold</b> & [MASK]"
-    app = run_until_done(open_app(page="saliency", a=evil, **{"saliency.method": "gradient"}))
+    app = run_until_done(open_app(page="saliency", a=evil, **{"saliency.method": "gradient-x-input"}))
     assert "".join(part["text"] for part in component(app, "marks")["a"]) == evil
 
 
 def test_so_much_noise_that_the_answer_is_gone_is_told(open_app, bert, monkeypatch):
     from pages.explain import saliency
 
-    link = {"saliency.method": "smooth", "saliency.steps": "8"}
+    link = {"saliency.method": "smoothgrad", "saliency.steps": "8"}
     assert "hides the answer" not in page_text(run_until_done(open_app(page="saliency", **PAIR, mask="a3", **link)))
     monkeypatch.setattr(saliency, "_GONE", -100)
     assert "hides the answer" in page_text(run_until_done(open_app(page="saliency", **PAIR, mask="a3", **link)))
@@ -407,19 +412,19 @@ def test_weights_that_foretell_nothing_are_called_so():
 def test_words_go_until_the_answer_would_change(open_app, bert):
     from bert_tf.explain import mask_target, reduce_input
 
-    app = run_until_done(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "reduction"}))
+    app = run_until_done(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "input-reduction"}))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     found = reduce_input(bert, trace, mask_target(bert, trace))
-    assert found.removed and f"{len(found.left)} stay" in page_text(app)
+    assert found.removed and f"{len(found.remaining)} stay" in page_text(app)
     table = app.dataframe[0].value
     assert list(table["word"]) == [one.word.text for one in found.removed]
-    assert np.allclose(table["then"], [100 * np.exp(one.score) for one in found.removed], rtol=1e-2)
+    assert np.allclose(table["then"], [100 * np.exp(one.log_probability) for one in found.removed], rtol=1e-2)
     (line,) = figure(app)["data"]
-    assert np.allclose(_numbers(line["y"])[0], np.exp(found.score), rtol=1e-2)
+    assert np.allclose(_numbers(line["y"])[0], np.exp(found.log_probability), rtol=1e-2)
     parts = component(app, "marks")
     assert "".join(part["text"] for part in parts["a"]) == PAIR["a"]
     words = [part for side in "ab" for part in parts[side] if "tip" in part]
-    assert sum(part["shade"] == 1 for part in words) == len(found.left)
+    assert sum(part["shade"] == 1 for part in words) == len(found.remaining)
     first = next(part for part in words if "number 1;" in part["tip"])
     assert first["shade"] == 0 and first["text"] == found.removed[0].word.text
 
@@ -441,8 +446,8 @@ def test_words_are_changed_until_the_answer_is_another(open_app, bert, link):
     said = page_text(app).replace("\\", "")
     last = found.applied[-1]
     if found.flipped:
-        assert f"the answer is **{last.answer.label}** ({percent(np.exp(last.answer_score))})" in said
-    assert f"falls from {percent(np.exp(found.score))} to {percent(np.exp(last.score))}" in said
+        assert f"the answer is **{last.answer.label}** ({percent(np.exp(last.answer_log_probability))})" in said
+    assert f"falls from {percent(np.exp(found.log_probability))} to {percent(np.exp(last.log_probability))}" in said
     for number, one in enumerate(found.applied, 1):
         assert f"{number}. **{one.word.text}** → **{one.new}**: {one.change:+.3f} nats" in said
         assert f"then “{one.answer.label}” is the likeliest" in said
@@ -452,7 +457,7 @@ def test_words_are_changed_until_the_answer_is_another(open_app, bert, link):
     assert wanted in lines
     table = app.dataframe[0].value
     assert list(table["word"]) == [one.word.text for one in found.tried]
-    assert list(table["instead"]) == [one.new for one in found.tried]
+    assert list(table["new"]) == [one.new for one in found.tried]
     assert np.allclose(table["change"], [one.change for one in found.tried], atol=1e-3)
     assert np.allclose(table["estimate"], [one.estimate for one in found.tried], atol=1e-3)
     read, slope = figure(app)["data"]
@@ -469,7 +474,7 @@ def test_what_was_not_tried_is_not_called_harmless():
     from bert_tf.explain import HotFlip, Target
     from pages.explain.hotflip_view import _summary
 
-    said = _summary(HotFlip(Target(3, 7, "good"), np.log(0.25), True, (), ()), {"most": 3})
+    said = _summary(HotFlip(Target(3, 7, "good"), np.log(0.25), True, (), (), False, ()), {"most": 3})
     assert said.startswith("Nothing could be tried") and said.endswith("“good” has 25.0%.")
 
 
@@ -492,7 +497,7 @@ def test_an_answer_that_does_not_hold_is_told_by_its_kind(monkeypatch, several, 
 
     page_text = []
     monkeypatch.setattr(targets.st, "info", lambda text, **_: page_text.append(text))
-    found = HotFlip(Target(None, 1, "good", True, is_multi_label=several), np.log(0.25), False, (), ())
+    found = HotFlip(Target(None, 1, "good", True, is_multi_label=several), np.log(0.25), False, (), (), False, ())
     targets.note_not_likeliest(found, "nothing to change")
     assert [text.replace("\\", "") for text in page_text] == [says]
 
@@ -515,7 +520,7 @@ def test_where_no_other_word_can_stand_that_is_said(open_app):
 
 
 def test_what_was_worked_out_is_there_after_a_look_at_another_method(open_app):
-    app = run_until_done(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "reduction"}))
+    app = run_until_done(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "input-reduction"}))
     long = app.session_state["_jobs"]["saliency reduction"]
     for method in ("occlusion", "reduction"):
         app.button_group(key="w_saliency_method").set_value(method)
@@ -533,7 +538,7 @@ def test_what_was_patched_is_there_after_a_look_at_another_part(open_app):
 
 
 def test_an_answer_that_is_not_the_likeliest_is_not_reduced(open_app):
-    link = {"saliency.method": "reduction", "saliency.token": "good"}
+    link = {"saliency.method": "input-reduction", "saliency.token": "good"}
     app = run_until_done(open_app(page="saliency", **PAIR, mask="a3", **link))
     assert "not the likeliest answer" in page_text(app) and not app.get("plotly_chart")
 
@@ -542,12 +547,12 @@ def test_an_answer_that_is_not_the_likeliest_is_not_reduced(open_app):
     "texts", [{"a": "bunny", "mask": "a0"}, {"a": "bunny", "b": "carrot"}, {"a": "The bunny ate", "mask": "a0,a1,a2"}]
 )
 def test_where_no_word_can_be_tried_nothing_is_said_of_trying(open_app, texts):
-    app = run_until_done(open_app(page="saliency", **texts, **{"saliency.method": "reduction"}))
+    app = run_until_done(open_app(page="saliency", **texts, **{"saliency.method": "input-reduction"}))
     assert "There is no word to take away" in page_text(app) and "says something else. The answer" not in page_text(app)
 
 
 def test_a_long_text_is_not_reduced(open_app):
-    link = {"saliency.method": "reduction"}
+    link = {"saliency.method": "input-reduction"}
     app = run_until_done(open_app(page="saliency", a="The bunny ate a carrot today. " * 12, mask="a1", **link))
     assert "at most 64 tokens" in page_text(app) and not app.code
 
@@ -847,6 +852,6 @@ def test_a_fine_tuned_class_is_explained(open_app, monkeypatch):
         open_app(page="saliency", a="It was good.", **{"saliency.method": "occlusion", "saliency.label": "good"})
     )
     trace = bert.trace("It was good.")
-    found = occlusion(bert, trace, class_target(bert, trace, "good"), level="word")
+    found = occlusion(bert, trace, class_target(bert, trace, "good"), unit="word")
     assert "speaks for “good”" in page_text(app)
     assert np.allclose(app.dataframe[0].value["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)

@@ -153,9 +153,9 @@ def test_methods(open_app, saved, bert, plain):
         **{"attention_methods.token": "3"},
     )
     found, wanted = saved["methods-layer-2-token-3"], token_attention(bert, plain, 1, 3)
-    for name, values in (("raw", wanted.raw), ("norm-weighted", wanted.norms), ("rollout", wanted.rollout)):
-        near(column(found, name), values)
-        near(found["npz"][name], values)
+    for name in ("raw", "norm_weighted", "rollout"):
+        near(column(found, name), getattr(wanted, name))
+        near(found["npz"][name], getattr(wanted, name))
 
 
 def test_what_heads_do(open_app, saved, plain):
@@ -163,7 +163,7 @@ def test_what_heads_do(open_app, saved, plain):
 
     opened(open_app, saved, ("heads",), page="head_profiles", **PAIR)
     near(saved["heads"]["npz"]["entropy"], summarise_heads(plain).entropy)
-    assert saved["heads"]["figures"].keys() == {"Measure", "Plane"}
+    assert saved["heads"]["figures"].keys() == {"Measures", "Plane"}
 
 
 def test_layer_by_layer(open_app, saved, bert, trace):
@@ -249,18 +249,25 @@ def test_what_if_saves_the_verdict_where_nothing_is_hidden(open_app, saved, bert
 def test_which_words(open_app, saved, bert, trace):
     from bert_tf.explain import gradient_x_input, mask_target
 
-    opened(open_app, saved, ("words-gradient",), page="saliency", **ASKED, **{"saliency.method": "gradient"})
+    opened(
+        open_app,
+        saved,
+        ("words-gradient-x-input",),
+        page="saliency",
+        **ASKED,
+        **{"saliency.method": "gradient-x-input"},
+    )
     found = gradient_x_input(bert, trace, mask_target(bert, trace, trace.masks[0]))
-    near(saved["words-gradient"]["npz"]["token_scores"], found.tokens)
-    near(column(saved["words-gradient"], "score"), [one.score for one in found.words])
+    near(saved["words-gradient-x-input"]["npz"]["scores"], found.scores)
+    near(column(saved["words-gradient-x-input"], "score"), [one.score for one in found.words])
 
 
 def test_which_words_by_relevance(open_app, saved, bert, trace):
     from bert_tf.explain import layerwise_relevance, mask_target
 
-    opened(open_app, saved, ("words-relevance",), page="saliency", **ASKED, **{"saliency.method": "relevance"})
-    found, menu = layerwise_relevance(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-relevance"]
-    near(menu["npz"]["token_scores"], found.tokens, 1e-4)
+    opened(open_app, saved, ("words-lrp",), page="saliency", **ASKED, **{"saliency.method": "lrp"})
+    found, menu = layerwise_relevance(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-lrp"]
+    near(menu["npz"]["scores"], found.scores, 1e-4)
     assert menu["json"]["rest"] == pytest.approx(found.rest, abs=1e-3)
     assert menu["json"]["log_odds"] == pytest.approx(found.log_odds, abs=1e-4)
 
@@ -268,14 +275,14 @@ def test_which_words_by_relevance(open_app, saved, bert, trace):
 def test_words_left(open_app, saved, bert, trace):
     from bert_tf.explain import mask_target, reduce_input
 
-    opened(open_app, saved, ("words-left",), page="saliency", **ASKED, **{"saliency.method": "reduction"})
+    opened(open_app, saved, ("words-left",), page="saliency", **ASKED, **{"saliency.method": "input-reduction"})
     found, menu = reduce_input(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-left"]
-    assert [row[2] for row in menu["rows"]] == [one.word.text for one in found.removed] + [
-        one.text for one in found.left
-    ]
-    near(menu["npz"]["log_probability"][: len(found.removed)], [one.score for one in found.removed], 1e-3)
-    assert [one["word"] for one in menu["json"]["left"]] == [one.text for one in found.left]
-    assert menu["json"]["log_probability_left"] == pytest.approx(found.left_score, abs=1e-3)
+    words = [one.word.text for one in found.removed] + [one.text for one in found.remaining]
+    assert [row[menu["header"].index("word")] for row in menu["rows"]] == words
+    scores = [one.log_probability for one in found.removed]
+    near([one["log_probability"] for one in menu["json"]["removed"]], scores, 1e-3)
+    assert [one["text"] for one in menu["json"]["remaining"]] == [one.text for one in found.remaining]
+    assert menu["json"]["remaining_log_probability"] == pytest.approx(found.remaining_log_probability, abs=1e-3)
 
 
 def test_contributions(open_app, saved, bert, trace):
@@ -360,7 +367,7 @@ def test_words_of_a_linear_model(open_app, saved, bert, trace):
     opened(open_app, saved, ("words-lime",), page="saliency", **ASKED, **{"saliency.method": "lime"})
     found, menu = lime(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-lime"]
     near(column(menu, "score"), [one.score for one in found.words], 1e-3)
-    assert menu["json"]["weighted_r2"] == pytest.approx(found.fit, abs=1e-3)
+    assert menu["json"]["weighted_r2"] == pytest.approx(found.weighted_r2, abs=1e-3)
     assert menu["json"]["samples"] == 128 and menu["json"]["baseline"] == "[MASK]"
 
 
@@ -371,13 +378,13 @@ def test_words_flipped(open_app, saved, bert, trace):
     found, menu = hotflip(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-flipped"]
     flips = [*found.applied, *found.tried]
     assert column(menu, "step") == [*range(1, len(found.applied) + 1), *[0] * len(found.tried)]
-    assert [row[menu["header"].index("instead")] for row in menu["rows"]] == [one.new for one in flips]
-    for name, wanted in (("change", "change"), ("estimate", "estimate"), ("log_probability", "score")):
-        near(column(menu, name), [getattr(one, wanted) for one in flips], 1e-3)
-        near(menu["npz"][name], [getattr(one, wanted) for one in flips], 1e-3)
-    assert [one["text_a"] for one in menu["json"]["taken"]] == [one.text_a for one in found.applied]
+    assert [row[menu["header"].index("new")] for row in menu["rows"]] == [one.new for one in flips]
+    for name in ("change", "estimate", "log_probability"):
+        near(column(menu, name), [getattr(one, name) for one in flips], 1e-3)
+        near([one[name] for one in menu["json"]["tried"]], [getattr(one, name) for one in found.tried], 1e-3)
+    assert [one["text_a"] for one in menu["json"]["applied"]] == [one.text_a for one in found.applied]
     assert menu["json"]["flipped"] == found.flipped and menu["json"]["most"] == 3
-    near(menu["figures"]["Figure"].data[1].x, [one.estimate for one in found.tried[:15]], 1e-3)
+    near(menu["figures"]["Flips"].data[1].x, [one.estimate for one in found.tried[:15]], 1e-3)
 
 
 @pytest.mark.parametrize("part", ["state", "feed_forward"])

@@ -163,14 +163,14 @@ def test_methods_are_those_of_the_chosen_token(open_app, of):
     app = open_app(page="attention_methods", **PAIR, layer="2", head="3", **link)
     names = ran(app)
     assert names["found"].position == 4 and names["found"].head == (2 if of == "head" else None)
-    for shown, values in zip(component(app, "weights")["columns"], names["columns"].values(), strict=True):
+    for shown, values in zip(component(app, "weights")["columns"], names["found"].methods.values(), strict=True):
         np.testing.assert_allclose(shown["values"], values, atol=2e-3)
 
 
 def test_the_measure_of_the_heads_is_the_chosen_one(open_app, capsys):
     app = open_app(page="head_profiles", **PAIR, **{"head_profiles.measure": "previous_share"})
     values = ran(app)["found"].summary.previous_share
-    np.testing.assert_allclose(of_job(app, "head_profiles").profile.summary.previous_share, values, atol=1e-5)
+    np.testing.assert_allclose(of_job(app, "head_profiles").summary.previous_share, values, atol=1e-5)
     assert str(values.round(2)) in capsys.readouterr().out
 
 
@@ -195,10 +195,13 @@ def test_a_file_of_heads_is_read_under_its_name(open_app, tmp_path, monkeypatch,
     (tmp_path / name).write_bytes(data)
     monkeypatch.chdir(tmp_path)
     names, found = ran(app), of_job(app, "head_profiles")
-    assert found.profile.texts == names["found"].texts
-    np.testing.assert_allclose(names["found"].distances, found.profile.distances, atol=1e-5)
-    if "syntax" in names:
-        np.testing.assert_allclose(names["syntax"].overall.head_to_dependent, found.syntax.overall.head_to_dependent)
+    assert found.num_texts == names["found"].num_texts
+    np.testing.assert_allclose(names["found"].distances, found.distances, atol=1e-5)
+    assert (found.syntax is None) == (names["found"].syntax is None)
+    if found.syntax is not None:
+        np.testing.assert_allclose(
+            names["found"].syntax.overall.head_to_dependent, found.syntax.overall.head_to_dependent
+        )
 
 
 # Why
@@ -246,7 +249,7 @@ def test_the_strongest_parts_are_the_page_s(open_app, link):
     "link",
     [
         {},
-        {"saliency.method": "gradient", "saliency.token": "good"},
+        {"saliency.method": "gradient-x-input", "saliency.token": "good"},
         {
             "saliency.method": "occlusion",
             "saliency.instead": "[PAD]",
@@ -254,20 +257,21 @@ def test_the_strongest_parts_are_the_page_s(open_app, link):
             "saliency.follows": "NotNext",
         },
         {"saliency.steps": "8", "saliency.from": "[MASK]", "saliency.of": "9"},
-        {"saliency.method": "smooth", "saliency.steps": "16", "saliency.noise": "0.05"},
+        {"saliency.method": "smoothgrad", "saliency.steps": "16", "saliency.noise": "0.05"},
         {"saliency.method": "deeplift", "saliency.from": "[MASK]", "saliency.of": "next"},
         {"saliency.method": "deeplift", "saliency.from": "sentences", "saliency.references": "4"},
-        {"saliency.method": "relevance", "saliency.token": "good"},
+        {"saliency.method": "lrp", "saliency.token": "good"},
         {"saliency.method": "lime", "saliency.samples": "64", "saliency.instead": "[PAD]"},
     ],
 )
 def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, link):
     app = open_app(page="saliency", **PAIR, mask="a2,b1", **link)
-    found, shown = ran(app)["found"], of_job(app, f"saliency {link.get('saliency.method', 'integrated')}")
+    found, shown = ran(app)["found"], of_job(app, f"saliency {link.get('saliency.method', 'integrated-gradients')}")
     assert (found.method, found.target) == (shown.method, shown.target)
-    assert found.score == pytest.approx(shown.score, abs=1e-4) and found.fit == pytest.approx(shown.fit, abs=1e-4)
-    np.testing.assert_allclose(found.tokens, shown.tokens, atol=1e-4)
-    assert (found.rest is None) == (shown.rest is None) == ("relevance" not in link.values())
+    assert found.log_probability == pytest.approx(shown.log_probability, abs=1e-4)
+    assert found.weighted_r2 == pytest.approx(shown.weighted_r2, abs=1e-4)
+    np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
+    assert (found.rest is None) == (shown.rest is None) == ("lrp" not in link.values())
 
 
 @pytest.mark.parametrize("link", [{}, {"saliency.of": "next", "saliency.flips": "1", "saliency.tried": "1"}])
@@ -275,7 +279,7 @@ def test_changed_words_are_those_of_the_page(open_app, link, capsys):
     app = open_app(page="saliency", **PAIR, mask="a2", **{"saliency.method": "hotflip", **link})
     found, shown = ran(app)["found"], of_job(app, "saliency hotflip")
     assert found.target == shown.target and found.flipped == shown.flipped
-    for name in ("taken", "tried"):
+    for name in ("applied", "tried"):
         assert [(one.word, one.new) for one in getattr(found, name)] == [
             (one.word, one.new) for one in getattr(shown, name)
         ]
@@ -285,10 +289,14 @@ def test_changed_words_are_those_of_the_page(open_app, link, capsys):
 @pytest.mark.parametrize("link", [{}, {"saliency.of": "next"}])
 def test_words_that_stay_are_those_of_the_page(open_app, link):
     app = open_app(
-        page="saliency", a="The bunny ate it.", b="It was good.", mask="a2", **{"saliency.method": "reduction", **link}
+        page="saliency",
+        a="The bunny ate it.",
+        b="It was good.",
+        mask="a2",
+        **{"saliency.method": "input-reduction", **link},
     )
-    found, shown = ran(app)["found"], of_job(app, "saliency reduction")
-    assert found.target == shown.target and found.left == shown.left
+    found, shown = ran(app)["found"], of_job(app, "saliency input-reduction")
+    assert found.target == shown.target and found.remaining == shown.remaining
     assert [one.word for one in found.removed] == [one.word for one in shown.removed]
 
 

@@ -342,12 +342,13 @@ def test_without_a_fine_tuned_model_the_page_says_how_to_get_one(open_app, explo
 
 
 def test_before_and_after_shows_the_heads_that_moved_most(open_app, task_home):
-    from bert_tf.explain.attention.attention_divergence import attention_divergence
+    from bert_tf.explain import attention_divergence
 
     text = "the cat sat on the mat"
     app = open_app(page="fine_tuning_changes", a=text, **{"fine_tuning_changes.model": "classes"})
     no_trouble(app)
-    wanted = attention_divergence(loaded("plain", task_home).trace(text), loaded("classes", task_home).trace(text))
+    traces = [loaded(name, task_home).trace(text) for name in ("plain", "classes")]
+    wanted = attention_divergence(*traces).divergences
     layer, head = np.unravel_index(wanted.argmax(), wanted.shape)
     assert app.button_group(key="w_fine_tuning_changes_head").value == f"{layer + 1}.{head + 1}"
     before, after = (loaded(name, task_home).trace(text).attentions[layer, head] for name in ("plain", "classes"))
@@ -619,7 +620,7 @@ def test_the_words_that_mattered_are_saved(open_app, task_home, saved):
     finished(open_app(page="task_predictions", a="the cat sat", **{"task_predictions.model": "classes"}))
     bert = loaded("classes", task_home)
     trace = bert.trace("the cat sat")
-    wanted = occlusion(bert, trace, class_target(bert, trace), level="word")
+    wanted = occlusion(bert, trace, class_target(bert, trace), unit="word")
     near(column(saved["words"], "score"), [one.score for one in wanted.words])
 
 

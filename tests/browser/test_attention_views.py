@@ -178,7 +178,7 @@ def test_methods_show_the_librarys_numbers_for_the_pressed_token(visit, model, t
     expect(page.get_by_role("heading", name=re.compile(re.escape(trace.tokens[5]) + ".*after layer 3"))).to_be_visible()
     expect(page.locator(".weights thead th")).to_have_count(6)
     found, flow = token_attention(model, trace, 2, 5), attention_flow(trace, 2, [5])[0]
-    wanted = [found.raw, found.effective, found.norms, found.rollout, flow / flow.sum()]
+    wanted = [found.raw, found.effective, found.norm_weighted, found.rollout, flow / flow.sum()]
     # The row of the token itself tells this token's table from the one before.
     expect(page.locator(".weights tbody tr").nth(5).locator(".bar").nth(3)).to_have_text(
         f"{100 * found.rollout[5]:.1f}%"

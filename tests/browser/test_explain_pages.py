@@ -154,7 +154,7 @@ def test_a_visitor_s_markup_stays_text(visit):
 
 
 def test_every_method_can_be_read_and_chosen_on_a_phone(visit):
-    page = visit(f"/?page=saliency&{PAIR}&saliency.method=reduction", viewport={"width": 390, "height": 844}).page
+    page = visit(f"/?page=saliency&{PAIR}&saliency.method=input-reduction", viewport={"width": 390, "height": 844}).page
     expect(page.locator(".marks .word")).to_have_count(10)
     for name in (
         "Integrated gradients",

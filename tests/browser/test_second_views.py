@@ -108,7 +108,9 @@ def test_the_scores_of_the_words(visit, bert, trace, method):
     wanted = [one.score for one in found.words]
     assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(wanted), abs=2e-3)
     if method == "deeplift":
-        expect(page.get_by_text(f"it gains {found.score - found.baseline_score:+.3f} nats")).to_be_visible()
+        expect(
+            page.get_by_text(f"it gains {found.log_probability - found.baseline_log_probability:+.3f} nats")
+        ).to_be_visible()
     if method == "relevance":
         expect(page.get_by_text(f"Its log-odds, {found.log_odds:+.3f}, are")).to_be_visible()
 
@@ -119,14 +121,16 @@ def test_the_scores_from_several_references(visit, bert, trace):
     page.get_by_role("radio", name="4", exact=True).click()
     page.get_by_text("in the mean over 4 of the project's").wait_for()
     found = deeplift(bert, trace, mask_target(bert, trace), sentences(OTHERS)[:4])
-    expect(page.get_by_text(f"it gains {found.score - found.baseline_score:+.3f} nats")).to_be_visible()
+    expect(
+        page.get_by_text(f"it gains {found.log_probability - found.baseline_log_probability:+.3f} nats")
+    ).to_be_visible()
     assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(one.score for one in found.words), abs=2e-3)
 
 
 def test_the_weights_of_a_linear_model(visit, bert, trace):
     page = visit(ASKED + "&page=saliency&saliency.method=lime&saliency.samples=64").page
     found = lime(bert, trace, mask_target(bert, trace), samples=64)
-    expect(page.get_by_text(f"Weighted R² {found.fit:.3f}")).to_be_visible()
+    expect(page.get_by_text(f"Weighted R² {found.weighted_r2:.3f}")).to_be_visible()
     assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(one.score for one in found.words), abs=2e-3)
     tips = page.locator(".marks .word").evaluate_all("words => words.map((word) => word.dataset.tip)")
     for one in found.words[-5:]:

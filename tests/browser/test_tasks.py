@@ -9,8 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 import bert_tf
-from bert_tf.explain import Ablation, ablate, class_curve, class_lens, score_rows
-from bert_tf.explain.attention.attention_divergence import attention_divergence
+from bert_tf.explain import Ablation, ablate, attention_divergence, class_curve, class_lens, score_rows
 from bert_tf.explain.datasets.text_rows import TextRow
 from tests.app.random_task_models import save_tasks
 from tests.browser.conftest import serving
@@ -173,7 +172,7 @@ def test_the_heads_that_moved_are_listed(visit, task_home):
     expect(page.get_by_role("heading", name="The heads that moved most")).to_be_visible()
     expect(page.locator(FIGURE)).to_have_count(2)
     before, after = (bert_tf.load(task_home / name).trace("the cat sat") for name in ("plain", "classes"))
-    wanted = attention_divergence(before, after)
+    wanted = attention_divergence(before, after).divergences
     assert numbers(page)[0]["z"] == pytest.approx(wanted.ravel().tolist(), abs=1e-5)
     layer, head = np.unravel_index(wanted.argmax(), wanted.shape)
     moved = after.attentions[layer, head] - before.attentions[layer, head]

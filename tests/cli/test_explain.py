@@ -7,6 +7,7 @@ import pytest
 
 from bert_tf import explain
 from bert_tf.cli import main
+from bert_tf.results import plain
 
 TEXTS = ["the cats [MASK] on the mat", "it ran"]
 
@@ -34,13 +35,13 @@ def test_attention_maps(record, tiny_bert, trace):
     expected = {
         "raw": trace.attentions.mean(axis=1),
         "rollout": explain.attention_rollout(trace),
-        "norms": explain.norm_weighted_attention(tiny_bert, trace).layers,
+        "norm-weighted": explain.norm_weighted_attention(tiny_bert, trace).layers,
         "effective": explain.effective_attention(tiny_bert, trace).mean(axis=1),
     }
     for method, maps in expected.items():
-        found = record("attention", "--method", method)
-        assert found["kind"] == "attention" and found["tokens"] == list(trace.tokens)
-        np.testing.assert_allclose(found["layers"], maps, atol=1e-4)
+        printed = record("attention", "--method", method)
+        assert printed["analysis"] == "attention" and printed["tokens"] == list(trace.tokens)
+        np.testing.assert_allclose(printed["maps"], maps, atol=1e-4)
 
 
 def test_lens(record, tiny_bert, trace):
@@ -52,80 +53,85 @@ def test_lens(record, tiny_bert, trace):
 
 
 @pytest.mark.parametrize(
-    "method", ["gradient", "smoothgrad", "integrated", "deeplift", "relevance", "occlusion", "lime"]
+    "method",
+    ["gradient-x-input", "smoothgrad", "integrated-gradients", "deeplift", "lrp", "occlusion", "lime"],
 )
 def test_saliency(record, tiny_bert, trace, method):
-    function = {
-        "gradient": explain.gradient_x_input,
-        "smoothgrad": explain.smoothgrad,
-        "integrated": explain.integrated_gradients,
-        "deeplift": explain.deeplift,
-        "relevance": explain.layerwise_relevance,
-        "occlusion": explain.occlusion,
-        "lime": explain.lime,
-    }[method]
     target = explain.mask_target(tiny_bert, trace, token="sat")
-    found = record("saliency", "--method", method, "--target", "sat")
-    np.testing.assert_allclose(found["scores"], function(tiny_bert, trace, target).tokens, atol=1e-3)
-    assert found["target"] == {"position": 4, "label": "sat", "of_value": False}
-    assert found["words"][1]["text"] == "cats"
+    expected = explain.SALIENCY_METHODS[method](tiny_bert, trace, target)
+    printed = record("saliency", "--method", method, "--target", "sat")
+    assert (printed["analysis"], printed["method"]) == ("saliency", method)
+    assert printed["tokens"] == list(trace.tokens) and printed["target"] == plain(target)
+    np.testing.assert_allclose(printed["scores"], expected.scores, atol=1e-3)
+    assert [one["word"]["text"] for one in printed["words"]] == [word.text for word in trace.words()]
+    np.testing.assert_allclose(
+        [one["score"] for one in printed["words"]], [one.score for one in expected.words], atol=1e-3
+    )
     assert record("saliency", "--next-sentence", "--method", method)["target"]["label"] == "IsNext"
 
 
+@pytest.mark.parametrize("unit", ["word", "token"])
+def test_occlusion_takes_its_unit(record, tiny_bert, trace, unit):
+    expected = explain.occlusion(tiny_bert, trace, explain.mask_target(tiny_bert, trace), unit=unit)
+    printed = record("saliency", "--method", "occlusion", "--unit", unit)
+    np.testing.assert_allclose(printed["scores"], expected.scores, atol=1e-3)
+    assert (printed["scores"][2] == printed["scores"][3]) == (unit == "word")  # "cats" is two tokens
+
+
 def test_smoothgrad_takes_its_copies_and_noise(record, tiny_bert, trace):
-    found = record("saliency", "--method", "smoothgrad", "--steps", 5, "--noise", 0.1)
+    printed = record("saliency", "--method", "smoothgrad", "--steps", 5, "--noise", 0.1)
     expected = explain.smoothgrad(tiny_bert, trace, explain.mask_target(tiny_bert, trace), 5, 0.1)
-    np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-3)
-    assert found["noisy_log_probability"] == pytest.approx(expected.noisy_score, abs=1e-3)
+    np.testing.assert_allclose(printed["scores"], expected.scores, atol=1e-3)
+    assert printed["noisy_log_probability"] == pytest.approx(expected.noisy_log_probability, abs=1e-3)
 
 
-def test_deeplift_takes_its_start_and_relevance_says_what_else_has_a_share(record, tiny_bert, trace):
+def test_deeplift_takes_its_baseline_and_lrp_says_what_else_has_a_share(record, tiny_bert, trace):
     target = explain.mask_target(tiny_bert, trace)
-    found, wanted = (
-        record("saliency", "--method", "deeplift", "--baseline", "[MASK]"),
-        explain.deeplift(tiny_bert, trace, target, "[MASK]"),
+    printed = record("saliency", "--method", "deeplift", "--baseline", "[MASK]")
+    np.testing.assert_allclose(
+        printed["scores"], explain.deeplift(tiny_bert, trace, target, "[MASK]").scores, atol=1e-3
     )
-    np.testing.assert_allclose(found["scores"], wanted.tokens, atol=1e-3)
-    assert sum(found["scores"]) == pytest.approx(found["log_probability"] - found["baseline_log_probability"], abs=1e-4)
-    found, wanted = record("saliency", "--method", "relevance"), explain.layerwise_relevance(tiny_bert, trace, target)
-    assert found["rest"] == pytest.approx(wanted.rest, abs=1e-3)
-    assert sum(found["scores"]) + sum(found["rest"].values()) == pytest.approx(found["log_odds"], abs=1e-4)
+    gained = printed["log_probability"] - printed["baseline_log_probability"]
+    assert sum(printed["scores"]) == pytest.approx(gained, abs=1e-4)
+    printed, expected = record("saliency", "--method", "lrp"), explain.layerwise_relevance(tiny_bert, trace, target)
+    assert printed["rest"] == pytest.approx(expected.rest, abs=1e-3)
+    assert sum(printed["scores"]) + sum(printed["rest"].values()) == pytest.approx(printed["log_odds"], abs=1e-4)
 
 
 def test_deeplift_takes_several_references(record, tiny_bert, trace, tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("the dog\n\nit ran on and on\n")
     target, texts = explain.mask_target(tiny_bert, trace), ["the dog", "it ran on and on"]
-    found = record("saliency", "--method", "deeplift", "--references", path)
-    wanted = explain.deeplift(tiny_bert, trace, target, texts)
-    np.testing.assert_allclose(found["scores"], wanted.tokens, atol=1e-3)
-    assert found["baseline_log_probability"] == pytest.approx(wanted.baseline_score, abs=1e-3)
+    printed = record("saliency", "--method", "deeplift", "--references", path)
+    expected = explain.deeplift(tiny_bert, trace, target, texts)
+    np.testing.assert_allclose(printed["scores"], expected.scores, atol=1e-3)
+    assert printed["baseline_log_probability"] == pytest.approx(expected.baseline_log_probability, abs=1e-3)
 
 
 def test_what_rounding_leaves_has_no_sign_of_its_own(say):
     lines = say("saliency", "--method", "deeplift").splitlines()
-    assert lines[-1].split() == ["(gap)", "+0.000"] and not any("-0.000" in line for line in lines)
+    assert "convergence delta: +0.000" in lines and not any("-0.000" in line for line in lines)
 
 
 def test_lime_takes_its_samples_and_what_covers(record, tiny_bert, trace):
-    found = record("saliency", "--method", "lime", "--samples", 40, "--baseline", "[PAD]")
+    printed = record("saliency", "--method", "lime", "--samples", 40, "--baseline", "[PAD]")
     expected = explain.lime(tiny_bert, trace, explain.mask_target(tiny_bert, trace), 40, "[PAD]")
-    np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-3)
-    assert found["fit"] == pytest.approx(expected.fit, abs=1e-3)
+    np.testing.assert_allclose(printed["scores"], expected.scores, atol=1e-3)
+    assert printed["weighted_r2"] == pytest.approx(expected.weighted_r2, abs=1e-3)
 
 
 @pytest.mark.parametrize("asked, numbers", [((), (3, 2)), (("--flips", 1, "--tried", 4), (1, 4))])
 def test_hotflip(record, tiny_bert, trace, asked, numbers):
     expected = explain.hotflip(tiny_bert, trace, explain.mask_target(tiny_bert, trace), *numbers)
-    found = record("saliency", "--method", "hotflip", *asked)
-    assert (found["method"], found["likeliest"], found["flipped"]) == ("hotflip", True, expected.flipped)
-    for name, flips in (("taken", expected.applied), ("tried", expected.tried)):
-        assert [(one["text"], one["new"], one["answer"]) for one in found[name]] == [
+    printed = record("saliency", "--method", "hotflip", *asked)
+    assert (printed["method"], printed["target_is_top"], printed["flipped"]) == ("hotflip", True, expected.flipped)
+    for name, flips in (("applied", expected.applied), ("tried", expected.tried)):
+        assert [(one["word"]["text"], one["new"], one["answer"]["label"]) for one in printed[name]] == [
             (one.word.text, one.new, one.answer.label) for one in flips
         ]
-        for key, wanted in (("change", "change"), ("estimate", "estimate"), ("log_probability", "score")):
-            assert [one[key] for one in found[name]] == pytest.approx([getattr(one, wanted) for one in flips], abs=1e-3)
-    assert found["taken"] and found["taken"][-1]["text_a"] == expected.applied[-1].text_a
+        for key in ("change", "estimate", "log_probability"):
+            assert [one[key] for one in printed[name]] == pytest.approx([getattr(one, key) for one in flips], abs=1e-3)
+    assert printed["applied"] and printed["applied"][-1]["text_a"] == expected.applied[-1].text_a
 
 
 @pytest.mark.parametrize("asked", [(), ("--target", "cat"), ("--next-sentence",)])
@@ -136,13 +142,15 @@ def test_input_reduction(record, tiny_bert, trace, asked):
         ("--next-sentence",): lambda: explain.next_sentence_target(tiny_bert, trace),
     }[asked]()
     expected = explain.reduce_input(tiny_bert, trace, target)
-    found = record("saliency", "--method", "reduction", *asked)
-    assert found["method"] == "input_reduction" and found["likeliest"] == expected.target_is_top
-    assert [one["text"] for one in found["gone"]] == [one.word.text for one in expected.removed]
-    assert [one["log_probability"] for one in found["gone"]] == pytest.approx(
-        [one.score for one in expected.removed], abs=1e-3
+    printed = record("saliency", "--method", "input-reduction", *asked)
+    assert printed["method"] == "input-reduction" and printed["target_is_top"] == expected.target_is_top
+    assert [one["word"]["text"] for one in printed["removed"]] == [one.word.text for one in expected.removed]
+    assert [one["log_probability"] for one in printed["removed"]] == pytest.approx(
+        [one.log_probability for one in expected.removed], abs=1e-3
     )
-    assert [(one["source"], one["start"]) for one in found["left"]] == [(w.source, w.start) for w in expected.left]
+    assert [(one["source"], one["start"]) for one in printed["remaining"]] == [
+        (word.source, word.start) for word in expected.remaining
+    ]
 
 
 def agrees(printed, result):
@@ -277,15 +285,15 @@ def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
 @pytest.mark.parametrize(
     "arguments, shown",
     [
-        (("attention",), "most at"),
+        (("attention",), "attends most to"),
         (("lens",), "answer_rank"),
-        (("saliency",), "(gap)"),
-        (("saliency", "--method", "smoothgrad"), "(lost to noise)"),
-        (("saliency", "--method", "deeplift"), "(gap)"),
-        (("saliency", "--method", "relevance"), "(biases)"),
-        (("saliency", "--method", "lime"), "(weighted R²)"),
-        (("saliency", "--method", "reduction"), "without"),
-        (("saliency", "--method", "hotflip"), "likeliest then"),
+        (("saliency",), "convergence delta"),
+        (("saliency", "--method", "smoothgrad"), "log-probability with noise"),
+        (("saliency", "--method", "deeplift"), "convergence delta"),
+        (("saliency", "--method", "lrp"), "biases: "),
+        (("saliency", "--method", "lime"), "weighted R²"),
+        (("saliency", "--method", "input-reduction"), "order"),
+        (("saliency", "--method", "hotflip"), "estimate"),
         (("ablation", "--layers", "0"), "is_next"),
         (("ablation", "--layers", "0"), "of its attention goes elsewhere"),
         (("ablation",), "divergence_bits"),
@@ -313,10 +321,10 @@ def test_lines_for_a_person(say, arguments, shown):
         (["lens", "the cat"], "no position to look at"),
         (["saliency", "the [MASK]", "--target", "cats"], "made of: cat ##s"),
         (["saliency", "the [MASK]", "--steps", "0"], "steps must be"),
-        (["saliency", "the [MASK]", "--method", "smoothgrad", "--noise", "2"], "noise is a share"),
+        (["saliency", "the [MASK]", "--method", "smoothgrad", "--noise", "2"], "noise must be"),
         (["saliency", "the [MASK]", "--method", "lime", "--samples", "1"], "samples must be"),
-        (["saliency", "the [MASK]", "--method", "hotflip", "--flips", "11"], "most must be"),
-        (["saliency", "the [MASK]", "--references", "f.txt"], "--references goes with --method deeplift"),
+        (["saliency", "the [MASK]", "--method", "hotflip", "--flips", "11"], "flips must be"),
+        (["saliency", "the [MASK]", "--references", __file__], "--references goes with --method deeplift"),
         (["saliency", "the [MASK]", "--method", "deeplift", "--references", "no-such-file"], "no-such-file"),
         (["saliency", "the cat", "--next-sentence"], "give a second text"),
         (["ablation", "the [MASK]", "--heads", "seven"], "LAYER.HEAD"),

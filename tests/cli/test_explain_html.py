@@ -1,12 +1,10 @@
-"""`explain KIND --html FILE`: a figure of every kind in one file without a network; kinds about heads."""
+"""`explain KIND --html FILE`: a figure of every kind in one file without a network."""
 
 import json
 import re
 
-import numpy as np
 import pytest
 
-from bert_tf import explain
 from bert_tf.analyses import catalogue
 from bert_tf.cli import main
 from bert_tf.cli.explain import KINDS
@@ -16,9 +14,7 @@ TEXTS = ("the cats [MASK] on the mat", "it ran")
 ARGUMENTS = {
     "patching": ["--corrupted", "the dogs [MASK] on the mat"],
     "path-patching": ["--corrupted", "the dogs [MASK] on the mat", "--receiver", "1.feed-forward"],
-    "neuron": ["--head", "1.2", "--token", "3"],
     "compare": ["--other", "MODEL"],
-    "changed": ["--before", "MODEL"],
     "agreement": ["--other", "MODEL", "--input", "FILE"],
     "dataset": ["--input", "FILE"],
     "minimal-pairs": ["--input", "FILE", "--rows", "1"],
@@ -83,47 +79,6 @@ def test_every_analysis_has_a_figure_in_one_file(record, tmp_path, name):
     assert data and layout["title"]["text"].startswith(f"{name} · ")
 
 
-def test_the_map_of_every_layer_is_drawn_and_the_last_is_open(record, tiny_bert):
-    maps = tiny_bert.trace(*TEXTS).attentions.mean(axis=1)
-    figure = figure_of(record("attention", "--method", "raw"))
-    assert [trace.visible for trace in figure.data] == [False, True]
-    for trace, expected in zip(figure.data, maps):
-        np.testing.assert_allclose(trace.z, expected, atol=1e-4)
-    assert len(figure.layout.sliders[0].steps) == 2 and len(set(figure.data[0].y)) == len(figure.data[0].y)
-
-
-def test_a_long_text_is_pooled(record):
-    long = {"kind": "attention", "model": "m", "tokens": ["the"] * 300, "layers": np.eye(300)[None].tolist()}
-    figure = figure_of(long)
-    assert figure.data[0].z.shape == (128, 128) and (np.diag(figure.data[0].z) == 1).all()
-
-
-@pytest.mark.parametrize("method, unit", [("gradient", "log-probability of "), ("relevance", "log-odds of ")])
-def test_words_and_their_scores_are_drawn_as_bars(record, method, unit):
-    found = record("saliency", "--method", method)
-    (bars,) = (figure := figure_of(found)).data
-    np.testing.assert_allclose(bars.x, [word["score"] for word in found["words"]])
-    assert unit in str(figure.layout)
-
-
-def test_the_answer_is_drawn_while_words_go(record):
-    found = record("saliency", "--method", "reduction")
-    (line,) = figure_of(found).data
-    scores = [found["log_probability"], *(one["log_probability"] for one in found["gone"])]
-    np.testing.assert_allclose(line.y, np.exp(scores), rtol=1e-5)
-    assert found["gone"] and [name.split()[-1] for name in line.x[1:]] == [one["text"] for one in found["gone"]]
-
-
-def test_other_words_are_drawn_beside_what_the_slope_foretold(record):
-    found = record("saliency", "--method", "hotflip", "--tried", "3")
-    read, slope = figure_of(found).data
-    first = found["tried"][:15]
-    np.testing.assert_allclose(read.x, [one["change"] for one in first])
-    np.testing.assert_allclose(slope.x, [one["estimate"] for one in first])
-    assert [name.rstrip("\u200b") for name in read.y] == [f"{one['text']} → {one['new']}" for one in first]
-    assert list(slope.y) == list(read.y) and (read.name, slope.name) == ("read by the model", "by the slope")
-
-
 def test_user_text_is_not_taken_for_markup(record, tmp_path):
     record("pseudo-likelihood", "--html", tmp_path / "a.html", texts=("the <b>cat</b> </script>",))
     page = (tmp_path / "a.html").read_text("utf-8")
@@ -133,45 +88,3 @@ def test_user_text_is_not_taken_for_markup(record, tmp_path):
 def test_a_kind_without_a_figure_is_refused():
     with pytest.raises(ValueError, match="no figure for 'magic'"):
         figure_of({"kind": "magic"})
-
-
-def test_neuron_gives_the_numbers_of_the_library(record, tiny_bert):
-    found = record("neuron", *ARGUMENTS["neuron"])
-    vectors = explain.head_vectors(tiny_bert, tiny_bert.trace(*TEXTS), 1, 2)
-    np.testing.assert_allclose(found["weights"], vectors.weights(3), atol=1e-5)
-    np.testing.assert_allclose(found["keys"], vectors.keys, atol=1e-4)
-    keys, products, bars = figure_of(found).data
-    np.testing.assert_allclose(products.z, vectors.products(3), atol=1e-4)
-    np.testing.assert_allclose(bars.x, vectors.weights(3), atol=1e-5)
-
-
-def test_heads_gives_the_numbers_of_the_library(record, tiny_bert):
-    found = record("heads")
-    summary = explain.summarise_heads(tiny_bert.trace(*TEXTS))
-    np.testing.assert_allclose(found["measures"]["entropy"], summary.entropy, atol=1e-4)
-    np.testing.assert_allclose(figure_of(found).data[0].z, summary.entropy, atol=1e-4)
-    assert np.shape(found["clusters"]) == (2, 4)
-
-
-def test_flow_is_a_method_of_attention(record, tiny_bert):
-    trace = tiny_bert.trace(*TEXTS)
-    found = record("attention", "--method", "flow")
-    np.testing.assert_allclose(found["layers"][-1], explain.attention_flow(trace), atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "arguments, says",
-    [
-        (["neuron", "the cat", "--head", "1"], "LAYER.HEAD"),
-        (["neuron", "the cat", "--head", "0.9"], "no head 9 in layer 0"),
-        (["neuron", "the cat", "--token", "7"], "There is no token 7"),
-        (["heads", "the cat", "--html", "FOLDER"], "is a folder"),
-        (["heads", "the cat", "--html", "FOLDER/none/a.html"], "No such file or directory"),
-    ],
-)
-def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, arguments, says):
-    given = [one.replace("FOLDER", str(tmp_path)) for one in arguments]
-    assert main(["explain", *given, "--model", str(tiny_folder)]) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1 and says in lines[0]
-    assert not list(tmp_path.iterdir())

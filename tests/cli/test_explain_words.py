@@ -8,9 +8,7 @@ import pytest
 import bert_tf
 from bert_tf import explain
 from bert_tf.cli import main
-from bert_tf.plots.explained import figure_of
 from tests.app.random_task_models import save_tasks
-from tests.conftest import make_bert
 
 BANK = [
     ("river", "the bank of the river"),
@@ -253,57 +251,6 @@ def test_positions_that_are_alike(record, say, tiny_bert):
     assert len(say("positions", "--step", 8).splitlines()) == 2 + min(len(result.to_frame()), 61)
 
 
-def test_one_token_by_several_methods(record, say, tiny_bert):
-    expected = explain.token_attention(tiny_bert, tiny_bert.trace("the cats sat"), 1, 2, 3)
-    found = record("methods", "the cats sat", "--layer", 1, "--token", 2, "--head", 3)
-    for name in ("raw", "effective", "norms", "rollout"):
-        np.testing.assert_allclose(found["methods"][name], getattr(expected, name), atol=1e-5)
-    assert len(figure_of(found).data) == 4
-    lines = say("methods", "the cats sat", "--token", 2).splitlines()
-    assert lines[1].split() == ["cat", "looks", "at", "raw", "effective", "norms", "rollout"]
-
-
-def test_heads_over_a_file(record, tiny_bert, tmp_path):
-    file = tmp_path / "texts.txt"
-    file.write_text("the cat sat\na dog ran\tit ran\n")
-    expected = explain.profile_heads(tiny_bert, [("the cat sat", None), ("a dog ran", "it ran")])
-    found = record("heads", "--input", file)
-    np.testing.assert_allclose(found["measures"]["entropy"], expected.summary.entropy, atol=1e-4)
-    assert (found["texts"], found["tokens_read"]) == (2, expected.tokens) and "relations" not in found
-
-
-def test_heads_that_follow_syntax(record, say, tiny_bert, tmp_path):
-    file = tmp_path / "trees.conllu"
-    file.write_text(f"# one\n{TREE}\n\n{TREE}\n\n")
-    expected = explain.syntax_agreement(tiny_bert, explain.read_conllu(file.read_text().splitlines()))
-    found = record("heads", "--input", file)
-    assert list(found["relations"]) == list(expected.relations) and found["sentences"] == 2
-    for name, one in expected.relations.items():
-        np.testing.assert_allclose(found["relations"][name]["head_looks"], one.head_to_dependent, atol=1e-6)
-        best = np.maximum(one.dependent_to_head, one.head_to_dependent)
-        assert found["relations"][name]["best_share"] == pytest.approx(best.max())
-        assert best[tuple(found["relations"][name]["best_head"])] == best.max()
-    menu = [button.label for button in figure_of(found).layout.updatemenus[0].buttons]
-    assert menu[-5:] == ["syntax", *(f"relation {name}" for name in expected.relations)]
-    assert record("heads", "--input", file, "--rows", 1)["texts"] == 1
-    assert say("heads", "--input", file).splitlines()[-4].split()[0] == "det"
-
-
-def test_heads_that_fine_tuning_moved(record, say, tiny_bert, tmp_path):
-    from bert_tf import checkpoints
-    from bert_tf.explain.attention.attention_divergence import attention_divergence
-
-    before = make_bert(seed=4, name="before")
-    checkpoints.save(tmp_path / "before", before.config, before.tokenizer, before.model)
-    text = "the cats sat on the mat"
-    expected = attention_divergence(before.trace(text), tiny_bert.trace(text))
-    found = record("changed", text, "--before", tmp_path / "before")
-    np.testing.assert_allclose(found["bits"], expected, atol=1e-5)
-    np.testing.assert_allclose(figure_of(found).data[0].z, expected, atol=1e-5)
-    layer, head = np.unravel_index(expected.argmax(), expected.shape)
-    assert say("changed", text, "--before", tmp_path / "before").splitlines()[2].split()[0] == f"{layer}.{head}"
-
-
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
@@ -330,12 +277,6 @@ def test_heads_that_fine_tuning_moved(record, say, tiny_bert, tmp_path):
         (("neighbours", "the cat", "--input", "EMPTY"), "no text in the file"),
         (("neighbours", "the cat", "--input", "WORDS", "--layer", "3"), "no layer 3"),
         (("positions", "--step", "0"), "step must be at least 1"),
-        (("methods", "the cat", "--token", "9"), "no position 9"),
-        (("heads",), "either a text or --input"),
-        (("heads", "the cat", "--input", "a.txt"), "either a text or --input"),
-        (("heads", "--input", "EMPTY.conllu"), "no sentence in"),
-        (("heads", "--input", "EMPTY"), "no text in the file"),
-        (("changed", "the cat"), "give --before"),
     ],
 )
 def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, arguments, sentence):

@@ -7,6 +7,9 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import InputError
 from bert_tf.explain import (
     Ablation,
+    Saliency,
+    Target,
+    WordScore,
     ablate,
     class_lens,
     class_target,
@@ -24,8 +27,8 @@ from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import family
 from bert_tf.inference.bert import Bert
+from bert_tf.inference.words import WordSpan
 from bert_tf.models import build_pretraining_model
-from bert_tf.plots.explained import figure_of
 from bert_tf.runtime import Runtime
 from bert_tf.tokenizers import Tokenizer
 
@@ -59,7 +62,7 @@ def test_the_score_is_the_log_probability_that_the_task_gives(pooling):
     (said,) = bert.task.predict(["it was a good film"])
     found = occlusion(bert, trace, class_target(bert, trace))
     assert found.target.label == said["label"]
-    assert found.score == pytest.approx(np.log(said["probability"]), abs=1e-5)
+    assert found.log_probability == pytest.approx(np.log(said["probability"]), abs=1e-5)
 
 
 def test_several_labels_and_a_number_are_scored_in_their_own_ways():
@@ -67,12 +70,12 @@ def test_several_labels_and_a_number_are_scored_in_their_own_ways():
     (said,) = bert.task.predict(["it was bad"])
     trace = bert.trace("it was bad")
     found = occlusion(bert, trace, class_target(bert, trace, "so"))
-    assert found.score == pytest.approx(np.log(said["probabilities"]["so"]), abs=1e-5)
+    assert found.log_probability == pytest.approx(np.log(said["probabilities"]["so"]), abs=1e-5)
 
     bert = made(labels=(), regression=True)
     (said,) = bert.task.predict(["it was bad"])
     trace = bert.trace("it was bad")
-    assert occlusion(bert, trace, class_target(bert, trace)).score == pytest.approx(said["value"], abs=1e-5)
+    assert occlusion(bert, trace, class_target(bert, trace)).log_probability == pytest.approx(said["value"], abs=1e-5)
 
 
 def test_integrated_gradients_of_a_class_add_up():
@@ -80,7 +83,7 @@ def test_integrated_gradients_of_a_class_add_up():
     trace = bert.trace("it was a good film")
     found = integrated_gradients(bert, trace, class_target(bert, trace, "good"), steps=64)
     assert abs(found.convergence_delta) < 0.02
-    assert np.isfinite(gradient_x_input(bert, trace, found.target).tokens).all()
+    assert np.isfinite(gradient_x_input(bert, trace, found.target).scores).all()
 
 
 def test_parts_are_switched_off_under_a_class():
@@ -133,13 +136,13 @@ def test_words_are_taken_away_while_the_class_stays():
     bert = made(pooling="mean")
     trace = bert.trace("it was a good film")
     found = reduce_input(bert, trace, class_target(bert, trace))
-    assert found.target_is_top and len(found.left) + len(found.removed) == 5 and found.left
+    assert found.target_is_top and len(found.remaining) + len(found.removed) == 5 and found.remaining
     away = []
     for one in found.removed:
         away.append(one.word)
         (said,) = bert.task.predict([" ".join(word.text for word in trace.words() if word not in away)])
         assert said["label"] == found.target.label
-        assert one.score == pytest.approx(np.log(said["probability"]), abs=1e-5)
+        assert one.log_probability == pytest.approx(np.log(said["probability"]), abs=1e-5)
     bert = made(labels=(), regression=True)
     trace = bert.trace("it was bad")
     with pytest.raises(InputError, match="no answer to keep"):
@@ -154,14 +157,14 @@ def test_a_class_is_flipped_by_other_words_and_explained_by_a_linear_model():
     for one in found.applied:
         (said,) = bert.task.predict([one.text_a])
         assert one.answer.label == said["label"] and one.flips_prediction == (said["label"] != found.target.label)
-        assert one.answer_score == pytest.approx(np.log(said["probability"]), abs=1e-5)
+        assert one.answer_log_probability == pytest.approx(np.log(said["probability"]), abs=1e-5)
     explained = lime(bert, trace, found.target, samples=400, baseline="[PAD]", ridge=1e-6)
-    assert 0 < explained.fit <= 1 and any(one.score for one in explained.words)
+    assert 0 < explained.weighted_r2 <= 1 and any(one.score for one in explained.words)
     bert = made(labels=(), regression=True)
     trace = bert.trace("it was bad")
     with pytest.raises(InputError, match="no answer to change"):
         hotflip(bert, trace, class_target(bert, trace))
-    assert lime(bert, trace, class_target(bert, trace)).fit > 0
+    assert lime(bert, trace, class_target(bert, trace)).weighted_r2 > 0
 
 
 def test_of_several_labels_each_stands_on_its_own():
@@ -180,15 +183,15 @@ def test_of_several_labels_each_stands_on_its_own():
                 assert one.flips_prediction == (now <= 0.5) and one.answer.label == (
                     f"not {label}" if one.flips_prediction else label
                 )
-                assert one.answer_score == pytest.approx(np.log(max(now, 1 - now)), abs=1e-5)
+                assert one.answer_log_probability == pytest.approx(np.log(max(now, 1 - now)), abs=1e-5)
             away = []
             for one in left.removed:
                 away.append(one.word)
                 rest = " ".join(word.text for word in trace.words() if word not in away)
                 assert bert.task.predict([rest])[0]["probabilities"][label] > 0.5
-            if left.target_is_top and len(left.left) > 1:
-                for word in left.left:
-                    rest = " ".join(other.text for other in left.left if other != word)
+            if left.target_is_top and len(left.remaining) > 1:
+                for word in left.remaining:
+                    rest = " ".join(other.text for other in left.remaining if other != word)
                     assert bert.task.predict([rest])[0]["probabilities"][label] <= 0.5
     # Among them labels that stand though another is likelier.
     assert {(True, False), (True, True)} <= checked
@@ -213,9 +216,9 @@ def test_a_class_called_value_is_no_regression():
     assert class_target(bert, bert.trace("it was bad")).is_regression
 
 
-@pytest.mark.parametrize("is_regression, says", [(False, "log-probability of value: part"), (True, "value: part")])
+@pytest.mark.parametrize("is_regression, says", [(False, "log-probability of value"), (True, "value")])
 def test_the_figure_of_its_words_says_what_their_scores_are_of(is_regression, says):
-    target = {"position": None, "label": "value", "of_value": is_regression}
-    words = [{"text": "good", "score": 0.5}]
-    figure = figure_of({"kind": "saliency", "method": "gradient", "target": target, "words": words})
+    target = Target(None, 0, "value", True, is_regression=is_regression)
+    words = (WordScore(WordSpan("a", 0, "good", (1,), 0, 4), 0.5),)
+    figure = Saliency("gradient-x-input", target, -0.1, (), np.zeros(0), words).figure()
     assert figure.layout.xaxis.title.text.startswith(says)

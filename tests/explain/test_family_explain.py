@@ -119,9 +119,9 @@ def test_the_order_of_sentences_can_be_explained(berts):
     trace = bert.trace("the work", "the license of the work")
     for in_order, share in ((True, trace.sop.in_order), (False, trace.sop.swapped)):
         target = sentence_order_target(bert, trace, in_order)
-        assert occlusion(bert, trace, target).score == pytest.approx(np.log(share), abs=1e-4)
+        assert occlusion(bert, trace, target).log_probability == pytest.approx(np.log(share), abs=1e-4)
     found = gradient_x_input(bert, trace, target)
-    assert found.score == pytest.approx(np.log(trace.sop.swapped), abs=1e-4) and found.tokens.any()
+    assert found.log_probability == pytest.approx(np.log(trace.sop.swapped), abs=1e-4) and found.scores.any()
     with pytest.raises(NothingToPredict, match="sentence-order head judges a pair"):
         sentence_order_target(bert, bert.trace("the work"))
     with pytest.raises(MissingHead):
@@ -166,14 +166,14 @@ def test_a_token_s_score_can_be_explained(berts, place, is_replaced):
     step = 1e-2 * slope / np.linalg.norm(slope)
     moved = [bert.hooked().gradient(vectors + sign * step, trace.segments[None], target)[0][0] for sign in (1, -1)]
     assert (moved[0] - moved[1]) / 2e-2 == pytest.approx(np.linalg.norm(slope), rel=0.05)
-    found = occlusion(bert, trace, target)
-    assert found.score == pytest.approx(wanted, abs=1e-5)
+    found = occlusion(bert, trace, target, unit="token")
+    assert found.log_probability == pytest.approx(wanted, abs=1e-5)
     ids = trace.token_ids.copy()
     ids[1] = bert.tokenizer.mask_id
     without = float(replaced_scores(bert, ids, trace.segments)[target.position])
     score_drop = wanted - np.log(without if is_replaced else 1 - without)
-    assert found.tokens[1] == pytest.approx(score_drop, abs=1e-5) and not found.tokens[0]
-    assert gradient_x_input(bert, trace, target).score == pytest.approx(wanted, abs=1e-5)
+    assert found.scores[1] == pytest.approx(score_drop, abs=1e-5) and not found.scores[0]
+    assert gradient_x_input(bert, trace, target).log_probability == pytest.approx(wanted, abs=1e-5)
     assert abs(integrated_gradients(bert, trace, target, steps=64).convergence_delta) < 0.01
     other = bert.trace("w1 w9 w3", "w4 w5")
     patched = patch_states(bert, trace, other, target)
@@ -201,13 +201,13 @@ def test_words_go_while_a_token_stays_judged_so(berts):
     trace = bert.trace("w1 w2 w3", "w4 w5")
     target = replaced_target(bert, trace, 2, trace.replaced[2] >= 0.5)
     found = reduce_input(bert, trace, target)
-    assert found.target_is_top and any(2 in word.positions for word in found.left)
+    assert found.target_is_top and any(2 in word.positions for word in found.remaining)
     removed = {position for one in found.removed for position in one.word.positions}
     kept = [position for position in range(trace.length) if position not in removed]
     share = float(replaced_scores(bert, trace.token_ids[kept], trace.segments[kept])[kept.index(2)])
     likelier = max(share, 1 - share)
     assert (share >= 0.5) == (trace.replaced[2] >= 0.5)
-    assert found.left_score == pytest.approx(np.log(likelier), abs=1e-5)
+    assert found.remaining_log_probability == pytest.approx(np.log(likelier), abs=1e-5)
 
 
 def _any_answer(bert, trace):
@@ -229,14 +229,14 @@ def test_changed_words_are_typed_as_they_are_read(bert):
         assert changed <= {place for other in (*found.applied, one) for place in other.word.positions}
         # The same question, asked of the text as it is typed.
         asked = occlusion(bert, typed, found.target)
-        assert asked.score == pytest.approx(one.score, abs=1e-4)
+        assert asked.log_probability == pytest.approx(one.log_probability, abs=1e-4)
         assert bert.tokenizer.vocab[one.token_id].strip() == one.new and one.new.isalnum()
 
 
 def test_a_linear_model_covers_words_of_every_member(bert):
     trace = bert.trace(text_for(bert), mask=[2] if "mlm" in bert.heads else [])
     found = lime(bert, trace, _any_answer(bert, trace), samples=50)
-    assert np.isfinite(found.tokens).all() and found.tokens.any() and 0 < found.fit <= 1
+    assert np.isfinite(found.scores).all() and found.scores.any() and 0 < found.weighted_r2 <= 1
 
 
 def test_the_order_of_sentences_is_changed_by_other_words(berts):
@@ -245,7 +245,7 @@ def test_the_order_of_sentences_is_changed_by_other_words(berts):
     found = hotflip(bert, trace, sentence_order_target(bert, trace, trace.sop.in_order >= 0.5))
     for one in found.tried:
         typed = bert.trace(one.text_a, one.text_b).sop
-        assert one.score == pytest.approx(np.log(typed[found.target.id]), abs=1e-4)
+        assert one.log_probability == pytest.approx(np.log(typed[found.target.id]), abs=1e-4)
         assert one.answer.label == ("in order" if typed.in_order >= 0.5 else "swapped")
 
 

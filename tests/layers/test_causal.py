@@ -193,7 +193,7 @@ def test_words_that_a_left_reader_cannot_see_have_no_weight(reader):
 
     trace = reader.trace("The cat sat on [MASK] mat in Paris.")
     (place,) = trace.masks
-    norms = gradient_x_input(reader, trace, mask_target(reader, trace, place)).norms
+    norms = gradient_x_input(reader, trace, mask_target(reader, trace, place)).gradient_norms
     assert norms[place] == 0 and norms[:place].min() > 0
     assert (norms[place + 1 :].max() == 0) == (reader.config.architecture.attention_direction == "left_to_right")
 

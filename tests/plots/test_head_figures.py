@@ -1,13 +1,9 @@
 """Figures of heads: measures, the plane, one head's vectors, methods."""
 
-from types import SimpleNamespace
-
 import numpy as np
 
-from bert_tf.explain import HeadVectors
+from bert_tf.explain import HeadVectors, TokenAttention
 from bert_tf.plots.attention.head_profile import head_scatter, measure_map
-from bert_tf.plots.attention.head_vectors import head_vectors
-from bert_tf.plots.attention.token_attention import method_bars
 
 
 def test_a_measure_is_drawn_head_by_head():
@@ -29,15 +25,16 @@ def test_each_cluster_of_heads_is_a_curve_in_the_order_of_their_numbers():
 def test_a_heads_vectors_are_drawn_with_their_products_and_weights():
     random = np.random.default_rng(0)
     vectors = HeadVectors(0, 0, *random.normal(size=(2, 4, 3)).astype(np.float32))
-    trace = SimpleNamespace(tokens=("[CLS]", "the", "the", "<b>"))
-    keys, products, weights = head_vectors(trace, vectors, 2, (1, 2, 3), dark=True).data
-    np.testing.assert_allclose(keys.z, vectors.keys[1:])
-    np.testing.assert_allclose(products.z, vectors.queries[2] * vectors.keys[1:], atol=1e-6)
-    np.testing.assert_allclose(weights.x, vectors.weights(2)[1:])
-    assert len(set(keys.y)) == 3 and keys.y[2] == "&lt;b&gt;"
+    view = vectors.neuron_view(("[CLS]", "the", "the", "<b>"), 2)
+    keys, products, weights = view.figure(dark=True).data
+    np.testing.assert_allclose(keys.z, vectors.keys)
+    np.testing.assert_allclose(products.z, vectors.queries[2] * vectors.keys, atol=1e-6)
+    np.testing.assert_allclose(weights.x, vectors.weights(2))
+    assert len(set(keys.y)) == 4 and keys.y[3] == "&lt;b&gt;"
 
 
 def test_methods_have_a_panel_each():
-    figure = method_bars(["the", "cat"], {"raw": [0.25, 0.75], "effective": [-0.1, 0.9]})
-    assert [list(bars.x) for bars in figure.data] == [[0.25, 0.75], [-0.1, 0.9]]
+    values = [np.array(one) for one in ([0.25, 0.75], [-0.1, 0.9], [0.5, 0.5], [0.6, 0.4])]
+    figure = TokenAttention(0, None, 1, ("the", "cat"), *values).figure()
+    assert [list(bars.x) for bars in figure.data] == [one.tolist() for one in values]
     assert figure.data[1].marker.color[0] != figure.data[1].marker.color[1]

@@ -7,9 +7,9 @@ import plotly.graph_objects as go
 import pytest
 from plotly.subplots import make_subplots
 
+from bert_tf.explain import AttentionDivergence
 from bert_tf.plots.margins import detach_colorbar, fix_margins
 from bert_tf.plots.theme import apply_theme
-from bert_tf.plots.training.task_predictions import changed_heads
 
 
 def bars(labels, **settings):
@@ -91,7 +91,7 @@ def test_the_colour_scale_leaves_the_figure_and_is_told():
 
 def test_the_colours_are_those_that_the_scale_tells():
     """Plotly takes no notice of one end without the other."""
-    figure = changed_heads(np.linspace(0.2, 0.3, 144).reshape(12, 12))
+    figure = AttentionDivergence("a", "b", (), np.linspace(0.2, 0.3, 144).reshape(12, 12)).figure()
     assert detach_colorbar(figure)["marks"] == [(0, "0"), (1, "0.3")]
     assert (figure.data[0].zmin, figure.data[0].zmax) == (0, 0.3)
 

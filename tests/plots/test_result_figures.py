@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from plotly.colors import sample_colorscale, unlabel_rgb
 
-from bert_tf.explain import Prediction
+from bert_tf.explain import AttentionDivergence, InputReduction, Prediction, RemovedWord, Target
 from bert_tf.explain.representations.logit_lens import LogitLens
-from bert_tf.plots.attribution.input_reduction import reduction_curve
+from bert_tf.inference.words import WordSpan
 from bert_tf.plots.diverging import diverging_ramp, diverging_scale
 from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
 from bert_tf.plots.interventions.patching import patch_map, patched_heads_map
@@ -22,7 +22,7 @@ from bert_tf.plots.models.architecture_table import flops_or_time, parameters_by
 from bert_tf.plots.representations.logit_lens import answer_curve, lens_map, state_names
 from bert_tf.plots.training.curves import answer_trajectory, curves
 from bert_tf.plots.training.finetuning import confusion_matrix, label_bars, learning_curve
-from bert_tf.plots.training.task_predictions import answer_curves, changed_heads, probabilities
+from bert_tf.plots.training.task_predictions import answer_curves, probabilities
 
 EVIL = "<b>x</b>"
 SAFE = "&lt;b&gt;x&lt;/b&gt;"
@@ -132,7 +132,7 @@ def test_of_a_long_passage_the_likely_ends_are_named_and_stand_apart():
 
 def test_heads_that_moved_are_drawn_layers_downwards():
     values = np.array([[0.1, 0.2, 0.3], [0.0, 0.5, 0.9]])
-    figure = changed_heads(values)
+    figure = AttentionDivergence("a", "b", (), values).figure()
     np.testing.assert_array_equal(figure.data[0].z, values)
     assert list(figure.data[0].x) == ["1", "2", "3"] and figure.layout.yaxis.autorange == "reversed"
 
@@ -244,7 +244,10 @@ def test_rates_are_written_as_plain_numbers():
 
 @pytest.mark.parametrize("shares, top", [([0.066, 0.08, 0.05], 0.1), ([0.9, 0.95], 1.04)])
 def test_an_answer_of_a_few_percent_fills_its_axis(shares, top):
-    axis = reduction_curve(["w"] * (len(shares) - 1), shares, "bank").layout.yaxis
+    whole, *others = np.log(shares)
+    removed = tuple(RemovedWord(WordSpan("a", 0, "w", (1,), 0, 1), score) for score in others)
+    reduction = InputReduction(Target(None, 0, "bank"), whole, True, removed, (), others[-1], ())
+    axis = reduction.figure().layout.yaxis
     assert axis.range[0] == 0 and axis.range[1] == pytest.approx(top)
 
 

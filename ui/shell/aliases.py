@@ -1,4 +1,6 @@
-"""Names that pages had before: links with them still open what they opened."""
+"""Names that pages and settings had before: links with them still open what they opened."""
+
+from bert_tf.explain.attribution.methods import METHOD_ALIASES
 
 #: Old name of a page -> its name now. The settings of a page begin with its name, so theirs changed with it.
 PAGES = {
@@ -23,6 +25,8 @@ PAGES = {
     "electra": "replaced_token_detection",
     "family": "architectures",
 }
+#: Setting -> its old values and those of now.
+VALUES = {"saliency.method": METHOD_ALIASES}
 
 
 def current(params: dict[str, str]) -> dict[str, str]:
@@ -32,6 +36,7 @@ def current(params: dict[str, str]) -> dict[str, str]:
         page, dot, setting = key.partition(".")
         renamed[f"{PAGES.get(page, page)}.{setting}" if dot else key] = value
     renamed |= {key: value for key, value in params.items() if key in renamed}
+    renamed = {key: VALUES.get(key, {}).get(value, value) for key, value in renamed.items()}
     if "page" in renamed:
         renamed["page"] = PAGES.get(renamed["page"], renamed["page"])
     return renamed

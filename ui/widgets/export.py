@@ -14,7 +14,8 @@ from ui.elements import components
 
 
 def save(name, result, about=None):
-    """The download menu of a result: its table as CSV, its record as JSON, its arrays as NPZ, its figures.
+    """The download menu of a result: its table as CSV, its record as JSON, its arrays (without any, the columns of its
+    table) as NPZ, its figures.
 
     Args:
         name: of the files, without an ending.

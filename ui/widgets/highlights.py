@@ -27,12 +27,12 @@ def word_highlights(trace, scores, target, unit="nats"):
 
 
 def reduction_highlights(trace, found, describe):
-    """The same of a ``Reduction``: the paler a word, the earlier it goes; what stays is strongest.
+    """The same of an ``InputReduction``: the paler a word, the earlier it goes; what stays is strongest.
 
     Args:
-        trace: a ``Trace``. found: ``Reduction``. describe: callable (log-probability) -> how it is told.
+        trace: a ``Trace``. found: ``InputReduction``. describe: callable (log-probability) -> how it is told.
     """
-    order = {one.word: (number, one.score) for number, one in enumerate(found.removed, 1)}
+    order = {one.word: (number, one.log_probability) for number, one in enumerate(found.removed, 1)}
     drawn = []
     for word in trace.words():
         number, score = order.get(word, (0, 0.0))

@@ -11,10 +11,8 @@ from bert_tf.cli.explain import (
 )
 from bert_tf.cli.explain import (
     files,
-    heads,
     models,
     pairs,
-    saliency,
 )
 from bert_tf.cli.explain.shared import add_file_arguments, read_file
 from bert_tf.cli.shared.files import writing
@@ -24,8 +22,6 @@ from bert_tf.errors import InputError, checked_pair
 
 #: Name -> its `Kind`.
 KINDS = {
-    **heads.KINDS,
-    **saliency.KINDS,
     **pairs.KINDS,
     **files.KINDS,
     **models.KINDS,

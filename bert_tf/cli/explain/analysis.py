@@ -45,16 +45,15 @@ def add_arguments(parser, analysis):
 
 
 def _add_option(parser, option):
-    flags = (option.flag, *(f"--{alias}" for alias in option.aliases))
     if option.type is bool:
         action = "store_false" if option.default else "store_true"
-        parser.add_argument(*flags, action=action, dest=option.name, help=option.help)
+        parser.add_argument(*option.flags, action=action, dest=option.name, help=option.help)
         return
     shown = "" if option.default in (None, ()) else f" (default {option.default})"
     named = {"dest": option.name, "required": option.required}
     some = "*" if option.positional and not option.required else "+"
     parser.add_argument(
-        *((option.name,) if option.positional else flags),
+        *((option.name,) if option.positional else option.flags),
         **({} if option.positional else named),
         type=_parser_of(option),
         **({"nargs": some, "action": "extend"} if option.several else {"default": option.default}),
@@ -66,13 +65,15 @@ def _add_option(parser, option):
 
 def _parser_of(option):
     """What `argparse` calls with the text of an option; a mistake in it stays one sentence."""
+    if option.value_aliases:
+        return lambda text: option.value_aliases.get(text, text)
     if option.parse is None:
         return option.type
 
     def parse(text):
         try:
             return option.parse(text)
-        except InputError as error:
+        except (InputError, OSError) as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return parse

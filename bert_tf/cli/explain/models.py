@@ -1,6 +1,6 @@
 """The kinds of `explain` about models themselves: their parts, their training."""
 
-from bert_tf.analysis import head_of
+from bert_tf.analysis import parse_head
 from bert_tf.cli.explain.shared import Kind, Progress, predictions_record
 from bert_tf.cli.shared.render import percent
 from bert_tf.errors import InputError, checked_text
@@ -162,7 +162,7 @@ def timelapse(bert, trace, args):
         "snapshots": snapshots,
     }
     if args.head is not None:
-        record |= {"head": args.head, "attention": _one_head(snapshot_traces, *head_of(args.head))}
+        record |= {"head": args.head, "attention": _one_head(snapshot_traces, *parse_head(args.head))}
     return record, *_lapse_rows(record)
 
 
@@ -197,7 +197,7 @@ def _check_run(args):
     if not args.snapshots:
         raise InputError(f"{args.folder} has kept no snapshots; start a training with --snapshots.")
     if args.head is not None:
-        head_of(args.head)
+        parse_head(args.head)
 
 
 def _check_text(args):

@@ -4,40 +4,79 @@ Dimension legend: L layers, N heads, T tokens, X = L x N heads. After Clark et a
 At?", sections 3 (the measures) and 6 (the distances between heads, their map and clusters).
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Optional
 
 import numpy as np
 
+from bert_tf.analysis import Analysis, Option
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attention.head_summary import HeadSummary, attention_maps, summarise_heads
+from bert_tf.explain.attention.syntax import SyntaxAgreement, syntax_agreement
+from bert_tf.results import Result
 
 MEASURES = tuple(field.name for field in fields(HeadSummary))
 
 
 @dataclass(frozen=True, eq=False)
-class HeadProfile:
+class HeadProfile(
+    Result,
+    figures={
+        "measures": "bert_tf.plots.attention.head_profile:profile_maps",
+        "plane": "bert_tf.plots.attention.head_profile:head_plane",
+    },
+):
     """The heads of a model over some texts.
 
     Attributes:
         summary: `HeadSummary`, means over all tokens of all texts.
         distances: float64 [X, X], the mean over the tokens of the Jensen-Shannon divergence in bits between
             what two heads (layer by layer) look at: 0 the same, 1 nothing in common.
-        texts, tokens: how many were read. skipped: texts with nothing in them to read.
+        clusters: int64 [L, N], numbers from 0, the largest cluster first (`cluster_heads`).
+        coordinates: float64 [L, N, 2], the heads on a plane (`project_heads`).
+        num_texts, num_tokens: how many were read. num_skipped: texts with nothing in them to read.
+        syntax: `SyntaxAgreement` over the sentences that have dependency trees, or None.
     """
 
     summary: HeadSummary
     distances: np.ndarray
-    texts: int
-    tokens: int
-    skipped: int
+    clusters: np.ndarray
+    coordinates: np.ndarray
+    num_texts: int
+    num_tokens: int
+    num_skipped: int
+    syntax: Optional[SyntaxAgreement] = None
+
+    @property
+    def measures(self):
+        """Name of each measure -> float64 [L, N]; with `syntax` also how often each head follows any relation."""
+        measures = self.summary.to_arrays()
+        return measures if self.syntax is None else {**measures, "syntax": self.syntax.overall.best_direction}
+
+    def to_frame(self):
+        """A row for each head, a column for each measure."""
+        table = self.summary.to_frame()
+        if self.syntax is not None:
+            table["syntax"] = self.measures["syntax"].ravel()
+            table["relation"] = best_relations(self.syntax).ravel()
+        table["cluster"] = self.clusters.ravel()
+        return table
+
+    def to_arrays(self):
+        """Every measure and the other arrays of the heads, under their names."""
+        return {**self.measures, **super().to_arrays()}
+
+    def to_text(self):
+        """The heads, and below them the relations where there are dependency trees."""
+        return super().to_text() if self.syntax is None else f"{super().to_text()}\n{self.syntax.to_text()}"
 
 
-def profile_heads(bert, texts, rows=64, progress=None):
+def profile_heads(bert, texts, tokens_per_text=64, progress=None):
     """Read texts and say what every head did in them.
 
     Args:
         bert: a `Bert`. texts: strings, or pairs (text A, text B or None).
-        rows: tokens of a text at most, evenly spread over it, that distances between heads are taken from.
+        tokens_per_text: tokens of a text at most, evenly spread over it, that distances between heads are taken from.
         progress: callable(done, total) in texts; returning False cancels.
     Returns:
         `HeadProfile`.
@@ -48,17 +87,17 @@ def profile_heads(bert, texts, rows=64, progress=None):
     total = _Total()
     for done, (text_a, text_b) in enumerate(pairs, 1):
         try:
-            total.add(bert.trace(text_a, text_b, hidden_states=False), rows)
+            total.add(bert.trace(text_a, text_b, hidden_states=False), tokens_per_text)
         except InputError:
             total.skipped += 1
         report(progress, done, len(pairs))
     return total.profile()
 
 
-def profile_trace(trace, rows=64, progress=None):
+def profile_trace(trace, tokens_per_text=64, progress=None):
     """The `HeadProfile` of a single trace with attention maps; `progress` as of `head_distances`."""
     total = _Total()
-    total.add(trace, rows, progress)
+    total.add(trace, tokens_per_text, progress)
     return total.profile()
 
 
@@ -69,11 +108,11 @@ class _Total:
         self.measures, self.distances = None, 0.0
         self.texts = self.tokens = self.rows = self.skipped = 0
 
-    def add(self, trace, rows, progress=None):
+    def add(self, trace, tokens_per_text, progress=None):
         summary = summarise_heads(trace)
         found = np.stack([getattr(summary, name) for name in MEASURES]) * trace.length
         self.measures = found if self.measures is None else self.measures + found
-        chosen = np.unique(np.linspace(0, trace.length - 1, min(rows, trace.length)).round().astype(int))
+        chosen = np.unique(np.linspace(0, trace.length - 1, min(tokens_per_text, trace.length)).round().astype(int))
         maps = attention_maps(trace)[:, :, chosen]
         self.distances = self.distances + head_distances(maps, progress) * len(chosen)
         self.texts += 1
@@ -84,7 +123,53 @@ class _Total:
         if not self.texts:
             raise InputError("None of the texts holds anything to read: give at least one sentence.")
         summary = HeadSummary(**dict(zip(MEASURES, self.measures / self.tokens)))
-        return HeadProfile(summary, self.distances / self.rows, self.texts, self.tokens, self.skipped)
+        distances, shape = self.distances / self.rows, summary.entropy.shape
+        return HeadProfile(
+            summary,
+            distances,
+            cluster_heads(distances).reshape(shape),
+            project_heads(distances).reshape(*shape, 2),
+            self.texts,
+            self.tokens,
+            self.skipped,
+        )
+
+
+def head_profiles(bert, trace=None, rows=None, tokens_per_text=64, progress=None):
+    """What every head does in a text or in those of a file; where those have dependency trees, also which heads follow
+    them.
+
+    Args:
+        bert: a `Bert`. trace: a `Trace` with attention maps; or rows: `TextRow`s.
+        tokens_per_text: as of `profile_heads`.
+        progress: callable(done, total); returning False cancels.
+    Returns:
+        `HeadProfile`.
+    Raises:
+        InputError: no text holds anything. Cancelled: by `progress`.
+    """
+    if trace is not None:
+        return profile_trace(trace, tokens_per_text, progress)
+    parsed = [row.parsed for row in rows if row.parsed is not None]
+    steps = len(rows) + len(parsed)
+
+    def report_from(first):
+        return progress and (lambda done, _: progress(first + done, steps))
+
+    texts = [(row.text_a, row.text_b) for row in rows]
+    profile = profile_heads(bert, texts, tokens_per_text, report_from(0))
+    return replace(profile, syntax=syntax_agreement(bert, parsed, report_from(len(rows)))) if parsed else profile
+
+
+def best_relations(syntax, least=20):
+    """The relation of `least` words or more that each head follows most often, and how often: strings [L, N]."""
+    shape = syntax.overall.dependent_to_head.shape
+    frequent = {name: one.best_direction for name, one in syntax.relations.items() if one.count >= least}
+    relations = np.full(shape, "", object)
+    for place in np.ndindex(shape) if frequent else ():
+        best = max(frequent, key=lambda name: frequent[name][place])
+        relations[place] = f"{best} {frequent[best][place]:.0%}"
+    return relations
 
 
 def head_distances(maps, progress=None):
@@ -136,3 +221,23 @@ def cluster_heads(distances, clusters=6):
     found = fcluster(tree, clusters, criterion="maxclust")
     by_size = sorted(set(found), key=lambda name: (-np.sum(found == name), np.argmax(found == name)))
     return np.array([by_size.index(name) for name in found])
+
+
+ANALYSIS = Analysis(
+    name="head-profiles",
+    function=head_profiles,
+    summary="what every head does on a text or a file; over CoNLL-U also which relations it follows",
+    source="Clark et al. 2019, sections 3, 4 and 6",
+    options=(
+        Option(
+            "tokens_per_text",
+            "tokens of each text that distances between heads are taken from",
+            int,
+            64,
+            minimum=1,
+            metavar="N",
+        ),
+    ),
+    inputs="pair or file",
+    aliases=("heads",),
+)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from bert_tf.errors import InputError
+from bert_tf.results import Result, frame
 
 
 @dataclass(frozen=True, eq=False)
-class HeadSummary:
+class HeadSummary(Result, figures={"measures": "bert_tf.plots.attention.head_profile:summary_maps"}):
     """One number a head, each float64 [L, N].
 
     Attributes:
@@ -31,6 +32,12 @@ class HeadSummary:
     previous_share: np.ndarray
     next_share: np.ndarray
     self_share: np.ndarray
+
+    def to_frame(self):
+        """A row for each head, a column for each measure."""
+        layers, heads = np.indices(self.entropy.shape)
+        measures = {name: values.ravel() for name, values in self.to_arrays().items()}
+        return frame({"layer": layers.ravel(), "head": heads.ravel(), **measures})
 
 
 def summarise_heads(trace):

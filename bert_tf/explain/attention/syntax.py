@@ -11,6 +11,7 @@ import numpy as np
 
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attention.head_summary import attention_maps
+from bert_tf.results import Result, frame
 from bert_tf.tokenizers.conllu import ConlluError, read_rows
 
 
@@ -52,7 +53,7 @@ class RelationAgreement:
         count: dependents counted.
         dependent_to_head: float64 [L, N], share whose most attended word is their head.
         head_to_dependent: float64 [L, N], share to whom, of all words, their head attends most.
-        offset: the distance in words from dependent to head that is right most often, and offset_share: how
+        offset: the distance in words from dependent to head that is right most often, and offset_accuracy: how
             often that is. A head of the model that does no better has learnt a distance, not a relation.
     """
 
@@ -68,21 +69,55 @@ class RelationAgreement:
         two."""
         return np.maximum(self.dependent_to_head, self.head_to_dependent)
 
+    @property
+    def best_head(self):
+        """(layer, head) of the head that follows the relation most often, in either direction."""
+        return divmod(int(self.best_direction.argmax()), self.best_direction.shape[1])
+
 
 @dataclass(frozen=True, eq=False)
-class SyntaxAgreement:
+class SyntaxAgreement(Result, figures={"relations": "bert_tf.plots.attention.head_profile:relation_bars"}):
     """Agreement over some sentences.
 
     Attributes:
         overall: `RelationAgreement` of all dependents. relations: the same by relation, a dict, the most
             frequent first.
-        sentences: how many were read; skipped: how many were too long for the model.
+        num_sentences: how many were read; num_skipped: how many were too long for the model.
     """
 
     overall: RelationAgreement
     relations: dict
-    sentences: int
-    skipped: int
+    num_sentences: int
+    num_skipped: int
+
+    def to_frame(self):
+        """A row for each relation, with the head that follows it most often."""
+        rows = []
+        for name, one in self.relations.items():
+            layer, head = best = one.best_head
+            from_dependent = one.dependent_to_head[best] >= one.head_to_dependent[best]
+            rows.append(
+                {
+                    "relation": name,
+                    "count": one.count,
+                    "layer": layer,
+                    "head": head,
+                    "direction": "dependent to head" if from_dependent else "head to dependent",
+                    "accuracy": float(one.best_direction[best]),
+                    "offset": one.offset,
+                    "offset_accuracy": float(one.offset_accuracy),
+                }
+            )
+        return frame({name: [row[name] for row in rows] for name in rows[0]})
+
+    def to_arrays(self):
+        """The agreement of every head with all relations and each: dict of float64 [L, N]."""
+        named = {"all": self.overall, **self.relations}
+        return {
+            f"{name}_{direction}".replace(":", "_"): getattr(one, direction)
+            for name, one in named.items()
+            for direction in ("dependent_to_head", "head_to_dependent")
+        }
 
 
 def read_conllu(lines):

@@ -18,7 +18,6 @@ from bert_tf.explain.attribution.saliency import (
     Saliency,
     baseline_token_ids,
     replaceable_mask,
-    word_scores,
 )
 
 
@@ -32,7 +31,7 @@ def deeplift(bert, trace, target, baseline="[PAD]", progress=None):
             on, and over again where it is shorter.
         progress: callable(done, total) in layers, there and back, for each reference; returning False cancels.
     Returns:
-        `Saliency` with `baseline_score` (of several references the mean) and `convergence_delta`.
+        `Saliency` with `baseline_log_probability` (of several references the mean) and `convergence_delta`.
     Raises:
         InputError: no such baseline. Cancelled: by `progress`.
     """
@@ -56,7 +55,15 @@ def deeplift(bert, trace, target, baseline="[PAD]", progress=None):
         before, after = before + float(scores[0]), float(scores[1])
     tokens, before = total / len(references), before / len(references)
     convergence_delta = float(tokens.sum() - (after - before))
-    return Saliency("deeplift", target, after, tokens, word_scores(trace, tokens), before, convergence_delta)
+    return Saliency.of(
+        trace,
+        "deeplift",
+        target,
+        after,
+        tokens,
+        baseline_log_probability=before,
+        convergence_delta=convergence_delta,
+    )
 
 
 def _filled(bert, trace, texts):

@@ -16,6 +16,7 @@ from bert_tf.errors import InputError, report
 from bert_tf.explain.attribution.target import Target, is_top, target_with_id
 from bert_tf.inference.batching import batched_answers
 from bert_tf.inference.words import WordSpan
+from bert_tf.results import Result, frame
 
 _REREAD = 4  # words looked at, for each that is tried, to find those that the new text is read with
 
@@ -28,8 +29,8 @@ class Flip:
         word: the `WordSpan` of the trace. new: what stands there instead. token_id: its id.
         estimate: what the answer's log-probability gains by the slope. change: what it gains in truth; both from the
             text with the flips before.
-        score: the answer's log-probability then. answer: the likeliest answer then, a `Target`; of several labels at
-            once the label itself, or it with "not" before its name. answer_score: the log-probability of that.
+        log_probability: the answer's then. answer: the likeliest answer then, a `Target`; of several labels at
+            once the label itself, or it with "not" before its name. answer_log_probability: of that.
             flips_prediction: whether it is another than before all flips.
         text_a, text_b: the texts then; text_b None where there is no pair.
     """
@@ -39,35 +40,53 @@ class Flip:
     token_id: int
     estimate: float
     change: float
-    score: float
+    log_probability: float
     answer: Target
-    answer_score: float
+    answer_log_probability: float
     flips_prediction: bool
     text_a: str
     text_b: Optional[str]
 
 
 @dataclass(frozen=True)
-class HotFlip:
+class HotFlip(Result, figures={"flips": "bert_tf.plots.attribution.hotflip:flip_bars"}):
     """What `hotflip` found.
 
     Attributes:
-        target: the `Target`. score: its log-probability in the text as it is (natural logarithm).
+        target: the `Target`. log_probability: its log-probability in the text as it is (natural logarithm).
         target_is_top: whether it is the likeliest answer there (`target.is_top`); where it is not, nothing is tried.
         tried: `Flip`s that were tried in the text as it is, what hurts the answer most first.
         applied: `Flip`s in the order in which they were done, each on top of those before.
+        flipped: whether another answer is the likeliest in the end.
+        tokens: the input's. method: "hotflip".
     """
 
     target: Target
-    score: float
+    log_probability: float
     target_is_top: bool
     tried: tuple
     applied: tuple
+    flipped: bool
+    tokens: tuple
+    method: str = "hotflip"
 
-    @property
-    def flipped(self):
-        """Whether another answer is the likeliest in the end."""
-        return bool(self.applied) and self.applied[-1].flips_prediction
+    def to_frame(self):
+        """A row for each flip: those that were done by their step from 1, then what was tried at first, as step 0."""
+        flips = [*self.applied, *self.tried]
+        return frame(
+            {
+                "step": [*range(1, len(self.applied) + 1), *[0] * len(self.tried)],
+                "source": [one.word.source for one in flips],
+                "index": [one.word.index for one in flips],
+                "word": [one.word.text for one in flips],
+                "new": [one.new for one in flips],
+                "change": [one.change for one in flips],
+                "estimate": [one.estimate for one in flips],
+                "log_probability": [one.log_probability for one in flips],
+                "answer": [one.answer.label for one in flips],
+                "answer_log_probability": [one.answer_log_probability for one in flips],
+            }
+        )
 
 
 def hotflip(bert, trace, target, most=3, tried=2, progress=None):
@@ -109,14 +128,15 @@ def hotflip(bert, trace, target, most=3, tried=2, progress=None):
 
     while free and len(applied) < most and not any(one.flips_prediction for one in applied):
         proposed = _proposed(bert, trace, target, applied, free, allowed, table, tried)
-        found = _read(bert, trace, target, applied, proposed, applied[-1].score if applied else score, tell)
+        found = _read(bert, trace, target, applied, proposed, applied[-1].log_probability if applied else score, tell)
         first = first if applied else found
         done += tried * len(free)
         if not found or found[0].change >= 0:
             break
         applied.append(found[0])
         free.remove(found[0].word)
-    return HotFlip(target, score, target_is_top, first, tuple(applied))
+    flipped = bool(applied) and applied[-1].flips_prediction
+    return HotFlip(target, score, target_is_top, first, tuple(applied), flipped, trace.tokens)
 
 
 def replaceable_words(tokenizer, trace, target):
@@ -206,7 +226,7 @@ def _read(bert, trace, target, applied, proposed, before, tell):
                 text_b,
             )
         )
-    return tuple(sorted(flips_prediction, key=lambda one: one.score))
+    return tuple(sorted(flips_prediction, key=lambda one: one.log_probability))
 
 
 def _answers(bert, trace, target, rows, tell=None):

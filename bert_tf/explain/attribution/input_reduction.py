@@ -13,6 +13,7 @@ from bert_tf.errors import InputError, report
 from bert_tf.explain.attribution.target import is_top
 from bert_tf.inference.batching import TOKENS_PER_BATCH
 from bert_tf.inference.words import WordSpan
+from bert_tf.results import Result, frame
 
 
 @dataclass(frozen=True)
@@ -20,30 +21,44 @@ class RemovedWord:
     """A word that was taken away, and the answer's log-probability (natural logarithm) without it and those before."""
 
     word: WordSpan
-    score: float
+    log_probability: float
 
 
 @dataclass(frozen=True)
-class InputReduction:
+class InputReduction(Result, figures={"curve": "bert_tf.plots.attribution.input_reduction:reduction_curve"}):
     """What is left of an input when words are taken away for as long as its answer stays the likeliest.
 
     Attributes:
-        target: the `Target`. score: its log-probability in the whole input (natural logarithm).
+        target: the `Target`. log_probability: its log-probability in the whole input (natural logarithm).
         target_is_top: whether it is the likeliest answer there (`target.is_top`); where it is not, nothing is taken away.
         removed: `RemovedWord`s in the order in which they went.
-        left: `WordSpan`s of the others, in reading order.
+        remaining: `WordSpan`s of the others, in reading order.
+        remaining_log_probability: the answer's log-probability when only those are there.
+        tokens: the input's. method: "input-reduction".
     """
 
     target: object
-    score: float
+    log_probability: float
     target_is_top: bool
     removed: tuple
-    left: tuple
+    remaining: tuple
+    remaining_log_probability: float
+    tokens: tuple
+    method: str = "input-reduction"
 
-    @property
-    def left_score(self):
-        """The answer's log-probability when only `left` is left."""
-        return self.removed[-1].score if self.removed else self.score
+    def to_frame(self):
+        """A row for each word: those that went in their order, then those that remain, without an order."""
+        words = [*(one.word for one in self.removed), *self.remaining]
+        missing = len(self.remaining) * [float("nan")]
+        return frame(
+            {
+                "order": [*range(1, len(self.removed) + 1), *missing],
+                "source": [word.source for word in words],
+                "index": [word.index for word in words],
+                "word": [word.text for word in words],
+                "log_probability": [*(one.log_probability for one in self.removed), *missing],
+            }
+        )
 
 
 def reduce_input(bert, trace, target, progress=None):
@@ -83,7 +98,8 @@ def reduce_input(bert, trace, target, progress=None):
         best = int(np.where(likeliest, scores, -np.inf).argmax())
         removed.append(RemovedWord(free[best], float(scores[best])))
         left.remove(free[best])
-    return InputReduction(target, score, target_is_top, tuple(removed), tuple(left))
+    last = removed[-1].log_probability if removed else score
+    return InputReduction(target, score, target_is_top, tuple(removed), tuple(left), last, trace.tokens)
 
 
 def _most(words):

@@ -15,7 +15,6 @@ from bert_tf.explain.attribution.saliency import (
     baseline_token_ids,
     replaceable_word_positions,
     target_log_probabilities,
-    word_scores,
 )
 
 MAX_SAMPLES = 5000
@@ -37,10 +36,10 @@ def lime(bert, trace, target, samples=128, baseline="[MASK]", width=0.25, ridge=
         ridge: what the squared weights are multiplied by, at least 0; so little that it only keeps the system
             solvable. The 1 of the authors' program is for its 5,000 samples: with 128 it makes 5 nats that hang on
             one word 0.2 for a text of one word, and 3.7 for a text of 100.
-        seed: of the draws, and of how they are parted for `fit`.
+        seed: of the draws, and of how they are parted for `weighted_r2`.
         progress: callable(done, total) in inputs read, equal ones counted once; returning False cancels.
     Returns:
-        `Saliency` with `fit`. A word's score is its weight, shared out evenly among its tokens.
+        `Saliency` with `weighted_r2`. A word's score is its weight, shared out evenly among its tokens.
     Raises:
         InputError: a setting is no good. Cancelled: by `progress`.
     """
@@ -57,7 +56,7 @@ def lime(bert, trace, target, samples=128, baseline="[MASK]", width=0.25, ridge=
     tokens = np.zeros(trace.length)
     for group, weight in zip(groups, weights):
         tokens[group] = weight / len(group)
-    return Saliency("lime", target, float(scores[0]), tokens, word_scores(trace, tokens), fit=fit)
+    return Saliency.of(trace, "lime", target, float(scores[0]), tokens, weighted_r2=fit)
 
 
 def sample_word_masks(words, samples, seed=0):

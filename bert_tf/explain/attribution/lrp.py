@@ -13,7 +13,7 @@ activation gives on what it is given).
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.explain.attribution.saliency import Saliency, word_scores
+from bert_tf.explain.attribution.saliency import Saliency
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.inference.batching import batched_answers
 
@@ -48,12 +48,12 @@ def layerwise_relevance(bert, trace, target, progress=None):
     tokens = (gradient * vectors).sum(axis=(0, 2))
     places = float((gradient * (total - vectors)).sum())
     spread = 0.0 if target.is_regression or target.is_multi_label else -_entropy(np.delete(answers[0], target.id))
-    return Saliency(
-        "layerwise_relevance",
+    return Saliency.of(
+        trace,
+        "lrp",
         target,
         float(answers[0, target.id]),
         tokens,
-        word_scores(trace, tokens),
         log_odds=float(odds),
         rest={"places": places, "biases": biases, "spread": spread},
     )

@@ -15,6 +15,7 @@ import numpy as np
 from bert_tf.errors import InputError, report
 from bert_tf.inference.batching import TOKENS_PER_BATCH, batched_answers
 from bert_tf.inference.words import WordSpan
+from bert_tf.results import Result, frame
 
 
 @dataclass(frozen=True)
@@ -26,40 +27,77 @@ class WordScore:
 
 
 @dataclass(frozen=True, eq=False)
-class Saliency:
+class Saliency(Result, figures={"words": "bert_tf.plots.attribution.saliency:word_bars"}):
     """What each token does to a target's log-probability; positive: it speaks for the target.
 
     Attributes:
-        method: "gradient_x_input", "smoothgrad", "integrated_gradients", "occlusion", "lime", "deeplift" or
-            "layerwise_relevance".
+        method: a name of `SALIENCY_METHODS`, such as "gradient-x-input".
         target: the `Target`.
-        score: its log-probability (natural logarithm).
-        tokens: float64 [T], in nats. words: `WordScore`s in reading order; special tokens belong to none.
-        baseline_score: the log-probability at the baseline; None where there is none.
-        convergence_delta: sum of `tokens` less (score - baseline_score), which would be 0 with infinitely many steps; None
-            where that need not hold.
-        norms: float64 [T], lengths of the gradient; only with gradient_x_input, otherwise None.
-        noise_std, noisy_score: standard deviation of the noise, and the mean log-probability of the copies that have
-            it; only with smoothgrad, otherwise None.
-        fit: weighted R^2 of the linear model whose weights the scores are, on draws that it was not fitted to: up to
-            1, and 0 or less where it foretells nothing; only with lime, otherwise None.
+        log_probability: of the target (natural logarithm), or the value of a regression.
+        tokens: T strings, the input's. scores: float64 [T], in nats.
+        words: `WordScore`s in reading order; special tokens belong to none.
+        baseline_log_probability: at the baseline; None where there is none.
+        convergence_delta: sum of `scores` less (log_probability - baseline_log_probability), which would be 0 with
+            infinitely many steps; None where that need not hold.
+        gradient_norms: float64 [T], lengths of the gradient; only with gradient-x-input, otherwise None.
+        noise_std, noisy_log_probability: standard deviation of the noise, and the mean log-probability of the copies
+            that have it; only with smoothgrad, otherwise None.
+        weighted_r2: of the linear model whose weights the scores are, on draws that it was not fitted to: up to 1, and
+            0 or less where it predicts nothing; only with lime, otherwise None.
         log_odds, rest: the target's log-odds, or the value of a regression, and a dict of what has shares in it besides
-            `tokens`, in the same unit; only with layerwise_relevance, otherwise None.
+            `scores`, in the same unit; only with lrp, otherwise None.
     """
 
     method: str
     target: object
-    score: float
-    tokens: np.ndarray
+    log_probability: float
+    tokens: tuple
+    scores: np.ndarray
     words: tuple
-    baseline_score: Optional[float] = None
+    baseline_log_probability: Optional[float] = None
     convergence_delta: Optional[float] = None
-    norms: Optional[np.ndarray] = None
+    gradient_norms: Optional[np.ndarray] = None
     noise_std: Optional[float] = None
-    noisy_score: Optional[float] = None
-    fit: Optional[float] = None
+    noisy_log_probability: Optional[float] = None
+    weighted_r2: Optional[float] = None
     log_odds: Optional[float] = None
     rest: Optional[dict] = None
+
+    @classmethod
+    def of(cls, trace, method, target, log_probability, scores, **others):
+        """The `Saliency` of the scores [T] of a trace's tokens."""
+        return cls(method, target, log_probability, trace.tokens, scores, word_scores(trace, scores), **others)
+
+    def to_frame(self):
+        """A row for each word, in reading order."""
+        words = [one.word for one in self.words]
+        return frame(
+            {
+                "source": [word.source for word in words],
+                "index": [word.index for word in words],
+                "word": [word.text for word in words],
+                "score": [one.score for one in self.words],
+            }
+        )
+
+    def to_text(self):
+        """The words' scores, and the numbers of the whole answer below them."""
+        scored = sum(one.score for one in self.words)
+        whole = {
+            "log-probability": self.log_probability,
+            "log-probability at the baseline": self.baseline_log_probability,
+            "convergence delta": self.convergence_delta,
+            "log-probability with noise": self.noisy_log_probability,
+            "weighted R²": self.weighted_r2,
+            "special tokens": None if self.rest is None else float(self.scores.sum()) - scored,
+            **(self.rest or {}),
+            "log-odds": self.log_odds,
+        }
+        if self.target.is_regression:
+            whole = {name.replace("log-probability", "value"): number for name, number in whole.items()}
+        # Adding 0 takes the sign off a zero that rounding leaves.
+        lines = [f"{name}: {round(number, 3) + 0.0:+.3f}" for name, number in whole.items() if number is not None]
+        return "\n".join([f"for {self.target.label}", super().to_text(), *lines])
 
 
 def gradient_x_input(bert, trace, target):
@@ -68,18 +106,18 @@ def gradient_x_input(bert, trace, target):
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
     Returns:
-        `Saliency` with `norms`. One forward and one backward pass.
+        `Saliency` with `gradient_norms`. One forward and one backward pass.
     """
     vectors = bert.hooked().token_vectors(trace.token_ids[None]).numpy()
     score, gradient = bert.hooked().gradient(vectors, trace.segments[None], target)
-    tokens = (gradient[0] * vectors[0]).sum(axis=1, dtype=np.float64)
-    return Saliency(
-        "gradient_x_input",
+    scores = (gradient[0] * vectors[0]).sum(axis=1, dtype=np.float64)
+    return Saliency.of(
+        trace,
+        "gradient-x-input",
         target,
         float(score[0]),
-        tokens,
-        word_scores(trace, tokens),
-        norms=np.linalg.norm(gradient[0], axis=1).astype(np.float64),
+        scores,
+        gradient_norms=np.linalg.norm(gradient[0], axis=1).astype(np.float64),
     )
 
 
@@ -88,7 +126,7 @@ def smoothgrad(bert, trace, target, copies=32, noise=0.01, seed=0, progress=None
 
     Every token's vector gets Gaussian noise of its own in every copy; the mean gradient is multiplied by the vectors
     without noise. Images bear a noise of 0.1 to 0.2 (section 3 there). A BERT's answer is gone by then, as
-    `noisy_score` tells; 0.01 is what AllenNLP takes for text.
+    `noisy_log_probability` tells; 0.01 is what AllenNLP takes for text.
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
@@ -96,7 +134,7 @@ def smoothgrad(bert, trace, target, copies=32, noise=0.01, seed=0, progress=None
             largest and the smallest number in the text's token vectors. seed: of the noise.
         progress: callable(done, total) in copies; returning False cancels.
     Returns:
-        `Saliency` with `noise_std` and `noisy_score`.
+        `Saliency` with `noise_std` and `noisy_log_probability`.
     Raises:
         InputError: `copies` or `noise` is no good. Cancelled: by `progress`.
     """
@@ -118,14 +156,14 @@ def smoothgrad(bert, trace, target, copies=32, noise=0.01, seed=0, progress=None
         report(progress, first + count, copies)
     tokens = (total / copies * vectors[0]).sum(axis=1)
     (score,) = target_log_probabilities(bert, trace.token_ids[None], trace.segments, target)
-    return Saliency(
+    return Saliency.of(
+        trace,
         "smoothgrad",
         target,
         float(score),
         tokens,
-        word_scores(trace, tokens),
         noise_std=noise_std,
-        noisy_score=noisy / copies,
+        noisy_log_probability=noisy / copies,
     )
 
 
@@ -140,7 +178,7 @@ def integrated_gradients(bert, trace, target, steps=32, baseline="[PAD]", progre
         steps: S, gradients taken. baseline: "[PAD]", "[MASK]" or any token of the vocabulary.
         progress: callable(done, total) in steps; returning False cancels.
     Returns:
-        `Saliency` with `baseline_score` and `convergence_delta`.
+        `Saliency` with `baseline_log_probability` and `convergence_delta`.
     Raises:
         InputError: `steps` or `baseline` is no good. Cancelled: by `progress`.
     """
@@ -160,39 +198,39 @@ def integrated_gradients(bert, trace, target, steps=32, baseline="[PAD]", progre
         report(progress, min(first + block, steps), steps)
     ends, _ = hooked.gradient(np.stack([start, vectors]), np.repeat(segments, 2, axis=0), target)
     tokens = ((vectors - start) * total).sum(axis=1)
-    return Saliency(
-        "integrated_gradients",
+    return Saliency.of(
+        trace,
+        "integrated-gradients",
         target,
         float(ends[1]),
         tokens,
-        word_scores(trace, tokens),
-        float(ends[0]),
-        float(tokens.sum() - (float(ends[1]) - float(ends[0]))),
+        baseline_log_probability=float(ends[0]),
+        convergence_delta=float(tokens.sum() - (float(ends[1]) - float(ends[0]))),
     )
 
 
-def occlusion(bert, trace, target, baseline="[MASK]", level="token", progress=None):
-    """How much log-probability is lost when a token is replaced (Zeiler and Fergus 2014; Li et al. 2016).
+def occlusion(bert, trace, target, baseline="[MASK]", unit="word", progress=None):
+    """How much log-probability is lost when a word or a token is replaced (Zeiler and Fergus 2014; Li et al. 2016).
 
     Masks, [CLS] and [SEP] are left alone and score 0.
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
         baseline: what stands in a token's place, as in `integrated_gradients`.
-        level: "token" takes one token at a time, "word" all pieces of a word together (its score is shared
-            out evenly among them).
+        unit: "word" takes all pieces of a word together (its score is shared out evenly among them), "token" one
+            token at a time.
         progress: callable(done, total) in copies of the input; returning False cancels.
     Returns:
         `Saliency`. As many copies of the input as tokens or words.
     Raises:
-        InputError: no such baseline or level. Cancelled: by `progress`.
+        InputError: no such baseline or unit. Cancelled: by `progress`.
     """
-    if level not in ("token", "word"):
-        raise InputError(f'level must be "token" or "word", not {level!r}.')
+    if unit not in ("word", "token"):
+        raise InputError(f'unit must be "word" or "token", not {unit!r}.')
     fillers = baseline_token_ids(bert, trace, baseline)
     groups = (
         replaceable_word_positions(trace)
-        if level == "word"
+        if unit == "word"
         else [[int(place)] for place in np.flatnonzero(replaceable_mask(trace))]
     )
     copies = np.repeat(trace.token_ids[None], len(groups) + 1, axis=0)
@@ -202,7 +240,7 @@ def occlusion(bert, trace, target, baseline="[MASK]", level="token", progress=No
     tokens = np.zeros(trace.length)
     for group, score in zip(groups, scores):
         tokens[group] = (scores[-1] - score) / len(group)
-    return Saliency("occlusion", target, float(scores[-1]), tokens, word_scores(trace, tokens))
+    return Saliency.of(trace, "occlusion", target, float(scores[-1]), tokens)
 
 
 def target_log_probabilities(bert, token_ids, segments, target, progress=None):

@@ -11,7 +11,7 @@ from typing import Optional
 
 import numpy as np
 
-from bert_tf.analysis import TOP_K, Analysis, Option, head_of, underscored
+from bert_tf.analysis import TOP_K, Analysis, Option, parse_head, underscored
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attribution.target import class_prediction, classifier_settings
 from bert_tf.inference.answer import check_question
@@ -601,7 +601,7 @@ ANALYSIS = Analysis(
     summary="what changes without some heads, layers, blocks or the attention to tokens",
     source="Michel et al. 2019, Are Sixteen Heads Really Better than One?; Geva et al. 2023",
     options=(
-        Option("heads", "heads to switch off, from 0", several=True, default=(), metavar="L.H", parse=head_of),
+        Option("heads", "heads to switch off, from 0", several=True, default=(), metavar="L.H", parse=parse_head),
         Option("layers", "layers to switch off, from 0", int, several=True, default=(), metavar="L"),
         Option(
             "feed_forward",

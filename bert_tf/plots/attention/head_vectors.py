@@ -11,26 +11,14 @@ from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.theme import CATEGORIES, apply_theme, unique_labels
 
 
-def head_vectors(trace, vectors, query, places=None, dark=False):
-    """How the weights of one query come about: keys, products with the query, softmax.
+def neuron_strips(neuron, dark=False):
+    """How the attention of one token comes about: keys, their products with its query, softmax.
 
     Args:
-        trace: has ``tokens``. vectors: a ``bert_tf.explain.HeadVectors``.
-        query: position of the token that looks. places: positions of the keys shown; None for all.
-        dark: for a dark page.
+        neuron: a ``NeuronView``. dark: for a dark page.
     """
-    places = list(range(len(trace.tokens))) if places is None else list(places)
-    tokens = [trace.tokens[place] for place in places]
-    parts = (vectors.keys, vectors.products(query), vectors.weights(query), vectors.scores(query))
-    return neuron_strips(tokens, *(part[places] for part in parts), dark)
-
-
-def neuron_strips(tokens, keys, products, weights, scores, dark=False):
-    """The figure of `head_vectors` from its numbers.
-
-    Args: tokens: T strings. keys, products: float [T, D]. weights, scores: float [T]. dark: for a dark page.
-    """
-    names = unique_labels(tokens)
+    keys, products = neuron.keys, neuron.keys * neuron.queries[neuron.position]
+    names = unique_labels(neuron.tokens)
     figure = make_subplots(
         rows=1,
         cols=3,
@@ -57,12 +45,12 @@ def neuron_strips(tokens, keys, products, weights, scores, dark=False):
         )
     figure.add_trace(
         go.Bar(
-            x=weights,
+            x=neuron.weights,
             y=names,
             orientation="h",
             marker_color=CATEGORIES[0],
             showlegend=False,
-            customdata=scores,
+            customdata=neuron.scores,
             hovertemplate="%{y}: %{x:.1%}, sum / √d %{customdata:.2f}<extra></extra>",
         ),
         row=1,

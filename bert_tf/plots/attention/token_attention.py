@@ -6,14 +6,13 @@ from plotly.subplots import make_subplots
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape, unique_labels
 
 
-def method_bars(tokens, columns, dark=False):
+def method_bars(attention, dark=False):
     """A panel of bars for each method, a bar for each token.
 
     Args:
-        tokens: T strings. columns: dict from a method's name to floats [T].
-        dark: for a dark page.
+        attention: a ``TokenAttention``. dark: for a dark page.
     """
-    names = unique_labels(tokens)
+    names, columns = unique_labels(attention.tokens), attention.methods
     figure = make_subplots(
         rows=1,
         cols=len(columns),

@@ -8,20 +8,21 @@ from bert_tf.plots.theme import CATEGORIES, apply_theme
 _LONGEST_LIST = 15
 
 
-def flip_bars(names, changes, estimates, dark=False):
-    """The change of an answer by each of several words, as it is and as the slope foretold it, in the order given.
+def flip_bars(hotflip, dark=False):
+    """The change of the answer by each word that was tried, the strongest first: measured, and as the gradient
+    estimated it.
 
     Args:
-        names: which word for which; the first ones are drawn. changes, estimates: floats, nats.
-        dark: for a dark page.
+        hotflip: a ``HotFlip``. dark: for a dark page.
     """
-    shown = slice(_LONGEST_LIST)
-    figure = ranked_bars(list(names[shown]), list(changes[shown]), "change of the log-probability, nats", dark)
+    flips = hotflip.tried[:_LONGEST_LIST]
+    names = [f"{one.word.text} → {one.new}" for one in flips]
+    figure = ranked_bars(names, [one.change for one in flips], "change of the log-probability, nats", dark)
     (read,) = figure.data
     told = "%{y}: %{x:.4f}<extra>%{fullData.name}</extra>"
     read.update(name="read by the model", marker_color=CATEGORIES[4] if dark else CATEGORIES[0], hovertemplate=told)
     slope = go.Bar(
-        x=[float(one) for one in estimates[shown]],
+        x=[one.estimate for one in flips],
         y=read.y,
         orientation="h",
         name="by the slope",

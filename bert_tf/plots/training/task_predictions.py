@@ -3,7 +3,7 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from bert_tf.plots.theme import CATEGORIES, apply_theme, colourscale, escape, head_colours
+from bert_tf.plots.theme import CATEGORIES, apply_theme, escape, head_colours
 
 _MOST_NAMES = 24  # pieces written below the curves
 
@@ -69,24 +69,3 @@ def _standing_out(start, end):
         if all(abs(place - other) >= apart for other in named):
             named.append(place)
     return sorted(named)
-
-
-def changed_heads(values, dark=False):
-    """How far each head has moved, float [L, N] in bits, layers downwards."""
-    layers, heads = values.shape
-    figure = go.Figure(
-        go.Heatmap(
-            z=values,
-            x=[str(head + 1) for head in range(heads)],
-            y=[str(layer + 1) for layer in range(layers)],
-            colorscale=colourscale(dark),
-            zmin=0,
-            hovertemplate="layer %{y}, head %{x}: %{z:.4f} bits<extra></extra>",
-            colorbar={"thickness": 8, "outlinewidth": 0, "title": {"text": "bits"}},
-            xgap=2,
-            ygap=2,
-        )
-    )
-    figure.layout.yaxis = dict(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
-    figure.layout.xaxis = dict(title="head", side="top", type="category", showgrid=False, ticks="")
-    return apply_theme(figure, dark, height=130 + 28 * layers)

@@ -4,32 +4,27 @@ from ui.widgets.snippet_parts import about, loading, reading_rows, script
 
 _PROFILE = """\
 print(found.summary.{measure}.round(2))  # row: a layer, column: a head
-print(cluster_heads(found.distances).reshape(found.summary.entropy.shape))
-print(project_heads(found.distances).round(3))  # where each head lies on the plane"""
+print(found.clusters)
+print(found.coordinates.round(3))  # where each head lies on the plane"""
 _SYNTAX = """\
-for name, one in [("all", syntax.overall), *syntax.relations.items()]:
+for name, one in [("all", found.syntax.overall), *found.syntax.relations.items()]:
     print(name, one.count, one.best_direction.max().round(3))"""
 
 
-def snippet(view, shared, measure, rows, trace=None, file=None, bounds=None):
+def snippet(view, shared, measure, tokens, trace=None, file=None, bounds=None):
     """What every head does.
 
     Args:
-        measure: name of the one that is shown. rows: tokens of a text that distances are taken from.
+        measure: name of the one that is shown. tokens: of a text that distances are taken from.
         trace: of the page's text; or file: name of an uploaded one, and bounds: how much of it is read.
     """
     body = _PROFILE.format(measure=measure)
-    names = ["cluster_heads", "project_heads"]
     if trace is not None:
-        imports = f"from bert_tf.explain import {', '.join([*names, 'profile_trace'])}"
-        return about(view, shared, trace, (imports,), f"found = profile_trace(trace, rows={rows})\n{body}")
-    names += ["file_kind", "profile_heads", "read_rows"]
-    texts = f"found = profile_heads(bert, [(row.text_a, row.text_b) for row in rows], rows={rows})"
+        imports = ("from bert_tf.explain import profile_trace",)
+        return about(view, shared, trace, imports, f"found = profile_trace(trace, tokens_per_text={tokens})\n{body}")
+    texts = f"found = head_profiles(bert, rows=rows, tokens_per_text={tokens})"
     lines = [loading(view, shared.name), reading_rows(file, False, None, None, bounds), texts]
     parsed = file.lower().endswith(".conllu")
-    if parsed:
-        names.append("syntax_agreement")
-        lines.append("syntax = syntax_agreement(bert, [row.parsed for row in rows])")
-    imports = ("import pathlib", f"from bert_tf.explain import {', '.join(names)}")
+    imports = ("import pathlib", "from bert_tf.explain import file_kind, head_profiles, read_rows")
     shown = "" if parsed and measure == "syntax" else body
     return script(imports, "\n".join(lines), shown, _SYNTAX if parsed else "")

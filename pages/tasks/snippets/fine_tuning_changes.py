@@ -6,7 +6,7 @@ from ui.widgets.snippet_parts import asked, loading, reading, script
 
 _FINETUNED = """\
 found = attention_divergence(trace, other)
-print(found.round(3))  # bits, one row a layer, one column a head"""
+print(found.divergences.round(3))  # bits, one row a layer, one column a head"""
 _HEAD = """\
 for row, token in enumerate(trace.tokens):  # the head that is open, before and after
     one, two = (part.attentions[{layer}, {head}, row] for part in (trace, other))
@@ -30,7 +30,7 @@ def snippet(view, pair, traces, hidden=(), place=None):
     before, after = (shared.name for shared in pair)
     load = f"{loading(view, before, 'before')}\n{loading(view, after, 'after')}"
     read = f"{reading(traces[0], bert='before')}\n{reading(traces[1], 'other', 'after')}"
-    imports = ("from bert_tf.explain.attention.attention_divergence import attention_divergence",)
+    imports = ("from bert_tf.explain import attention_divergence",)
     head = _HEAD.format(layer=place[0], head=place[1]) if place else ""
     said = _own(view, pair[1]), _earlier(view, pair, traces, hidden)
     return script(imports, f"{load}\n{read}", _FINETUNED, head, *said)

@@ -4,7 +4,7 @@ from ui.widgets.snippet_parts import loading, reading, script
 
 _WORDS = """\
 {trace}
-found = occlusion(bert, trace, class_target(bert, trace{label}), level="word")
+found = occlusion(bert, trace, class_target(bert, trace{label}))
 for one in found.words:  # what the answer loses without each
     print(one.word.source, one.word.text, round(one.score, 3))"""
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import NotComparable
-from bert_tf.explain.attention.attention_divergence import attention_divergence
+from bert_tf.explain import attention_divergence
 from tests.conftest import make_bert
 
 
@@ -16,7 +16,7 @@ def trace():
 
 
 def test_the_same_heads_lie_nowhere_apart(trace):
-    np.testing.assert_allclose(attention_divergence(trace, trace), 0, atol=1e-12)
+    np.testing.assert_allclose(attention_divergence(trace, trace).divergences, 0, atol=1e-12)
 
 
 def test_heads_that_look_at_other_tokens_lie_one_bit_apart(trace):
@@ -28,7 +28,7 @@ def test_heads_that_look_at_other_tokens_lie_one_bit_apart(trace):
     there[0, 1, length - 1] = np.eye(length)[1]
     found = attention_divergence(
         dataclasses.replace(trace, attentions=here), dataclasses.replace(trace, attentions=there)
-    )
+    ).divergences
     assert found[0, 1] == pytest.approx(1) and found.sum() == pytest.approx(1)
 
 
@@ -36,7 +36,7 @@ def test_it_is_the_divergence_of_scipy(trace):
     from scipy.spatial.distance import jensenshannon
 
     other = make_bert(seed=2).trace("the cat sat on the mat")
-    found = attention_divergence(trace, other)
+    found = attention_divergence(trace, other).divergences
     wanted = jensenshannon(trace.attentions, other.attentions, base=2, axis=-1) ** 2
     np.testing.assert_allclose(found, wanted.mean(axis=-1), atol=1e-6)
 

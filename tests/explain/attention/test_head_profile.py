@@ -39,7 +39,7 @@ def test_a_profile_weighs_texts_by_their_tokens(tiny_bert):
     found = profile_heads(tiny_bert, texts)
     traces = [tiny_bert.trace(texts[0]), tiny_bert.trace(*texts[1])]
     lengths = [trace.length for trace in traces]
-    assert (found.texts, found.tokens, found.skipped) == (2, sum(lengths), 0)
+    assert (found.num_texts, found.num_tokens, found.num_skipped) == (2, sum(lengths), 0)
     for name in ("entropy", "previous_share", "sep_share"):
         parts = [getattr(summarise_heads(trace), name) for trace in traces]
         np.testing.assert_allclose(getattr(found.summary, name), np.average(parts, axis=0, weights=lengths))
@@ -55,12 +55,12 @@ def test_a_trace_alone_has_the_profile_of_its_text(tiny_bert):
 
 def test_only_some_rows_of_a_long_text_are_compared(tiny_bert):
     trace = tiny_bert.trace("the cat sat on the mat in the park")
-    found = profile_trace(trace, rows=2)
+    found = profile_trace(trace, tokens_per_text=2)
     np.testing.assert_array_equal(found.distances, head_distances(trace.attentions[:, :, [0, trace.length - 1]]))
 
 
 def test_texts_without_anything_are_passed_over_and_counted(tiny_bert):
-    assert profile_heads(tiny_bert, ["the cat", "  ", ""]).skipped == 2
+    assert profile_heads(tiny_bert, ["the cat", "  ", ""]).num_skipped == 2
     with pytest.raises(InputError, match="None of the texts"):
         profile_heads(tiny_bert, [" "])
 

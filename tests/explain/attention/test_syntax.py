@@ -82,7 +82,7 @@ def test_each_head_is_counted_by_its_most_attended_word(tiny_bert, sentences):
     assert (found.overall.best_direction != found.overall.dependent_to_head).any()
     np.testing.assert_allclose(found.relations["nsubj"].dependent_to_head, looks[0, 1:].mean(axis=0))
     assert list(found.relations) == ["nsubj", "det"] and found.relations["nsubj"].count == 2
-    assert (found.overall.count, found.sentences, found.skipped) == (3, 2, 0)
+    assert (found.overall.count, found.num_sentences, found.num_skipped) == (3, 2, 0)
 
 
 def test_the_usual_distance_is_the_baseline(tiny_bert):
@@ -110,7 +110,7 @@ def test_a_perfect_head_agrees_with_everything(sentences):
 
 def test_long_sentences_are_skipped_and_work_can_be_cancelled(tiny_bert, sentences):
     long = ParsedSentence(("cat",) * 200, (2,) * 200, ("dep",) * 200)
-    assert syntax_agreement(tiny_bert, [long, *sentences]).skipped == 1
+    assert syntax_agreement(tiny_bert, [long, *sentences]).num_skipped == 1
     with pytest.raises(InputError, match="no sentence"):
         syntax_agreement(tiny_bert, [long])
     with pytest.raises(Cancelled):

@@ -23,17 +23,17 @@ def test_all_heads_together(tiny_bert, trace, layer, position):
     norms = norm_weighted_attention(tiny_bert, trace).layers[layer, position]
     effective = effective_attention(tiny_bert, trace)[layer].mean(axis=0)[position]
     np.testing.assert_allclose(found.raw, trace.attentions[layer].mean(axis=0)[position], atol=1e-6)
-    np.testing.assert_allclose(found.norms, norms / norms.sum(), atol=1e-5)
+    np.testing.assert_allclose(found.norm_weighted, norms / norms.sum(), atol=1e-5)
     np.testing.assert_allclose(found.effective, effective, atol=1e-5)
     np.testing.assert_allclose(found.rollout, attention_rollout(trace)[layer, position], atol=1e-5)
-    assert found.norms.sum() == pytest.approx(1) and found.rollout.sum() == pytest.approx(1, abs=1e-5)
+    assert found.norm_weighted.sum() == pytest.approx(1) and found.rollout.sum() == pytest.approx(1, abs=1e-5)
 
 
 def test_one_head(tiny_bert, trace):
     found = token_attention(tiny_bert, trace, 1, 4, head=2)
     norms = norm_weighted_attention(tiny_bert, trace).heads[1, 2, 4]
     np.testing.assert_allclose(found.raw, trace.attentions[1, 2, 4], atol=1e-6)
-    np.testing.assert_allclose(found.norms, norms / norms.sum(), atol=1e-5)
+    np.testing.assert_allclose(found.norm_weighted, norms / norms.sum(), atol=1e-5)
     np.testing.assert_allclose(found.effective, effective_attention(tiny_bert, trace)[1, 2, 4], atol=1e-5)
 
 
@@ -57,7 +57,7 @@ def test_what_was_worked_out_before_is_used(tiny_bert, trace):
     fresh = token_attention(tiny_bert, trace, 1, 4)
     values = value_vectors(tiny_bert, trace)
     given = token_attention(tiny_bert, trace, 1, 4, values=values[1], means=mean_maps(trace))
-    for name in ("raw", "effective", "norms", "rollout"):
+    for name in ("raw", "effective", "norm_weighted", "rollout"):
         np.testing.assert_array_equal(getattr(given, name), getattr(fresh, name))
     other = token_attention(tiny_bert, trace, 1, 4, values=values[0], means=np.eye(trace.length)[None].repeat(2, 0))
-    assert other.rollout[4] == 1 and not np.allclose(other.norms, given.norms)
+    assert other.rollout[4] == 1 and not np.allclose(other.norm_weighted, given.norm_weighted)

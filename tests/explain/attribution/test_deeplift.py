@@ -108,13 +108,15 @@ def test_the_scores_add_up_to_the_difference(name):
     bert, trace, target = asked(name)
     found, ids = deeplift(bert, trace, target), baseline_token_ids(bert, trace, "[PAD]")
     here, there = target_log_probabilities(bert, np.stack([trace.token_ids, ids]), trace.segments, target)
-    assert (found.score, found.baseline_score) == pytest.approx((here, there), abs=1e-4)
-    assert found.tokens.sum() == pytest.approx(here - there, abs=1e-4) and abs(found.convergence_delta) < 1e-4
-    assert found.convergence_delta == pytest.approx(found.tokens.sum() - found.score + found.baseline_score, abs=1e-9)
+    assert (found.log_probability, found.baseline_log_probability) == pytest.approx((here, there), abs=1e-4)
+    assert found.scores.sum() == pytest.approx(here - there, abs=1e-4) and abs(found.convergence_delta) < 1e-4
+    assert found.convergence_delta == pytest.approx(
+        found.scores.sum() - found.log_probability + found.baseline_log_probability, abs=1e-9
+    )
     fixed = [place for place, source in enumerate(trace.sources) if source is None or place in trace.masks]
-    assert not found.tokens[fixed].any() and np.abs(found.tokens).max() > 1e-4
+    assert not found.scores[fixed].any() and np.abs(found.scores).max() > 1e-4
     assert [one.score for one in found.words] == pytest.approx(
-        [found.tokens[list(one.word.positions)].sum() for one in found.words]
+        [found.scores[list(one.word.positions)].sum() for one in found.words]
     )
     check_where_nothing_differs(bert, trace, target)
 
@@ -139,20 +141,20 @@ def test_near_the_reference_it_is_what_integrated_gradients_give():
         found, wanted = deeplift(bert, trace, target), integrated_gradients(bert, trace, target)
     finally:
         table.assign(kept)
-    np.testing.assert_allclose(found.tokens, wanted.tokens, atol=2e-3 * np.abs(wanted.tokens).max())
+    np.testing.assert_allclose(found.scores, wanted.scores, atol=2e-3 * np.abs(wanted.scores).max())
 
 
 def test_what_a_reader_has_not_read_scores_nothing():
     bert, trace, target = asked(LEFT)
     found = deeplift(bert, trace, target)
-    assert not found.tokens[target.position :].any() and found.tokens[1]
+    assert not found.scores[target.position :].any() and found.scores[1]
 
 
 def test_another_reference_no_words_and_mistakes():
     bert, trace, target = asked("mask")
     found = deeplift(bert, trace, target, "[MASK]")
     (there,) = target_log_probabilities(bert, baseline_token_ids(bert, trace, "[MASK]")[None], trace.segments, target)
-    assert found.baseline_score == pytest.approx(there, abs=1e-5)
+    assert found.baseline_log_probability == pytest.approx(there, abs=1e-5)
     told = []
     deeplift(bert, trace, target, progress=lambda *steps: told.append(steps))
     assert told == [(done, 6) for done in range(6)]
@@ -160,10 +162,10 @@ def test_another_reference_no_words_and_mistakes():
         deeplift(bert, trace, target, progress=lambda done, total: done < 2)
     with pytest.raises(InputError, match="'nothing' is no token"):
         deeplift(bert, trace, target, "nothing")
-    assert not deeplift(bert, bert.trace("[MASK]"), target.__class__(1, 5, "the")).tokens.any()
+    assert not deeplift(bert, bert.trace("[MASK]"), target.__class__(1, 5, "the")).scores.any()
     bert = made(labels=("good",))
     trace = bert.trace("it was a good film")
-    assert not deeplift(bert, trace, class_target(bert, trace, "good")).tokens.any()  # always certain
+    assert not deeplift(bert, trace, class_target(bert, trace, "good")).scores.any()  # always certain
 
 
 def test_several_references_give_the_mean_over_each():
@@ -180,14 +182,14 @@ def test_several_references_give_the_mean_over_each():
             reference[place] = ids[number % len(ids)]
         references.append(reference)
     *there, here = target_log_probabilities(bert, np.stack([*references, trace.token_ids]), trace.segments, target)
-    assert found.score == pytest.approx(here, abs=1e-4) and found.baseline_score == pytest.approx(
+    assert found.log_probability == pytest.approx(here, abs=1e-4) and found.baseline_log_probability == pytest.approx(
         np.mean(there), abs=1e-4
     )
-    assert found.tokens.sum() == pytest.approx(here - np.mean(there), abs=1e-4) and abs(found.convergence_delta) < 1e-4
+    assert found.scores.sum() == pytest.approx(here - np.mean(there), abs=1e-4) and abs(found.convergence_delta) < 1e-4
     # A text of one token is that token everywhere.
     first, second = (deeplift(bert, trace, target, one) for one in ("the", texts[1:2]))
-    np.testing.assert_allclose(deeplift(bert, trace, target, ["the"]).tokens, first.tokens, atol=1e-5)
-    np.testing.assert_allclose(found.tokens, (first.tokens + second.tokens) / 2, atol=1e-5)
+    np.testing.assert_allclose(deeplift(bert, trace, target, ["the"]).scores, first.scores, atol=1e-5)
+    np.testing.assert_allclose(found.scores, (first.scores + second.scores) / 2, atol=1e-5)
     with pytest.raises(InputError, match="none of the texts given has one"):
         deeplift(bert, trace, target, [" "])
     with pytest.raises(Cancelled):

@@ -58,7 +58,7 @@ def test_the_first_flip_is_the_worst_of_those_the_slope_likes_best(tiny_bert, tr
     _, slope = hooked.gradient(vectors, trace.segments[None], target)
     table = hooked.token_vectors(np.arange(tokenizer.vocab_size)).numpy()
     answer, tried = _answers(tiny_bert, trace, target), {}
-    assert found.target_is_top and found.score == pytest.approx(answer[target.id], abs=1e-4)
+    assert found.target_is_top and found.log_probability == pytest.approx(answer[target.id], abs=1e-4)
     for word in replaceable_words(tokenizer, trace, target):
         (place,) = word.positions
         estimates = {
@@ -78,12 +78,12 @@ def test_the_first_flip_is_the_worst_of_those_the_slope_likes_best(tiny_bert, tr
         typed = tiny_bert.trace(one.text_a, one.text_b)
         answers = _answers(tiny_bert, typed, target)
         assert typed.token_ids[one.word.positions[0]] == one.token_id and one.new == tokenizer.vocab[one.token_id]
-        assert one.score == pytest.approx(answers[target.id], abs=2e-4)
+        assert one.log_probability == pytest.approx(answers[target.id], abs=2e-4)
         assert one.change == pytest.approx(answers[target.id] - answer[target.id], abs=2e-4)
-        assert one.answer_score == pytest.approx(answers.max(), abs=2e-4)
+        assert one.answer_log_probability == pytest.approx(answers.max(), abs=2e-4)
         assert one.flips_prediction == (answers.argmax() != target.id)
         assert one.answer.id == answers.argmax()
-    scores = [one.score for one in found.tried]
+    scores = [one.log_probability for one in found.tried]
     assert scores == sorted(scores) and found.applied == found.tried[:1]
 
 
@@ -104,7 +104,7 @@ def test_flips_follow_each_other_until_the_answer_is_another(tiny_bert, trace, t
     assert found.applied and found.flipped == found.applied[-1].flips_prediction
     assert not any(one.flips_prediction for one in found.applied[:-1])
     assert len({one.word for one in found.applied}) == len(found.applied)
-    score, now = found.score, trace
+    score, now = found.log_probability, trace
     for number, one in enumerate(found.applied):
         # Each is the first flip of the text as the flips before have left it, among the words not changed yet.
         again = hotflip(tiny_bert, now, target, most=1, tried=1)
@@ -112,8 +112,8 @@ def test_flips_follow_each_other_until_the_answer_is_another(tiny_bert, trace, t
         best = next(other for other in again.tried if other.word.positions not in places)
         assert (best.word.positions, best.token_id) == (one.word.positions, one.token_id)
         assert one.estimate == pytest.approx(best.estimate, abs=1e-3)
-        assert one.change == pytest.approx(one.score - score, abs=1e-6) and one.change < 0
-        now, score = tiny_bert.trace(one.text_a, one.text_b), one.score
+        assert one.change == pytest.approx(one.log_probability - score, abs=1e-6) and one.change < 0
+        now, score = tiny_bert.trace(one.text_a, one.text_b), one.log_probability
         assert _answers(tiny_bert, now, target)[target.id] == pytest.approx(score, abs=2e-4)
 
 

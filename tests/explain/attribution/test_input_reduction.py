@@ -48,7 +48,7 @@ def _may_go(trace, target, away):
 def test_each_time_the_word_goes_that_is_missed_least(tiny_bert, trace, target):
     found = reduce_input(tiny_bert, trace, target)
     assert found.target_is_top and found.removed
-    assert found.score == pytest.approx(_answers(tiny_bert, trace, target)[target.id], abs=1e-4)
+    assert found.log_probability == pytest.approx(_answers(tiny_bert, trace, target)[target.id], abs=1e-4)
     away = []
     for one in found.removed:
         allowed = {}
@@ -56,29 +56,29 @@ def test_each_time_the_word_goes_that_is_missed_least(tiny_bert, trace, target):
             answers = _answers(tiny_bert, trace, target, [*away, word])
             if answers.argmax() == target.id:
                 allowed[word] = answers[target.id]
-        assert one.score == pytest.approx(allowed[one.word], abs=2e-4)
+        assert one.log_probability == pytest.approx(allowed[one.word], abs=2e-4)
         assert allowed[one.word] >= max(allowed.values()) - 2e-4
         away.append(one.word)
     # No word of those that are left can go.
     for word in _may_go(trace, target, away):
         assert _answers(tiny_bert, trace, target, [*away, word]).argmax() != target.id
-    assert found.left == tuple(word for word in trace.words() if word not in away)
-    assert found.left_score == found.removed[-1].score
+    assert found.remaining == tuple(word for word in trace.words() if word not in away)
+    assert found.remaining_log_probability == found.removed[-1].log_probability
 
 
 def test_hidden_words_and_the_last_of_a_text_stay(tiny_bert):
     trace = tiny_bert.trace("the [MASK]", "it")
     for target in (mask_target(tiny_bert, trace), next_sentence_target(tiny_bert, trace, trace.nsp.is_next > 0.5)):
         found = reduce_input(tiny_bert, trace, target)
-        assert {word.text for word in found.left} >= {"[MASK]", "it"}
+        assert {word.text for word in found.remaining} >= {"[MASK]", "it"}
 
 
 def test_an_answer_that_is_not_the_likeliest_loses_no_word(tiny_bert, trace, target):
     answers = _answers(tiny_bert, trace, target)
     worst = type(target)(target.position, int(answers.argmin()), "?")
     found = reduce_input(tiny_bert, trace, worst)
-    assert not found.target_is_top and not found.removed and found.left == trace.words()
-    assert found.left_score == found.score == pytest.approx(answers.min(), abs=1e-4)
+    assert not found.target_is_top and not found.removed and found.remaining == trace.words()
+    assert found.remaining_log_probability == found.log_probability == pytest.approx(answers.min(), abs=1e-4)
 
 
 def test_inputs_in_blocks_give_the_same_and_can_be_cancelled(tiny_bert, trace, target, monkeypatch):

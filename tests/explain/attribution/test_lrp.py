@@ -91,12 +91,12 @@ def test_nothing_of_the_log_odds_gets_lost(name):
     if not (target.is_regression or target.is_multi_label):
         shares = np.exp(others - logsumexp(others))
         spread = xlogy(shares, shares).sum()
-    assert found.score == pytest.approx(own, abs=1e-5) and found.log_odds == pytest.approx(odds, abs=1e-4)
+    assert found.log_probability == pytest.approx(own, abs=1e-5) and found.log_odds == pytest.approx(odds, abs=1e-4)
     assert found.rest["spread"] == pytest.approx(spread, abs=1e-5)
-    assert found.tokens.sum() + sum(found.rest.values()) == pytest.approx(odds, abs=1e-4)
-    assert np.abs(found.tokens).max() > 1e-4 and abs(found.rest["biases"]) > 1e-4
+    assert found.scores.sum() + sum(found.rest.values()) == pytest.approx(odds, abs=1e-4)
+    assert np.abs(found.scores).max() > 1e-4 and abs(found.rest["biases"]) > 1e-4
     assert [one.score for one in found.words] == pytest.approx(
-        [found.tokens[list(one.word.positions)].sum() for one in found.words]
+        [found.scores[list(one.word.positions)].sum() for one in found.words]
     )
 
 
@@ -164,7 +164,7 @@ def test_a_token_s_relevance_is_what_is_lost_without_it_where_all_else_is_held(n
     whole = run(vectors)
     assert whole + found.rest["spread"] == pytest.approx(found.log_odds, abs=1e-4)
     lost = [whole - run(vectors * (np.arange(trace.length) != place)[:, None]) for place in range(trace.length)]
-    np.testing.assert_allclose(found.tokens, lost, atol=1e-4)
+    np.testing.assert_allclose(found.scores, lost, atol=1e-4)
     assert found.rest["places"] == pytest.approx(whole - run(vectors, with_places=0), abs=1e-4)
     assert found.rest["biases"] == pytest.approx(whole - run(vectors, with_biases=0), abs=1e-4)
 
@@ -172,7 +172,7 @@ def test_a_token_s_relevance_is_what_is_lost_without_it_where_all_else_is_held(n
 def test_what_a_reader_has_not_read_has_no_relevance():
     bert, trace, target = asked(LEFT)
     found = layerwise_relevance(bert, trace, target)
-    assert not found.tokens[target.position :].any() and found.tokens[: target.position].all()
+    assert not found.scores[target.position :].any() and found.scores[: target.position].all()
 
 
 def test_where_an_answer_is_certain_there_is_still_something_to_share_out():
@@ -184,8 +184,8 @@ def test_where_an_answer_is_certain_there_is_still_something_to_share_out():
         after = layerwise_relevance(bert, trace, target)
     finally:
         head.bias.assign(kept)
-    np.testing.assert_allclose(after.tokens, before.tokens, atol=1e-5)
-    assert after.score == 0 and expit(after.log_odds) == pytest.approx(1)
+    np.testing.assert_allclose(after.scores, before.scores, atol=1e-5)
+    assert after.log_probability == 0 and expit(after.log_odds) == pytest.approx(1)
     assert after.rest["biases"] == pytest.approx(before.rest["biases"] + 30, abs=1e-4)
 
 

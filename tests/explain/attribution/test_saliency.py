@@ -39,7 +39,7 @@ def _score(bert, trace, ids, target):
 
 def test_gradient_x_input_is_the_slope_when_a_vector_grows(tiny_bert, trace, target):
     found = gradient_x_input(tiny_bert, trace, target)
-    assert found.score == pytest.approx(_score(tiny_bert, trace, trace.token_ids, target), abs=1e-4)
+    assert found.log_probability == pytest.approx(_score(tiny_bert, trace, trace.token_ids, target), abs=1e-4)
     vectors = tiny_bert.hooked().token_vectors(trace.token_ids[None]).numpy()
     for position in (0, 2, 6, 8):
         ends = []
@@ -47,8 +47,8 @@ def test_gradient_x_input_is_the_slope_when_a_vector_grows(tiny_bert, trace, tar
             grown = vectors.copy()
             grown[0, position] *= factor
             ends.append(float(tiny_bert.hooked().gradient(grown, trace.segments[None], target)[0][0]))
-        assert found.tokens[position] == pytest.approx((ends[0] - ends[1]) / 0.02, rel=0.05, abs=0.003)
-    assert (found.norms >= 0).all() and found.norms.shape == (trace.length,)
+        assert found.scores[position] == pytest.approx((ends[0] - ends[1]) / 0.02, rel=0.05, abs=0.003)
+    assert (found.gradient_norms >= 0).all() and found.gradient_norms.shape == (trace.length,)
 
 
 def test_smoothgrad_is_the_mean_slope_of_noisy_copies_times_the_words(tiny_bert, trace, target):
@@ -62,19 +62,21 @@ def test_smoothgrad_is_the_mean_slope_of_noisy_copies_times_the_words(tiny_bert,
         score, slope = hooked.gradient(vectors + noise[None], trace.segments[None], target)
         slopes.append(slope[0])
         scores.append(score[0])
-    np.testing.assert_allclose(found.tokens, (np.mean(slopes, axis=0) * vectors[0]).sum(axis=1), atol=1e-3)
-    assert found.noise_std == pytest.approx(noise_std) and found.noisy_score == pytest.approx(np.mean(scores), abs=1e-3)
-    assert found.score == pytest.approx(_score(tiny_bert, trace, trace.token_ids, target), abs=1e-4)
-    assert found.words[1].score == pytest.approx(found.tokens[[2, 3]].sum())
+    np.testing.assert_allclose(found.scores, (np.mean(slopes, axis=0) * vectors[0]).sum(axis=1), atol=1e-3)
+    assert found.noise_std == pytest.approx(noise_std) and found.noisy_log_probability == pytest.approx(
+        np.mean(scores), abs=1e-3
+    )
+    assert found.log_probability == pytest.approx(_score(tiny_bert, trace, trace.token_ids, target), abs=1e-4)
+    assert found.words[1].score == pytest.approx(found.scores[[2, 3]].sum())
     again, other = (smoothgrad(tiny_bert, trace, target, 7, 0.1, seed) for seed in (0, 1))
-    np.testing.assert_array_equal(again.tokens, found.tokens)
-    assert not np.allclose(other.tokens, found.tokens, atol=1e-3)
+    np.testing.assert_array_equal(again.scores, found.scores)
+    assert not np.allclose(other.scores, found.scores, atol=1e-3)
 
 
 def test_smoothgrad_without_noise_is_gradient_x_input(tiny_bert, trace, target):
     found = smoothgrad(tiny_bert, trace, target, copies=3, noise=0)
-    np.testing.assert_allclose(found.tokens, gradient_x_input(tiny_bert, trace, target).tokens, atol=1e-4)
-    assert found.noisy_score == pytest.approx(found.score, abs=1e-4) and found.noise_std == 0
+    np.testing.assert_allclose(found.scores, gradient_x_input(tiny_bert, trace, target).scores, atol=1e-4)
+    assert found.noisy_log_probability == pytest.approx(found.log_probability, abs=1e-4) and found.noise_std == 0
 
 
 def test_integrated_gradients_add_up_to_the_difference(tiny_bert, trace, target):
@@ -84,11 +86,15 @@ def test_integrated_gradients_add_up_to_the_difference(tiny_bert, trace, target)
         [i if s is None or p in trace.masks else pad for p, (i, s) in enumerate(zip(trace.token_ids, trace.sources))],
         np.int32,
     )
-    assert found.baseline_score == pytest.approx(_score(tiny_bert, trace, baseline_token_ids, target), abs=1e-4)
-    assert found.tokens.sum() == pytest.approx(found.score - found.baseline_score, abs=0.01)
-    assert found.convergence_delta == pytest.approx(found.tokens.sum() - found.score + found.baseline_score, abs=1e-9)
+    assert found.baseline_log_probability == pytest.approx(
+        _score(tiny_bert, trace, baseline_token_ids, target), abs=1e-4
+    )
+    assert found.scores.sum() == pytest.approx(found.log_probability - found.baseline_log_probability, abs=0.01)
+    assert found.convergence_delta == pytest.approx(
+        found.scores.sum() - found.log_probability + found.baseline_log_probability, abs=1e-9
+    )
     fixed = [p for p, source in enumerate(trace.sources) if source is None or p in trace.masks]
-    assert not found.tokens[fixed].any()
+    assert not found.scores[fixed].any()
 
 
 def test_integrated_gradients_equal_a_fine_riemann_sum(tiny_bert, trace, target):
@@ -101,7 +107,7 @@ def test_integrated_gradients_equal_a_fine_riemann_sum(tiny_bert, trace, target)
     _, gradients = hooked.gradient(path, np.repeat(trace.segments[None], 300, axis=0), target)
     expected = ((vectors - start) * gradients.mean(axis=0)).sum(axis=1)
     found = integrated_gradients(tiny_bert, trace, target, baseline="[MASK]")
-    np.testing.assert_allclose(found.tokens, expected, atol=0.005)
+    np.testing.assert_allclose(found.scores, expected, atol=0.005)
 
 
 @pytest.mark.parametrize("method", [integrated_gradients, smoothgrad])
@@ -110,13 +116,13 @@ def test_steps_in_blocks_give_the_same(tiny_bert, trace, target, monkeypatch, me
     calls = []
     monkeypatch.setattr("bert_tf.explain.attribution.saliency.TOKENS_PER_BATCH", 2 * trace.length)
     parts = method(tiny_bert, trace, target, 9, progress=lambda *at: calls.append(at))
-    np.testing.assert_allclose(whole.tokens, parts.tokens, atol=1e-5)
+    np.testing.assert_allclose(whole.scores, parts.scores, atol=1e-5)
     assert calls == [(2, 9), (4, 9), (6, 9), (8, 9), (9, 9)]
 
 
 @pytest.mark.parametrize("baseline", ["[MASK]", "[PAD]"])
 def test_occlusion_is_what_replacing_each_token_costs(tiny_bert, trace, target, baseline):
-    found = occlusion(tiny_bert, trace, target, baseline)
+    found = occlusion(tiny_bert, trace, target, baseline, unit="token")
     whole = _score(tiny_bert, trace, trace.token_ids, target)
     for position, source in enumerate(trace.sources):
         lost = 0.0
@@ -124,11 +130,11 @@ def test_occlusion_is_what_replacing_each_token_costs(tiny_bert, trace, target, 
             ids = np.array(trace.token_ids)
             ids[position] = tiny_bert.tokenizer.vocab.index(baseline)
             lost = whole - _score(tiny_bert, trace, ids, target)
-        assert found.tokens[position] == pytest.approx(lost, abs=2e-4)
+        assert found.scores[position] == pytest.approx(lost, abs=2e-4)
 
 
 def test_a_whole_word_is_taken_out_at_once(tiny_bert, trace, target):
-    found = occlusion(tiny_bert, trace, target, level="word")
+    found = occlusion(tiny_bert, trace, target, unit="word")
     cats = trace.words()[1]
     ids = np.array(trace.token_ids)
     ids[list(cats.positions)] = tiny_bert.tokenizer.mask_id
@@ -140,7 +146,7 @@ def test_a_whole_word_is_taken_out_at_once(tiny_bert, trace, target):
 def test_words_are_the_sums_of_their_tokens(tiny_bert, trace, target):
     found = gradient_x_input(tiny_bert, trace, target)
     for one in found.words:
-        assert one.score == pytest.approx(found.tokens[list(one.word.positions)].sum())
+        assert one.score == pytest.approx(found.scores[list(one.word.positions)].sum())
     assert [one.word.text for one in found.words][:3] == ["the", "cats", "sat"]
 
 
@@ -161,5 +167,5 @@ def test_bad_settings_are_refused(tiny_bert, trace, target):
         smoothgrad(tiny_bert, trace, target, noise=-0.1)
     with pytest.raises(InputError, match="'nothing' is no token"):
         occlusion(tiny_bert, trace, target, "nothing")
-    with pytest.raises(InputError, match="level.*'line'"):
-        occlusion(tiny_bert, trace, target, level="line")
+    with pytest.raises(InputError, match="unit.*'line'"):
+        occlusion(tiny_bert, trace, target, unit="line")

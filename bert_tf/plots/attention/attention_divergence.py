@@ -1,0 +1,31 @@
+"""How far the attention of two models differs, head by head."""
+
+import plotly.graph_objects as go
+
+from bert_tf.plots.theme import apply_theme, colourscale
+
+
+def divergence_map(divergence, dark=False):
+    """The divergence of each head in bits, layers downwards.
+
+    Args:
+        divergence: an ``AttentionDivergence``. dark: for a dark page.
+    """
+    values = divergence.divergences
+    layers, heads = values.shape
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            x=[str(head + 1) for head in range(heads)],
+            y=[str(layer + 1) for layer in range(layers)],
+            colorscale=colourscale(dark),
+            zmin=0,
+            hovertemplate="layer %{y}, head %{x}: %{z:.4f} bits<extra></extra>",
+            colorbar={"thickness": 8, "outlinewidth": 0, "title": {"text": "bits"}},
+            xgap=2,
+            ygap=2,
+        )
+    )
+    figure.layout.yaxis = dict(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
+    figure.layout.xaxis = dict(title="head", side="top", type="category", showgrid=False, ticks="")
+    return apply_theme(figure, dark, height=130 + 28 * layers)
