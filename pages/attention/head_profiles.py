@@ -124,7 +124,7 @@ def _of_file(shared):
     for note in notes:
         st.caption(note)
     measure = _measure((*MEASURES, *(["syntax"] if any(row.parsed is not None for row in rows) else [])))
-    bounds = {"most_rows": limits.max_rows, "most_characters": limits.max_row_characters}
+    bounds = {"most_rows": limits.max_rows, "max_characters": limits.max_row_characters}
     snippets.give(shared, measure, _FILE_ROWS, file=name, bounds=bounds)
     key = (shared.name, state.view().precision, hashlib.sha256(data).hexdigest(), name)
 
