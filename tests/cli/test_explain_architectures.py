@@ -134,8 +134,9 @@ def test_a_class_hangs_on_words_and_appears_in_a_layer(record, folders):
         assert found["target"] == plain(expected.target)
         np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-4)
     found = record("classes", "lens", "the cat sat")
-    np.testing.assert_allclose(found["values"], explain.class_lens(bert, trace).values, atol=1e-5)
-    assert [curve.name for curve in figure_of(found).data] == found["classes"] == ["bad", "good"]
+    lens = explain.class_lens(bert, trace)
+    np.testing.assert_allclose(found["values"], lens.values, atol=1e-5)
+    assert [curve.name for curve in lens.figure().data] == found["labels"] == ["bad", "good"]
     corrupted, target = bert.trace("the dog sat"), explain.class_target(bert, trace, "good")
     found = record("classes", "patching", "the cat sat", "--against", "the dog sat", "--label", "good")
     np.testing.assert_allclose(found["scores"], explain.patch_states(bert, trace, corrupted, target).scores, atol=1e-4)
