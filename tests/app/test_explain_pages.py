@@ -521,11 +521,11 @@ def test_where_no_other_word_can_stand_that_is_said(open_app):
 
 def test_what_was_worked_out_is_there_after_a_look_at_another_method(open_app):
     app = run_until_done(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "input-reduction"}))
-    long = app.session_state["_jobs"]["saliency reduction"]
-    for method in ("occlusion", "reduction"):
+    long = app.session_state["_jobs"]["saliency input-reduction"]
+    for method in ("occlusion", "input-reduction"):
         app.button_group(key="w_saliency_method").set_value(method)
         run_until_done(app.run())
-    assert app.session_state["_jobs"]["saliency reduction"] is long and "stay" in page_text(app)
+    assert app.session_state["_jobs"]["saliency input-reduction"] is long and "stay" in page_text(app)
 
 
 def test_what_was_patched_is_there_after_a_look_at_another_part(open_app):

@@ -170,12 +170,12 @@ def test_layer_by_layer(open_app, saved, bert, trace):
     from bert_tf.explain import logit_lens
 
     (position,) = trace.masks
-    opened(open_app, saved, ("layer-by-layer", f"token-{position}"), page="logit_lens", **ASKED)
+    opened(open_app, saved, ("logit-lens", f"token-{position}"), page="logit_lens", **ASKED)
     lens = logit_lens(bert, trace, (position,), 5)
-    near(saved["layer-by-layer"]["npz"]["probabilities"], lens.probabilities)
-    near(column(saved["layer-by-layer"], "probability"), lens.probabilities.ravel())
-    near(saved[f"token-{position}"]["npz"]["ranks"], lens.answer_ranks[0])
-    near(column(saved[f"token-{position}"], "probability"), lens.answer_probabilities[0])
+    near(saved["logit-lens"]["npz"]["probabilities"], lens.probabilities)
+    near(column(saved["logit-lens"], "probability"), lens.probabilities.ravel())
+    near(saved[f"token-{position}"]["npz"]["answer_ranks"], lens.answer_ranks)
+    near(column(saved[f"token-{position}"], "answer_probability"), np.repeat(lens.answer_probabilities[0], 5))
 
 
 def test_switched_off(open_app, saved, bert, trace):
