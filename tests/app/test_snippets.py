@@ -323,7 +323,7 @@ def test_patching_asks_about_the_chosen_answer(open_app, link):
     texts = {"a": "The bunny ate it.", "b": "It was good."}
     app = open_app(page="patching", **texts, mask="a3", **{"patching.a": "The bunny was it."}, **link)
     found, shown = ran(app)["found"], of_job(app, f"patching {link.get('patching.part', 'state')}")
-    assert (found.target, found.part, found.position) == (shown.target, shown.part, shown.position)
+    assert (found.target, found.component, found.position) == (shown.target, shown.component, shown.position)
     np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
 
 

@@ -338,9 +338,9 @@ def test_members_with_different_tokens_are_compared(berts):
 def test_the_game_of_generator_and_discriminator(berts):
     text = " ".join(f"w{number}" for number in range(1, 21))
     game = replace_and_detect(berts["electra-generator"], berts["electra-discriminator"], text, share=0.25, seed=3)
-    assert len(game.places) == 5
+    assert len(game.positions) == 5
     changed = [ours != theirs for ours, theirs in zip(game.tokens, game.original_tokens)]
-    assert game.replaced.tolist() == changed and set(np.flatnonzero(game.replaced)) <= set(game.places)
+    assert game.replaced.tolist() == changed and set(np.flatnonzero(game.replaced)) <= set(game.positions)
     ids = [berts["electra-generator"].tokenizer.token_to_id(token) for token in game.tokens]
     again = replaced_scores(berts["electra-discriminator"], ids, np.zeros(len(ids)))
     assert np.array_equal(game.scores, again)
