@@ -77,7 +77,7 @@ CASES = {
         "w_patching_part",
         "attention",
     ),
-    "neighbours": (
+    "nearest_words": (
         {"page": "nearest_words", "nearest_words.among": "text", "nearest_words.at": "2", "nearest_words.vector": "2"},
         "button_group",
         "w_near_among",
