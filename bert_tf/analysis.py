@@ -17,7 +17,8 @@ class Option:
     """One keyword argument of an analysis.
 
     Attributes:
-        name: of the argument in Python; on the command line its underscores are dashes.
+        name: of the argument in Python; on the command line its underscores are dashes, and a switch that is on by
+            default is "--no-" and its name.
         help: one line.
         type: int, float, str or bool; bool is a switch.
         default: the value where none is named.
@@ -27,6 +28,9 @@ class Option:
         metavar: what stands for the value in a usage line.
         required: whether it must be named.
         parse: a function from the text typed on the command line to the value, where `type` does not say it.
+        aliases: earlier names that still work on the command line, without dashes before them.
+        positional: whether the command line takes it by its place, without its name.
+        model: whether it names a model or its folder, for which the function gets the loaded `Bert`.
     """
 
     name: str
@@ -40,11 +44,15 @@ class Option:
     metavar: Optional[str] = None
     required: bool = False
     parse: Optional[Callable] = None
+    aliases: tuple = ()
+    positional: bool = False
+    model: bool = False
 
     @property
     def flag(self):
         """The option on the command line."""
-        return "--" + self.name.replace("_", "-")
+        switched_off = self.type is bool and self.default
+        return ("--no-" if switched_off else "--") + self.name.replace("_", "-")
 
     def check(self, value):
         """Raise InputError unless a value is within the bounds."""
@@ -57,6 +65,17 @@ class Option:
                 bounds = [f"at least {self.minimum}"] * (self.minimum is not None)
                 bounds += [f"at most {self.maximum}"] * (self.maximum is not None)
                 raise InputError(f"{self.name} must be {' and '.join(bounds)}, not {one}.")
+
+
+def head_of(text):
+    """(layer, head) of "3.11", both from 0.
+
+    Raises: InputError if it is no such text.
+    """
+    layer, _, head = text.partition(".")
+    if not (layer.isdecimal() and head.isdecimal()):
+        raise InputError(f"A head is named LAYER.HEAD, both from 0, such as 3.11; not {text!r:.40}.")
+    return int(layer), int(head)
 
 
 #: The number of predictions or rows that many analyses return.
@@ -75,7 +94,9 @@ class Analysis:
         source: where it is published.
         options: its `Option`s.
         inputs: "pair" is called with (bert, trace), "file" with (bert, rows), "pair or file" with (bert, trace, rows),
-            one of them None, "none" with (bert). Where `model` is False, bert is left out.
+            one of them None, "pair with file" with (bert, trace, rows), rows None where no file is named, "none" with
+            (bert), "text" with (bert, text), a single text that is not traced, "texts" with (bert, text A, text B or
+            None, words to mask), not traced. Where `model` is False, bert is left out.
         target: whether a `Target`, the answer that is explained, comes next.
         needs: what a model must have: names of `bert_tf.models.ALL_HEADS`, "classes" (a fine-tuned classifier);
             several alternatives joined with "|".

@@ -18,7 +18,7 @@ def flops_by_part(config, tokens, masks=1):
     hidden, wide, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
     count, stacks = config.num_hidden_layers, config.stacks
     return {
-        "embeddings": 2 * tokens * narrow * hidden if config.projects else 0,
+        "embeddings": 2 * tokens * narrow * hidden if config.has_embedding_projection else 0,
         # Four projections; scores and weighted sum are T x T x H each.
         "attention": count * (8 * tokens * hidden * hidden // stacks + 4 * tokens * tokens * hidden),
         "feed_forward": count * 4 * tokens * hidden * wide // stacks,

@@ -10,8 +10,8 @@ from importlib import import_module
 
 import numpy as np
 
-# Rows of a table that a terminal or a notebook shows; `to_dict` and `to_frame` hold all.
-_SHOWN_ROWS = 60
+# Rows of a table, and characters of a cell, that a terminal or a notebook shows; `to_dict` and `to_frame` hold all.
+_SHOWN_ROWS, _SHOWN_CHARACTERS = 60, 60
 
 
 class Result:
@@ -48,10 +48,7 @@ class Result:
 
     def to_text(self):
         """The table for a terminal, its first rows where it is long."""
-        frame = self.to_frame()
-        text = frame.head(_SHOWN_ROWS).to_string(index=False, na_rep="-", float_format="{:.4g}".format)
-        left = len(frame) - _SHOWN_ROWS
-        return text if left <= 0 else f"{text}\n{left:,} more rows: --json prints all."
+        return frame_text(self.to_frame())
 
     def figure(self, name=None, dark=False):
         """One of the result's figures.
@@ -84,6 +81,15 @@ def frame(columns):
     import pandas
 
     return pandas.DataFrame(columns)
+
+
+def frame_text(table):
+    """A pandas table as lines for a terminal, its first rows where it is long."""
+    text = table.head(_SHOWN_ROWS).to_string(
+        index=False, na_rep="-", float_format="{:.4g}".format, max_colwidth=_SHOWN_CHARACTERS
+    )
+    left = len(table) - _SHOWN_ROWS
+    return text if left <= 0 else f"{text}\n{left:,} more rows: --json prints all."
 
 
 def plain(value):

@@ -69,7 +69,7 @@ from bert_tf.explain.attribution.target import (
     replaced_target,
     sentence_order_target,
 )
-from bert_tf.explain.datasets.agreement import Agreement, RowAgreement, agreement
+from bert_tf.explain.datasets.agreement import Agreement, RowAgreement, agreement, agreement_over_rows
 from bert_tf.explain.datasets.class_curves import (
     ClassCurve,
     ThresholdMetrics,
@@ -147,6 +147,8 @@ from bert_tf.explain.interventions.replaced_token_detection import (
     replace_and_detect,
     replaced_scores,
 )
+from bert_tf.explain.models.architecture import LayerActivations, ModelParts, ModelSizes, architecture
+from bert_tf.explain.models.architecture_table import ArchitectureTable, compare_architectures
 from bert_tf.explain.models.compare import (
     Comparison,
     MaskAgreement,
@@ -155,6 +157,7 @@ from bert_tf.explain.models.compare import (
     jensen_shannon,
 )
 from bert_tf.explain.models.directionality import SpanPrediction, predict_span
+from bert_tf.explain.models.snapshot_series import TimeLapse, time_lapse
 from bert_tf.explain.representations.factors import (
     Factors,
     Unit,
@@ -212,6 +215,11 @@ __all__ = [
     "Ablation",
     "AblationEffect",
     "Agreement",
+    "ArchitectureTable",
+    "LayerActivations",
+    "ModelParts",
+    "ModelSizes",
+    "TimeLapse",
     "Answer",
     "Cancelled",
     "ClassCurve",
@@ -288,6 +296,10 @@ __all__ = [
     "WordSpan",
     "ablate",
     "agreement",
+    "agreement_over_rows",
+    "architecture",
+    "compare_architectures",
+    "time_lapse",
     "aligned_layers",
     "answer_from",
     "predict_variants",

@@ -81,26 +81,6 @@ def _map(found, dark):
     return row_scatter(found["coordinates"], tips, found["colour"], found["values"], axes, None, chosen, near, dark)
 
 
-def _agreement(record, dark):
-    """The rows that differ most, by their masks; without masks by the pair, else by the replaced tokens."""
-    measures = {
-        "divergence, bits": lambda row: row["divergence_bits"],
-        "difference of P(IsNext)": lambda row: _apart(row["is_next"]),
-        "difference of P(in order)": lambda row: _apart(row["in_order"]),
-        "mean difference of P(replaced)": lambda row: row["replaced_difference"],
-    }
-    for unit, measure in measures.items():
-        found = [(row, measure(row)) for row in record["rows"] if measure(row) is not None]
-        if found:
-            break
-    names = [f"{row['row']}: {row['text_a']:.40}" for row, _ in found[:_MOST]]
-    return ranked_bars(names, [value for _, value in found[:_MOST]], unit, dark)
-
-
-def _apart(shares):
-    return None if None in shares else abs(shares[0] - shares[1])
-
-
 def _pairs(record, dark):
     shown = record["pairs"][:_MOST]
     names = [f"{one['row']}: {one['good']:.40}" for one in shown]
@@ -115,5 +95,4 @@ KINDS = {
     "concepts": _concepts,
     "pairs": _pairs,
     "dataset": _dataset,
-    "agreement": _agreement,
 }

@@ -184,8 +184,8 @@ def _agreement(pair, traces, found):
 def _verdicts(traces, found):
     """How far the heads for pairs and for replaced tokens are apart, in sentences."""
     apart = (
-        ("P(IsNext) differs by {:.3f}.", found.nsp_difference),
-        ("P(in order) differs by {:.3f}.", found.sop_difference),
+        ("P(IsNext) differs by {:.3f}.", found.is_next_difference),
+        ("P(in order) differs by {:.3f}.", found.in_order_difference),
         ("P(replaced) of a token differs by {:.3f} on average.", found.replaced_difference),
     )
     said = [sentence.format(abs(value)) for sentence, value in apart if value is not None]

@@ -83,7 +83,7 @@ def saved(monkeypatch):
     """What the menus that were drawn would save: dict from a menu's name to its files as they are read back."""
     from ui.widgets import export
 
-    found, menu = {}, export.menu
+    found, menu, save = {}, export.menu, export.save
 
     def recorded(*args):
         # As the server makes them: in a thread that knows nothing of the session.
@@ -103,7 +103,24 @@ def saved(monkeypatch):
             "figures": {title: make() for title, make in figures.items()},
         }
 
+    def recorded_result(name, result, about=None):
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            pool.submit(result_made, name, result, about).result()
+        save(name, result, about)
+
+    def result_made(name, result, about):
+        table = list(csv.reader(io.StringIO(export.frame_csv(result.to_frame()))))
+        record = export.record_json({**(about or {}), **result.to_dict()})
+        found[name] = {
+            "header": table[0],
+            "rows": table[1:],
+            "json": json.loads(record, parse_constant=pytest.fail),
+            "npz": dict(np.load(io.BytesIO(export.npz(export.result_arrays(result))), allow_pickle=False)),
+            "figures": {title.replace("-", " ").capitalize(): result.figure(title) for title in result.figures},
+        }
+
     monkeypatch.setattr(export, "menu", recorded)
+    monkeypatch.setattr(export, "save", recorded_result)
     return found
 
 

@@ -21,7 +21,6 @@ ARGUMENTS = {
     "similarity": ["--other", "MODEL"],
     "compare": ["--other", "MODEL"],
     "changed": ["--before", "MODEL"],
-    "agreement": ["--other", "MODEL", "--input", "FILE"],
     "concepts": [
         "--input",
         "FILE",
@@ -39,13 +38,10 @@ ARGUMENTS = {
 #: Kinds that take other texts than a pair; None stands for those that other tests draw, with models of their own.
 OTHER_TEXTS = {
     "meaning": ("bank", "the bank of money", "the river bank"),
-    "agreement": (),
     "concepts": (),
     "dataset": (),
     "pairs": (),
     "positions": (),
-    "family": None,
-    "timelapse": None,
     "one-way": None,
     "replaced": None,
 }

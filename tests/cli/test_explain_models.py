@@ -347,7 +347,7 @@ def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
         assert [token["score"] for token in one["replaced"]] == pytest.approx([s for _, s in same.replaced], abs=1e-5)
     assert found["summary"]["scored"] == 5 and len(figure_of(found).data[0].x) == 5
     agreed = record("agreement", "--input", path, "--other", judge, model=judge)
-    assert agreed["replaced"] == 2 and list(figure_of(agreed).data[0].x) == [0, 0]
+    assert agreed["replaced_rows"] == 2 and [one["replaced_difference"] for one in agreed["rows"]] == [0, 0]
     sides = record("compare", "w1 w2", "--other", judge, model=judge)
     assert sides["differences"] == {"is_next": None, "in_order": None, "replaced": 0}
     scores = bert.trace("w1 w2").replaced
@@ -369,49 +369,55 @@ def test_minimal_pairs_of_a_file(record, say, tiny_bert, tmp_path):
     assert say("pairs", "--input", path).splitlines()[-1].endswith("ran it")
 
 
-def test_the_sizes_of_the_family(record, say):
+def test_the_sizes_of_architectures(record, say, tmp_path):
     from bert_tf.explain.models.architecture_table import architecture_rows
 
     expected = architecture_rows(64)
-    found = record("family", "--length", 64, model=None)
+    found = record("architectures", "--length", 64, "--html", tmp_path / "a.html", model=None)
     assert [(one["size"], one["flops"]) for one in found["sizes"]] == [(row.size, row.flops) for row in expected]
-    drawn = {bar.name: list(bar.x) for bar in figure_of(found).data}
-    assert drawn == {part: [row.parts[part] for row in expected] for part in expected[0].parts}
-    (albert,) = (one for one in found["sizes"] if (one["member"], one["size"]) == ("ALBERT", "base"))
+    (albert,) = (one for one in found["sizes"] if (one["architecture"], one["size"]) == ("ALBERT", "base"))
     assert albert["learns_from"] == ["hidden words", "sentence order"] and "tanh GELU" in albert["changed"]
-    work = figure_of(record("family", "--length", 64, "--show", "work", model=None)).data[0]
-    assert list(work.x) == pytest.approx([row.flops / 64 for row in expected])
-    timed = record("family", "--largest", 4.5, "--speed", "--length", 8, model=None)
-    assert list(figure_of(timed).data[0].x) == [1000 * one["seconds"] for one in timed["sizes"]]
-    timed = timed["sizes"]
+    assert record("family", "--length", 64, "--show", "work", model=None) == found
+    timed = record("architectures", "--largest", 4.5, "--speed", "--length", 8, model=None)["sizes"]
     assert timed and all(one["seconds"] > 0 and one["parameters"]["total"] <= 4.5e6 for one in timed)
-    assert say("family", model=None).splitlines()[2].startswith("BERT")
+    assert say("architectures", model=None).splitlines()[2].split()[0] == "BERT"
 
 
-def test_two_models_on_every_row(record, tiny_bert, other_bert, other_folder, file):
+def test_two_models_on_every_row(record, say, tiny_bert, other_bert, other_folder, file):
     expected = explain.agreement(tiny_bert, other_bert, explain.read_rows(ROWS).rows)
     found = record("agreement", "--input", file, "--other", other_folder)
-    assert [row["row"] for row in found["rows"]] == [one.row.number for one in expected.rows]
-    divergences = [row["divergence_bits"] for row in found["rows"]]
+    assert [one["row"]["number"] for one in found["rows"]] == [one.row.number for one in expected.rows]
+    divergences = [row["divergence"] for row in found["rows"]]
     assert divergences == pytest.approx([one.divergence for one in expected.rows], abs=1e-5)
-    assert found["mean_divergence_bits"] == pytest.approx(expected.divergence, abs=1e-5)
-    assert list(figure_of(found).data[0].x) == divergences
+    assert found["divergence"] == pytest.approx(expected.divergence, abs=1e-5)
+    assert list(expected.figure().data[0].x) == [one.divergence for one in expected.rows]
+    lines = say("agreement", "--input", file, "--other", other_folder).splitlines()
+    assert [int(line.split()[0]) for line in lines[2:]] == [one.row.number for one in expected.rows]
 
 
 def test_a_text_through_a_training(record, say, run_folder, tmp_path):
     berts = [make_bert(seed=seed) for seed in (7, 8)]
     traces = [bert.trace(*TEXTS) for bert in berts]
-    found = record("timelapse", run_folder, *TEXTS, "--target", "sat", "--html", tmp_path / "x.html", model=None)
+    asked = (run_folder, *TEXTS, "--target", "sat")
+    found = record("time-lapse", *asked, "--html", tmp_path / "x.html", model=None)
     assert found["model"] == "small-run" and found["steps"] == [0, 10]
-    (token_trajectory,) = found["courses"]
+    (trajectory,) = found["trajectories"]
     token = berts[0].tokenizer.token_to_id("sat")
-    assert token_trajectory["ranks"] == [1 + int((trace.logits[0] > trace.logits[0, token]).sum()) for trace in traces]
+    assert trajectory["ranks"] == [1 + int((trace.logits[0] > trace.logits[0, token]).sum()) for trace in traces]
     assert [one["is_next"] for one in found["snapshots"]] == pytest.approx([t.nsp.is_next for t in traces], abs=1e-4)
-    assert list(figure_of(found).data[0].y) == token_trajectory["ranks"] and (tmp_path / "x.html").stat().st_size > 1000
-    found = record("timelapse", run_folder, "the cat", "--head", "1.2", model=None)
+    assert (tmp_path / "x.html").stat().st_size > 1000 and record("timelapse", *asked, model=None) == found
+    result = explain.time_lapse(*TEXTS, (), run_folder, "sat")
+    assert result.to_dict() == {name: found[name] for name in result.to_dict()}
+    assert result.to_frame()["rank_3"].tolist() == list(result.figure().data[0].y) == trajectory["ranks"]
+    result = explain.time_lapse("the cat", None, (), run_folder, head=(1, 2))
+    found = record("time-lapse", run_folder, "the cat", "--head", "1.2", model=None)
+    np.testing.assert_allclose(found["attention"], result.attention, atol=1e-5)
     np.testing.assert_allclose(found["attention"][1], berts[1].trace("the cat").attentions[1, 2], atol=1e-4)
-    assert [cells.visible for cells in figure_of(found).data] == [False, True]
-    lines = say("timelapse", run_folder, *TEXTS, model=None).splitlines()
+    assert [cells.visible for cells in result.figure().data] == [False, True] and (found["layer"], found["head"]) == (
+        1,
+        2,
+    )
+    lines = say("time-lapse", run_folder, *TEXTS, model=None).splitlines()
     assert lines[0] == "small-run" and [line.split()[0] for line in lines[2:]] == ["0", "10"]
 
 
@@ -424,18 +430,24 @@ def test_the_parts_of_a_model(record, say, tiny_bert):
     assert [(one["name"], one["parameters"], one["flops"]) for one in found["parts"]] == [
         (one.name, one.parameters, one.flops) for one in expected
     ]
-    assert sum(one["share_of_work"] for one in found["parts"]) == pytest.approx(1, abs=1e-5)
-    assert list(figure_of(found).data[0].x) == [one.parameters for one in expected]
-    assert len(figure_of(record("architecture", *TEXTS, "--show", "sizes")).data[0].y) == len(found["sizes"]) > 5
-    assert [size["flops"] for size in found["sizes"]] == [
-        size.flops for size in all_sizes(tiny_bert.config, trace.length)
-    ]
+    assert sum(one["flops_share"] for one in found["parts"]) == pytest.approx(1, abs=1e-5)
+    result = explain.architecture(tiny_bert, trace)
+    assert list(result.figure().data[0].x) == [one.parameters for one in expected]
+    assert list(result.figure("flops").data[0].x) == result.to_frame()["flops"].tolist()
+    found = record("architecture", *TEXTS, "--show", "sizes")
+    sizes = all_sizes(tiny_bert.config, trace.length)
+    assert [size["flops"] for size in found["sizes"]] == [size.flops for size in sizes]
+    assert len(explain.architecture(tiny_bert, trace, "sizes").figure().data[0].y) == len(sizes) > 5
     values = layer_activations(tiny_bert, trace, 1)
     for name in ("feed_forward_norm", "queries", "attentions"):
-        drawn = record("architecture", *TEXTS, "--show", name, "--layer", 1)
-        np.testing.assert_allclose(drawn["values"], values[name], atol=1e-4)
-        assert figure_of(drawn).data[0].z.shape == (trace.length, {"attentions": trace.length}.get(name, 32))
-    assert say("architecture", *TEXTS).splitlines()[2].startswith("Embeddings")
+        np.testing.assert_allclose(
+            record("architecture", *TEXTS, "--show", name, "--layer", 1)["values"], values[name], atol=1e-4
+        )
+        result = explain.architecture(tiny_bert, trace, name, 1)
+        units = [column for column in result.to_frame() if column not in ("head", "position", "token")]
+        np.testing.assert_array_equal(result.to_frame()[units].to_numpy().reshape(values[name].shape), values[name])
+        assert result.figure().data[0].z.shape == (trace.length, {"attentions": trace.length}.get(name, 32))
+    assert say("architecture", *TEXTS).splitlines()[2].split()[0] == "embeddings"
 
 
 def test_readers_of_one_side_and_of_both(record, say, tiny_folder, other_folder, tiny_bert):
@@ -492,10 +504,10 @@ def test_the_game_of_replaced_words(record, say):
         (("dataset", "--input", "FILE", "--rows", "0"), "--rows must be at least 1"),
         (("agreement", "--input", "FILE", "--other", "no-such-model"), "no-such-model"),
         (("pairs", "--input", "FILE"), "Line 2 has one text only"),
-        (("family", "--largest", "0.1"), "No size has at most 0.1"),
-        (("timelapse", "no-run", "the cat"), "no-run holds no"),
-        (("timelapse", "RUN", "the cat", "--head", "5.0"), "no head 5.0"),
-        (("timelapse", "RUN", "the [MASK]", "--target", "zebra"), "no token 'zebra'"),
+        (("architectures", "--largest", "0.1"), "No size has at most 0.1"),
+        (("time-lapse", "no-run", "the cat"), "no-run holds no"),
+        (("time-lapse", "RUN", "the cat", "--head", "5.0"), "no head 5.0"),
+        (("time-lapse", "RUN", "the [MASK]", "--target", "zebra"), "no token 'zebra'"),
         (("architecture", "the cat", "--show", "queries", "--layer", "2"), "no layer 2"),
         (("one-way", "the cat", "--models", "MODEL"), "Nothing is hidden"),
         (("one-way", "the cat", "--hide", "dog", "--models", "MODEL"), "'dog' is not in the text"),
@@ -504,7 +516,7 @@ def test_the_game_of_replaced_words(record, say):
 )
 def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, run_folder, file, arguments, sentence):
     named = {"MODEL": str(tiny_folder), "RUN": str(run_folder), "FILE": str(file)}
-    own = [] if arguments[0] in ("timelapse", "one-way", "family") else ["--model", str(tiny_folder)]
+    own = [] if arguments[0] in ("time-lapse", "one-way", "architectures") else ["--model", str(tiny_folder)]
     assert main(["explain", *(named.get(one, one) for one in arguments), *own]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and sentence in lines[0], lines

@@ -21,18 +21,24 @@ def save(name, result, about=None):
         result: a ``bert_tf.results.Result``.
         about: what the record says beside the result, such as the model's name; a dict.
     """
-    arrays = result.to_arrays() or None
     with st.popover("Save", icon=":material/download:", type="tertiary"):
         with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
             _button("CSV", f"{name}.csv", "text/csv", lambda: frame_csv(result.to_frame()))
             _button(
                 "JSON", f"{name}.json", "application/json", lambda: record_json({**(about or {}), **result.to_dict()})
             )
-            if arrays:
-                _button("Arrays (NPZ)", f"{name}.npz", "application/octet-stream", lambda: npz(arrays))
+            _button("Arrays (NPZ)", f"{name}.npz", "application/octet-stream", lambda: npz(result_arrays(result)))
         for title in result.figures:
             file = name if len(result.figures) == 1 else f"{name}-{title}"
             _figure(title.replace("-", " ").capitalize(), file, functools.partial(result.figure, title))
+
+
+def result_arrays(result):
+    """The arrays of a result; of one that has none, the columns of its table: dict of arrays."""
+    if arrays := result.to_arrays():
+        return arrays
+    table = result.to_frame()
+    return columns(table.columns, table.itertuples(index=False))
 
 
 def frame_csv(table):
@@ -121,6 +127,8 @@ def table_csv(header, rows):
 def _cell(value):
     if isinstance(value, str):
         return safe_cell(value)
+    if isinstance(value, (float, np.floating)) and math.isnan(value):
+        return ""
     return f"{value:.6g}" if isinstance(value, (float, np.floating)) else value
 
 

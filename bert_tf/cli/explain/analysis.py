@@ -6,45 +6,65 @@ import json
 from bert_tf.cli.explain.shared import Progress, add_file_arguments, read_file
 from bert_tf.cli.explain.target import add_target, check_target, target_of
 from bert_tf.cli.shared.files import writing
-from bert_tf.cli.shared.model import add_model_arguments, load_model
-from bert_tf.errors import InputError, checked_pair
+from bert_tf.cli.shared.model import add_model_arguments, add_precision_argument, load_model
+from bert_tf.errors import InputError, checked_pair, checked_text
+from bert_tf.quiet_import import import_tensorflow
 from bert_tf.results import plain
+
+_PAIRS = ("pair", "pair or file", "pair with file")
+_FILES = ("file", "pair or file", "pair with file")
+#: Earlier names of figures that still work.
+_FIGURES = {"likeness": "similarity"}
 
 
 def add_arguments(parser, analysis):
     """Add what an analysis takes to an `argparse` parser."""
-    if analysis.inputs in ("pair", "pair or file"):
+    for option in analysis.options:
+        if option.positional and option.required:
+            _add_option(parser, option)
+    if analysis.inputs in (*_PAIRS, "texts"):
         optional = {"nargs": "?"} if analysis.inputs == "pair or file" else {}
         parser.add_argument("text_a", metavar="TEXT_A", help='the text; "[MASK]" in it is a mask', **optional)
         parser.add_argument("text_b", nargs="?", metavar="TEXT_B", help="a second text")
-    if analysis.inputs in ("file", "pair or file"):
+    if analysis.inputs == "text":
+        parser.add_argument("text_a", metavar="TEXT", help='the text; "[MASK]" in it is a mask')
+    if analysis.inputs in _FILES:
         add_file_arguments(parser, required=analysis.inputs == "file")
     if analysis.target:
         add_target(parser)
     for option in analysis.options:
-        _add_option(parser, option)
+        if not (option.positional and option.required):
+            _add_option(parser, option)
     if analysis.model:
         add_model_arguments(parser)
-    if analysis.masks and analysis.inputs != "none":
+    elif any(option.model for option in analysis.options):
+        add_precision_argument(parser)
+    if analysis.masks and analysis.inputs not in ("file", "none", "text"):
         parser.add_argument("--mask", nargs="+", action="extend", default=[], metavar="WORD", help="words to mask")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--csv", metavar="FILE", help="also write the table as CSV")
     parser.add_argument("--html", metavar="FILE", help="also write the figure as one HTML file that needs no network")
+    # --show is its earlier name; some analyses have an option of that name.
+    earlier = () if any(option.name == "show" for option in analysis.options) else ("--show",)
+    parser.add_argument("--figure", *earlier, metavar="NAME", help="which of its figures --html writes")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def _add_option(parser, option):
+    flags = (option.flag, *(f"--{alias}" for alias in option.aliases))
     if option.type is bool:
-        parser.add_argument(option.flag, action="store_true", help=option.help)
+        action = "store_false" if option.default else "store_true"
+        parser.add_argument(*flags, action=action, dest=option.name, help=option.help)
         return
-    shown = "" if option.default is None else f" (default {option.default})"
+    shown = "" if option.default in (None, ()) else f" (default {option.default})"
+    named = {"dest": option.name, "required": option.required}
+    some = "*" if option.positional and not option.required else "+"
     parser.add_argument(
-        option.flag,
+        *((option.name,) if option.positional else flags),
+        **({} if option.positional else named),
         type=_parser_of(option),
-        default=option.default,
+        **({"nargs": some, "action": "extend"} if option.several else {"default": option.default}),
         choices=option.choices,
-        nargs="+" if option.several else None,
-        required=option.required,
         metavar=option.metavar or ("NAME" if option.choices else option.name.upper()),
         help=(f"{option.help}: {', '.join(map(str, option.choices))}" if option.choices else option.help) + shown,
     )
@@ -66,9 +86,12 @@ def _parser_of(option):
 
 def run(analysis, args):
     """Run an analysis as the parsed options say. Returns: exit code."""
-    options = {option.name: getattr(args, option.name) for option in analysis.options}
+    options = {option.name: _value(option, args) for option in analysis.options}
     _check(analysis, args, options)  # before the seconds that loading takes
     bert = load_model(args) if analysis.model else None
+    for option in analysis.options:
+        if option.model and options[option.name] is not None:
+            options[option.name] = _load(options[option.name], args)
     positional, trace = _inputs(analysis, bert, args)
     if analysis.reports_progress:
         with Progress(args) as progress:
@@ -76,20 +99,41 @@ def run(analysis, args):
     else:
         result = analysis.function(*positional, **options)
     about = {"model": bert.name} if bert else {}
+    _check_figure(args, result)
     _write_files(args, result, " · ".join([analysis.name, *about.values()]))
     if args.json:
         tokens = {"tokens": trace.tokens} if trace is not None else {}
         record = {**about, "analysis": analysis.name, **plain(tokens), **result.to_dict()}
         print(json.dumps(record, ensure_ascii=False, allow_nan=False))
         return 0
-    print("\n".join([" · ".join([*about.values(), *([" ".join(trace.tokens)] if trace else [])]), result.to_text()]))
+    heading = [bert.name if bert else getattr(result, "model", analysis.name)]
+    print("\n".join([" · ".join([*heading, *([" ".join(trace.tokens)] if trace else [])]), result.to_text()]))
     return 0
+
+
+def _value(option, args):
+    value = getattr(args, option.name)
+    if not option.several:
+        return value
+    return tuple(value) if value else option.default
+
+
+def _load(names, args):
+    """The `Bert` of a name or a folder, or a tuple of those of several."""
+    import_tensorflow()
+    from bert_tf.inference.bert import load
+
+    if isinstance(names, str):
+        return load(names, precision=args.precision)
+    return tuple(load(name, precision=args.precision) for name in names)
 
 
 def _check(analysis, args, options):
     if analysis.inputs == "pair or file" and (args.text_a is None) == (args.input is None):
         raise InputError("Give either a text or --input FILE.")
-    if getattr(args, "text_a", None) is not None:
+    if analysis.inputs == "text":
+        checked_text(args.text_a, "TEXT")
+    elif getattr(args, "text_a", None) is not None:
         checked_pair(args.text_a, args.text_b)
     if analysis.target:
         check_target(args)
@@ -102,15 +146,25 @@ def _inputs(analysis, bert, args):
     """(positional arguments of the function, the trace among them or None)."""
     trace = None
     positional = [bert] if analysis.model else []
-    if analysis.inputs in ("pair", "pair or file"):
+    if analysis.inputs in _PAIRS:
         if args.text_a is not None:
             trace = bert.trace(args.text_a, args.text_b, args.mask if analysis.masks else ())
         positional.append(trace)
-    if analysis.inputs in ("file", "pair or file"):
+    if analysis.inputs == "text":
+        positional.append(args.text_a)
+    if analysis.inputs == "texts":
+        positional += [args.text_a, args.text_b, tuple(args.mask)]
+    if analysis.inputs in _FILES:
         positional.append(args.texts if getattr(args, "input", None) is not None else None)
     if analysis.target:
         positional.append(target_of(bert, trace, args))
     return positional, trace
+
+
+def _check_figure(args, result):
+    if args.figure is not None and _FIGURES.get(args.figure, args.figure) not in result.figures:
+        known = ", ".join(result.figures) or "none"
+        raise InputError(f"There is no figure {args.figure!r:.40} of this; there is {known}.")
 
 
 def _write_files(args, result, title):
@@ -121,4 +175,4 @@ def _write_files(args, result, title):
         from bert_tf.plots.page import figure_page
 
         with writing(args.html) as file:
-            file.write(figure_page(result.figure(), title))
+            file.write(figure_page(result.figure(_FIGURES.get(args.figure, args.figure)), title))

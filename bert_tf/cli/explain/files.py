@@ -214,56 +214,6 @@ def _row(one):
     return {"row": one.row.number, "text_a": one.row.text_a, "text_b": one.row.text_b}
 
 
-def agreement(bert, trace, args):
-    """Two models on every row, those they differ on most first."""
-    from bert_tf.explain import agreement
-    from bert_tf.inference.bert import load
-
-    other = load(args.other, precision=args.precision)
-    with Progress(args) as progress:
-        found = agreement(bert, other, args.texts, args.hide, args.top_k, progress)
-    rows = [("row", "bits", "hidden", bert.name, other.name, "text")]
-    for one in found.rows:
-        task_prediction = [" ".join(mask[0].token for mask in side) for side in _guesses(one)]
-        bits = "-" if one.divergence is None else f"{one.divergence:.3f}"
-        hidden = " ".join(token or "[MASK]" for token in one.originals)
-        rows.append((str(one.row.number), bits, hidden, *task_prediction, f"{one.row.text_a:.60}"))
-    record = {
-        "other": other.name,
-        "hide": args.hide,
-        "masks": found.masks,
-        "same_first": found.same_top_prediction,
-        "mean_divergence_bits": found.divergence,
-        "pairs": found.pairs,
-        "same_next": found.same_next,
-        "orders": found.orders,
-        "same_order": found.same_order,
-        "replaced": found.replaced,
-        "mean_replaced_difference": found.replaced_difference,
-        "rows": [_agreed(one) for one in found.rows],
-    }
-    return record, rows, ">><<<<"
-
-
-def _agreed(one):
-    return {
-        **_row(one),
-        "hidden": one.originals,
-        "guesses": [[[guess.token for guess in mask] for mask in side] for side in _guesses(one)],
-        "same_first": one.same_top_prediction,
-        "divergence_bits": one.divergence,
-        "is_next": [one.next_a, one.next_b],
-        "in_order": [one.order_a, one.order_b],
-        "replaced_difference": one.replaced_difference,
-        "problem": one.problem,
-    }
-
-
-def _guesses(one):
-    """Of either model the guesses at each mask."""
-    return [mask.predictions_a for mask in one.masks], [mask.predictions_b for mask in one.masks]
-
-
 def pairs(bert, trace, args):
     """Which text of each row's pair is likelier; the first is the one that ought to be."""
     from bert_tf.explain import minimal_pairs
@@ -436,11 +386,6 @@ def _add_pairs(kind):
     kind.add_argument("--single-tokens", action="store_true", help="mask no later pieces of a token's word with it")
 
 
-def _add_agreement(kind):
-    kind.add_argument("--other", required=True, metavar="M", help="name or folder of the other model")
-    _add_hide(kind)
-
-
 def _add_concepts(kind):
     kind.add_argument("--concept", required=True, metavar="FILE", help="sentences that have the concept, one a line")
     kind.add_argument(
@@ -474,7 +419,4 @@ KINDS = {
         **_FILE,
     ),
     "pairs": Kind(pairs, "which text of each pair of a file is likelier", _add_pairs, _check_pairs, **_FILE),
-    "agreement": Kind(
-        agreement, "two models on every row of a file, the most different first", _add_agreement, **_FILE
-    ),
 }

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from bert_tf.cli.explain.shared import Kind, Progress, head_of, read_file
+from bert_tf.analysis import head_of
+from bert_tf.cli.explain.shared import Kind, Progress, read_file
 from bert_tf.cli.shared.render import percent
 from bert_tf.errors import InputError
 

@@ -34,8 +34,8 @@ def compare(bert, trace, args):
         "masks": [_matched(mask, *both) for mask, both in zip(found.masks, lenses)],
         "unmatched": [found.unmatched_a, found.unmatched_b],
         "differences": {
-            "is_next": found.nsp_difference,
-            "in_order": found.sop_difference,
+            "is_next": found.is_next_difference,
+            "in_order": found.in_order_difference,
             "replaced": found.replaced_difference,
         },
         "common_tokens": found.common_tokens,

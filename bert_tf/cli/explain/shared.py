@@ -114,14 +114,6 @@ def predictions_record(mask):
     return [{"token": one.token, "probability": one.probability} for one in mask.predictions]
 
 
-def head_of(pair):
-    """(layer, head) of "3.11", both from 0."""
-    layer, _, head = pair.partition(".")
-    if not (layer.isdecimal() and head.isdecimal()):
-        raise InputError(f"A head is named LAYER.HEAD, both from 0, such as 3.11; not {pair!r:.40}.")
-    return int(layer), int(head)
-
-
 def state_name(state):
     """ "in" for the embeddings, then the layers from 1."""
     return str(state) if state else "in"

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from bert_tf.cli.explain.shared import Kind, Progress, check_against, head_of, predictions_record
+from bert_tf.analysis import head_of
+from bert_tf.cli.explain.shared import Kind, Progress, check_against, predictions_record
 from bert_tf.cli.explain.target import add_target, check_target, target_of, target_record
 from bert_tf.cli.shared.render import percent
 from bert_tf.errors import InputError

@@ -6,6 +6,11 @@ from bert_tf.quiet_import import import_tensorflow
 def add_model_arguments(parser):
     """--model and --precision, the same for every command that loads a model."""
     parser.add_argument("--model", metavar="M", help="name or folder of a model (default: the embedded Base)")
+    add_precision_argument(parser)
+
+
+def add_precision_argument(parser):
+    """--precision alone, for a command whose own options name its models."""
     parser.add_argument(
         "--precision",
         default="float32",
