@@ -408,7 +408,7 @@ def test_a_text_through_a_training(record, say, run_folder, tmp_path):
     assert (tmp_path / "x.html").stat().st_size > 1000 and record("timelapse", *asked, model=None) == found
     result = explain.time_lapse(*TEXTS, (), run_folder, "sat")
     assert result.to_dict() == {name: found[name] for name in result.to_dict()}
-    assert result.to_frame()["rank_3"].tolist() == list(result.figure().data[0].y) == trajectory["ranks"]
+    assert result.to_frame()["rank"].tolist() == list(result.figure().data[0].y) == trajectory["ranks"]
     result = explain.time_lapse("the cat", None, (), run_folder, head=(1, 2))
     found = record("time-lapse", run_folder, "the cat", "--head", "1.2", model=None)
     np.testing.assert_allclose(found["attention"], result.attention, atol=1e-5)

@@ -89,7 +89,7 @@ def test_one_answer_and_many_are_the_same(bert):
         assert answer.tokens == alone.tokens and (answer.sop is None) == (alone.sop is None)
         if alone.replaced is not None:
             np.testing.assert_allclose(answer.replaced, alone.replaced, atol=1e-5)
-            assert len(alone.to_json()["replaced"]) == len(alone.tokens)
+            assert len(alone.to_dict()["replaced"]) == len(alone.tokens)
         assert [m.predictions[0].id for m in answer.masks] == [m.predictions[0].id for m in alone.masks]
 
 

@@ -92,18 +92,20 @@ class TimeLapse(
         return None
 
     def to_frame(self):
-        """A row for each step; for each mask the likeliest token and the token that is followed."""
-        columns = {"step": self.steps}
-        for index, one in enumerate(self.trajectories):
-            columns |= {
-                f"prediction_{one.position}": [step.masks[index].predictions[0].token for step in self.snapshots],
-                f"token_{one.position}": [one.token] * len(self.steps),
-                f"rank_{one.position}": one.ranks,
-                f"probability_{one.position}": one.probabilities,
+        """A row for each step and mask, with the likeliest token there and the one that is followed."""
+        count = len(self.trajectories)
+        steps, followed = np.repeat(self.steps, max(count, 1)), {}
+        if count:
+            tops = [mask.predictions[0].token for one in self.snapshots for mask in one.masks]
+            followed = {
+                "position": [one.position for one in self.trajectories] * len(self.steps),
+                "prediction": tops,
+                "token": [one.token for one in self.trajectories] * len(self.steps),
+                "rank": np.stack([one.ranks for one in self.trajectories], axis=1).ravel(),
+                "probability": np.stack([one.probabilities for one in self.trajectories], axis=1).ravel(),
             }
-        if self.pair is not None:
-            columns |= dict([self.pair])
-        return frame(columns)
+        name, scores = self.pair or (None, ())
+        return frame({"step": steps, **followed, **({name: np.repeat(scores, max(count, 1))} if name else {})})
 
 
 @dataclass(frozen=True, eq=False)
