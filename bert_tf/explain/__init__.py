@@ -157,6 +157,7 @@ from bert_tf.explain.models.compare import (
     jensen_shannon,
 )
 from bert_tf.explain.models.directionality import SpanPrediction, predict_span
+from bert_tf.explain.models.side_by_side import SideBySide, side_by_side
 from bert_tf.explain.models.snapshot_series import TimeLapse, time_lapse
 from bert_tf.explain.representations.factors import (
     Factors,
@@ -220,6 +221,7 @@ __all__ = [
     "ModelParts",
     "ModelSizes",
     "TimeLapse",
+    "SideBySide",
     "Answer",
     "Cancelled",
     "ClassCurve",
@@ -300,6 +302,7 @@ __all__ = [
     "architecture",
     "compare_architectures",
     "time_lapse",
+    "side_by_side",
     "aligned_layers",
     "answer_from",
     "predict_variants",

@@ -19,7 +19,6 @@ ARGUMENTS = {
     "paths": ["--against", "the dogs [MASK] on the mat", "--to", "1.feed-forward"],
     "neuron": ["--head", "1.2", "--token", "3"],
     "similarity": ["--other", "MODEL"],
-    "compare": ["--other", "MODEL"],
     "changed": ["--before", "MODEL"],
     "concepts": [
         "--input",

@@ -57,52 +57,45 @@ def record(say):
     return lambda *arguments, **model: json.loads(say(*arguments, "--json", **model))
 
 
-def test_two_models_on_one_text(record, say, tiny_bert, other_bert, other_folder):
+def test_two_models_on_one_text(record, say, tiny_bert, other_bert, other_folder, tmp_path):
     traces = [bert.trace(*TEXTS) for bert in (tiny_bert, other_bert)]
     expected = explain.compare(*traces, tiny_bert.tokenizer, other_bert.tokenizer, 2, 3)
-    found = record("compare", *TEXTS, "--other", other_folder)
-    (mask,), (same,) = found["masks"], expected.masks
-    assert mask["divergence_bits"] == pytest.approx(same.divergence, abs=1e-5) and found["folded"]
-    guesses = [[one["token"] for one in side] for side in mask["predictions"]]
-    assert guesses == [[one.token for one in side] for side in (same.predictions_a, same.predictions_b)]
-    assert found["layers"] == [list(pair) for pair in expected.layers]
-    for side, trace in zip(found["sides"], traces):
+    found = record("compare", *TEXTS, "--other", other_folder, "--html", tmp_path / "a.html")
+    comparison, (lenses,) = found["comparison"], found["lenses"]
+    (mask,), (same,) = comparison["masks"], expected.masks
+    assert mask["divergence"] == pytest.approx(same.divergence, abs=1e-5) and comparison["case_folded"]
+    for side in ("predictions_a", "predictions_b"):
+        assert [one["token"] for one in mask[side]] == [one.token for one in getattr(same, side)]
+    assert comparison["layers"] == [list(pair) for pair in expected.layers]
+    for side, trace in zip((found["a"], found["b"]), traces):
         assert side["is_next"] == pytest.approx(trace.nsp.is_next, abs=1e-5)
         np.testing.assert_allclose(side["entropy"], explain.summarise_heads(trace).entropy.mean(axis=1), atol=1e-4)
-    assert [bars.name for bars in figure_of(found).data] == ["tiny-cased", "tiny-uncased"] * 2
     lens = explain.logit_lens(other_bert, traces[1], top_k=1)
-    np.testing.assert_allclose(mask["lens"][1]["answer_probabilities"], lens.answer_probabilities[0], atol=1e-5)
-    drawn = record("compare", *TEXTS, "--other", other_folder, "--show", "lens")
-    assert [len(curve.y) for curve in figure_of(drawn).data] == [3, 4]
-    drawn = figure_of(record("compare", "the cat", "--other", other_folder, "--show", "entropy"))
-    assert [len(curve.y) for curve in drawn.data] == [2, 3]
-    assert any("divergence" in line for line in say("compare", *TEXTS, "--other", other_folder).splitlines())
+    np.testing.assert_allclose(lenses[1]["answer_probabilities"], lens.answer_probabilities, atol=1e-5)
+    result = explain.side_by_side(tiny_bert, traces[0], other_bert)
+    assert [bars.name for bars in result.figure().data] == ["tiny-cased", "tiny-uncased"] * 2
+    assert [len(curve.y) for curve in result.figure("lens").data] == [3, 4]
+    assert [len(curve.y) for curve in result.figure("entropy").data] == [2, 3]
+    table = result.to_frame().query("question == 'mask'")
+    assert table["answer_a"].tolist() == [one.token for one in same.predictions_a]
+    assert table["divergence_bits"].tolist() == [same.divergence] * 5
+    drawn = tmp_path / "lens.html"
+    record("compare", *TEXTS, "--other", other_folder, "--show", "lens", "--html", drawn)
+    assert "relative depth" in drawn.read_text("utf-8")
+    assert "divergence_bits" in say("compare", *TEXTS, "--other", other_folder)
 
 
 def test_one_model_on_two_texts(record, tiny_bert):
-    found = record(
-        "compare",
-        "the cat sat",
-        "--mask",
-        "cat",
-        "--other-text",
-        "the dog sat",
-        "--other-mask",
-        "dog",
-        "--show",
-        "difference",
-        "--layer",
-        0,
-        "--head",
-        3,
-    )
+    asked = ("compare", "the cat sat", "--mask", "cat", "--other-text", "the dog sat", "--other-mask", "dog")
+    found = record(*asked, "--show", "difference", "--layer", 0, "--head", 3)
     one, two = tiny_bert.trace("the cat sat", mask=["cat"]), tiny_bert.trace("the dog sat", mask=["dog"])
     expected = one.attentions[0, 3] - two.attentions[0, 3]
     np.testing.assert_allclose(found["attention"]["difference"], expected, atol=1e-5)
-    np.testing.assert_allclose(figure_of(found).data[0].z, expected, atol=1e-5)
-    assert found["masks"][0]["divergence_bits"] == pytest.approx(0, abs=1e-6)
+    result = explain.side_by_side(tiny_bert, one, None, ("the dog sat",), ("dog",), 0, 3)
+    np.testing.assert_allclose(result.figure("difference").data[0].z, expected, atol=1e-5)
+    assert found["comparison"]["masks"][0]["divergence"] == pytest.approx(0, abs=1e-6)
     shorter = record("compare", "the cat sat", "--other-text", "the dog")
-    assert shorter["attention"] is None and [len(side["tokens"]) for side in shorter["sides"]] == [5, 4]
+    assert shorter["attention"] is None and [len(shorter[side]["tokens"]) for side in "ab"] == [5, 4]
 
 
 def test_the_order_of_sentences_side_by_side(record):
@@ -110,8 +103,9 @@ def test_the_order_of_sentences_side_by_side(record):
     found = record("compare", *pair, "--other-text", *reversed(pair), model=albert)
     bert = bert_tf.load(albert)
     shares = [bert.trace(*texts).sop.in_order for texts in (pair, pair[::-1])]
-    assert [side["in_order"] for side in found["sides"]] == pytest.approx(shares, abs=1e-5)
-    assert [bars.y[0] for bars in figure_of(found).data] == pytest.approx(shares, abs=1e-5)
+    assert [found[side]["in_order"] for side in "ab"] == pytest.approx(shares, abs=1e-5)
+    result = explain.side_by_side(bert, bert.trace(*pair), None, pair[::-1])
+    assert [bars.y[0] for bars in result.figure().data] == pytest.approx(shares, abs=1e-5)
 
 
 def test_layers_alike_over_a_file(record, tiny_bert, other_bert, other_folder, file):
@@ -349,9 +343,11 @@ def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
     agreed = record("agreement", "--input", path, "--other", judge, model=judge)
     assert agreed["replaced_rows"] == 2 and [one["replaced_difference"] for one in agreed["rows"]] == [0, 0]
     sides = record("compare", "w1 w2", "--other", judge, model=judge)
-    assert sides["differences"] == {"is_next": None, "in_order": None, "replaced": 0}
-    scores = bert.trace("w1 w2").replaced
-    assert [list(bars.y) for bars in figure_of(sides).data] == [pytest.approx(scores.tolist(), abs=1e-5)] * 2
+    assert sides["comparison"]["replaced_difference"] == 0 and sides["comparison"]["is_next_difference"] is None
+    result = explain.side_by_side(bert, bert.trace("w1 w2"), bert)
+    scores = pytest.approx(bert.trace("w1 w2").replaced.tolist(), abs=1e-5)
+    assert [list(bars.y) for bars in result.figure().data] == [scores] * 2
+    assert result.to_frame()["probability_b"].tolist() == sides["b"]["replaced"] == scores
     path.write_text("the work\tthe license\n")
     order = record("dataset", "--input", path, "--ask", "order", model=ARCHITECTURES / "albert")["rows"][0]["in_order"]
     trace = bert_tf.load(ARCHITECTURES / "albert").trace("the work", "the license")
@@ -483,8 +479,14 @@ def test_the_game_of_replaced_words(record, say):
         (("compare", "the cat"), "Give --other M"),
         (("compare", "the cat", "--other-text", "a", "b", "c"), "one text or two"),
         (("compare", "the cat", "--other-text", " "), "text_a is empty"),
-        (("compare", "the cat", "--other-text", "the dog ran", "--show", "difference"), "as many tokens"),
-        (("compare", "the cat", "--other-text", "the dog", "--show", "lens"), "hidden words"),
+        (
+            ("compare", "the cat", "--other-text", "the dog ran", "--show", "difference", "--html", "FOLDER/a.html"),
+            "as many tokens",
+        ),
+        (
+            ("compare", "the cat", "--other-text", "the dog", "--show", "lens", "--html", "FOLDER/a.html"),
+            "hidden words",
+        ),
         (("compare", "the cat", "--other-text", "the dog", "--layer", "2"), "no layer 2"),
         (("compare", "the cat", "--other-text", "the dog", "--head", "4"), "no head 4"),
         (("compare", "the cat", "--other", "MODEL", "--other-mask", "cat"), "--other-mask hides"),
@@ -514,8 +516,13 @@ def test_the_game_of_replaced_words(record, say):
         (("replaced", "the cat", "--generator", "MODEL"), "no replaced-token head"),
     ],
 )
-def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, run_folder, file, arguments, sentence):
-    named = {"MODEL": str(tiny_folder), "RUN": str(run_folder), "FILE": str(file)}
+def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, run_folder, file, tmp_path, arguments, sentence):
+    named = {
+        "FOLDER/a.html": str(tmp_path / "a.html"),
+        "MODEL": str(tiny_folder),
+        "RUN": str(run_folder),
+        "FILE": str(file),
+    }
     own = [] if arguments[0] in ("time-lapse", "one-way", "architectures") else ["--model", str(tiny_folder)]
     assert main(["explain", *(named.get(one, one) for one in arguments), *own]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
