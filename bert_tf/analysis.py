@@ -103,6 +103,7 @@ class Analysis:
         masks: whether words of the texts can be masked.
         model: whether a model is loaded for it.
         check: a function of the dict of options that raises InputError before the model is loaded, or None.
+        check_rows: a function of the dict of options and the file's rows that does so too, or None.
         aliases: earlier names that still work.
     """
 
@@ -117,6 +118,7 @@ class Analysis:
     masks: bool = True
     model: bool = True
     check: Optional[Callable] = None
+    check_rows: Optional[Callable] = None
     aliases: tuple = ()
 
     def check_options(self, options):

@@ -76,6 +76,7 @@ from bert_tf.explain.datasets.class_curves import (
     class_curve,
     curve_labels,
 )
+from bert_tf.explain.datasets.dataset import DatasetPredictions, RowMap, predict_dataset
 from bert_tf.explain.datasets.pseudo_likelihood import (
     MinimalPair,
     PseudoLikelihood,
@@ -221,6 +222,8 @@ __all__ = [
     "ModelParts",
     "ModelSizes",
     "TimeLapse",
+    "DatasetPredictions",
+    "RowMap",
     "SideBySide",
     "Answer",
     "Cancelled",
@@ -302,6 +305,7 @@ __all__ = [
     "architecture",
     "compare_architectures",
     "time_lapse",
+    "predict_dataset",
     "side_by_side",
     "aligned_layers",
     "answer_from",

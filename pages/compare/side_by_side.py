@@ -1,6 +1,5 @@
 """Compare: two models, two texts, or both."""
 
-
 import streamlit as st
 
 from bert_tf.explain import compare, fill_mask

@@ -31,14 +31,12 @@ ARGUMENTS = {
         "--runs",
         "2",
     ],
-    "dataset": ["--input", "FILE"],
     "pairs": ["--input", "FILE", "--rows", "1"],
 }
 #: Kinds that take other texts than a pair; None stands for those that other tests draw, with models of their own.
 OTHER_TEXTS = {
     "meaning": ("bank", "the bank of money", "the river bank"),
     "concepts": (),
-    "dataset": (),
     "pairs": (),
     "positions": (),
     "one-way": None,

@@ -125,16 +125,23 @@ def test_layers_alike_over_a_file(record, tiny_bert, other_bert, other_folder, f
 def test_every_row_of_a_file(record, say, tiny_bert, file):
     rows = explain.read_rows(ROWS).rows
     expected = explain.score_rows(tiny_bert, rows, hide="last")
-    found = record("dataset", "--input", file, "--ask", "masks", "next", "perplexity", "--hide", "last")
+    asked = ("masks", "next", "perplexity")
+    found = record("dataset", "--input", file, "--ask", *asked, "--hide", "last")
     for one, same in zip(found["rows"], expected, strict=True):
         assert [mask["original_rank"] for mask in one["masks"]] == [mask.original_rank for mask in same.masks]
-        assert one["perplexity"] == pytest.approx(same.perplexity, rel=1e-3) and one["text_b"] == same.row.text_b
+        assert one["perplexity"] == pytest.approx(same.perplexity, rel=1e-3)
+        assert one["row"]["text_b"] == same.row.text_b
     assert found["summary"]["masks"] == 3 and found["summary"]["next"] == 2
     part = record("dataset", "--input", file, "--ask", "masks", "--hide", "last", "--subset", "ends=2-3,4")["subsets"]
     own = explain.summarise_rows([one for one in expected if one.row.number in (2, 4)])
     assert part["ends"]["rows"] == [2, 4] and part["ends"]["summary"]["masks"] == own.masks == 2
     assert part["ends"]["summary"]["first"] == own.first
-    assert [len(bars.x) for bars in figure_of(found).data] == [3, 2, 3]
+    result = explain.predict_dataset(tiny_bert, rows, asked, "last", [("ends", "2-4")])
+    assert [len(bars.x) for bars in result.figure().data] == [3, 2, 3]
+    table = result.to_frame()
+    assert table["row"].tolist() == [1, 2, 4] and table["subsets"].tolist() == ["", "ends", "ends"]
+    assert table["original_rank"].tolist() == [str(one.masks[0].original_rank) for one in expected]
+    np.testing.assert_allclose(table["perplexity"], [one["perplexity"] for one in result.to_dict()["rows"]], rtol=1e-5)
     plain = record("dataset", "--input", file, "--rows", 1)
     assert len(plain["rows"]) == 1 and plain["rows"][0]["perplexity"] is None
     assert [line.split()[0] for line in say("dataset", "--input", file).splitlines()[2:]] == ["1", "2", "4"]
@@ -143,34 +150,34 @@ def test_every_row_of_a_file(record, say, tiny_bert, file):
 def test_the_rows_of_a_file_are_laid_out(record, say, tiny_bert, file):
     rows = explain.read_rows(ROWS).rows
     vectors = explain.row_vectors(tiny_bert, rows, "first").vectors[1]
-    found = record(
-        "dataset", "--input", file, "--show", "map", "--pooling", "first", "--layer", 1, "--colour", "is_next"
-    )
+    given = ("--show", "map", "--pooling", "first", "--layer", 1, "--colour", "is_next")
+    found = record("dataset", "--input", file, *given)
     coordinates, shares = explain.principal_components(vectors)
     np.testing.assert_allclose(found["map"]["coordinates"], coordinates, atol=1e-4)
-    np.testing.assert_allclose(found["map"]["shares_of_variance"], shares, atol=1e-4)
+    np.testing.assert_allclose(found["map"]["explained_variance"], shares, atol=1e-4)
     assert found["map"]["values"] == [row["is_next"] for row in found["rows"]]
-    known, unknown = figure_of(found).data
-    assert len(known.x) + len(unknown.x) == len(rows) == 3 and list(known.marker.color) == [
-        value for value in found["map"]["values"] if value is not None
-    ]
-    space = record("dataset", "--input", file, "--show", "map", "--dimensions", 3)
-    np.testing.assert_allclose(
-        space["map"]["coordinates"],
-        explain.project_to_plane(explain.row_vectors(tiny_bert, rows).vectors[-1], "pca", 3)[0],
-        atol=1e-4,
-    )
-    assert {trace.type for trace in figure_of(space).data} == {"scatter3d"}
+    result = explain.predict_dataset(tiny_bert, rows, show="map", pooling="first", layer=1, colour="is_next")
+    known, unknown = result.figure().data
+    assert len(known.x) + len(unknown.x) == len(rows) == 3
+    assert list(known.marker.color) == [value for value in result.map.values if value is not None]
+    np.testing.assert_allclose(result.to_frame()[["x", "y"]], result.map.coordinates)
+    space = record("dataset", "--input", file, "--show", "map", "--dimensions", 3)["map"]
+    wanted = explain.project_to_plane(explain.row_vectors(tiny_bert, rows).vectors[-1], "pca", 3)[0]
+    np.testing.assert_allclose(space["coordinates"], wanted, atol=1e-4)
+    result = explain.predict_dataset(tiny_bert, rows, show="map", dimensions=3)
+    assert {trace.type for trace in result.figure().data} == {"scatter3d"}
     table = say("dataset", "--input", file, "--show", "map", "--dimensions", 3).splitlines()
     assert table[1].split()[:4] == ["row", "x", "y", "z"]
     number = rows[1].number
     near = record("dataset", "--input", file, "--show", "map", "--near", number)["map"]
     last = explain.row_vectors(tiny_bert, rows).vectors[-1]
     wanted = explain.nearest_rows(last, 1)
-    assert [one["row"] for one in near["nearest"]] == [rows[index].number for index, _ in wanted]
-    assert [one["cosine"] for one in near["nearest"]] == pytest.approx([cosine for _, cosine in wanted], abs=1e-4)
+    assert [row for row, _ in near["nearest"]] == [rows[index].number for index, _ in wanted]
+    assert [cosine for _, cosine in near["nearest"]] == pytest.approx([cosine for _, cosine in wanted], abs=1e-4)
     lines = say("dataset", "--input", file, "--show", "map", "--near", number, "--top-k", 1).splitlines()
-    assert lines[2].split()[:2] == [f"{wanted[0][1]:.3f}", f"{rows[wanted[0][0]].number}:"]
+    assert lines[2].split()[0] == str(rows[wanted[0][0]].number) and float(lines[2].split()[1]) == pytest.approx(
+        wanted[0][1], abs=1e-3
+    )
     lines = say("dataset", "--input", file, "--show", "map", "--colour", "tokens").splitlines()
     assert [line.split()[0] for line in lines[2:]] == [str(row.number) for row in rows]
 
@@ -247,7 +254,7 @@ def test_a_map_that_cannot_be_made_is_told_before_a_row_is_asked(
 ):
     path = tmp_path / "rows.csv"
     path.write_text("text,label\nthe cat sat,x\n\u200b,y\nthe dog ran,x\n")
-    monkeypatch.setattr(explain, "score_rows", lambda *_: pytest.fail("the file was asked"))
+    monkeypatch.setattr("bert_tf.explain.datasets.dataset.score_rows", lambda *_: pytest.fail("the file was asked"))
     given = ["dataset", "--input", str(path), "--show", "map", *map(str, arguments), "--model", str(tiny_folder)]
     assert main(["explain", *given, "--quiet"]) == 2
     assert sentence in capsys.readouterr().err
@@ -264,7 +271,7 @@ def test_a_map_that_cannot_be_made_is_told_before_a_row_is_asked(
 def test_a_curve_that_cannot_be_drawn_is_told_before_a_row_is_asked(
     capsys, monkeypatch, tiny_folder, file, arguments, sentence
 ):
-    monkeypatch.setattr(explain, "score_rows", lambda *_: pytest.fail("the file was asked"))
+    monkeypatch.setattr("bert_tf.explain.datasets.dataset.score_rows", lambda *_: pytest.fail("the file was asked"))
     assert main(["explain", "dataset", "--input", str(file), *arguments, "--model", str(tiny_folder), "--quiet"]) == 2
     assert sentence in capsys.readouterr().err
 
@@ -279,10 +286,11 @@ def test_the_rows_of_a_file_by_tsne_and_umap(record, tmp_path):
     path = tmp_path / "rows.txt"
     path.write_text("".join(f"the cat number {number} sat\n" for number in range(7)))
     for way in ("tsne", "umap"):
-        found = record("dataset", "--input", path, "--show", "map", "--by", way)["map"]
+        option = {"tsne": "--by", "umap": "--projection"}[way]  # the earlier name works as well
+        found = record("dataset", "--input", path, "--show", "map", option, way)["map"]
         # The layout hangs on the last bits of the vectors.
         assert np.shape(found["coordinates"]) == (7, 2) and np.ptp(found["coordinates"], axis=0).all()
-        assert found["method"] == way and found["shares_of_variance"] is None
+        assert found["projection"] == way and found["explained_variance"] is None
 
 
 def test_every_row_of_a_file_is_classified(record, say, tmp_path):
@@ -300,28 +308,31 @@ def test_every_row_of_a_file_is_classified(record, say, tmp_path):
     path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in zip(texts, labels)))
     given = bert_tf.load(tmp_path / "judge").task.predict(texts)
     found = record("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge")
-    assert [row["label"] for row in found["rows"]] == labels
-    assert [row["said"]["label"] for row in found["rows"]] == [one["label"] for one in given]
+    assert [row["row"]["label"] for row in found["rows"]] == labels
+    assert [row["task_prediction"]["label"] for row in found["rows"]] == [one["label"] for one in given]
     right = sum(one["label"] == label for one, label in zip(given[:3], labels))
     assert found["classes"]["scores"]["accuracy"] == pytest.approx(right / 3, abs=1e-6)
     assert found["classes"]["unknown"] == {"odd": 1} and found["classes"]["rows"] == 3
-    bars, cells = figure_of(found).data
+    judge, rows = bert_tf.load(tmp_path / "judge"), explain.read_rows(path.read_bytes(), "table").rows
+    bars, cells = explain.predict_dataset(judge, rows, ("classes",)).figure().data
     np.testing.assert_allclose(bars.x, [one["probability"] for one in given], atol=1e-5)
     counts = found["classes"]["confusion"][1]
     assert np.sum(counts) == 3 and np.array_equal(cells.text, counts)
     lines = say("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge").splitlines()
-    assert lines[2].split()[3:5] == ["good", given[0]["label"]]
+    assert f" good {given[0]['label']} " in " ".join(lines[2].split())
     asked = ("dataset", "--input", path, "--ask", "classes", "--show", "curve")
     curve = record(*asked, "--label", "bad", model=tmp_path / "judge")["curve"]
     values = [one["probabilities"]["bad"] for one in given[:3]]
-    assert (curve["label"], curve["rows"]) == ("bad", 3)
+    assert (curve["label"], len(curve["is_positive"])) == ("bad", 3)
     assert curve["auc"] == np.mean([values[1] > values[0], values[2] > values[0]])
-    np.testing.assert_allclose(curve["threshold"], sorted(values), atol=1e-5)
-    drawn = figure_of({**found, "curve": curve}).data
+    np.testing.assert_allclose(curve["thresholds"], sorted(values), atol=1e-5)
+    result = explain.predict_dataset(judge, rows, ("classes",), show="curve", label="bad")
+    drawn = result.figure().data
+    np.testing.assert_array_equal(result.to_frame()["precision"], result.curve.precision)
     np.testing.assert_allclose(drawn[0].y[:-1], curve["precision"])
     np.testing.assert_allclose(drawn[1].x[:-1], curve["false_positive_rate"])
     lines = say(*asked, model=tmp_path / "judge").splitlines()
-    assert len(lines) == 5 and lines[1].split()[:2] == ["from", "precision"]
+    assert len(lines) == 5 and lines[1].split()[:2] == ["threshold", "precision"]
     path.write_text("text,text_b,label\nthe cat sat,it ran,good\na dog,so it ended,bad\nmoney,in the bank,bad\n")
     plane = record("dataset", "--input", path, "--ask", "classes", "--show", "map", model=tmp_path / "judge")["map"]
     judge = bert_tf.load(tmp_path / "judge")
@@ -337,9 +348,9 @@ def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
     expected = explain.score_rows(bert, explain.read_rows(path.read_text()).rows)
     found = record("dataset", "--input", path, model=judge)
     for one, same in zip(found["rows"], expected, strict=True):
-        assert [token["token"] for token in one["replaced"]] == [token for token, _ in same.replaced]
-        assert [token["score"] for token in one["replaced"]] == pytest.approx([s for _, s in same.replaced], abs=1e-5)
-    assert found["summary"]["scored"] == 5 and len(figure_of(found).data[0].x) == 5
+        assert [token for token, _ in one["replaced"]] == [token for token, _ in same.replaced]
+        assert [score for _, score in one["replaced"]] == pytest.approx([s for _, s in same.replaced], abs=1e-5)
+    assert found["summary"]["scored"] == 5
     agreed = record("agreement", "--input", path, "--other", judge, model=judge)
     assert agreed["replaced_rows"] == 2 and [one["replaced_difference"] for one in agreed["rows"]] == [0, 0]
     sides = record("compare", "w1 w2", "--other", judge, model=judge)
@@ -347,7 +358,7 @@ def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
     result = explain.side_by_side(bert, bert.trace("w1 w2"), bert)
     scores = pytest.approx(bert.trace("w1 w2").replaced.tolist(), abs=1e-5)
     assert [list(bars.y) for bars in result.figure().data] == [scores] * 2
-    assert result.to_frame()["probability_b"].tolist() == sides["b"]["replaced"] == scores
+    assert result.to_frame()["probability_b"].tolist() == scores and sides["b"]["replaced"] == scores
     path.write_text("the work\tthe license\n")
     order = record("dataset", "--input", path, "--ask", "order", model=ARCHITECTURES / "albert")["rows"][0]["in_order"]
     trace = bert_tf.load(ARCHITECTURES / "albert").trace("the work", "the license")

@@ -140,6 +140,8 @@ def _check(analysis, args, options):
     analysis.check_options(options)
     if getattr(args, "input", None) is not None:
         read_file(args)
+        if analysis.check_rows is not None:
+            analysis.check_rows(options, args.texts)
 
 
 def _inputs(analysis, bert, args):
