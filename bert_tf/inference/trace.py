@@ -162,9 +162,9 @@ class Trace(Result):
         """The attention of the heads as lines between the tokens; the table of a trace without attention maps."""
         if self.attentions is None:
             return super()._repr_html_()
-        from bert_tf.plots.attention.lines import lines_page
+        from bert_tf.plots.attention.lines import lines_html
 
-        return lines_page(self)
+        return lines_html(self)
 
     def save_npz(self, file):
         """Write all of it as a compressed .npz: every array under its name, the rest as JSON under "trace".
