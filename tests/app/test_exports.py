@@ -44,7 +44,7 @@ def opened(open_app, saved, names, **params):
 
 
 def test_words_asked_about_are_shown_saved_and_copied(open_app, saved, bert):
-    words = {"predict.predict_variants": "rabbit,  unbelievableness,"}
+    words = {"predict.ask": "rabbit,  unbelievableness,"}
     for more in ({}, {"fill": "joint"}):
         saved.clear()
         app = open_app(page="predict", a="The dog ate the house.", mask="a1,a4", **words, **more)
@@ -75,9 +75,9 @@ def test_words_asked_about_are_shown_saved_and_copied(open_app, saved, bert):
         ]
         code = app.code[0].value
         assert "targets=['rabbit']" in code
-    assert param(app, "predict.predict_variants") == words["predict.predict_variants"]
+    assert param(app, "predict.ask") == words["predict.ask"]
     app.text_input(key="w_predict_ask").set_value("").run()
-    assert param(app, "predict.predict_variants") is None and not component(app, "bars")["cards"][0]["asked"]
+    assert param(app, "predict.ask") is None and not component(app, "bars")["cards"][0]["asked"]
 
 
 def test_predictions_and_the_pair(open_app, saved, bert, trace):
@@ -497,7 +497,7 @@ def test_two_models(open_app, saved, bert, trace, explorer_home):
     other = bert_tf.load(explorer_home / "tiny-uncased")
     two = other.trace(PAIR["a"], PAIR["b"], mask=(trace.words()[3].text,))
     (mask,) = compare(trace, two, bert.tokenizer, other.tokenizer, 3, 2, top_k=5, across=True).masks
-    near(column(saved["comparison"], "divergence_bits")[0], mask.divergence)
+    near(saved["comparison"]["npz"]["divergence_bits"][0], mask.divergence)
     near(saved["attention-compared"]["npz"]["weights_b"], two.attentions[-1].mean(axis=0))
     near(column(saved["attention-compared"], "weight")[: trace.length], trace.attentions[-1].mean(axis=0)[0])
 

@@ -49,7 +49,7 @@ class ChosenFile:
     @property
     def bounds(self):
         """What `read_rows` takes as bounds."""
-        return {"most_rows": self.most_rows, "most_characters": self.max_characters}
+        return {"most_rows": self.most_rows, "max_characters": self.max_characters}
 
 
 def rows(page, typed=False, trees=False, first="sentences.txt"):
@@ -137,7 +137,7 @@ def _lines(page):
 def _read(page, name, data, chosen):
     limits, kind = state.limits(), file_kind(name)
     first = second = None
-    bounds = {"most_rows": limits.max_rows, "most_characters": limits.max_row_characters}
+    bounds = {"most_rows": limits.max_rows, "max_characters": limits.max_row_characters}
     if kind in ("jsonl", "table"):
         first, second = _columns(
             page, cached(f"{page}_columns", (name, data), lambda: _read_all_columns(data, kind, bounds))
