@@ -1,23 +1,31 @@
 """The catalogue of analyses: every `Analysis` that a module of `bert_tf.explain` declares, and calls of their functions."""
 
-import pkgutil
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 from bert_tf import explain
 from bert_tf.analysis import Analysis
+
+_DECLARES = re.compile(r"^ANALYS[IE]S = ", re.MULTILINE)
 
 
 @cache
 def catalogue():
     """Every analysis by its name, in the order of the names: dict str -> `Analysis`."""
     records = {}
-    for module in pkgutil.walk_packages(explain.__path__, "bert_tf.explain."):
-        home = import_module(module.name)
+    for path in sorted(Path(explain.__file__).parent.rglob("*.py")):
+        # Only modules that declare one are imported: some of the others need Keras.
+        if not _DECLARES.search(path.read_text(encoding="utf-8")):
+            continue
+        home = import_module(
+            ".".join(("bert_tf.explain", *path.relative_to(Path(explain.__file__).parent).with_suffix("").parts))
+        )
         for record in (*getattr(home, "ANALYSES", ()), *filter(None, [getattr(home, "ANALYSIS", None)])):
             if record.name in records:
-                raise ValueError(f"Two analyses are named {record.name!r}: the second is in {module.name}.")
+                raise ValueError(f"Two analyses are named {record.name!r}: the second is in {home.__name__}.")
             records[record.name] = record
     return dict(sorted(records.items()))
 

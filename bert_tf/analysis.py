@@ -107,14 +107,15 @@ class Analysis:
         options: its `Option`s.
         inputs: "pair" is called with (bert, trace), "file" with (bert, rows), "pair or file" with (bert, trace, rows),
             one of them None, "pair with file" with (bert, trace, rows), rows None where no file is named, "none" with
-            (bert), "text" with (bert, text), a single text that is not traced. Where `model` is False, bert is left
-            out.
+            (bert), "text" with (bert, text), a single text that is not traced, "texts" with (bert, text A, text B or
+            None, words to mask), not traced. Where `model` is False, bert is left out.
         target: whether a `Target`, the answer that is explained, comes next.
         needs: what a model must have: names of `bert_tf.models.ALL_HEADS`, "classes" (a fine-tuned classifier);
             several alternatives joined with "|".
         masks: whether words of the texts can be masked.
         model: whether a model is loaded for it.
         check: a function of the dict of options that raises InputError before the model is loaded, or None.
+        check_rows: a function of the dict of options and the file's rows that does so too, or None.
         aliases: earlier names that still work.
     """
 
@@ -129,6 +130,7 @@ class Analysis:
     masks: bool = True
     model: bool = True
     check: Optional[Callable] = None
+    check_rows: Optional[Callable] = None
     aliases: tuple = ()
 
     def check_options(self, options):

@@ -67,7 +67,7 @@ def _answer_lines(bert, lines, total, out, args):
                 record = {"line": number, "error": str(answer)}
             else:
                 good += 1
-                record = answer.to_json()
+                record = answer.to_dict()
             print(json.dumps(record, ensure_ascii=False), file=out, flush=args.batch_size == 1)
             progress.update()
     if good and (note := pair_note(paired or None, bert.heads, bert.name)):

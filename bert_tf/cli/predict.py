@@ -92,7 +92,7 @@ def run(args):
     _check_before_loading(args)
     answer, seconds, note = _predict(args)
     if args.json:
-        print(json.dumps(answer.to_json(), ensure_ascii=False))
+        print(json.dumps(answer.to_dict(), ensure_ascii=False))
         if note:
             print(note, file=sys.stderr)
     else:

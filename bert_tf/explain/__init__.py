@@ -86,13 +86,14 @@ from bert_tf.explain.attribution.target import (
     replaced_target,
     sentence_order_target,
 )
-from bert_tf.explain.datasets.agreement import Agreement, RowAgreement, agreement
+from bert_tf.explain.datasets.agreement import Agreement, RowAgreement, agreement, agreement_over_rows
 from bert_tf.explain.datasets.class_curves import (
     ClassCurve,
     ThresholdMetrics,
     class_curve,
     curve_labels,
 )
+from bert_tf.explain.datasets.dataset import DatasetPredictions, RowMap, predict_dataset
 from bert_tf.explain.datasets.pseudo_likelihood import (
     MinimalPair,
     MinimalPairs,
@@ -173,6 +174,8 @@ from bert_tf.explain.interventions.replaced_token_detection import (
     replace_and_detect,
     replaced_scores,
 )
+from bert_tf.explain.models.architecture import LayerActivations, ModelParts, ModelSizes, architecture
+from bert_tf.explain.models.architecture_table import ArchitectureTable, compare_architectures
 from bert_tf.explain.models.compare import (
     Comparison,
     MaskAgreement,
@@ -181,6 +184,8 @@ from bert_tf.explain.models.compare import (
     jensen_shannon,
 )
 from bert_tf.explain.models.directionality import Directionality, SpanPrediction, directionality, predict_span
+from bert_tf.explain.models.side_by_side import SideBySide, side_by_side
+from bert_tf.explain.models.snapshot_series import TimeLapse, time_lapse
 from bert_tf.explain.representations.factors import (
     Factors,
     FactorUnits,
@@ -254,6 +259,14 @@ __all__ = [
     "Ablation",
     "AblationEffect",
     "Agreement",
+    "ArchitectureTable",
+    "LayerActivations",
+    "ModelParts",
+    "ModelSizes",
+    "TimeLapse",
+    "DatasetPredictions",
+    "RowMap",
+    "SideBySide",
     "Answer",
     "Cancelled",
     "ClassCurve",
@@ -352,6 +365,12 @@ __all__ = [
     "ablate",
     "ablation_or_sweep",
     "agreement",
+    "agreement_over_rows",
+    "architecture",
+    "compare_architectures",
+    "time_lapse",
+    "predict_dataset",
+    "side_by_side",
     "aligned_layers",
     "answer_from",
     "predict_variants",

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Optional
 
 from bert_tf.errors import NothingToPredict, require_head
-from bert_tf.inference.predictions import fill_mask, require_masks
+from bert_tf.inference.predictions import fill_mask, predictions_frame, require_masks
 from bert_tf.inference.trace import NextSentence, SentenceOrder
+from bert_tf.results import Result, frame
 from bert_tf.tokenizers import Truncation
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Result, figures={"answer": "bert_tf.plots.predictions:answer"}):
     """Predictions for one text or pair.
 
     Attributes:
@@ -33,15 +34,15 @@ class Answer:
     sop: Optional[SentenceOrder] = None
     replaced: Optional[tuple] = None
 
-    def to_json(self):
-        """A dict that `json.dumps` takes.
+    def to_dict(self):
+        """A dict that `json.dumps` takes, as `predict --json` prints it.
 
         "nsp" is null without a second text. "truncated" is null if everything was read, otherwise how many
         tokens were cut off either text. "original" is null where the user typed "[MASK]". "sop" (a pair) and
         "replaced" (a number a token) are there only if the model has a head for them, "targets" of a mask only where
         words were asked about.
         """
-        extra = {} if self.sop is None else {"sop": self.sop._asdict()}
+        extra = {} if self.sop is None else {"sop": self.sop.to_dict()}
         if self.replaced is not None:
             extra["replaced"] = list(self.replaced)
         return {
@@ -56,10 +57,19 @@ class Answer:
                 }
                 for mask in self.masks
             ],
-            "nsp": None if self.nsp is None else self.nsp._asdict(),
+            "nsp": None if self.nsp is None else self.nsp.to_dict(),
             "truncated": self.truncated._asdict() if any(self.truncated) else None,
             **extra,
         }
+
+    def to_frame(self):
+        """The predictions at the masks; without masks what is said of the pair, else the score of every token."""
+        pair = self.nsp or self.sop
+        if self.masks or (pair is None and self.replaced is None):
+            return predictions_frame(self.masks)
+        if pair is not None:
+            return pair.to_frame()
+        return frame({"position": range(len(self.tokens)), "token": self.tokens, "replaced": self.replaced})
 
 
 def _asked(mask):

@@ -14,14 +14,16 @@ import numpy as np
 from bert_tf.inference.predictions import (
     check_top_k,
     mask_predictions,
+    predictions_frame,
     require_masks,
     target_ids,
 )
 from bert_tf.inference.text_filling import fill_text
+from bert_tf.results import Result
 
 
 @dataclass(frozen=True)
-class JointFilling:
+class JointFilling(Result, figures={"predictions": "bert_tf.plots.predictions:joint_filling"}):
     """All masks filled, one a step.
 
     Attributes:
@@ -42,6 +44,12 @@ class JointFilling:
     def order(self):
         """Token positions in the order they were filled."""
         return tuple(step.position for step in self.steps)
+
+    def to_frame(self):
+        """The predictions of every step, in the order in which the masks were filled, numbered from 0."""
+        table = predictions_frame(self.steps)
+        table.insert(0, "step", table["position"].map({step.position: n for n, step in enumerate(self.steps)}))
+        return table
 
 
 def fill_jointly(bert, trace, top_k=5, targets=()):

@@ -9,6 +9,7 @@ from typing import Optional
 import numpy as np
 
 from bert_tf.errors import InputError, NothingToPredict, require_head
+from bert_tf.results import Result, frame
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class TargetPrediction(Prediction):
 
 
 @dataclass(frozen=True)
-class MaskPrediction:
+class MaskPrediction(Result, figures={"predictions": "bert_tf.plots.predictions:mask_prediction"}):
     """What the model expects at one mask.
 
     Attributes:
@@ -46,6 +47,24 @@ class MaskPrediction:
     original_probability: Optional[float]
     predictions: tuple
     targets: tuple = ()
+
+    def to_frame(self):
+        """As `predictions_frame` of this mask alone."""
+        return predictions_frame([self])
+
+
+def predictions_frame(masks):
+    """`MaskPrediction`s as one table: a row for each token, the likeliest first, then those that were asked about."""
+    rows = [
+        (mask.position, mask.original, mask.original_rank, rank, one.token, one.probability, asked)
+        for mask in masks
+        for rank, one, asked in [
+            *((rank, one, False) for rank, one in enumerate(mask.predictions, start=1)),
+            *((one.rank, one, True) for one in mask.targets),
+        ]
+    ]
+    names = ("position", "original", "original_rank", "rank", "token", "probability", "asked")
+    return frame({name: [row[column] for row in rows] for column, name in enumerate(names)})
 
 
 def top_probabilities(logits, top_k):

@@ -4,39 +4,46 @@ Dimension legend: T tokens, P masks, V vocabulary, L layers, N heads, H hidden.
 """
 
 import json
+from collections import namedtuple
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import numpy as np
 
 from bert_tf.inference.words import WordSpan, words_of
+from bert_tf.results import Result, frame
 from bert_tf.tokenizers import Truncation
 
 
-class NextSentence(NamedTuple):
-    """The next-sentence head's two probabilities; they add up to 1."""
-
-    is_next: float
-    not_next: float
+class PairPrediction(Result, figures={"probabilities": "bert_tf.plots.predictions:pair_probabilities"}):
+    """What a head says of a pair of texts: the base of named tuples of two probabilities that add up to 1."""
 
     @classmethod
-    def from_logits(cls, logits: np.ndarray) -> "NextSentence":
-        """Softmax of the head's two logits [2], index 0 IsNext."""
+    def from_logits(cls, logits: np.ndarray):
+        """Softmax of the head's two logits [2]."""
         difference = float(logits[1]) - float(logits[0])
-        is_next = 0.5 * (1.0 - np.tanh(0.5 * difference))
-        return cls(float(is_next), float(1.0 - is_next))
+        first = 0.5 * (1.0 - np.tanh(0.5 * difference))
+        return cls(float(first), float(1.0 - first))
+
+    def to_dict(self):
+        """Answer -> probability."""
+        return self._asdict()
+
+    def to_frame(self):
+        """A row for each answer."""
+        return frame({"answer": self._fields, "probability": tuple(self)})
+
+    def to_arrays(self):
+        """There are none."""
+        return {}
 
 
-class SentenceOrder(NamedTuple):
-    """The sentence-order head's two probabilities (ALBERT); they add up to 1."""
+class NextSentence(PairPrediction, namedtuple("NextSentence", ("is_next", "not_next"))):
+    """The next-sentence head's two probabilities; index 0 of its logits is IsNext."""
 
-    in_order: float
-    swapped: float
 
-    @classmethod
-    def from_logits(cls, logits: np.ndarray) -> "SentenceOrder":
-        """Softmax of the head's two logits [2], index 0 in order."""
-        return cls(*NextSentence.from_logits(logits))
+class SentenceOrder(PairPrediction, namedtuple("SentenceOrder", ("in_order", "swapped"))):
+    """The sentence-order head's two probabilities (ALBERT); index 0 of its logits is in order."""
 
 
 def sigmoid(logits):
@@ -55,7 +62,7 @@ HEAD_OUTPUTS = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trace:
+class Trace(Result):
     """What went into one forward pass and what came out of it. Its arrays are read-only.
 
     Attributes:
@@ -180,8 +187,10 @@ class Trace:
                     plain[field.name] = None if value is None else value.tolist()
             elif field.name == "heads":
                 plain["heads"] = sorted(value)
-            elif field.name in ("nsp", "sop", "truncated"):
-                plain[field.name] = None if value is None else value._asdict()
+            elif field.name in ("nsp", "sop"):
+                plain[field.name] = None if value is None else value.to_dict()
+            elif field.name == "truncated":
+                plain[field.name] = value._asdict()
             elif isinstance(value, np.ndarray):
                 plain[field.name] = value.tolist()
             elif isinstance(value, tuple):
@@ -189,6 +198,27 @@ class Trace:
             else:
                 plain[field.name] = value
         return plain
+
+    def to_frame(self) -> Any:
+        """A row for each token."""
+        columns = {
+            "position": np.arange(self.length),
+            "token": self.tokens,
+            "original_token": self.original_tokens,
+            "token_id": self.token_ids,
+            "source": self.sources,
+            "word": self.word_ids,
+            "masked": [position in self.masks for position in range(self.length)],
+        }
+        return frame(columns if self.replaced is None else {**columns, "replaced": self.replaced})
+
+    def _repr_html_(self):
+        """The attention of the heads as lines between the tokens; the table of a trace without attention maps."""
+        if self.attentions is None:
+            return super()._repr_html_()
+        from bert_tf.plots.attention.lines import lines_html
+
+        return lines_html(self)
 
     def save_npz(self, file: Any) -> None:
         """Write all of it as a compressed .npz: every array under its name, the rest as JSON under "trace".

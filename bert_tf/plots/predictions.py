@@ -3,7 +3,9 @@
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from bert_tf.plots.interventions.ablation import replaced_bars
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
+from bert_tf.plots.training.task_predictions import probabilities
 
 
 def predictions(answers, dark=False, names=None):
@@ -44,3 +46,29 @@ def predictions(answers, dark=False, names=None):
 
 def _name(answer):
     return f"token {answer.position}" + (f": {answer.original}" if answer.original else "")
+
+
+def mask_prediction(mask, dark=False):
+    """`predictions` of one `MaskPrediction`."""
+    return predictions([mask], dark)
+
+
+def joint_filling(filling, dark=False):
+    """`predictions` of a `JointFilling`, a panel for each step."""
+    return predictions(filling.steps, dark)
+
+
+def pair_probabilities(pair, dark=False):
+    """What a head says of a pair of texts as bars; pair: a `NextSentence` or a `SentenceOrder`."""
+    shares = pair.to_dict()
+    return probabilities(shares, shares.values(), dark)
+
+
+def answer(found, dark=False):
+    """What an `Answer` holds: its masks; without masks what it says of the pair, else the score of every token."""
+    pair = found.nsp or found.sop
+    if found.masks or (pair is None and found.replaced is None):
+        return predictions(found.masks, dark)
+    return (
+        pair_probabilities(pair, dark) if pair is not None else replaced_bars(found.tokens, found.replaced, dark=dark)
+    )

@@ -3,7 +3,6 @@
 import streamlit as st
 
 from bert_tf.explain import agreement
-from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.compare.snippets.agreement import snippet
 from ui.session import jobs, model_store, state
 from ui.shell import open_row, snippets
@@ -33,25 +32,6 @@ PAGE = Page(
     ),
     long_settings={"lines": "the typed lines"},
     snippet=snippet,
-)
-
-
-_LONGEST_LIST = 30
-_HEADER = (
-    "row",
-    "text_a",
-    "text_b",
-    "hidden",
-    "guesses_a",
-    "guesses_b",
-    "same_first",
-    "divergence_bits",
-    "is_next_a",
-    "is_next_b",
-    "problem",
-    "in_order_a",
-    "in_order_b",
-    "replaced_difference",
 )
 
 
@@ -110,13 +90,7 @@ class _Held:
 
 def _show(pair, found):
     with inputs.heading("Those they differ on most come first"):
-        export.menu(
-            "agreement",
-            _HEADER,
-            lambda: map(_line, found.rows),
-            lambda: _record(found),
-            lambda: _figure(found),
-        )
+        export.save("agreement", found)
     shown = []
     if found.masks:
         shown += [
@@ -127,7 +101,7 @@ def _show(pair, found):
         shown.append(("Same verdict on B", percent(found.same_next)))
     if found.orders:
         shown.append(("Same verdict on the order", percent(found.same_order)))
-    if found.replaced:
+    if found.replaced_rows:
         shown.append(("Scores of tokens differ by", f"{found.replaced_difference:.3f}"))
     if not shown:
         st.info(
@@ -159,23 +133,6 @@ def _show(pair, found):
         )
 
 
-def _figure(found):
-    """How far the two are apart on the rows they differ on most."""
-
-    def less(one, other):
-        return None if None in (one, other) else one - other
-
-    kinds = {
-        "divergence, bits": [one.divergence for one in found.rows],
-        "difference of P(IsNext)": [less(one.next_a, one.next_b) for one in found.rows],
-        "difference of P(in order)": [less(one.order_a, one.order_b) for one in found.rows],
-        "difference of P(replaced)": [one.replaced_difference for one in found.rows],
-    }
-    unit = next((unit for unit, values in kinds.items() if any(one is not None for one in values)), "divergence, bits")
-    shown = [(row.row, one) for row, one in zip(found.rows, kinds[unit]) if one is not None][:_LONGEST_LIST]
-    return ranked_bars([f"{row.number}: {row.text_a}"[:60] for row, _ in shown], [one for _, one in shown], unit)
-
-
 def _table(found):
     rows = found.rows
     columns = {
@@ -186,10 +143,10 @@ def _table(found):
         "hidden": [" ".join(token or "[MASK]" for token in one.originals) or None for one in rows],
         "one": [" ".join(mask.predictions_a[0].token for mask in one.masks) or None for one in rows],
         "other": [" ".join(mask.predictions_b[0].token for mask in one.masks) or None for one in rows],
-        "next_a": [one.next_a for one in rows],
-        "next_b": [one.next_b for one in rows],
-        "order_a": [one.order_a for one in rows],
-        "order_b": [one.order_b for one in rows],
+        "is_next_a": [one.is_next_a for one in rows],
+        "is_next_b": [one.is_next_b for one in rows],
+        "in_order_a": [one.in_order_a for one in rows],
+        "in_order_b": [one.in_order_b for one in rows],
         "replaced": [one.replaced_difference for one in rows],
         "problem": [one.problem for one in rows],
     }
@@ -206,49 +163,12 @@ def _columns(pair):
         "one": f"{one} says",
         "other": f"{other} says",
         "divergence": st.column_config.ProgressColumn("Divergence", format="%.3f bits", min_value=0, max_value=1),
-        "next_a": st.column_config.NumberColumn(f"P(IsNext), {one}", format="percent"),
-        "next_b": st.column_config.NumberColumn(f"P(IsNext), {other}", format="percent"),
-        "order_a": st.column_config.NumberColumn(f"P(in order), {one}", format="percent"),
-        "order_b": st.column_config.NumberColumn(f"P(in order), {other}", format="percent"),
+        "is_next_a": st.column_config.NumberColumn(f"P(IsNext), {one}", format="percent"),
+        "is_next_b": st.column_config.NumberColumn(f"P(IsNext), {other}", format="percent"),
+        "in_order_a": st.column_config.NumberColumn(f"P(in order), {one}", format="percent"),
+        "in_order_b": st.column_config.NumberColumn(f"P(in order), {other}", format="percent"),
         "replaced": st.column_config.NumberColumn(
             "P(replaced) differs by", format="%.3f", help="The mean over the tokens that both cut alike."
         ),
         "problem": "Problem",
-    }
-
-
-def _line(one):
-    return (
-        one.row.number,
-        one.row.text_a,
-        one.row.text_b or "",
-        " ".join(token or "[MASK]" for token in one.originals),
-        " / ".join(" ".join(guess.token for guess in mask.predictions_a) for mask in one.masks),
-        " / ".join(" ".join(guess.token for guess in mask.predictions_b) for mask in one.masks),
-        one.same_top_prediction,
-        "" if one.divergence is None else one.divergence,
-        "" if one.next_a is None else one.next_a,
-        "" if one.next_b is None else one.next_b,
-        one.problem or "",
-        "" if one.order_a is None else one.order_a,
-        "" if one.order_b is None else one.order_b,
-        "" if one.replaced_difference is None else one.replaced_difference,
-    )
-
-
-def _record(found):
-    names = (*_HEADER[:4], "guesses_a", "guesses_b", *_HEADER[6:])
-    return {
-        "model_a": found.model_a,
-        "model_b": found.model_b,
-        "masks": found.masks,
-        "same_first": found.same_top_prediction,
-        "mean_divergence_bits": found.divergence,
-        "pairs": found.pairs,
-        "same_next": found.same_next,
-        "orders": found.orders,
-        "same_order": found.same_order,
-        "replaced_rows": found.replaced,
-        "replaced_difference": found.replaced_difference,
-        "rows": [dict(zip(names, _line(one))) for one in found.rows],
     }

@@ -1,11 +1,9 @@
 """Compare: two models, two texts, or both."""
 
-import dataclasses
-
 import streamlit as st
 
-from bert_tf import plots
-from bert_tf.explain import MaskPrediction, compare, fill_mask
+from bert_tf.explain import compare, fill_mask
+from bert_tf.explain.models.side_by_side import ComparedAnswers, compared_side
 from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.compare import attention_view, comparison_inputs
 from pages.compare.snippets.side_by_side import snippet
@@ -14,7 +12,7 @@ from ui.elements.cards import cards
 from ui.session import downloads, model_store, state
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
-from ui.widgets import comparison, export, head_predictions, inputs, targets, task_predictions
+from ui.widgets import comparison, export, head_predictions, inputs, task_predictions
 from ui.widgets.formatting import count
 
 
@@ -55,21 +53,6 @@ PAGE = Page(
     opens_rows=True,
     from_row=_compared,
     snippet=snippet,
-)
-
-
-_HEADER = (
-    "model_a",
-    "model_b",
-    "masked",
-    "position_a",
-    "position_b",
-    "top_a",
-    "top_b",
-    "overlap",
-    "jensen_shannon_bits",
-    "pair_a",
-    "pair_b",
 )
 
 
@@ -162,14 +145,8 @@ def _agreement(pair, traces, found):
     if not found.masks and not verdicts_differ:
         return
     with inputs.heading("Where they agree"):
-        export.menu(
-            "comparison",
-            _HEADER,
-            lambda: _rows(found, traces),
-            lambda: dataclasses.asdict(found),
-            lambda: _figure(pair, traces, found),
-            lambda: _arrays(found, traces),
-        )
+        sides = (compared_side(trace, side.shared.tokenizer, state.view().top_k) for side, trace in zip(pair, traces))
+        export.save("comparison", ComparedAnswers(*sides, found))
     if found.masks:
         _table(pair, traces, found)
     if verdicts_differ:
@@ -184,57 +161,14 @@ def _agreement(pair, traces, found):
 def _verdicts(traces, found):
     """How far the heads for pairs and for replaced tokens are apart, in sentences."""
     apart = (
-        ("P(IsNext) differs by {:.3f}.", found.nsp_difference),
-        ("P(in order) differs by {:.3f}.", found.sop_difference),
+        ("P(IsNext) differs by {:.3f}.", found.is_next_difference),
+        ("P(in order) differs by {:.3f}.", found.in_order_difference),
         ("P(replaced) of a token differs by {:.3f} on average.", found.replaced_difference),
     )
     said = [sentence.format(abs(value)) for sentence, value in apart if value is not None]
     if {"nsp", "sop"} == {head for trace in traces for head in ("nsp", "sop") if getattr(trace, head) is not None}:
         said.append("One judges the next sentence, the other the order: these two numbers do not compare.")
     return said
-
-
-def _rows(found, traces):
-    judged = [targets.first_answer_probability(trace) for trace in traces]
-    if not found.masks:
-        yield found.model_a, found.model_b, *[None] * 7, *judged
-    for mask in found.masks:
-        yield (
-            found.model_a,
-            found.model_b,
-            traces[0].original_tokens[mask.position_a],
-            mask.position_a,
-            mask.position_b,
-            mask.predictions_a[0].token,
-            mask.predictions_b[0].token,
-            mask.overlap,
-            mask.divergence,
-            *judged,
-        )
-
-
-def _arrays(found, traces):
-    scores = {f"replaced_{side}": trace.replaced for side, trace in zip("ab", traces) if trace.replaced is not None}
-    return export.columns(_HEADER, _rows(found, traces)) | scores
-
-
-def _figure(pair, traces, found):
-    """What each side expects at every mask, below each other; without a mask what they say of the pair or the
-    tokens."""
-    if not found.masks and all(targets.first_answer_probability(trace) is None for trace in traces):
-        scores = [float(trace.replaced.mean()) for trace in traces]
-        return ranked_bars([side.name for side in pair], scores, "P(replaced), mean over the tokens")
-    if not found.masks:
-        shares = [targets.first_answer_probability(trace) or 0.0 for trace in traces]
-        return ranked_bars([side.name for side in pair], shares, "probability of the pair as it stands")
-    answers, names = [], []
-    for mask in found.masks:
-        for side, position, guesses in zip(
-            pair, (mask.position_a, mask.position_b), (mask.predictions_a, mask.predictions_b)
-        ):
-            answers.append(MaskPrediction(position, None, None, None, guesses))
-            names.append(f"{side.name}, token {position}")
-    return plots.predictions(answers, names=names)
 
 
 def _table(pair, traces, found):

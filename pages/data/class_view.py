@@ -70,21 +70,7 @@ def curves(shared, results, subset=""):
     label = state.setting("dataset.curve", labels[-1])
     curve = class_curve(shared.bert, results, label if label in labels else labels[-1])
     with inputs.heading("At another threshold" + (f", in “{escape_markdown(subset)}”" if subset else "")):
-        export.menu(
-            "class-curve",
-            tuple(curve.columns),
-            lambda: zip(*curve.columns.values()),
-            lambda: {
-                "model": shared.name,
-                "class": curve.label,
-                "rows": len(curve.is_positive),
-                "average_precision": curve.average_precision,
-                "auc": curve.auc,
-                "probabilities": curve.probabilities.tolist(),
-                "has": curve.is_positive.tolist(),
-            },
-            {"Precision and recall": lambda: precision_recall_figure(curve), "ROC": lambda: roc_figure(curve)},
-        )
+        export.save("class-curve", curve, {"model": shared.name})
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.selectbox(
             "Class",

@@ -2,12 +2,12 @@
 
 import dataclasses
 
-import numpy as np
 import streamlit as st
 
 from bert_tf.explain import score_rows, summarise_classes, summarise_rows, supported_predictions
 from bert_tf.explain.attribution.target import classifier_settings
-from bert_tf.plots.interventions.ablation import ranked_bars, spread
+from bert_tf.explain.datasets.dataset import DatasetPredictions, subset_of
+from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.data import class_view, row_map_view, subsets
 from pages.data.snippets.dataset import snippet
 from ui.session import jobs, state, task_models
@@ -83,29 +83,6 @@ _ASK = {
 }
 _DEFAULT = "masks,next,order,replaced,classes"
 _OF_PAIR = ("next", "order")
-_HEADER = (
-    "row",
-    "text_a",
-    "text_b",
-    "tokens",
-    "hidden",
-    "rank_of_original",
-    "probability_of_original",
-    "guesses",
-    "probabilities",
-    "is_next",
-    "perplexity",
-    "log_likelihood",
-    "problem",
-    "in_order",
-    "suspected",
-    "most_suspected",
-    "replaced_probability",
-    "label",
-    "predicted",
-    "predicted_probability",
-    "subsets",
-)
 _SCORES = {
     "accuracy": "Accuracy",
     "f1_macro": "Macro F1",
@@ -216,16 +193,11 @@ def _say_classes(shared, rows, able):
 
 def _show(shared, file_key, results, classes, given):
     summary, named = summarise_rows(results), subsets.read(file_key, results)
-    names = subsets.names_by_row(named)
+    own = {name: subset_of(shared.bert, results, numbers, classes) for name, numbers in named.items()}
     with inputs.heading(count(summary.rows, "row")):
-        export.menu(
-            "rows",
-            _HEADER,
-            lambda: ((*_line(one), "|".join(names.get(one.row.number, ()))) for one in results),
-            lambda: _record(shared, results, summary, classes, named),
-            lambda: _figure(results),
-        )
-    parts = {name: _summed(shared, subsets.rows_of(results, numbers), classes) for name, numbers in named.items()}
+        ask, hide = given[2:4]
+        export.save("rows", DatasetPredictions(ask, hide, summary, classes, results, own), {"model": shared.name})
+    parts = {name: (one.summary, one.classes) for name, one in own.items()}
     _figures(summary, classes)
     if parts:
         _compared({subsets.WHOLE: (summary, classes), **parts})
@@ -261,11 +233,6 @@ def _of_classes(shared, results, classes, named, parts, subset):
                 parts[subset][1], f"What it confuses in “{subset}”", "subset-confusion", "w_dataset_confused"
             )
     class_view.curves(shared, subsets.rows_of(results, named[subset]) if subset else results, subset)
-
-
-def _summed(shared, results, classes):
-    """(``RowSummary``, ``ClassSummary`` or None) of some of the rows."""
-    return summarise_rows(results), None if classes is None else summarise_classes(shared.bert, results)
 
 
 def _compared(parts):
@@ -323,29 +290,6 @@ def _open(shared, one):
     alone = _classes(shared).pair is False
     row = dataclasses.replace(one.row, text_b=None) if alone else one.row
     open_row.open_row("w_dataset_open", row, one.places, "task_predictions")
-
-
-def _figure(results):
-    """How the rows are spread over the first of the numbers that was asked for."""
-    ranks = [mask.original_rank for one in results for mask in one.masks if mask.original is not None]
-    if ranks:
-        return spread(np.log10(ranks), "rank of the hidden word, log10")
-    shares = [mask.predictions[0].probability for one in results for mask in one.masks]
-    if shares:
-        return spread(shares, "probability of the first prediction")
-    others = {
-        "is_next": "P(IsNext)",
-        "in_order": "P(in order)",
-        "perplexity": "pseudo-perplexity",
-        "suspected": "tokens that look replaced",
-    }
-    others |= {"predicted_probability": "probability of the class found"}
-    numbers = {title: [getattr(one, name) for one in results] for name, title in others.items()}
-    values = [one.predicted for one in results if isinstance(one.predicted, float)]
-    if values:
-        numbers["value found"] = values
-    title = next((title for title, found in numbers.items() if any(one is not None for one in found)), "numbers")
-    return spread([one for one in numbers.get(title, ()) if one is not None], title)
 
 
 def _figures(summary, classes):
@@ -497,64 +441,3 @@ _COLUMNS = {
 }
 
 _OF_PAIRS = {"a": st.column_config.TextColumn("Text A", width="medium")}
-
-
-def _line(one):
-    masks = one.masks
-    return (
-        one.row.number,
-        one.row.text_a,
-        one.row.text_b or "",
-        one.tokens,
-        " ".join(mask.original or "[MASK]" for mask in masks),
-        " ".join(str(mask.original_rank or "") for mask in masks),
-        " ".join("" if mask.original is None else f"{mask.original_probability:.6g}" for mask in masks),
-        " / ".join(" ".join(guess.token for guess in mask.predictions) for mask in masks),
-        " / ".join(" ".join(f"{guess.probability:.6g}" for guess in mask.predictions) for mask in masks),
-        "" if one.is_next is None else one.is_next,
-        "" if one.perplexity is None else one.perplexity,
-        "" if one.log_likelihood is None else one.log_likelihood,
-        one.problem or "",
-        "" if one.in_order is None else one.in_order,
-        "" if one.suspected is None else one.suspected,
-        *(one.most_likely_replaced or ("", "")),
-        one.row.label or "",
-        "" if one.predicted is None else one.predicted,
-        "" if one.predicted_probability is None else one.predicted_probability,
-    )
-
-
-def _record(shared, results, summary, classes, named):
-    return {
-        "model": shared.name,
-        "summary": vars(summary),
-        "classes": classes and vars(classes),
-        "subsets": named,
-        "rows": [
-            {
-                "row": one.row.number,
-                "text_a": one.row.text_a,
-                "text_b": one.row.text_b,
-                "tokens": one.tokens,
-                "masks": [
-                    {
-                        "position": mask.position,
-                        "original": mask.original,
-                        "rank": mask.original_rank,
-                        "probability": mask.original_probability,
-                        "predictions": [[guess.token, guess.probability] for guess in mask.predictions],
-                    }
-                    for mask in one.masks
-                ],
-                "is_next": one.is_next,
-                "in_order": one.in_order,
-                "replaced": None if one.replaced is None else [list(pair) for pair in one.replaced],
-                "label": one.row.label,
-                "said": one.task_prediction,
-                "perplexity": one.perplexity,
-                "log_likelihood": one.log_likelihood,
-                "problem": one.problem,
-            }
-            for one in results
-        ],
-    }

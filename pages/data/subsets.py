@@ -42,15 +42,6 @@ def rows_of(results, numbers):
     return [one for one in results if one.row.number in wanted]
 
 
-def names_by_row(named):
-    """Row number -> the names of the subsets that the row is in."""
-    found = {}
-    for name, numbers in named.items():
-        for number in numbers:
-            found.setdefault(number, []).append(name)
-    return found
-
-
 def controls(file, results, named, ticked, shown):
     """Widgets that name rows as a subset, rename one and delete one.
 

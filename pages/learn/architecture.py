@@ -2,9 +2,8 @@
 
 import streamlit as st
 
-from bert_tf.explain.models.architecture import parts
+from bert_tf.explain.models.architecture import ModelParts, parts
 from bert_tf.parameters import LAYER_PARTS
-from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.learn import box_values, lessons, size_table
 from pages.learn.snippets.architecture import snippet
 from ui.elements import components
@@ -94,33 +93,12 @@ def _tower(trace, boxes, chosen, layer, config):
             state.set_setting(_LAYER, index + 1, 1)
 
     with inputs.heading("The model"):
-        _save_boxes(trace, boxes)
+        export.save("boxes", ModelParts(trace.tokens, boxes), {"model": trace.model})
     runs = direction(trace.text_a)
     components.tower("c_tower", shown, ends, trace.tokens[:24], runs, chosen, layer, layers, opened, moved)
     st.caption(
         f"Sizes and work of the blocks are those of all {layers} layers together, for these "
         f"{trace.length} tokens. {_sharing(config)}Press a box to look inside."
-    )
-
-
-def _save_boxes(trace, boxes):
-    def rows():
-        return [
-            (part.name, part.title, dimensions(part.shape), part.repeats, part.parameters, part.flops) for part in boxes
-        ]
-
-    header = ("box", "title", "gives", "repeats", "parameters", "operations")
-    export.menu(
-        "boxes",
-        header,
-        rows,
-        lambda: {"model": trace.model, "tokens": trace.tokens, "boxes": [dict(zip(header, row)) for row in rows()]},
-        {
-            "Parameters": lambda: ranked_bars(
-                [part.title for part in boxes], [part.parameters for part in boxes], "parameters"
-            ),
-            "Work": lambda: ranked_bars([part.title for part in boxes], [part.flops for part in boxes], "operations"),
-        },
     )
 
 

@@ -4,12 +4,11 @@ import streamlit as st
 
 from bert_tf.architectures import ARCHITECTURES, BERT
 from bert_tf.explain.models.architecture_table import (
+    ArchitectureTable,
     architecture_rows,
-    changed,
     measure_speed,
     objectives,
 )
-from bert_tf.plots.models.architecture_table import flops_or_time, parameters_by_part
 from pages.learn.snippets.architectures import snippet
 from ui.session import jobs, state
 from ui.session.session_cache import cached
@@ -28,7 +27,7 @@ PAGE = Page(
         "RoBERTa, DistilBERT, ALBERT and ELECTRA beside BERT: what each changed, sizes, parameters, work, speed here"
     ),
     presses={"": Press("open", of_texts=False)},
-    analyses=("family",),
+    analyses=("architectures",),
     reads_texts=False,
     settings=("speed",),
     settings_help="`1` to measure the sizes' speed",
@@ -37,45 +36,18 @@ PAGE = Page(
 
 
 _TOKENS, _IN_A_ROW = 128, 3
-_HEADER = (
-    "member",
-    "size",
-    "learns_from",
-    "changed",
-    "parameters",
-    "embeddings",
-    "encoder",
-    "output_heads",
-    "megaflop_a_token",
-    "milliseconds",
-    "timed",
-    "layers",
-    "hidden",
-    "heads",
-    "vocabulary",
-)
 
 
 def page():
     rows = cached("family rows", _TOKENS, lambda: architecture_rows(_TOKENS))
     _members(rows)
     heading = inputs.heading("Sizes")
-    times = _times(rows)
-    table = _table(rows, times)
+    table = ArchitectureTable(rows, _TOKENS, _seconds(rows))
     with heading:
-        export.menu(
-            "family",
-            _HEADER,
-            lambda: table,
-            lambda: [dict(zip(_HEADER, row)) for row in table],
-            {
-                "Parameters": lambda: parameters_by_part(rows),
-                "Work": lambda: flops_or_time(rows, times or None),
-            },
-        )
+        export.save("architectures", table)
     snippets.give(_TOKENS, state.setting("architectures.speed", False))
-    _figures(rows, times)
-    _sizes(rows, times)
+    _figures(table)
+    _sizes(table)
 
 
 def _members(rows):
@@ -110,38 +82,39 @@ def _words(words):
     return " and ".join(words)
 
 
-def _times(rows):
-    """Dict of the row's name -> seconds on this machine; empty until the visitor has asked for it."""
+def _seconds(rows):
+    """Of each row the time of a pass on this machine; None until the visitor has asked for it."""
     if not st.toggle(
         "Measure their speed on this machine",
         **state.bind_setting("architectures.speed", "w_architectures_speed", False),
     ):
-        return {}
+        return None
     found = jobs.result("family speed", "speed", "Timing", lambda progress: measure_speed(rows, progress=progress))
-    return {} if found is None else {row.name: seconds for row, seconds in zip(rows, found) if seconds is not None}
+    return None if found is None else tuple(found)
 
 
-def _figures(rows, times):
+def _figures(table):
+    timed = table.seconds is not None
     left, right = st.columns(2)
     with left:
         figures.show(
             "Parameters by part of each size",
-            parameters_by_part(rows, frame.is_dark()),
-            config=export.plot_config("family"),
+            table.figure("parts", frame.is_dark()),
+            config=export.plot_config("architectures"),
             key="w_architectures_figure",
         )
     with right:
         figures.show(
-            "Time of a pass of each size" if times else "Work of a pass of each size",
-            flops_or_time(rows, times or None, frame.is_dark()),
-            config=export.plot_config("family-speed" if times else "family-work"),
+            "Time of a pass of each size" if timed else "Work of a pass of each size",
+            table.figure("work", frame.is_dark()),
+            config=export.plot_config("architectures-speed" if timed else "architectures-work"),
             key="w_architectures_work",
         )
     cost = (
         f"The time is the median of five passes of the encoder over {_TOKENS} tokens. A hollow point is worked out: "
         "one and three of its layers were timed, and all layers cost the same. Not timed, since one layer takes "
-        f"gigabytes: {', '.join(row.name for row in rows if not row.timed)}."
-        if times
+        f"gigabytes: {', '.join(row.name for row in table.rows if not row.timed)}."
+        if timed
         else f"The work is that of one pass of the encoder over {_TOKENS} tokens, two operations for each weight that "
         "a token meets."
     )
@@ -151,28 +124,28 @@ def _figures(rows, times):
     )
 
 
-def _sizes(rows, times):
-    columns = dict(zip(_HEADER, zip(*_table(rows, times))))
-    names = [f"{architecture} {size}" for architecture, size in zip(columns.pop("member"), columns.pop("size"))]
-    labels = {
-        "learns_from": "Learns from",
-        "parameters": "Parameters",
-        "embeddings": "Embeddings",
-        "encoder": "Encoder",
-        "output_heads": "Output heads",
-        "megaflop_a_token": "MFLOP a token",
-        "milliseconds": "ms here",
-        "layers": "Layers",
-        "hidden": "Hidden",
-        "heads": "Heads",
-        "vocabulary": "Vocabulary",
-        "changed": "Changed from BERT",
+def _sizes(table):
+    rows = table.to_records()
+    columns = {
+        "Model": [f"{row['architecture']} {row['size']}" for row in rows],
+        "Learns from": [_words(row["learns_from"]) for row in rows],
+        "Parameters": [row["parameters"]["total"] for row in rows],
+        "Embeddings": [row["parts"]["embeddings"] for row in rows],
+        "Encoder": [row["parts"]["encoder"] for row in rows],
+        "Output heads": [row["parts"]["output heads"] for row in rows],
+        "MFLOP a token": [row["flops"] / table.tokens / 1e6 for row in rows],
+        "ms here": [None if row["seconds"] is None else 1000 * row["seconds"] for row in rows],
+        "Layers": [row["layers"] for row in rows],
+        "Hidden": [row["hidden_size"] for row in rows],
+        "Heads": [row["heads"] for row in rows],
+        "Vocabulary": [row["vocab_size"] for row in rows],
+        "Changed from BERT": [", ".join(row["changed"]) for row in rows],
     }
-    if not times:
-        del labels["milliseconds"]
+    if table.seconds is None:
+        del columns["ms here"]
     counted = ("Parameters", "Embeddings", "Encoder", "Output heads", "Vocabulary")
     st.dataframe(
-        {"Model": names, **{label: columns[name] for name, label in labels.items()}},
+        columns,
         hide_index=True,
         height=500,
         key="w_architectures_table",
@@ -185,27 +158,3 @@ def _sizes(rows, times):
             "ms here": st.column_config.NumberColumn(format="%.3g"),
         },
     )
-
-
-def _table(rows, times):
-    def make():
-        return [
-            (
-                row.architecture.title,
-                row.size,
-                _words(objectives(row)),
-                ", ".join(changed(row)),
-                row.parameters["total"],
-                *row.parts.values(),
-                row.flops / row.tokens / 1e6,
-                1000 * times[row.name] if row.name in times else None,
-                ("whole" if row.timed_whole else "by its layers") if row.name in times else None,
-                row.config.num_hidden_layers,
-                row.config.hidden_size,
-                row.config.num_attention_heads,
-                row.config.vocab_size,
-            )
-            for row in rows
-        ]
-
-    return cached("architectures", tuple(times), make)

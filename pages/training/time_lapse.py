@@ -7,6 +7,7 @@ import streamlit as st
 
 from bert_tf import plots
 from bert_tf.explain import fill_mask
+from bert_tf.explain.models.snapshot_series import time_lapse_of, token_trajectory
 from bert_tf.plots.training.curves import answer_trajectory
 from pages.training.snippets.time_lapse import snippet
 from ui.elements import components
@@ -33,7 +34,7 @@ PAGE = Page(
         "the first 10, 5 and 1"
     ),
     presses={"": Press("choice: Examples: Born|Won", of_texts=False)},
-    analyses=("timelapse",),
+    analyses=("time-lapse",),
     settings=("run", "at", "layer", "head"),
     settings_help="name of a run, as of `training_curves`; step of the snapshot, open head from 1",
     opens_rows=True,
@@ -150,7 +151,8 @@ def _lapse(run, shared, snapshot_traces):
                 return answer_trajectory(token_trajectories, shared.series.steps, number, scores, dark, claim=claim)
 
             with inputs.heading("Over the training"):
-                _save(shared, snapshot_traces, token_trajectories, scores, claim, figure)
+                result = time_lapse_of(run.name, shared.tokenizer, snapshot_traces, top_k=state.view().top_k)
+                export.save("time-lapse", result)
             figures.show(
                 "The answer over the training",
                 figure(frame.is_dark()),
@@ -225,52 +227,10 @@ def _time(snapshot_traces, number):
 
 
 def _courses(shared, snapshot_traces):
-    from bert_tf.explain.models.snapshot_series import token_trajectory
-
     last = snapshot_traces[-1].trace
     if last.logits is None:
         return []
     return [token_trajectory(snapshot_traces, shared.tokenizer, position) for position in last.masks]
-
-
-def _save(shared, snapshot_traces, token_trajectories, scores, claim, figure):
-    steps = [moment.step for moment in snapshot_traces]
-    tokens = [token_trajectory.token for token_trajectory in token_trajectories]
-    ranks, shares = (
-        [getattr(token_trajectory, of).tolist() for token_trajectory in token_trajectories]
-        for of in ("ranks", "probabilities")
-    )
-
-    def rows():
-        for index, step in enumerate(steps):
-            numbers = [number for pair in zip(ranks, shares) for number in (pair[0][index], pair[1][index])]
-            yield step, *numbers, *scores[index : index + 1]
-
-    export.menu(
-        "time-lapse",
-        (
-            "step",
-            *(f"{token}_{of}" for token in tokens for of in ("rank", "probability")),
-            *[claim] * bool(len(scores)),
-        ),
-        rows,
-        lambda: {
-            "run": shared.name,
-            "steps": steps,
-            "tokens": tokens,
-            "ranks": ranks,
-            "probabilities": shares,
-            claim: list(scores),
-        },
-        figure,
-        lambda: {
-            "steps": np.array(steps),
-            "tokens": np.array(tokens),
-            "ranks": np.array(ranks),
-            "probabilities": np.array(shares),
-            "pair": np.array(scores),
-        },
-    )
 
 
 def _entered(token_trajectory):

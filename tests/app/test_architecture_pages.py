@@ -306,11 +306,13 @@ def test_a_file_is_asked_for_the_order_and_for_replaced_tokens(at, twins):
 
 
 def test_two_alberts_and_two_discriminators_agree_as_far_as_the_library_says(at, twins):
-    for name, lines, score in (("albert", LINES, "order_a"), ("electra-discriminator", "w1 w2\nw3 w4", "replaced")):
+    for name, lines, score in (("albert", LINES, "in_order_a"), ("electra-discriminator", "w1 w2\nw3 w4", "replaced")):
         app = at(name, page="agreement", **{"with": f"{name}-two", "agreement.file": "typed", "agreement.hide": "last"})
         table = typed(app, "agreement", lines).dataframe[0].value
         found = agreement(twins(name), twins(f"{name}-two"), read_rows(lines).rows, "last")
-        wanted = [getattr(one, {"order_a": "order_a", "replaced": "replaced_difference"}[score]) for one in found.rows]
+        wanted = [
+            getattr(one, {"in_order_a": "in_order_a", "replaced": "replaced_difference"}[score]) for one in found.rows
+        ]
         assert list(table[score]) == pytest.approx(wanted, abs=1e-4) and None not in wanted
     assert "Only scores of replaced tokens are compared" in page_text(app)
 
@@ -343,7 +345,7 @@ def test_compare_subtracts_what_both_heads_say(at, twins, name, says):
     pair = [twins(one) for one in (name, f"{name}-two")]
     traces = [bert.trace(TEXTS[name], "of work") for bert in pair]
     found = compare(*traces, *(bert.tokenizer for bert in pair), 2, 2)
-    apart = found.sop_difference if name == "albert" else found.replaced_difference
+    apart = found.in_order_difference if name == "albert" else found.replaced_difference
     assert says.format(abs(apart)) in page_text(app) and abs(apart) > 1e-3
 
 

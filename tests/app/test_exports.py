@@ -44,7 +44,7 @@ def opened(open_app, saved, names, **params):
 
 
 def test_words_asked_about_are_shown_saved_and_copied(open_app, saved, bert):
-    words = {"predict.predict_variants": "rabbit,  unbelievableness,"}
+    words = {"predict.ask": "rabbit,  unbelievableness,"}
     for more in ({}, {"fill": "joint"}):
         saved.clear()
         app = open_app(page="predict", a="The dog ate the house.", mask="a1,a4", **words, **more)
@@ -61,23 +61,23 @@ def test_words_asked_about_are_shown_saved_and_copied(open_app, saved, bert):
         ]
         near([card["asked"][0]["p"] for card in shown], [one.targets[0].probability for one in predict_variants])
         menu = saved["predictions"]
-        asked = [row for row in menu["rows"] if row[-1] == "1"]
-        assert [(int(row[1]), int(row[4]), row[5]) for row in asked] == [
+        asked = [row for row in menu["rows"] if row[-1] == "True"]
+        assert [(int(row[0]), int(row[3]), row[4]) for row in asked] == [
             (one.position, one.targets[0].rank, "rabbit") for one in predict_variants
         ]
         assert len(menu["rows"]) == 2 * 5 + len(asked)
         assert [[one["rank"] for one in mask["targets"]] for mask in menu["json"]["masks"]] == [
             [one.targets[0].rank] for one in predict_variants
         ]
-        drawn = [list(bars.y) for bars in menu["figures"]["Figure"].data]
+        drawn = [list(bars.y) for bars in menu["figures"]["Answer"].data]
         assert [list(names)[-1] for names in drawn] == [
             f"rabbit (rank {one.targets[0].rank:,})" for one in predict_variants
         ]
         code = app.code[0].value
         assert "targets=['rabbit']" in code
-    assert param(app, "predict.predict_variants") == words["predict.predict_variants"]
+    assert param(app, "predict.ask") == words["predict.ask"]
     app.text_input(key="w_predict_ask").set_value("").run()
-    assert param(app, "predict.predict_variants") is None and not component(app, "bars")["cards"][0]["asked"]
+    assert param(app, "predict.ask") is None and not component(app, "bars")["cards"][0]["asked"]
 
 
 def test_predictions_and_the_pair(open_app, saved, bert, trace):
@@ -87,7 +87,7 @@ def test_predictions_and_the_pair(open_app, saved, bert, trace):
     (answer,) = fill_mask(trace, bert.tokenizer, 5)
     near(column(saved["predictions"], "probability"), [one.probability for one in answer.predictions])
     near(saved["predictions"]["npz"]["probability"], [one.probability for one in answer.predictions])
-    assert [row[5] for row in saved["predictions"]["rows"]] == [one.token for one in answer.predictions]
+    assert [row[4] for row in saved["predictions"]["rows"]] == [one.token for one in answer.predictions]
     assert saved["predictions"]["json"]["masks"][0]["predictions"][0]["token"] == answer.predictions[0].token
     assert saved["next-sentence"]["json"]["is_next"] == pytest.approx(trace.nsp.is_next, abs=1e-5)
 
@@ -530,7 +530,7 @@ def test_two_models(open_app, saved, bert, trace, explorer_home):
     other = bert_tf.load(explorer_home / "tiny-uncased")
     two = other.trace(PAIR["a"], PAIR["b"], mask=(trace.words()[3].text,))
     (mask,) = compare(trace, two, bert.tokenizer, other.tokenizer, 3, 2, top_k=5, across=True).masks
-    near(column(saved["comparison"], "jensen_shannon_bits"), [mask.divergence])
+    near(saved["comparison"]["npz"]["divergence_bits"][0], mask.divergence)
     near(saved["attention-compared"]["npz"]["weights_b"], two.attentions[-1].mean(axis=0))
     near(column(saved["attention-compared"], "weight")[: trace.length], trace.attentions[-1].mean(axis=0)[0])
 
@@ -554,7 +554,7 @@ def test_two_models_layer_by_layer(open_app, saved, bert, trace):
 def test_two_models_on_a_pair_without_a_mask(open_app, saved, plain):
     names = ("comparison", "facts", "attention-compared")
     opened(open_app, saved, names, page="side_by_side", **PAIR, **{"with": "tiny-uncased"})
-    near(column(saved["comparison"], "pair_a"), [plain.nsp.is_next])
+    near(column(saved["comparison"], "probability_a"), [plain.nsp.is_next])
 
 
 def test_layers_of_two_models(open_app, saved, bert, explorer_home):
@@ -659,7 +659,7 @@ def test_the_boxes_of_the_architecture(open_app, saved, bert, trace, box, menu):
     )
     boxes = parts(bert.model, trace.length, 1)
     assert saved["boxes"]["npz"]["parameters"].tolist() == [part.parameters for part in boxes]
-    assert column(saved["boxes"], "operations") == [part.flops for part in boxes]
+    assert column(saved["boxes"], "flops") == [part.flops for part in boxes]
     (own,) = (part for part in boxes if part.name == box)
     loaded = saved["box-sizes"]["json"]["sizes"][-1]
     assert (loaded["parameters"], loaded["operations"]) == (own.parameters, own.flops)
@@ -684,5 +684,7 @@ def test_a_layer_s_mean_attention_in_the_architecture(open_app, saved, trace):
 def test_the_family(open_app, saved):
     from bert_tf.explain.models.architecture_table import architecture_rows
 
-    opened(open_app, saved, ("family",), page="architectures")
-    assert saved["family"]["npz"]["parameters"].tolist() == [row.parameters["total"] for row in architecture_rows()]
+    opened(open_app, saved, ("architectures",), page="architectures")
+    assert saved["architectures"]["npz"]["parameters"].tolist() == [
+        row.parameters["total"] for row in architecture_rows()
+    ]

@@ -112,7 +112,7 @@ def test_the_process_prints_one_json_object_and_nothing_else(tiny_folder, tiny_b
         assert [p["token"] for p in mine["predictions"]] == [p.token for p in theirs.predictions]
         for p, q in zip(mine["predictions"], theirs.predictions):
             assert p["probability"] == pytest.approx(q.probability, abs=1e-5)
-    assert record["nsp"] == pytest.approx(answer.nsp._asdict(), abs=1e-5)
+    assert record["nsp"] == pytest.approx(answer.nsp.to_dict(), abs=1e-5)
     assert record["truncated"] is None
 
 
@@ -240,7 +240,7 @@ def test_a_file_is_answered_line_by_line_and_bad_lines_are_told(tmp_path, tiny_f
     assert sorted(bad) == [3, 5, 6, 7, 8, 9, 10]
     told = capsys.readouterr().err
     assert all(f"line {number}: " in told for number in bad) and "3 answered, 7 bad lines." in told
-    expected = tiny_bert.predict("the cat", "it ran", ["cat", 1], top_k=2).to_json()
+    expected = tiny_bert.predict("the cat", "it ran", ["cat", 1], top_k=2).to_dict()
     assert records[2]["tokens"] == expected["tokens"] and records[2]["masks"][0]["original"] == "the"
     assert os.listdir(tmp_path) and not target.with_name("out.jsonl.part").exists()
 

@@ -1,31 +1,47 @@
-"""`explain KIND --html FILE`: a figure of every kind in one file without a network."""
+"""`explain ANALYSIS --html FILE`: a figure of every analysis in one file without a network."""
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from bert_tf.analyses import catalogue
 from bert_tf.cli import main
-from bert_tf.cli.explain import KINDS
-from bert_tf.plots.explained import figure_of
 
+CONCEPTS = Path(__file__).parents[2] / "assets" / "samples" / "concepts"
 TEXTS = ("the cats [MASK] on the mat", "it ran")
 ARGUMENTS = {
     "patching": ["--corrupted", "the dogs [MASK] on the mat"],
     "path-patching": ["--corrupted", "the dogs [MASK] on the mat", "--receiver", "1.feed-forward"],
+    "minimal-pairs": ["--input", "FILE", "--rows", "1"],
     "compare": ["--other", "MODEL"],
     "agreement": ["--other", "MODEL", "--input", "FILE"],
     "dataset": ["--input", "FILE"],
-    "minimal-pairs": ["--input", "FILE", "--rows", "1"],
+    "attention-divergence": ["--before", "MODEL"],
+    "layer-similarity": ["--other", "MODEL"],
+    "tcav": [
+        "--input",
+        "FILE",
+        "--concept",
+        f"{CONCEPTS}/places.txt",
+        "--counterexamples",
+        f"{CONCEPTS}/neutral.txt",
+        "--next-sentence",
+        "--runs",
+        "2",
+    ],
 }
-#: Kinds that take other texts than a pair; None stands for those that other tests draw, with models of their own.
+#: Analyses that take other texts than a pair; None stands for those that other tests draw, with models of their own.
 OTHER_TEXTS = {
+    "minimal-pairs": (),
     "agreement": (),
     "dataset": (),
-    "minimal-pairs": (),
-    "family": None,
-    "timelapse": None,
+    "tcav": (),
+    "position-embeddings": (),
+    "word-senses": ("bank", "the bank of money", "the river bank"),
+    "architectures": None,
+    "time-lapse": None,
     "directionality": None,
     "replaced-token-detection": None,
 }
@@ -57,18 +73,6 @@ def drawn(path):
     return found[1], found[2]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if OTHER_TEXTS.get(kind, TEXTS) is not None])
-def test_every_kind_has_a_figure_in_one_file(record, tmp_path, kind):
-    path = tmp_path / "figure.html"
-    found = record(kind, *ARGUMENTS.get(kind, ()), "--html", path, texts=OTHER_TEXTS.get(kind, TEXTS))
-    page = path.read_text("utf-8")
-    assert "<script src=" not in page and "<link" not in page and len(list(tmp_path.iterdir())) == 1
-    data, layout = drawn(path)
-    assert data and layout["title"]["text"].startswith(f"{kind} · ")
-    for dark in (False, True):
-        assert len(figure_of(found, dark).data) == len(data)
-
-
 @pytest.mark.parametrize("name", [name for name in catalogue() if OTHER_TEXTS.get(name, TEXTS) is not None])
 def test_every_analysis_has_a_figure_in_one_file(record, tmp_path, name):
     path = tmp_path / "figure.html"
@@ -83,8 +87,3 @@ def test_user_text_is_not_taken_for_markup(record, tmp_path):
     record("pseudo-likelihood", "--html", tmp_path / "a.html", texts=("the <b>cat</b> </script>",))
     page = (tmp_path / "a.html").read_text("utf-8")
     assert "<b>cat</b>" not in page and "cat</b> </script>" not in page
-
-
-def test_a_kind_without_a_figure_is_refused():
-    with pytest.raises(ValueError, match="no figure for 'magic'"):
-        figure_of({"kind": "magic"})

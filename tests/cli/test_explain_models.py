@@ -9,7 +9,6 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints, explain
 from bert_tf.cli import main
-from bert_tf.plots.explained import figure_of
 from tests.conftest import make_bert, randomise
 
 GOLDEN_FOLDERS = Path(__file__).parent.parent / "golden" / "family"
@@ -57,52 +56,45 @@ def record(say):
     return lambda *arguments, **model: json.loads(say(*arguments, "--json", **model))
 
 
-def test_two_models_on_one_text(record, say, tiny_bert, other_bert, other_folder):
+def test_two_models_on_one_text(record, say, tiny_bert, other_bert, other_folder, tmp_path):
     traces = [bert.trace(*TEXTS) for bert in (tiny_bert, other_bert)]
     expected = explain.compare(*traces, tiny_bert.tokenizer, other_bert.tokenizer, 2, 3)
-    found = record("compare", *TEXTS, "--other", other_folder)
-    (mask,), (same,) = found["masks"], expected.masks
-    assert mask["divergence_bits"] == pytest.approx(same.divergence, abs=1e-5) and found["folded"]
-    guesses = [[one["token"] for one in side] for side in mask["predictions"]]
-    assert guesses == [[one.token for one in side] for side in (same.predictions_a, same.predictions_b)]
-    assert found["layers"] == [list(pair) for pair in expected.layers]
-    for side, trace in zip(found["sides"], traces):
+    found = record("compare", *TEXTS, "--other", other_folder, "--html", tmp_path / "a.html")
+    comparison, (lenses,) = found["comparison"], found["lenses"]
+    (mask,), (same,) = comparison["masks"], expected.masks
+    assert mask["divergence"] == pytest.approx(same.divergence, abs=1e-5) and comparison["case_folded"]
+    for side in ("predictions_a", "predictions_b"):
+        assert [one["token"] for one in mask[side]] == [one.token for one in getattr(same, side)]
+    assert comparison["layers"] == [list(pair) for pair in expected.layers]
+    for side, trace in zip((found["a"], found["b"]), traces):
         assert side["is_next"] == pytest.approx(trace.nsp.is_next, abs=1e-5)
         np.testing.assert_allclose(side["entropy"], explain.summarise_heads(trace).entropy.mean(axis=1), atol=1e-4)
-    assert [bars.name for bars in figure_of(found).data] == ["tiny-cased", "tiny-uncased"] * 2
     lens = explain.logit_lens(other_bert, traces[1], top_k=1)
-    np.testing.assert_allclose(mask["lens"][1]["answer_probabilities"], lens.answer_probabilities[0], atol=1e-5)
-    drawn = record("compare", *TEXTS, "--other", other_folder, "--show", "lens")
-    assert [len(curve.y) for curve in figure_of(drawn).data] == [3, 4]
-    drawn = figure_of(record("compare", "the cat", "--other", other_folder, "--show", "entropy"))
-    assert [len(curve.y) for curve in drawn.data] == [2, 3]
-    assert any("divergence" in line for line in say("compare", *TEXTS, "--other", other_folder).splitlines())
+    np.testing.assert_allclose(lenses[1]["answer_probabilities"], lens.answer_probabilities, atol=1e-5)
+    result = explain.side_by_side(tiny_bert, traces[0], other_bert)
+    assert [bars.name for bars in result.figure().data] == ["tiny-cased", "tiny-uncased"] * 2
+    assert [len(curve.y) for curve in result.figure("lens").data] == [3, 4]
+    assert [len(curve.y) for curve in result.figure("entropy").data] == [2, 3]
+    table = result.to_frame().query("question == 'mask'")
+    assert table["answer_a"].tolist() == [one.token for one in same.predictions_a]
+    assert table["divergence_bits"].tolist() == [same.divergence] * 5
+    drawn = tmp_path / "lens.html"
+    record("compare", *TEXTS, "--other", other_folder, "--show", "lens", "--html", drawn)
+    assert "relative depth" in drawn.read_text("utf-8")
+    assert "divergence_bits" in say("compare", *TEXTS, "--other", other_folder)
 
 
 def test_one_model_on_two_texts(record, tiny_bert):
-    found = record(
-        "compare",
-        "the cat sat",
-        "--mask",
-        "cat",
-        "--other-text",
-        "the dog sat",
-        "--other-mask",
-        "dog",
-        "--show",
-        "difference",
-        "--layer",
-        0,
-        "--head",
-        3,
-    )
+    asked = ("compare", "the cat sat", "--mask", "cat", "--other-text", "the dog sat", "--other-mask", "dog")
+    found = record(*asked, "--show", "difference", "--layer", 0, "--head", 3)
     one, two = tiny_bert.trace("the cat sat", mask=["cat"]), tiny_bert.trace("the dog sat", mask=["dog"])
     expected = one.attentions[0, 3] - two.attentions[0, 3]
     np.testing.assert_allclose(found["attention"]["difference"], expected, atol=1e-5)
-    np.testing.assert_allclose(figure_of(found).data[0].z, expected, atol=1e-5)
-    assert found["masks"][0]["divergence_bits"] == pytest.approx(0, abs=1e-6)
+    result = explain.side_by_side(tiny_bert, one, None, ("the dog sat",), ("dog",), 0, 3)
+    np.testing.assert_allclose(result.figure("difference").data[0].z, expected, atol=1e-5)
+    assert found["comparison"]["masks"][0]["divergence"] == pytest.approx(0, abs=1e-6)
     shorter = record("compare", "the cat sat", "--other-text", "the dog")
-    assert shorter["attention"] is None and [len(side["tokens"]) for side in shorter["sides"]] == [5, 4]
+    assert shorter["attention"] is None and [len(shorter[side]["tokens"]) for side in "ab"] == [5, 4]
 
 
 def test_the_order_of_sentences_side_by_side(record):
@@ -110,8 +102,9 @@ def test_the_order_of_sentences_side_by_side(record):
     found = record("compare", *pair, "--other-text", *reversed(pair), model=albert)
     bert = bert_tf.load(albert)
     shares = [bert.trace(*texts).sop.in_order for texts in (pair, pair[::-1])]
-    assert [side["in_order"] for side in found["sides"]] == pytest.approx(shares, abs=1e-5)
-    assert [bars.y[0] for bars in figure_of(found).data] == pytest.approx(shares, abs=1e-5)
+    assert [found[side]["in_order"] for side in "ab"] == pytest.approx(shares, abs=1e-5)
+    result = explain.side_by_side(bert, bert.trace(*pair), None, pair[::-1])
+    assert [bars.y[0] for bars in result.figure().data] == pytest.approx(shares, abs=1e-5)
 
 
 def test_layers_alike_over_a_file(record, tiny_bert, other_bert, other_folder, file):
@@ -130,16 +123,23 @@ def test_layers_alike_over_a_file(record, tiny_bert, other_bert, other_folder, f
 def test_every_row_of_a_file(record, say, tiny_bert, file):
     rows = explain.read_rows(ROWS).rows
     expected = explain.score_rows(tiny_bert, rows, hide="last")
-    found = record("dataset", "--input", file, "--ask", "masks", "next", "perplexity", "--hide", "last")
+    asked = ("masks", "next", "perplexity")
+    found = record("dataset", "--input", file, "--ask", *asked, "--hide", "last")
     for one, same in zip(found["rows"], expected, strict=True):
         assert [mask["original_rank"] for mask in one["masks"]] == [mask.original_rank for mask in same.masks]
-        assert one["perplexity"] == pytest.approx(same.perplexity, rel=1e-3) and one["text_b"] == same.row.text_b
+        assert one["perplexity"] == pytest.approx(same.perplexity, rel=1e-3)
+        assert one["row"]["text_b"] == same.row.text_b
     assert found["summary"]["masks"] == 3 and found["summary"]["next"] == 2
     part = record("dataset", "--input", file, "--ask", "masks", "--hide", "last", "--subset", "ends=2-3,4")["subsets"]
     own = explain.summarise_rows([one for one in expected if one.row.number in (2, 4)])
     assert part["ends"]["rows"] == [2, 4] and part["ends"]["summary"]["masks"] == own.masks == 2
     assert part["ends"]["summary"]["first"] == own.first
-    assert [len(bars.x) for bars in figure_of(found).data] == [3, 2, 3]
+    result = explain.predict_dataset(tiny_bert, rows, asked, "last", [("ends", "2-4")])
+    assert [len(bars.x) for bars in result.figure().data] == [3, 2, 3]
+    table = result.to_frame()
+    assert table["row"].tolist() == [1, 2, 4] and table["subsets"].tolist() == ["", "ends", "ends"]
+    assert table["original_rank"].tolist() == [str(one.masks[0].original_rank) for one in expected]
+    np.testing.assert_allclose(table["perplexity"], [one["perplexity"] for one in result.to_dict()["rows"]], rtol=1e-5)
     plain = record("dataset", "--input", file, "--rows", 1)
     assert len(plain["rows"]) == 1 and plain["rows"][0]["perplexity"] is None
     assert [line.split()[0] for line in say("dataset", "--input", file).splitlines()[2:]] == ["1", "2", "4"]
@@ -148,34 +148,34 @@ def test_every_row_of_a_file(record, say, tiny_bert, file):
 def test_the_rows_of_a_file_are_laid_out(record, say, tiny_bert, file):
     rows = explain.read_rows(ROWS).rows
     vectors = explain.row_vectors(tiny_bert, rows, "first").vectors[1]
-    found = record(
-        "dataset", "--input", file, "--show", "map", "--pooling", "first", "--layer", 1, "--colour", "is_next"
-    )
+    given = ("--show", "map", "--pooling", "first", "--layer", 1, "--colour", "is_next")
+    found = record("dataset", "--input", file, *given)
     coordinates, shares = explain.principal_components(vectors)
     np.testing.assert_allclose(found["map"]["coordinates"], coordinates, atol=1e-4)
-    np.testing.assert_allclose(found["map"]["shares_of_variance"], shares, atol=1e-4)
+    np.testing.assert_allclose(found["map"]["explained_variance"], shares, atol=1e-4)
     assert found["map"]["values"] == [row["is_next"] for row in found["rows"]]
-    known, unknown = figure_of(found).data
-    assert len(known.x) + len(unknown.x) == len(rows) == 3 and list(known.marker.color) == [
-        value for value in found["map"]["values"] if value is not None
-    ]
-    space = record("dataset", "--input", file, "--show", "map", "--dimensions", 3)
-    np.testing.assert_allclose(
-        space["map"]["coordinates"],
-        explain.project_to_plane(explain.row_vectors(tiny_bert, rows).vectors[-1], "pca", 3)[0],
-        atol=1e-4,
-    )
-    assert {trace.type for trace in figure_of(space).data} == {"scatter3d"}
+    result = explain.predict_dataset(tiny_bert, rows, show="map", pooling="first", layer=1, colour="is_next")
+    known, unknown = result.figure().data
+    assert len(known.x) + len(unknown.x) == len(rows) == 3
+    assert list(known.marker.color) == [value for value in result.map.values if value is not None]
+    np.testing.assert_allclose(result.to_frame()[["x", "y"]], result.map.coordinates)
+    space = record("dataset", "--input", file, "--show", "map", "--dimensions", 3)["map"]
+    wanted = explain.project_to_plane(explain.row_vectors(tiny_bert, rows).vectors[-1], "pca", 3)[0]
+    np.testing.assert_allclose(space["coordinates"], wanted, atol=1e-4)
+    result = explain.predict_dataset(tiny_bert, rows, show="map", dimensions=3)
+    assert {trace.type for trace in result.figure().data} == {"scatter3d"}
     table = say("dataset", "--input", file, "--show", "map", "--dimensions", 3).splitlines()
     assert table[1].split()[:4] == ["row", "x", "y", "z"]
     number = rows[1].number
     near = record("dataset", "--input", file, "--show", "map", "--near", number)["map"]
     last = explain.row_vectors(tiny_bert, rows).vectors[-1]
     wanted = explain.nearest_rows(last, 1)
-    assert [one["row"] for one in near["nearest"]] == [rows[index].number for index, _ in wanted]
-    assert [one["cosine"] for one in near["nearest"]] == pytest.approx([cosine for _, cosine in wanted], abs=1e-4)
+    assert [row for row, _ in near["nearest"]] == [rows[index].number for index, _ in wanted]
+    assert [cosine for _, cosine in near["nearest"]] == pytest.approx([cosine for _, cosine in wanted], abs=1e-4)
     lines = say("dataset", "--input", file, "--show", "map", "--near", number, "--top-k", 1).splitlines()
-    assert lines[2].split()[:2] == [f"{wanted[0][1]:.3f}", f"{rows[wanted[0][0]].number}:"]
+    assert lines[2].split()[0] == str(rows[wanted[0][0]].number) and float(lines[2].split()[1]) == pytest.approx(
+        wanted[0][1], abs=1e-3
+    )
     lines = say("dataset", "--input", file, "--show", "map", "--colour", "tokens").splitlines()
     assert [line.split()[0] for line in lines[2:]] == [str(row.number) for row in rows]
 
@@ -253,7 +253,7 @@ def test_a_map_that_cannot_be_made_is_told_before_a_row_is_asked(
 ):
     path = tmp_path / "rows.csv"
     path.write_text("text,label\nthe cat sat,x\n\u200b,y\nthe dog ran,x\n")
-    monkeypatch.setattr(explain, "score_rows", lambda *_: pytest.fail("the file was asked"))
+    monkeypatch.setattr("bert_tf.explain.datasets.dataset.score_rows", lambda *_: pytest.fail("the file was asked"))
     given = ["dataset", "--input", str(path), "--show", "map", *map(str, arguments), "--model", str(tiny_folder)]
     assert main(["explain", *given, "--quiet"]) == 2
     assert sentence in capsys.readouterr().err
@@ -270,7 +270,7 @@ def test_a_map_that_cannot_be_made_is_told_before_a_row_is_asked(
 def test_a_curve_that_cannot_be_drawn_is_told_before_a_row_is_asked(
     capsys, monkeypatch, tiny_folder, file, arguments, sentence
 ):
-    monkeypatch.setattr(explain, "score_rows", lambda *_: pytest.fail("the file was asked"))
+    monkeypatch.setattr("bert_tf.explain.datasets.dataset.score_rows", lambda *_: pytest.fail("the file was asked"))
     assert main(["explain", "dataset", "--input", str(file), *arguments, "--model", str(tiny_folder), "--quiet"]) == 2
     assert sentence in capsys.readouterr().err
 
@@ -285,10 +285,11 @@ def test_the_rows_of_a_file_by_tsne_and_umap(record, tmp_path):
     path = tmp_path / "rows.txt"
     path.write_text("".join(f"the cat number {number} sat\n" for number in range(7)))
     for way in ("tsne", "umap"):
-        found = record("dataset", "--input", path, "--show", "map", "--by", way)["map"]
+        option = {"tsne": "--by", "umap": "--projection"}[way]  # the earlier name works as well
+        found = record("dataset", "--input", path, "--show", "map", option, way)["map"]
         # The layout hangs on the last bits of the vectors.
         assert np.shape(found["coordinates"]) == (7, 2) and np.ptp(found["coordinates"], axis=0).all()
-        assert found["method"] == way and found["shares_of_variance"] is None
+        assert found["projection"] == way and found["explained_variance"] is None
 
 
 def test_every_row_of_a_file_is_classified(record, say, tmp_path):
@@ -306,28 +307,31 @@ def test_every_row_of_a_file_is_classified(record, say, tmp_path):
     path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in zip(texts, labels)))
     given = bert_tf.load(tmp_path / "judge").task.predict(texts)
     found = record("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge")
-    assert [row["label"] for row in found["rows"]] == labels
-    assert [row["said"]["label"] for row in found["rows"]] == [one["label"] for one in given]
+    assert [row["row"]["label"] for row in found["rows"]] == labels
+    assert [row["task_prediction"]["label"] for row in found["rows"]] == [one["label"] for one in given]
     right = sum(one["label"] == label for one, label in zip(given[:3], labels))
     assert found["classes"]["scores"]["accuracy"] == pytest.approx(right / 3, abs=1e-6)
     assert found["classes"]["unknown"] == {"odd": 1} and found["classes"]["rows"] == 3
-    bars, cells = figure_of(found).data
+    judge, rows = bert_tf.load(tmp_path / "judge"), explain.read_rows(path.read_bytes(), "table").rows
+    bars, cells = explain.predict_dataset(judge, rows, ("classes",)).figure().data
     np.testing.assert_allclose(bars.x, [one["probability"] for one in given], atol=1e-5)
     counts = found["classes"]["confusion"][1]
     assert np.sum(counts) == 3 and np.array_equal(cells.text, counts)
     lines = say("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge").splitlines()
-    assert lines[2].split()[3:5] == ["good", given[0]["label"]]
+    assert f" good {given[0]['label']} " in " ".join(lines[2].split())
     asked = ("dataset", "--input", path, "--ask", "classes", "--show", "curve")
     curve = record(*asked, "--label", "bad", model=tmp_path / "judge")["curve"]
     values = [one["probabilities"]["bad"] for one in given[:3]]
-    assert (curve["label"], curve["rows"]) == ("bad", 3)
+    assert (curve["label"], len(curve["is_positive"])) == ("bad", 3)
     assert curve["auc"] == np.mean([values[1] > values[0], values[2] > values[0]])
-    np.testing.assert_allclose(curve["threshold"], sorted(values), atol=1e-5)
-    drawn = figure_of({**found, "curve": curve}).data
+    np.testing.assert_allclose(curve["thresholds"], sorted(values), atol=1e-5)
+    result = explain.predict_dataset(judge, rows, ("classes",), show="curve", label="bad")
+    drawn = result.figure().data
+    np.testing.assert_array_equal(result.to_frame()["precision"], result.curve.precision)
     np.testing.assert_allclose(drawn[0].y[:-1], curve["precision"])
     np.testing.assert_allclose(drawn[1].x[:-1], curve["false_positive_rate"])
     lines = say(*asked, model=tmp_path / "judge").splitlines()
-    assert len(lines) == 5 and lines[1].split()[:2] == ["from", "precision"]
+    assert len(lines) == 5 and lines[1].split()[:2] == ["threshold", "precision"]
     path.write_text("text,text_b,label\nthe cat sat,it ran,good\na dog,so it ended,bad\nmoney,in the bank,bad\n")
     plane = record("dataset", "--input", path, "--ask", "classes", "--show", "map", model=tmp_path / "judge")["map"]
     judge = bert_tf.load(tmp_path / "judge")
@@ -343,15 +347,17 @@ def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
     expected = explain.score_rows(bert, explain.read_rows(path.read_text()).rows)
     found = record("dataset", "--input", path, model=judge)
     for one, same in zip(found["rows"], expected, strict=True):
-        assert [token["token"] for token in one["replaced"]] == [token for token, _ in same.replaced]
-        assert [token["score"] for token in one["replaced"]] == pytest.approx([s for _, s in same.replaced], abs=1e-5)
-    assert found["summary"]["scored"] == 5 and len(figure_of(found).data[0].x) == 5
+        assert [token for token, _ in one["replaced"]] == [token for token, _ in same.replaced]
+        assert [score for _, score in one["replaced"]] == pytest.approx([s for _, s in same.replaced], abs=1e-5)
+    assert found["summary"]["scored"] == 5
     agreed = record("agreement", "--input", path, "--other", judge, model=judge)
-    assert agreed["replaced"] == 2 and list(figure_of(agreed).data[0].x) == [0, 0]
+    assert agreed["replaced_rows"] == 2 and [one["replaced_difference"] for one in agreed["rows"]] == [0, 0]
     sides = record("compare", "w1 w2", "--other", judge, model=judge)
-    assert sides["differences"] == {"is_next": None, "in_order": None, "replaced": 0}
-    scores = bert.trace("w1 w2").replaced
-    assert [list(bars.y) for bars in figure_of(sides).data] == [pytest.approx(scores.tolist(), abs=1e-5)] * 2
+    assert sides["comparison"]["replaced_difference"] == 0 and sides["comparison"]["is_next_difference"] is None
+    result = explain.side_by_side(bert, bert.trace("w1 w2"), bert)
+    scores = pytest.approx(bert.trace("w1 w2").replaced.tolist(), abs=1e-5)
+    assert [list(bars.y) for bars in result.figure().data] == [scores] * 2
+    assert result.to_frame()["probability_b"].tolist() == scores and sides["b"]["replaced"] == scores
     path.write_text("the work\tthe license\n")
     order = record("dataset", "--input", path, "--ask", "order", model=GOLDEN_FOLDERS / "albert")["rows"][0]["in_order"]
     trace = bert_tf.load(GOLDEN_FOLDERS / "albert").trace("the work", "the license")
@@ -370,49 +376,55 @@ def test_minimal_pairs_of_a_file(record, say, tiny_bert, tmp_path):
     assert "ran it" in say("pairs", "--input", path).splitlines()[-1]
 
 
-def test_the_sizes_of_the_family(record, say):
+def test_the_sizes_of_architectures(record, say, tmp_path):
     from bert_tf.explain.models.architecture_table import architecture_rows
 
     expected = architecture_rows(64)
-    found = record("family", "--length", 64, model=None)
+    found = record("architectures", "--length", 64, "--html", tmp_path / "a.html", model=None)
     assert [(one["size"], one["flops"]) for one in found["sizes"]] == [(row.size, row.flops) for row in expected]
-    drawn = {bar.name: list(bar.x) for bar in figure_of(found).data}
-    assert drawn == {part: [row.parts[part] for row in expected] for part in expected[0].parts}
-    (albert,) = (one for one in found["sizes"] if (one["member"], one["size"]) == ("ALBERT", "base"))
+    (albert,) = (one for one in found["sizes"] if (one["architecture"], one["size"]) == ("ALBERT", "base"))
     assert albert["learns_from"] == ["hidden words", "sentence order"] and "tanh GELU" in albert["changed"]
-    work = figure_of(record("family", "--length", 64, "--show", "work", model=None)).data[0]
-    assert list(work.x) == pytest.approx([row.flops / 64 for row in expected])
-    timed = record("family", "--largest", 4.5, "--speed", "--length", 8, model=None)
-    assert list(figure_of(timed).data[0].x) == [1000 * one["seconds"] for one in timed["sizes"]]
-    timed = timed["sizes"]
+    assert record("family", "--length", 64, "--show", "work", model=None) == found
+    timed = record("architectures", "--largest", 4.5, "--speed", "--length", 8, model=None)["sizes"]
     assert timed and all(one["seconds"] > 0 and one["parameters"]["total"] <= 4.5e6 for one in timed)
-    assert say("family", model=None).splitlines()[2].startswith("BERT")
+    assert say("architectures", model=None).splitlines()[2].split()[0] == "BERT"
 
 
-def test_two_models_on_every_row(record, tiny_bert, other_bert, other_folder, file):
+def test_two_models_on_every_row(record, say, tiny_bert, other_bert, other_folder, file):
     expected = explain.agreement(tiny_bert, other_bert, explain.read_rows(ROWS).rows)
     found = record("agreement", "--input", file, "--other", other_folder)
-    assert [row["row"] for row in found["rows"]] == [one.row.number for one in expected.rows]
-    divergences = [row["divergence_bits"] for row in found["rows"]]
+    assert [one["row"]["number"] for one in found["rows"]] == [one.row.number for one in expected.rows]
+    divergences = [row["divergence"] for row in found["rows"]]
     assert divergences == pytest.approx([one.divergence for one in expected.rows], abs=1e-5)
-    assert found["mean_divergence_bits"] == pytest.approx(expected.divergence, abs=1e-5)
-    assert list(figure_of(found).data[0].x) == divergences
+    assert found["divergence"] == pytest.approx(expected.divergence, abs=1e-5)
+    assert list(expected.figure().data[0].x) == [one.divergence for one in expected.rows]
+    lines = say("agreement", "--input", file, "--other", other_folder).splitlines()
+    assert [int(line.split()[0]) for line in lines[2:]] == [one.row.number for one in expected.rows]
 
 
 def test_a_text_through_a_training(record, say, run_folder, tmp_path):
     berts = [make_bert(seed=seed) for seed in (7, 8)]
     traces = [bert.trace(*TEXTS) for bert in berts]
-    found = record("timelapse", run_folder, *TEXTS, "--target", "sat", "--html", tmp_path / "x.html", model=None)
+    asked = (run_folder, *TEXTS, "--target", "sat")
+    found = record("time-lapse", *asked, "--html", tmp_path / "x.html", model=None)
     assert found["model"] == "small-run" and found["steps"] == [0, 10]
-    (token_trajectory,) = found["courses"]
+    (trajectory,) = found["trajectories"]
     token = berts[0].tokenizer.token_to_id("sat")
-    assert token_trajectory["ranks"] == [1 + int((trace.logits[0] > trace.logits[0, token]).sum()) for trace in traces]
+    assert trajectory["ranks"] == [1 + int((trace.logits[0] > trace.logits[0, token]).sum()) for trace in traces]
     assert [one["is_next"] for one in found["snapshots"]] == pytest.approx([t.nsp.is_next for t in traces], abs=1e-4)
-    assert list(figure_of(found).data[0].y) == token_trajectory["ranks"] and (tmp_path / "x.html").stat().st_size > 1000
-    found = record("timelapse", run_folder, "the cat", "--head", "1.2", model=None)
+    assert (tmp_path / "x.html").stat().st_size > 1000 and record("timelapse", *asked, model=None) == found
+    result = explain.time_lapse(*TEXTS, (), run_folder, "sat")
+    assert result.to_dict() == {name: found[name] for name in result.to_dict()}
+    assert result.to_frame()["rank"].tolist() == list(result.figure().data[0].y) == trajectory["ranks"]
+    result = explain.time_lapse("the cat", None, (), run_folder, head=(1, 2))
+    found = record("time-lapse", run_folder, "the cat", "--head", "1.2", model=None)
+    np.testing.assert_allclose(found["attention"], result.attention, atol=1e-5)
     np.testing.assert_allclose(found["attention"][1], berts[1].trace("the cat").attentions[1, 2], atol=1e-4)
-    assert [cells.visible for cells in figure_of(found).data] == [False, True]
-    lines = say("timelapse", run_folder, *TEXTS, model=None).splitlines()
+    assert [cells.visible for cells in result.figure().data] == [False, True] and (found["layer"], found["head"]) == (
+        1,
+        2,
+    )
+    lines = say("time-lapse", run_folder, *TEXTS, model=None).splitlines()
     assert lines[0] == "small-run" and [line.split()[0] for line in lines[2:]] == ["0", "10"]
 
 
@@ -425,18 +437,24 @@ def test_the_parts_of_a_model(record, say, tiny_bert):
     assert [(one["name"], one["parameters"], one["flops"]) for one in found["parts"]] == [
         (one.name, one.parameters, one.flops) for one in expected
     ]
-    assert sum(one["share_of_work"] for one in found["parts"]) == pytest.approx(1, abs=1e-5)
-    assert list(figure_of(found).data[0].x) == [one.parameters for one in expected]
-    assert len(figure_of(record("architecture", *TEXTS, "--show", "sizes")).data[0].y) == len(found["sizes"]) > 5
-    assert [size["flops"] for size in found["sizes"]] == [
-        size.flops for size in all_sizes(tiny_bert.config, trace.length)
-    ]
+    assert sum(one["flops_share"] for one in found["parts"]) == pytest.approx(1, abs=1e-5)
+    result = explain.architecture(tiny_bert, trace)
+    assert list(result.figure().data[0].x) == [one.parameters for one in expected]
+    assert list(result.figure("flops").data[0].x) == result.to_frame()["flops"].tolist()
+    found = record("architecture", *TEXTS, "--show", "sizes")
+    sizes = all_sizes(tiny_bert.config, trace.length)
+    assert [size["flops"] for size in found["sizes"]] == [size.flops for size in sizes]
+    assert len(explain.architecture(tiny_bert, trace, "sizes").figure().data[0].y) == len(sizes) > 5
     values = layer_activations(tiny_bert, trace, 1)
     for name in ("feed_forward_norm", "queries", "attentions"):
-        drawn = record("architecture", *TEXTS, "--show", name, "--layer", 1)
-        np.testing.assert_allclose(drawn["values"], values[name], atol=1e-4)
-        assert figure_of(drawn).data[0].z.shape == (trace.length, {"attentions": trace.length}.get(name, 32))
-    assert say("architecture", *TEXTS).splitlines()[2].startswith("Embeddings")
+        np.testing.assert_allclose(
+            record("architecture", *TEXTS, "--show", name, "--layer", 1)["values"], values[name], atol=1e-4
+        )
+        result = explain.architecture(tiny_bert, trace, name, 1)
+        units = [column for column in result.to_frame() if column not in ("head", "position", "token")]
+        np.testing.assert_array_equal(result.to_frame()[units].to_numpy().reshape(values[name].shape), values[name])
+        assert result.figure().data[0].z.shape == (trace.length, {"attentions": trace.length}.get(name, 32))
+    assert say("architecture", *TEXTS).splitlines()[2].split()[0] == "embeddings"
 
 
 def test_readers_of_one_side_and_of_both(record, say, tiny_folder, other_folder, tiny_bert):
@@ -480,8 +498,14 @@ def test_the_game_of_replaced_words(record, say):
         (("compare", "the cat"), "Give --other M"),
         (("compare", "the cat", "--other-text", "a", "b", "c"), "one text or two"),
         (("compare", "the cat", "--other-text", " "), "text_a is empty"),
-        (("compare", "the cat", "--other-text", "the dog ran", "--show", "difference"), "as many tokens"),
-        (("compare", "the cat", "--other-text", "the dog", "--show", "lens"), "hidden words"),
+        (
+            ("compare", "the cat", "--other-text", "the dog ran", "--show", "difference", "--html", "FOLDER/a.html"),
+            "as many tokens",
+        ),
+        (
+            ("compare", "the cat", "--other-text", "the dog", "--show", "lens", "--html", "FOLDER/a.html"),
+            "hidden words",
+        ),
         (("compare", "the cat", "--other-text", "the dog", "--layer", "2"), "no layer 2"),
         (("compare", "the cat", "--other-text", "the dog", "--head", "4"), "no head 4"),
         (("compare", "the cat", "--other", "MODEL", "--other-mask", "cat"), "--other-mask hides"),
@@ -501,19 +525,24 @@ def test_the_game_of_replaced_words(record, say):
         (("dataset", "--input", "FILE", "--rows", "0"), "--rows must be at least 1"),
         (("agreement", "--input", "FILE", "--other", "no-such-model"), "no-such-model"),
         (("pairs", "--input", "FILE"), "Line 2 has one text only"),
-        (("family", "--largest", "0.1"), "No size has at most 0.1"),
-        (("timelapse", "no-run", "the cat"), "no-run holds no"),
-        (("timelapse", "RUN", "the cat", "--head", "5.0"), "no head 5.0"),
-        (("timelapse", "RUN", "the [MASK]", "--target", "zebra"), "no token 'zebra'"),
+        (("architectures", "--largest", "0.1"), "No size has at most 0.1"),
+        (("time-lapse", "no-run", "the cat"), "no-run holds no"),
+        (("time-lapse", "RUN", "the cat", "--head", "5.0"), "no head 5.0"),
+        (("time-lapse", "RUN", "the [MASK]", "--target", "zebra"), "no token 'zebra'"),
         (("architecture", "the cat", "--show", "queries", "--layer", "2"), "no layer 2"),
         (("one-way", "the cat", "--models", "MODEL"), "Nothing is hidden"),
         (("one-way", "the cat", "--hide", "dog", "--models", "MODEL"), "'dog' is not in the text"),
         (("replaced", "the cat", "--generator", "MODEL"), "no replaced-token head"),
     ],
 )
-def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, run_folder, file, arguments, sentence):
-    named = {"MODEL": str(tiny_folder), "RUN": str(run_folder), "FILE": str(file)}
-    own = [] if arguments[0] in ("timelapse", "one-way", "family") else ["--model", str(tiny_folder)]
+def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, run_folder, file, tmp_path, arguments, sentence):
+    named = {
+        "FOLDER/a.html": str(tmp_path / "a.html"),
+        "MODEL": str(tiny_folder),
+        "RUN": str(run_folder),
+        "FILE": str(file),
+    }
+    own = [] if arguments[0] in ("time-lapse", "one-way", "architectures") else ["--model", str(tiny_folder)]
     assert main(["explain", *(named.get(one, one) for one in arguments), *own]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and sentence in lines[0], lines

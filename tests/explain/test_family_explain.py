@@ -89,7 +89,7 @@ def test_one_answer_and_many_are_the_same(bert):
         assert answer.tokens == alone.tokens and (answer.sop is None) == (alone.sop is None)
         if alone.replaced is not None:
             np.testing.assert_allclose(answer.replaced, alone.replaced, atol=1e-5)
-            assert len(alone.to_json()["replaced"]) == len(alone.tokens)
+            assert len(alone.to_dict()["replaced"]) == len(alone.tokens)
         assert [m.predictions[0].id for m in answer.masks] == [m.predictions[0].id for m in alone.masks]
 
 
@@ -375,14 +375,14 @@ def test_two_verdicts_on_the_order_are_subtracted(berts, others):
     tokenizer = pair[0].tokenizer
     traces = [bert.trace(ORDER[0].text_a, ORDER[0].text_b) for bert in pair]
     found = compare(*traces, tokenizer, tokenizer, 4, 4)
-    assert found.sop_difference == pytest.approx(traces[0].sop.in_order - traces[1].sop.in_order)
-    assert found.sop_difference != 0 and found.nsp_difference is None and found.replaced_difference is None
+    assert found.in_order_difference == pytest.approx(traces[0].sop.in_order - traces[1].sop.in_order)
+    assert found.in_order_difference != 0 and found.is_next_difference is None and found.replaced_difference is None
     rows = agreement(*pair, ORDER, "given").rows
-    assert [one.row.number for one in rows][-1] == 2 and rows[-1].order_difference is None
-    apart = [one.order_difference for one in rows[:2]]
+    assert [one.row.number for one in rows][-1] == 2 and rows[-1].in_order_difference is None
+    apart = [one.in_order_difference for one in rows[:2]]
     assert apart == sorted(apart, reverse=True) and apart[0] > 0
     found = agreement(*pair, ORDER, "given")
-    same = [(one.order_a > 0.5) == (one.order_b > 0.5) for one in rows[:2]]
+    same = [(one.in_order_a > 0.5) == (one.in_order_b > 0.5) for one in rows[:2]]
     assert (found.orders, found.pairs) == (2, 0) and found.same_order == pytest.approx(np.mean(same))
 
 

@@ -189,3 +189,19 @@ def test_a_word_of_several_pieces_or_of_none_is_refused(tiny_bert, word, says):
 def test_to_ask_about_words_where_nothing_is_hidden_is_refused(tiny_bert):
     with pytest.raises(NothingToPredict, match="Nothing is masked"):
         tiny_bert.predict("the cat sat", "it ran", targets=["cat"])
+
+
+def test_results_of_predicting_agree_with_their_tables_and_records(tiny_bert):
+    found = tiny_bert.predict("the cat", "it ran", ["cat"], top_k=2)
+    table, (mask,) = found.to_frame(), found.masks
+    assert table["token"].tolist() == [one.token for one in mask.predictions]
+    assert table["probability"].tolist() == [one["probability"] for one in found.to_dict()["masks"][0]["predictions"]]
+    assert mask.to_dict()["predictions"][0]["id"] == mask.predictions[0].id
+    assert [list(bars.x) for bars in (*found.figure().data, *mask.figure().data)] == [table["probability"].tolist()] * 2
+    pair = found.nsp
+    assert found.to_dict()["nsp"] == pair.to_dict() == {"is_next": pair.is_next, "not_next": pair.not_next}
+    assert pair.to_frame()["probability"].tolist() == list(pair) == list(pair.figure().data[0].x)
+    filling = tiny_bert.fill_jointly(tiny_bert.trace("the cat sat", mask=["cat", "sat"]), 2)
+    table = filling.to_frame()
+    assert table["step"].tolist() == [0, 0, 1, 1] and filling.to_dict()["tokens"] == list(filling.tokens)
+    assert table["position"].tolist()[::2] == list(filling.order)

@@ -2,11 +2,8 @@
 
 import streamlit as st
 
-from bert_tf import plots
 from bert_tf.explain import Answer
-from bert_tf.plots.interventions.ablation import replaced_bars
 from bert_tf.plots.theme import ramp
-from bert_tf.plots.training.task_predictions import probabilities
 from ui.elements import components
 from ui.elements.cells import marks
 from ui.shell import frame
@@ -28,58 +25,23 @@ def pair_prediction(key, trace):
 
 def save_predictions(trace, answers):
     """The download menu of predictions at masks, ``MaskPrediction``s."""
-    export.menu(
-        "predictions",
-        ("model", "position", "original", "original_rank", "rank", "token", "probability", "asked"),
-        lambda: _guesses(trace, answers),
-        lambda: Answer(trace.model, trace.tokens, tuple(answers), trace.nsp, trace.truncated, trace.sop).to_json(),
-        lambda: plots.predictions(answers),
-    )
-
-
-def _guesses(trace, answers):
-    for answer in answers:
-        ranked = [(rank, one, False) for rank, one in enumerate(answer.predictions, start=1)]
-        for rank, one, asked in [*ranked, *((one.rank, one, True) for one in answer.targets)]:
-            yield (
-                trace.model,
-                answer.position,
-                answer.original,
-                answer.original_rank,
-                rank,
-                one.token,
-                one.probability,
-                int(asked),
-            )
+    masks, replaced = tuple(answers), None if trace.replaced is None else tuple(map(float, trace.replaced))
+    found = Answer(trace.model, trace.tokens, masks, trace.nsp, trace.truncated, trace.sop, replaced)
+    export.save("predictions", found)
 
 
 def save_pair_prediction(trace):
     """The download menu of the answer about a pair; nothing where there is none."""
-    if trace.nsp is None and trace.sop is None:
-        return
-    name, answers = ("next-sentence", trace.nsp) if trace.sop is None else ("sentence-order", trace.sop)
-    shares = {answer: float(share) for answer, share in answers._asdict().items()}
-    export.menu(
-        name,
-        ("answer", "probability"),
-        shares.items,
-        lambda: {"model": trace.model, "text_a": trace.text_a, "text_b": trace.text_b, **shares},
-        lambda: probabilities(shares, shares.values()),
-    )
+    name, answer = ("next-sentence", trace.nsp) if trace.sop is None else ("sentence-order", trace.sop)
+    if answer is not None:
+        export.save(name, answer, {"model": trace.model, "text_a": trace.text_a, "text_b": trace.text_b})
 
 
 def save_replaced(trace):
     """The download menu of the scores of every token to have been put there by a generator."""
-    places = _inside(trace)
-    scores = [float(trace.replaced[place]) for place in places]
-    tokens = [trace.tokens[place] for place in places]
-    export.menu(
-        "replaced-or-original",
-        ("position", "token", "replaced"),
-        lambda: zip(places, tokens, scores),
-        lambda: {"model": trace.model, "positions": places, "tokens": tokens, "replaced": scores},
-        lambda: replaced_bars(tokens, scores),
-    )
+    scores = tuple(map(float, trace.replaced))
+    found = Answer(trace.model, trace.tokens, (), None, trace.truncated, None, scores)
+    export.save("replaced-or-original", found)
 
 
 def replaced_tokens(key, trace):

@@ -19,7 +19,10 @@ _FIGURES = {"likeness": "similarity"}
 
 def add_arguments(parser, analysis):
     """Add what an analysis takes to an `argparse` parser."""
-    if analysis.inputs in _PAIRS:
+    for option in analysis.options:
+        if option.positional and option.required:
+            _add_option(parser, option)
+    if analysis.inputs in (*_PAIRS, "texts"):
         optional = {"nargs": "?"} if analysis.inputs == "pair or file" else {}
         parser.add_argument("text_a", metavar="TEXT_A", help='the text; "[MASK]" in it is a mask', **optional)
         parser.add_argument("text_b", nargs="?", metavar="TEXT_B", help="a second text")
@@ -30,17 +33,20 @@ def add_arguments(parser, analysis):
     if analysis.target:
         add_target(parser)
     for option in analysis.options:
-        _add_option(parser, option)
+        if not (option.positional and option.required):
+            _add_option(parser, option)
     if analysis.model:
         add_model_arguments(parser)
     elif any(option.model for option in analysis.options):
         add_precision_argument(parser)
-    if analysis.masks and analysis.inputs not in ("none", "text"):
+    if analysis.masks and analysis.inputs not in ("file", "none", "text"):
         parser.add_argument("--mask", nargs="+", action="extend", default=[], metavar="WORD", help="words to mask")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--csv", metavar="FILE", help="also write the table as CSV")
     parser.add_argument("--html", metavar="FILE", help="also write the figure as one HTML file that needs no network")
-    parser.add_argument("--figure", "--show", metavar="NAME", help="which of its figures --html writes")
+    # --show is its earlier name; some analyses have an option of that name.
+    earlier = () if any(option.name == "show" for option in analysis.options) else ("--show",)
+    parser.add_argument("--figure", *earlier, metavar="NAME", help="which of its figures --html writes")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -73,7 +79,7 @@ def _parser_of(option):
     def parse(text):
         try:
             return option.parse(text)
-        except (InputError, OSError) as error:
+        except InputError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return parse
@@ -101,7 +107,8 @@ def run(analysis, args):
         record = {**about, "analysis": analysis.name, **plain(tokens), **result.to_dict()}
         print(json.dumps(record, ensure_ascii=False, allow_nan=False))
         return 0
-    print("\n".join([" · ".join([*about.values(), *([" ".join(trace.tokens)] if trace else [])]), result.to_text()]))
+    heading = [bert.name if bert else getattr(result, "model", analysis.name)]
+    print("\n".join([" · ".join([*heading, *([" ".join(trace.tokens)] if trace else [])]), result.to_text()]))
     return 0
 
 
@@ -134,6 +141,8 @@ def _check(analysis, args, options):
     analysis.check_options(options)
     if analysis.inputs in _FILES and args.input is not None:
         read_file(args)
+        if analysis.check_rows is not None:
+            analysis.check_rows(options, args.texts)
 
 
 def _inputs(analysis, bert, args):
@@ -146,6 +155,8 @@ def _inputs(analysis, bert, args):
         positional.append(trace)
     if analysis.inputs == "text":
         positional.append(args.text_a)
+    if analysis.inputs == "texts":
+        positional += [args.text_a, args.text_b, tuple(args.mask)]
     if analysis.inputs in _FILES:
         positional.append(None if args.input is None else args.texts)
     if analysis.target:

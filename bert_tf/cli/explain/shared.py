@@ -1,38 +1,11 @@
-"""What the kinds of `explain` have in common: what a kind is, a bar, heads by name."""
+"""A progress bar, and the options that read a file of texts."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Optional
 
 from bert_tf.errors import InputError
 
 _MOST_ROWS = 1000
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind of `explain`.
-
-    Attributes:
-        make: a function of (bert, trace, args); it gives (a record for JSON, rows of text for a person, the
-            alignment of their columns).
-        help: one line.
-        add: adds its own arguments to a parser, or None.
-        check: a function of args that refuses mistakes before the seconds that loading takes, or None.
-        texts: "pair" is asked for, "file" asks for `--input`, "or file" for either, "" for none.
-        masks: whether words can be masked. traced: whether `make` is given the text's trace.
-        model: whether `--model` is loaded; otherwise `make` is given None.
-    """
-
-    make: Callable
-    help: str
-    add: Optional[Callable] = None
-    check: Optional[Callable] = None
-    texts: str = "pair"
-    masks: bool = True
-    traced: bool = True
-    model: bool = True
 
 
 class Progress:
@@ -102,8 +75,3 @@ def checked_rows(args):
 def data_of(path):
     """The bytes of a file, or of standard input for "-"."""
     return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-
-
-def predictions_record(mask):
-    """The guesses of a `MaskPrediction` as dicts."""
-    return [{"token": one.token, "probability": one.probability} for one in mask.predictions]

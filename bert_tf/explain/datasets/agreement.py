@@ -8,10 +8,12 @@ from typing import Optional
 
 import numpy as np
 
+from bert_tf.analysis import TOP_K, Analysis
 from bert_tf.errors import report
 from bert_tf.explain.datasets.row_predictions import hidden_places
-from bert_tf.explain.datasets.text_rows import hidden_words
-from bert_tf.explain.models.compare import compare
+from bert_tf.explain.datasets.text_rows import HIDE_OPTION, hidden_words
+from bert_tf.explain.models.compare import OTHER_MODEL, compare
+from bert_tf.results import Result, frame
 
 
 @dataclass(frozen=True)
@@ -23,9 +25,9 @@ class RowAgreement:
         masks: `MaskAgreement`s. originals: the tokens that stand there, None for a typed "[MASK]".
         same_top_prediction: how many of the masks have the same first guess.
         divergence: mean Jensen-Shannon divergence of the masks in bits; None without masks.
-        next_a, next_b: P(IsNext) of either, or None.
+        is_next_a, is_next_b: P(IsNext) of either, or None.
         problem: why the row could not be compared, or None.
-        order_a, order_b: P(in order) of either, or None.
+        in_order_a, in_order_b: P(in order) of either, or None.
         replaced_difference: as in `Comparison`.
     """
 
@@ -35,26 +37,26 @@ class RowAgreement:
     originals: tuple = ()
     same_top_prediction: int = 0
     divergence: Optional[float] = None
-    next_a: Optional[float] = None
-    next_b: Optional[float] = None
+    is_next_a: Optional[float] = None
+    is_next_b: Optional[float] = None
     problem: Optional[str] = None
-    order_a: Optional[float] = None
-    order_b: Optional[float] = None
+    in_order_a: Optional[float] = None
+    in_order_b: Optional[float] = None
     replaced_difference: Optional[float] = None
 
     @property
-    def next_difference(self):
+    def is_next_difference(self):
         """How far apart the two P(IsNext) are, or None."""
-        return None if None in (self.next_a, self.next_b) else abs(self.next_a - self.next_b)
+        return None if None in (self.is_next_a, self.is_next_b) else abs(self.is_next_a - self.is_next_b)
 
     @property
-    def order_difference(self):
+    def in_order_difference(self):
         """How far apart the two P(in order) are, or None."""
-        return None if None in (self.order_a, self.order_b) else abs(self.order_a - self.order_b)
+        return None if None in (self.in_order_a, self.in_order_b) else abs(self.in_order_a - self.in_order_b)
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(Result, figures={"rows": "bert_tf.plots.datasets.agreement:most_different_rows"}):
     """Two models on many rows.
 
     Attributes:
@@ -64,7 +66,7 @@ class Agreement:
         divergence: mean over the masks in bits.
         pairs: how many rows have both next-sentence scores. same_next: share with the same verdict.
         orders: how many have both sentence-order scores. same_order: share with the same verdict.
-        replaced: how many have both scores of their tokens. replaced_difference: mean over these rows.
+        replaced_rows: how many have both scores of their tokens. replaced_difference: mean over these rows.
     """
 
     model_a: str
@@ -77,8 +79,30 @@ class Agreement:
     same_next: Optional[float]
     orders: int = 0
     same_order: Optional[float] = None
-    replaced: int = 0
+    replaced_rows: int = 0
     replaced_difference: Optional[float] = None
+
+    def to_frame(self):
+        """A row for each row of the file, the most different first; several masks of a row with spaces between."""
+        rows = self.rows
+        return frame(
+            {
+                "row": [one.row.number for one in rows],
+                "text_a": [one.row.text_a for one in rows],
+                "text_b": [one.row.text_b for one in rows],
+                "hidden": [" ".join(token or "[MASK]" for token in one.originals) for one in rows],
+                "prediction_a": [" ".join(mask.predictions_a[0].token for mask in one.masks) for one in rows],
+                "prediction_b": [" ".join(mask.predictions_b[0].token for mask in one.masks) for one in rows],
+                "same_top_prediction": [one.same_top_prediction for one in rows],
+                "divergence_bits": [one.divergence for one in rows],
+                "is_next_a": [one.is_next_a for one in rows],
+                "is_next_b": [one.is_next_b for one in rows],
+                "in_order_a": [one.in_order_a for one in rows],
+                "in_order_b": [one.in_order_b for one in rows],
+                "replaced_difference": [one.replaced_difference for one in rows],
+                "problem": [one.problem for one in rows],
+            }
+        )
 
 
 def agreement(bert_a, bert_b, rows, hide="random", top_k=5, progress=None):
@@ -99,8 +123,8 @@ def agreement(bert_a, bert_b, rows, hide="random", top_k=5, progress=None):
         found.append(_row(bert_a, bert_b, row, hide, top_k))
         report(progress, len(found), len(rows))
     masks = [mask for one in found for mask in one.masks]
-    pairs = [(one.next_a, one.next_b) for one in found if one.next_difference is not None]
-    orders = [(one.order_a, one.order_b) for one in found if one.order_difference is not None]
+    pairs = [(one.is_next_a, one.is_next_b) for one in found if one.is_next_difference is not None]
+    orders = [(one.in_order_a, one.in_order_b) for one in found if one.in_order_difference is not None]
     replaced = [one.replaced_difference for one in found if one.replaced_difference is not None]
     return Agreement(
         model_a=bert_a.name,
@@ -113,7 +137,7 @@ def agreement(bert_a, bert_b, rows, hide="random", top_k=5, progress=None):
         same_next=_same_verdicts(pairs),
         orders=len(orders),
         same_order=_same_verdicts(orders),
-        replaced=len(replaced),
+        replaced_rows=len(replaced),
         replaced_difference=float(np.mean(replaced)) if replaced else None,
     )
 
@@ -147,10 +171,10 @@ def _row(bert_a, bert_b, row, hide, top_k):
             _same_first(mask, bert_a.tokenizer, bert_b.tokenizer, found.case_folded) for mask in found.masks
         ),
         divergence=float(np.mean([mask.divergence for mask in found.masks])) if found.masks else None,
-        next_a=traces[0].nsp and traces[0].nsp.is_next,
-        next_b=traces[1].nsp and traces[1].nsp.is_next,
-        order_a=traces[0].sop and traces[0].sop.in_order,
-        order_b=traces[1].sop and traces[1].sop.in_order,
+        is_next_a=traces[0].nsp and traces[0].nsp.is_next,
+        is_next_b=traces[1].nsp and traces[1].nsp.is_next,
+        in_order_a=traces[0].sop and traces[0].sop.in_order,
+        in_order_b=traces[1].sop and traces[1].sop.in_order,
         replaced_difference=found.replaced_difference,
     )
 
@@ -163,5 +187,20 @@ def _same_first(mask, tokenizer_a, tokenizer_b, case_folded):
 
 def _difference(one):
     """Sorts the most different first."""
-    apart = one.divergence, one.next_difference, one.order_difference, one.replaced_difference
+    apart = one.divergence, one.is_next_difference, one.in_order_difference, one.replaced_difference
     return one.problem is not None, *(-(value or 0.0) for value in apart), one.row.number
+
+
+def agreement_over_rows(bert, rows, other, hide="random", top_k=5, progress=None):
+    """`agreement` of a model with the `Bert` other; args and returns as there."""
+    return agreement(bert, other, rows, hide, top_k, progress)
+
+
+ANALYSIS = Analysis(
+    name="agreement",
+    function=agreement_over_rows,
+    summary="two models on every row of a file, the most different first",
+    source="Lin 1991, Divergence measures based on the Shannon entropy",
+    options=(OTHER_MODEL, HIDE_OPTION, TOP_K),
+    inputs="file",
+)

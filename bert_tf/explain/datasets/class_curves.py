@@ -12,6 +12,7 @@ import numpy as np
 from bert_tf.errors import InputError
 from bert_tf.explain.attribution.target import classifier_settings
 from bert_tf.explain.datasets.row_predictions import compared
+from bert_tf.results import Result, frame
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,14 @@ class ThresholdMetrics:
         return twice / (twice + self.false_positives + self.false_negatives)
 
 
+_PLOTS = "bert_tf.plots.datasets.class_curves"
+
+
 @dataclass(frozen=True, eq=False)
-class ClassCurve:
+class ClassCurve(
+    Result,
+    figures={"precision-and-recall": f"{_PLOTS}:precision_over_recall", "roc": f"{_PLOTS}:roc"},
+):
     """One class against the rest.
 
     Attributes:
@@ -79,16 +86,21 @@ class ClassCurve:
         """float64 [N]."""
         return 2 * self.precision * self.recall / np.maximum(self.precision + self.recall, 1e-12)
 
-    @property
-    def columns(self):
-        """What holds at each threshold, as a table: dict of float64 [N]."""
-        return {
-            "threshold": self.thresholds,
-            "precision": self.precision,
-            "recall": self.recall,
-            "f1": self.f1,
-            "false_positive_rate": self.false_positive_rate,
-        }
+    def to_dict(self):
+        """The fields as plain JSON values, and "best", the threshold of the highest F1."""
+        return {**super().to_dict(), "best": self.best}
+
+    def to_frame(self):
+        """A row for each threshold."""
+        return frame(
+            {
+                "threshold": self.thresholds,
+                "precision": self.precision,
+                "recall": self.recall,
+                "f1": self.f1,
+                "false_positive_rate": self.false_positive_rate,
+            }
+        )
 
     @property
     def best(self):

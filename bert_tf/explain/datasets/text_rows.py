@@ -5,16 +5,25 @@ import io
 import json
 import random
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Optional
 
+from bert_tf.analysis import Option
 from bert_tf.errors import InputError
 from bert_tf.explain.attention.syntax import ParsedSentence, read_conllu
 from bert_tf.inference.words import Word, words_of
 
 KINDS = ("text", "jsonl", "table", "conllu")
 HIDE = ("given", "random", "last")
+#: What of each row of a file is hidden, as an option of analyses.
+HIDE_OPTION = Option(
+    "hide",
+    "what is hidden: what the file names, a word of each row at random, or its last",
+    default="random",
+    choices=HIDE,
+    metavar="W",
+)
 _FIRST = ("text_a", "text", "sentence", "sentence1", "sentence_a", "question", "premise", "a")
 _SECOND = ("text_b", "sentence2", "sentence_b", "hypothesis", "answer_text", "b")
 _LABEL = "label"
@@ -37,7 +46,7 @@ class TextRow:
     text_b: Optional[str] = None
     mask: tuple = ()
     label: Optional[str] = None
-    parsed: Optional[ParsedSentence] = None
+    parsed: Optional[ParsedSentence] = field(default=None, metadata={"export": False})
 
     @property
     def text(self):

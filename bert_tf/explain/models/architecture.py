@@ -6,13 +6,29 @@ C choices.
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Optional
 
 import numpy as np
 
+from bert_tf.analysis import Analysis, Option
 from bert_tf.config import BertConfig
+from bert_tf.errors import InputError
 from bert_tf.flops import ENCODER_PARTS, flops_by_part
 from bert_tf.parameters import LAYER_PARTS, parameter_counts, parameter_spec
+from bert_tf.results import Result, frame, plain
 
+#: The values of `layer_activations` but for the layer's input.
+ACTIVATIONS = (
+    "queries",
+    "keys",
+    "values",
+    "attentions",
+    "attention",
+    "attention_norm",
+    "feed_forward_wide",
+    "feed_forward",
+    "feed_forward_norm",
+)
 _HEAD_TITLES = {
     "pooler": "Pooler",
     "mlm": "Masked word head",
@@ -45,6 +61,62 @@ class Part:
     flops: int
     repeats: int = 1
     sets: int = 1
+
+    @property
+    def gives(self):
+        """Its shape in words, such as "T 6 x H 128"."""
+        return " x ".join(f"{letter} {number:,}" for letter, number in self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelParts(
+    Result,
+    figures={
+        "parameters": "bert_tf.plots.models.architecture:parameters_of_parts",
+        "flops": "bert_tf.plots.models.architecture:flops_of_parts",
+    },
+):
+    """What a model is made of, for one input.
+
+    Attributes:
+        tokens: T strings. parts: its `Part`s, in the order of a forward pass.
+        task_outputs: what the head of a fine-tuned model gives for the input, as `task_head_activations`; None of a
+            model without a task.
+    """
+
+    tokens: tuple
+    parts: tuple
+    task_outputs: Optional[dict] = None
+
+    @property
+    def flops_share(self):
+        """Each part's share of the operations: tuple of float."""
+        total = sum(part.flops for part in self.parts)
+        return tuple(part.flops / total for part in self.parts)
+
+    def to_dict(self):
+        """The fields as plain JSON values; a part's shape is a dict from letter to number, its share comes along."""
+        parts = [
+            {**one, "shape": dict(one["shape"]), "flops_share": round(share, 7)}
+            for one, share in zip(plain(self.parts), self.flops_share)
+        ]
+        return {**super().to_dict(), "parts": parts}
+
+    def to_frame(self):
+        """A row for each part."""
+        parts = self.parts
+        return frame(
+            {
+                "part": [part.name for part in parts],
+                "title": [part.title for part in parts],
+                "repeats": [part.repeats for part in parts],
+                "sets": [part.sets for part in parts],
+                "shape": [part.gives for part in parts],
+                "parameters": [part.parameters for part in parts],
+                "flops": [part.flops for part in parts],
+                "flops_share": self.flops_share,
+            }
+        )
 
 
 def parts(model, tokens, masks=1, task=None):
@@ -144,6 +216,33 @@ def choice_scores(bert, context, choices):
     return found["logits"]
 
 
+@dataclass(frozen=True, eq=False)
+class LayerActivations(Result, figures={"values": "bert_tf.plots.models.architecture:layer_values"}):
+    """One of the values of an input on its way through an encoder layer.
+
+    Attributes:
+        tokens: T strings. layer: index, 0 is the lowest. name: which of `ACTIVATIONS`.
+        values: float32 [T, U] of U units, or [N, T, U] of N heads ("attentions": [N, T, T]).
+    """
+
+    tokens: tuple
+    layer: int
+    name: str
+    values: np.ndarray
+
+    def to_frame(self):
+        """A row for each token and, where the values are those of heads, head; a column for each unit.
+
+        The units of "attentions" are the tokens attended to.
+        """
+        heads = self.values if self.values.ndim == 3 else self.values[None]
+        count, length, units = heads.shape
+        head = {"head": np.repeat(np.arange(count), length)} if self.values.ndim == 3 else {}
+        positions = {"position": np.tile(np.arange(length), count), "token": np.tile(self.tokens, count)}
+        columns = heads.reshape(-1, units).T
+        return frame({**head, **positions, **{str(unit): values for unit, values in enumerate(columns)}})
+
+
 @dataclass(frozen=True)
 class ArchitectureSize:
     """One of an architecture's sizes.
@@ -160,6 +259,28 @@ class ArchitectureSize:
     parameters: dict
     flops: dict
     parts: tuple
+
+
+@dataclass(frozen=True)
+class ModelSizes(Result, figures={"parameters": "bert_tf.plots.models.architecture:parameters_of_sizes"}):
+    """Every named size of a model's architecture, with the model's vocabulary.
+
+    Attributes:
+        tokens: how many the input has. masks: how many of them are asked about. sizes: `ArchitectureSize`s.
+    """
+
+    tokens: int
+    masks: int
+    sizes: tuple
+
+    def to_frame(self):
+        """A row for each size and part; parts that only the parameters are counted of have no operations."""
+        lines = [
+            (size.name, part, parameters, size.flops.get(part))
+            for size in self.sizes
+            for part, parameters in size.parameters.items()
+        ]
+        return frame(dict(zip(("size", "part", "parameters", "flops"), map(list, zip(*lines)))))
 
 
 def all_sizes(config, tokens, masks=1):
@@ -207,11 +328,11 @@ def layer_activations(bert, trace, layer):
         [T, F] (after the activation); "feed_forward" [T, H] (what the block adds); "feed_forward_norm"
         [T, H], the layer's output.
     Raises:
-        ValueError: no such layer, or a trace without hidden states.
+        InputError: no such layer. ValueError: a trace without hidden states.
     """
     count = bert.config.num_hidden_layers
     if not 0 <= layer < count:
-        raise ValueError(f"There is no layer {layer}; the model has layers 0 to {count - 1}.")
+        raise InputError(f"There is no layer {layer}; the model has layers 0 to {count - 1}.")
     _check_states(trace)
     return layer_activations_from_state(bert, trace.hidden_states[layer], layer)
 
@@ -225,3 +346,38 @@ def layer_activations_from_state(bert, state, layer):
 def _check_states(trace):
     if trace.hidden_states is None:
         raise ValueError("The trace has no hidden states; make it with hidden_states=True.")
+
+
+def architecture(bert, trace, show="parts", layer=0):
+    """What a model is made of, or one of the values of an input in one of its layers.
+
+    Args:
+        bert: a `Bert`. trace: its `Trace` with hidden states.
+        show: "parts"; "sizes", every named size of its architecture; or one of `ACTIVATIONS`.
+        layer: whose values these are, 0 is the lowest.
+    Returns:
+        `ModelParts`, `ModelSizes` or `LayerActivations`.
+    Raises:
+        InputError: no such layer, or nothing of the name `show`.
+    """
+    masks = max(len(trace.masks), 1)
+    if show == "parts":
+        outputs = None if bert.task is None else task_head_activations(bert, trace)
+        return ModelParts(trace.tokens, parts(bert.model, trace.length, masks, bert.task), outputs)
+    if show == "sizes":
+        return ModelSizes(trace.length, masks, all_sizes(bert.config, trace.length, masks))
+    if show not in ACTIVATIONS:
+        raise InputError(f"show is parts, sizes or one of {', '.join(ACTIVATIONS)}; not {show!r:.40}.")
+    return LayerActivations(trace.tokens, layer, show, layer_activations(bert, trace, layer)[show])
+
+
+ANALYSIS = Analysis(
+    name="architecture",
+    function=architecture,
+    summary="the model's parts, their sizes and work, and the values that pass them",
+    source="Devlin et al. 2019; Narayanan et al. 2021, appendix (operations)",
+    options=(
+        Option("show", "what is shown", default="parts", choices=("parts", "sizes", *ACTIVATIONS), metavar="F"),
+        Option("layer", "whose values those are, from 0", int, 0, minimum=0, metavar="L"),
+    ),
+)

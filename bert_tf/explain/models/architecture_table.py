@@ -6,14 +6,18 @@ Dimension legend: T tokens.
 import gc
 import time
 from dataclasses import dataclass
+from typing import Optional
 
 import numpy as np
 
+from bert_tf.analysis import Analysis, Option
 from bert_tf.architectures import ARCHITECTURES, BERT
 from bert_tf.config import BertConfig
-from bert_tf.errors import report
+from bert_tf.errors import InputError, report
 from bert_tf.flops import flops_by_part
 from bert_tf.parameters import parameter_counts
+from bert_tf.quiet_import import import_tensorflow
+from bert_tf.results import Result, frame
 
 #: What a head is trained on, in words.
 OBJECTIVES = {"mlm": "hidden words", "nsp": "next sentence", "sop": "sentence order", "replaced": "replaced words"}
@@ -22,6 +26,7 @@ OBJECTIVES = {"mlm": "hidden words", "nsp": "next sentence", "sop": "sentence or
 MAX_FLOPS_TIMED_WHOLE = 30e9
 #: Weights of a layer above which not even layers are timed: one of ALBERT xxlarge takes 0.8 GB, several times over.
 MAX_TIMED_LAYER_PARAMETERS = 100e6
+_PARTS = ("embeddings", "encoder", "output heads")
 _VOCABULARY = 1000  # of the encoders that are timed: looking a row up takes as long in a small table
 
 
@@ -50,8 +55,8 @@ class ArchitectureRow:
     @property
     def parts(self):
         """Dict with the parameters of the "embeddings", the "encoder" and the "output heads"."""
-        inner = {part: self.parameters[part] for part in ("embeddings", "encoder")}
-        return {**inner, "output heads": self.parameters["total"] - sum(inner.values())}
+        inner = [self.parameters[part] for part in _PARTS[:2]]
+        return dict(zip(_PARTS, [*inner, self.parameters["total"] - sum(inner)]))
 
     @property
     def timed(self):
@@ -62,6 +67,74 @@ class ArchitectureRow:
     def timed_whole(self):
         """Whether `measure_speed` runs all its layers."""
         return self.flops <= MAX_FLOPS_TIMED_WHOLE
+
+
+@dataclass(frozen=True)
+class ArchitectureTable(
+    Result,
+    figures={
+        "parts": "bert_tf.plots.models.architecture_table:table_parameters",
+        "work": "bert_tf.plots.models.architecture_table:table_flops_or_time",
+    },
+):
+    """Sizes of architectures beside each other.
+
+    Attributes:
+        rows: `ArchitectureRow`s. tokens: T of the text whose operations are counted.
+        seconds: of each row the median time of a pass on this machine, None where it was not timed; None altogether
+            where nothing was.
+    """
+
+    rows: tuple
+    tokens: int
+    seconds: Optional[tuple] = None
+
+    def to_dict(self):
+        """The numbers as plain JSON values: an entry of "sizes" for each row."""
+        return {"tokens": self.tokens, "sizes": self.to_records()}
+
+    def to_records(self):
+        """A dict for each row."""
+        return [
+            {
+                "architecture": row.member.title,
+                "size": row.size,
+                "learns_from": list(objectives(row)),
+                "changed": list(changed(row)),
+                "parameters": row.parameters,
+                "parts": row.parts,
+                "flops": row.flops,
+                "seconds": seconds,
+                "timed_whole": row.timed_whole,
+                "layers": row.config.num_hidden_layers,
+                "hidden_size": row.config.hidden_size,
+                "heads": row.config.num_attention_heads,
+                "vocab_size": row.config.vocab_size,
+            }
+            for row, seconds in zip(self.rows, self.seconds or [None] * len(self.rows))
+        ]
+
+    def to_frame(self):
+        """A row for each size; parameters in all and by part."""
+        rows = self.to_records()
+        counted = {f"{part.replace(' ', '_')}_parameters": [row["parts"][part] for row in rows] for part in _PARTS}
+        return frame(
+            {
+                "architecture": [row["architecture"] for row in rows],
+                "size": [row["size"] for row in rows],
+                "parameters": [row["parameters"]["total"] for row in rows],
+                **counted,
+                "flops": [row["flops"] for row in rows],
+                **({} if self.seconds is None else {"seconds": [row["seconds"] for row in rows]}),
+                **{name: [row[name] for row in rows] for name in ("layers", "hidden_size", "heads", "vocab_size")},
+                "learns_from": [" and ".join(row["learns_from"]) for row in rows],
+                "changed": [", ".join(row["changed"]) for row in rows],
+            }
+        )
+
+    def figure(self, name=None, dark=False):
+        """As of any result; the first is the time of a pass where it was measured."""
+        return super().figure(name or ("parts" if self.seconds is None else "work"), dark)
 
 
 def architecture_rows(tokens=128):
@@ -167,3 +240,43 @@ def _seconds(config, tokens, passes):
         runtime.run(batch, ("sequence_output",))
         times.append(time.perf_counter() - began)
     return float(np.median(times[1:]))
+
+
+def compare_architectures(length=128, largest=None, speed=False, progress=None):
+    """Every size of every architecture of the family: parameters, objectives, operations, and time where it is asked for.
+
+    Args:
+        length: tokens of the text. largest: only sizes of at most so many million parameters; None for all.
+        speed: whether a pass of each is timed on this machine. progress: as of `measure_speed`.
+    Returns:
+        `ArchitectureTable`.
+    Raises:
+        InputError: no size is that small. Cancelled: by `progress`.
+    """
+    rows = tuple(
+        row for row in architecture_rows(length) if largest is None or row.parameters["total"] <= largest * 1e6
+    )
+    if not rows:
+        raise InputError(f"No size has at most {largest:g} million parameters.")
+    seconds = None
+    if speed:
+        import_tensorflow()
+        seconds = tuple(measure_speed(rows, progress=progress))
+    return ArchitectureTable(rows, length, seconds)
+
+
+ANALYSIS = Analysis(
+    name="architectures",
+    function=compare_architectures,
+    summary="every size of every architecture of the family: parameters, work, speed",
+    source="the architectures' papers, which `bert_tf.architectures` names",
+    options=(
+        Option("length", "tokens of the text", int, 128, minimum=1, metavar="T"),
+        Option("largest", "only sizes of at most so many million parameters", float, metavar="P"),
+        Option("speed", "also time a pass of each on this machine", bool, False),
+    ),
+    inputs="none",
+    masks=False,
+    model=False,
+    aliases=("family",),
+)

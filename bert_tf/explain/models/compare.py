@@ -9,8 +9,12 @@ from typing import Optional
 
 import numpy as np
 
+from bert_tf.analysis import Option
 from bert_tf.errors import NotComparable
 from bert_tf.inference.predictions import fill_mask, require_masks
+
+#: The model that one is compared with.
+OTHER_MODEL = Option("other", "name or folder of the other model", model=True, required=True, metavar="M")
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,9 @@ class Comparison:
         unmatched_a, unmatched_b: mask positions of one trace without a mask at the same place in the other's.
         common_tokens: size of the vocabulary that was compared.
         case_folded: whether upper and lower case were counted as one because one model knows only lower case.
-        nsp_difference: P(IsNext) of A less that of B; None if either has none.
+        is_next_difference: P(IsNext) of A less that of B; None if either has none.
         layers: pairs (layer of A, layer of B) at the same relative depth.
-        sop_difference: P(in order) of A less that of B; None if either has none.
+        in_order_difference: P(in order) of A less that of B; None if either has none.
         replaced_difference: mean absolute difference of P(replaced) over the tokens that both cut alike; None if
             either has none, the texts differ, or no token is cut alike.
     """
@@ -61,9 +65,9 @@ class Comparison:
     unmatched_b: tuple
     common_tokens: int
     case_folded: bool
-    nsp_difference: Optional[float]
+    is_next_difference: Optional[float]
     layers: tuple
-    sop_difference: Optional[float] = None
+    in_order_difference: Optional[float] = None
     replaced_difference: Optional[float] = None
 
 
@@ -102,9 +106,9 @@ def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_
         unmatched_b=unmatched_b,
         common_tokens=common.size,
         case_folded=common.case_folded,
-        nsp_difference=_first_difference(trace_a.nsp, trace_b.nsp),
+        is_next_difference=_first_difference(trace_a.nsp, trace_b.nsp),
         layers=aligned_layers(layers_a, layers_b),
-        sop_difference=_first_difference(trace_a.sop, trace_b.sop),
+        in_order_difference=_first_difference(trace_a.sop, trace_b.sop),
         replaced_difference=_replaced_difference(trace_a, trace_b) if same else None,
     )
 

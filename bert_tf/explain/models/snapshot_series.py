@@ -6,11 +6,15 @@ S snapshots, P masks, V vocabulary.
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Optional
 
 import numpy as np
 
+from bert_tf.analysis import TOP_K, Analysis, Option, parse_head
 from bert_tf.errors import InputError, report
-from bert_tf.inference.predictions import require_masks
+from bert_tf.inference.predictions import fill_mask, require_masks
+from bert_tf.quiet_import import import_tensorflow
+from bert_tf.results import Result, frame
 
 PLACES = (10, 5, 1)
 
@@ -40,6 +44,87 @@ class TokenTrajectory:
     ranks: np.ndarray
     probabilities: np.ndarray
     first_step_within_rank: dict
+
+
+@dataclass(frozen=True, eq=False)
+class SnapshotPrediction:
+    """What the model of one step predicts.
+
+    Attributes:
+        step: of the training. masks: `MaskPrediction`s. is_next: P(IsNext), or None. in_order: P(in order), or None.
+        replaced: float32 [T], the probability that each token was put there; None without such a head.
+    """
+
+    step: int
+    masks: tuple = ()
+    is_next: Optional[float] = None
+    in_order: Optional[float] = None
+    replaced: Optional[np.ndarray] = None
+
+
+@dataclass(frozen=True, eq=False)
+class TimeLapse(
+    Result,
+    figures={
+        "trajectory": "bert_tf.plots.training.time_lapse:token_ranks",
+    },
+):
+    """One input through the snapshots of a training.
+
+    Attributes:
+        model: name of the training. tokens: T strings. steps: of the S snapshots.
+        trajectories: a `TokenTrajectory` for each mask. snapshots: S `SnapshotPrediction`s.
+    """
+
+    model: str
+    tokens: tuple
+    steps: tuple
+    trajectories: tuple
+    snapshots: tuple
+
+    @property
+    def pair(self):
+        """What the model says of a pair at every step, None without one: ("is_next" or "in_order", S probabilities)."""
+        for name in ("is_next", "in_order"):
+            scores = [getattr(one, name) for one in self.snapshots]
+            if scores[-1] is not None:
+                return name, scores
+        return None
+
+    def to_frame(self):
+        """A row for each step and mask, with the likeliest token there and the one that is followed."""
+        count = len(self.trajectories)
+        steps, followed = np.repeat(self.steps, max(count, 1)), {}
+        if count:
+            tops = [mask.predictions[0].token for one in self.snapshots for mask in one.masks]
+            followed = {
+                "position": [one.position for one in self.trajectories] * len(self.steps),
+                "prediction": tops,
+                "token": [one.token for one in self.trajectories] * len(self.steps),
+                "rank": np.stack([one.ranks for one in self.trajectories], axis=1).ravel(),
+                "probability": np.stack([one.probabilities for one in self.trajectories], axis=1).ravel(),
+            }
+        name, scores = self.pair or (None, ())
+        return frame({"step": steps, **followed, **({name: np.repeat(scores, max(count, 1))} if name else {})})
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionTimeLapse(
+    TimeLapse,
+    figures={
+        "attention": "bert_tf.plots.training.time_lapse:attention_maps",
+        "trajectory": "bert_tf.plots.training.time_lapse:token_ranks",
+    },
+):
+    """A `TimeLapse` with one head's attention at every step.
+
+    Attributes:
+        layer, head: whose, from 0. attention: float32 [S, T, T].
+    """
+
+    layer: int
+    head: int
+    attention: np.ndarray
 
 
 def snapshot_bytes(snapshots):
@@ -217,3 +302,88 @@ def _followed(trace, tokenizer, position, row, token):
         return tokenizer.token_to_id(token)
     original = int(trace.original_ids[position])
     return int(trace.logits[row].argmax()) if original == tokenizer.mask_id else original
+
+
+def time_lapse_of(name, tokenizer, snapshot_traces, target=None, head=None, top_k=5):
+    """What the snapshots of a training say of one input.
+
+    Args:
+        name: of the training. tokenizer: its own. snapshot_traces: of `SnapshotSeries.snapshot_traces`.
+        target: the token to follow at every mask; None as of `token_trajectory`.
+        head: (layer, head) from 0, whose attention comes along, or None. top_k: predictions a mask.
+    Returns:
+        `TimeLapse`, `AttentionTimeLapse` with a head.
+    Raises:
+        InputError: no such token or head.
+    """
+    last = snapshot_traces[-1].trace
+    masks = last.masks if last.logits is not None else ()
+    fields = {
+        "model": name,
+        "tokens": last.tokens,
+        "steps": tuple(one.step for one in snapshot_traces),
+        "trajectories": tuple(token_trajectory(snapshot_traces, tokenizer, position, target) for position in masks),
+        "snapshots": tuple(
+            SnapshotPrediction(
+                one.step,
+                fill_mask(one.trace, tokenizer, top_k) if masks else (),
+                one.trace.nsp and one.trace.nsp.is_next,
+                one.trace.sop and one.trace.sop.in_order,
+                one.trace.replaced,
+            )
+            for one in snapshot_traces
+        ),
+    }
+    if head is None:
+        return TimeLapse(**fields)
+    (layer, head), (layers, heads) = head, last.attentions.shape[:2]
+    if not (0 <= layer < layers and 0 <= head < heads):
+        raise InputError(f"There is no head {layer}.{head}: this model has {layers} layers of {heads}, from 0.")
+    attention = np.stack([one.trace.attentions[layer, head] for one in snapshot_traces])
+    return AttentionTimeLapse(**fields, layer=layer, head=head, attention=attention)
+
+
+def time_lapse(text_a, text_b, mask, folder, target=None, head=None, top_k=5, progress=None):
+    """One input through the snapshots of a training.
+
+    Args:
+        text_a, text_b, mask: as of `Bert.trace`. folder: of a training that has kept snapshots.
+        target, head, top_k: as of `time_lapse_of`. progress: callable (done, total), or None; False stops it.
+    Returns:
+        `TimeLapse`, `AttentionTimeLapse` with a head.
+    Raises:
+        RunError: no such folder. InputError: it has no snapshots; as `time_lapse_of`.
+    """
+    read = _run_with_snapshots(folder)
+    import_tensorflow()
+    series = SnapshotSeries(read.snapshots)
+    snapshot_traces = series.snapshot_traces(text_a, text_b, mask, progress=progress)
+    return time_lapse_of(read.name, series.tokenizer, snapshot_traces, target, head, top_k)
+
+
+def _run_with_snapshots(folder):
+    from bert_tf.training.run_folder import read_run
+
+    read = read_run(folder)
+    if not read.snapshots:
+        raise InputError(f"{folder} has kept no snapshots; start a training with --snapshots.")
+    return read
+
+
+ANALYSIS = Analysis(
+    name="time-lapse",
+    function=time_lapse,
+    summary="one text through the snapshots of a training",
+    options=(
+        Option(
+            "folder", "the --output of a pre-training with snapshots", metavar="RUN", required=True, positional=True
+        ),
+        Option("target", "the token to follow (default: the hidden one, or the last prediction)", metavar="TOKEN"),
+        Option("head", "also the attention of this head at every step, from 0", parse=parse_head, metavar="L.H"),
+        TOP_K,
+    ),
+    inputs="texts",
+    model=False,
+    check=lambda options: _run_with_snapshots(options["folder"]),
+    aliases=("timelapse",),
+)

@@ -3,7 +3,7 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from bert_tf.plots.explained_parts import pooled, token_axes, trace_slider, value_map
+from bert_tf.plots.panels import pooled, token_axes, trace_slider, value_map
 from bert_tf.plots.theme import apply_theme
 
 

@@ -2,14 +2,15 @@
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
-from bert_tf.plots.theme import apply_theme, head_colours
+from bert_tf.plots.theme import apply_theme, escape, head_colours
 
 
 def precision_recall_figure(curve, at=None, dark=False, height=320):
     """Precision over recall, a step for each threshold.
 
-    Args: curve: ``ClassCurve``. at: a ``Decision`` that is marked, or None. dark: for a dark page.
+    Args: curve: ``ClassCurve``. at: a ``ThresholdMetrics`` that is marked, or None. dark: for a dark page.
     """
     # Where nothing is taken any more, by convention.
     x, y = np.append(curve.recall, 0.0), np.append(curve.precision, 1.0)
@@ -62,3 +63,25 @@ def _drawn(x, y, thresholds, point, at, titles, shape, dark, height):
     for axis, title in zip((figure.layout.xaxis, figure.layout.yaxis), titles):
         axis.title.text, axis.tickformat, axis.range = title, ".0%", (-0.03, 1.03)
     return apply_theme(figure, dark, height)
+
+
+def class_curve_figure(curve, dark=False):
+    """Precision over recall and, beside it, the ROC curve; curve: a ``ClassCurve``."""
+    titles = f"{escape(curve.label)}: average precision {curve.average_precision:.3f}", f"AUC {curve.auc:.3f}"
+    figure = make_subplots(rows=1, cols=2, subplot_titles=titles)
+    for column, drawn in enumerate((precision_recall_figure(curve, dark=dark), roc_figure(curve, dark=dark)), 1):
+        for trace in drawn.data:
+            figure.add_trace(trace, row=1, col=column)
+        figure.update_xaxes(drawn.layout.xaxis, row=1, col=column)
+        figure.update_yaxes(drawn.layout.yaxis, row=1, col=column)
+    return apply_theme(figure, dark, 400)
+
+
+def precision_over_recall(curve, dark=False):
+    """`precision_recall_figure` without a threshold."""
+    return precision_recall_figure(curve, dark=dark)
+
+
+def roc(curve, dark=False):
+    """`roc_figure` without a threshold."""
+    return roc_figure(curve, dark=dark)

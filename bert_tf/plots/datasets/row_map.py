@@ -8,7 +8,7 @@ import math
 import numpy as np
 import plotly.graph_objects as go
 
-from bert_tf.plots.representations.vectors import name_axes, wrapped
+from bert_tf.plots.representations.vectors import component_titles, name_axes, wrapped
 from bert_tf.plots.theme import apply_theme, escape, head_colours, ramp
 
 #: What is known of rows, as `row_attributes` names it, in words.
@@ -160,3 +160,14 @@ def _ring(place, size, width, dark):
         hoverinfo="skip",
         showlegend=False,
     )
+
+
+def map_of_rows(row_map, dark=False):
+    """The rows as points, the one asked about and those near it with rings; row_map: a `RowMap`."""
+    numbers = list(row_map.rows)
+    chosen = None if row_map.near is None else numbers.index(row_map.near)
+    near = [numbers.index(number) for number, _ in row_map.nearest or ()]
+    tips = [f"{number}: {text}" for number, text in zip(numbers, row_map.texts)]
+    axes = component_titles(row_map.explained_variance, 3)
+    values = list(row_map.values)
+    return row_scatter(row_map.coordinates, tips, row_map.attribute, values, axes, None, chosen, near, dark)

@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.explained_parts import answer_panels, value_map
+from bert_tf.plots.panels import answer_panels, value_map
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape, unique_labels
 
 #: Parts that a figure of the strongest ones shows.

@@ -6,6 +6,9 @@ Dimension legend: T tokens, U units of a vector.
 import numpy as np
 import plotly.graph_objects as go
 
+from bert_tf.plots.attention.heatmaps import heatmap
+from bert_tf.plots.attention.pooled_maps import Selection
+from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
 
 MOST_UNITS, MAX_TOKENS = 64, 48
@@ -80,3 +83,42 @@ def sizes(rows, dark=False):
     figure.layout.yaxis = dict(autorange="reversed", type="category")
     figure.layout.xaxis = dict(title="parameters", tickformat="~s")
     return apply_theme(figure, dark, height=120 + 34 * len(rows))
+
+
+def parameters_of_parts(model, dark=False):
+    """Parameters of every part of a model as bars; model: a `ModelParts`."""
+    return _part_bars(model, [part.parameters for part in model.parts], "parameters", dark)
+
+
+def flops_of_parts(model, dark=False):
+    """Floating point operations of every part of a model as bars; model: a `ModelParts`."""
+    return _part_bars(model, [part.flops for part in model.parts], "operations", dark)
+
+
+def _part_bars(model, values, unit, dark):
+    figure = ranked_bars([part.title for part in model.parts], values, unit, dark)
+    return figure.update_xaxes(tickformat="~s")
+
+
+def parameters_of_sizes(model_sizes, dark=False):
+    """Parameters of every size by part as stacked bars; model_sizes: a `ModelSizes`."""
+    without_total = [
+        (size.name, {part: count for part, count in size.parameters.items() if part != "total"})
+        for size in model_sizes.sizes
+    ]
+    return sizes(without_total, dark)
+
+
+def layer_values(layer_activations, dark=False):
+    """One of the values in a layer: the units of every token, or the mean of the heads' attention maps.
+
+    Args:
+        layer_activations: a `LayerActivations`. dark: for a dark page.
+    """
+    values, tokens = layer_activations.values, layer_activations.tokens
+    if layer_activations.name == "attentions":
+        every = tuple(range(len(tokens)))
+        return heatmap(layer_activations, values.mean(axis=0), Selection(every, every), dark=dark)
+    if values.ndim == 3:  # [N, T, U]: the heads' units side by side
+        values = values.transpose(1, 0, 2).reshape(values.shape[1], -1)
+    return activations(values, tokens, dark)

@@ -53,3 +53,16 @@ def _lines(figure, rows):
     # The same place for a size in both figures, which stand side by side.
     figure.update_yaxes(tickfont={"size": 11}, dtick=1, autorange=False, range=[len(rows) - 0.5, -0.5])
     return figure.update_layout(height=120 + _ROW * len(rows), margin={"t": 48})
+
+
+def table_parameters(table, dark=False):
+    """Each size of an `ArchitectureTable` as a bar of its embeddings, encoder and output heads."""
+    return parameters_by_part(table.rows, dark)
+
+
+def table_flops_or_time(table, dark=False):
+    """The operations of a pass of each size of an `ArchitectureTable`; the time of a pass where it was measured."""
+    if table.seconds is None:
+        return flops_or_time(table.rows, None, dark)
+    times = {row.name: seconds for row, seconds in zip(table.rows, table.seconds) if seconds is not None}
+    return flops_or_time(table.rows, times, dark)

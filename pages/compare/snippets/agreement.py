@@ -6,7 +6,7 @@ _AGREEMENT = """\
 found = agreement(bert, second, rows, hide={hide!r}, top_k={top_k})
 print(found.same_top_prediction, found.divergence, found.same_next, found.same_order, found.replaced_difference)
 for one in found.rows:  # those they differ on most first
-    print(one.row.number, one.divergence, (one.next_a, one.next_b), (one.order_a, one.order_b), one.replaced_difference)
+    print(one.row.number, one.divergence, (one.is_next_a, one.is_next_b), (one.in_order_a, one.in_order_b), one.replaced_difference)
     print([(mask.predictions_a[0].token, mask.predictions_b[0].token) for mask in one.masks])"""
 
 

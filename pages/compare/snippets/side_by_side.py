@@ -11,7 +11,7 @@ found = compare(trace, other, bert.tokenizer, second.tokenizer, *layers, top_k={
 for mask in found.masks:
     print([one.token for one in mask.predictions_a], [one.token for one in mask.predictions_b])
     print(mask.overlap, mask.divergence)  # share of the guesses, bits
-print(found.nsp_difference, found.sop_difference, found.replaced_difference)"""
+print(found.is_next_difference, found.in_order_difference, found.replaced_difference)"""
 _ATTENTION = """\
 one, two = trace.attentions[{first}]{one}, other.attentions[{second}]{two}  # at the same depth
 print(one.round(3))

@@ -23,7 +23,7 @@ def test_a_model_agrees_with_itself(tiny_bert):
     result = _compare(tiny_bert, tiny_bert, "the [MASK] sat", "it ran")
     (agreement,) = result.masks
     assert agreement.overlap == 1.0 and agreement.divergence == pytest.approx(0.0, abs=1e-9)
-    assert agreement.coverage_a == pytest.approx(1.0) and result.nsp_difference == 0.0
+    assert agreement.coverage_a == pytest.approx(1.0) and result.is_next_difference == 0.0
     assert not result.case_folded and result.layers == ((0, 0), (1, 1))
 
 
@@ -58,7 +58,7 @@ def test_masks_are_matched_by_their_place_in_the_text(tiny_bert, other_bert):
 
 def test_a_model_without_a_head_leaves_that_part_out(tiny_bert, headless_bert):
     result = _compare(tiny_bert, headless_bert, "the [MASK]", "it ran")
-    assert result.masks == () and result.nsp_difference is None
+    assert result.masks == () and result.is_next_difference is None
 
 
 def test_other_texts_are_not_comparable(tiny_bert):
