@@ -97,7 +97,7 @@ class ArchitectureTable(
         """A dict for each row."""
         return [
             {
-                "architecture": row.member.title,
+                "architecture": row.architecture.title,
                 "size": row.size,
                 "learns_from": list(objectives(row)),
                 "changed": list(changed(row)),
