@@ -1,5 +1,7 @@
-"""`evaluate TASK`: the pre-training heads of a model (masked words, sentence pairs, replaced tokens) on a text file,
-or a fine-tuned model on a file of examples."""
+"""`python -m bert_tf evaluate TASK`: evaluates pre-training heads on a text file, or a fine-tuned model on examples.
+
+The pre-training heads predict masked words, sentence pairs and replaced tokens.
+"""
 
 import json
 import sys
@@ -31,15 +33,17 @@ def _add_mlm_arguments(parser):
     parser.add_argument(
         "--limit", type=int, metavar="N", help="at most N sequences, spread over the file (default: all)"
     )
-    parser.add_argument("--length", type=int, default=128, metavar="T", help="tokens a sequence (default 128)")
-    parser.add_argument("--seed", type=SEED, default=0, metavar="S", help="of the pairs and masks (default 0)")
+    parser.add_argument("--length", type=int, default=128, metavar="T", help="tokens of a sequence (default 128)")
+    parser.add_argument("--seed", type=SEED, default=0, metavar="S", help="seed of the pairs and masks (default 0)")
     parser.add_argument(
-        "--alone", action="store_true", help="one masked token a sequence of one segment: fair to one-way readers"
+        "--alone",
+        action="store_true",
+        help="one masked token in each sequence of one segment: a fair comparison with causal models",
     )
     parser.add_argument(
         "--generator",
         metavar="MODEL",
-        help="let this model draw the tokens that a discriminator is to find (default: drawn from the text's own)",
+        help="this model samples the tokens that a discriminator has to detect (default: sampled from the text)",
     )
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="sequences in one pass (default 32)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -47,7 +51,7 @@ def _add_mlm_arguments(parser):
 
 
 def run(args):
-    """Measures by the task. Returns: exit code."""
+    """Evaluates the model on the task. Returns: exit code."""
     if args.task != "mlm":
         from bert_tf.cli.evaluate_task import run_task
 
@@ -59,7 +63,7 @@ def run(args):
     from bert_tf.pretraining.data.documents import find_files
     from bert_tf.pretraining.evaluate import evaluate_mlm
 
-    find_files([args.text])  # before the seconds that loading takes
+    find_files([args.text])  # an error before the model is loaded, which takes seconds
     bert = load_model(args)
     generator = load(find(args.generator), precision=args.precision) if args.generator else None
     with tqdm(unit="sequence", disable=args.quiet, file=sys.stderr, mininterval=0.5) as bar:
@@ -86,11 +90,11 @@ def run(args):
     if args.json:
         print(json.dumps({"model": bert.name, "text": args.text, **report}))
         return 0
-    shown = {"pseudo_perplexity": "{:.2f}".format, "replaced_auc": "{:.3f}".format}
+    formats = {"pseudo_perplexity": "{:.2f}".format, "replaced_auc": "{:.3f}".format}
     shares = ("top1", "top5", "nsp_accuracy", "sop_accuracy", "replaced_accuracy", "replaced_found", "replaced_share")
-    shown.update(dict.fromkeys(shares, percent))
+    formats.update(dict.fromkeys(shares, percent))
     rows = [
-        (name, "none" if value is None else shown.get(name, "{:,}".format)(value)) for name, value in report.items()
+        (name, "none" if value is None else formats.get(name, "{:,}".format)(value)) for name, value in report.items()
     ]
     print("\n".join([bert.name, *table(rows, "<>")]))
     return 0

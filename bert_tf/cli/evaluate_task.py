@@ -1,4 +1,4 @@
-"""`evaluate TASK` for fine-tuned models: the task's metrics on a file of examples, and a report if asked."""
+"""`python -m bert_tf evaluate TASK` for fine-tuned models: metrics on a file of examples, and an optional report."""
 
 import json
 import sys
@@ -11,11 +11,11 @@ from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
 
 
 def add_tasks(tasks):
-    """Adds a parser for each family to the sub-parsers of `evaluate`."""
+    """Adds a parser for each task to the sub-parsers of `evaluate`."""
     for name, (_, help_line) in TASKS_BY_NAME.items():
         parser = tasks.add_parser(name, help=help_line)
         add_model_arguments(parser)
-        parser.add_argument("--data", required=True, metavar="FILE", help="examples with their answers")
+        parser.add_argument("--data", required=True, metavar="FILE", help="examples with their targets")
         parser.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
         parser.add_argument("--report", metavar="DIR", help="also write a report: figures, tables, the worst errors")
         parser.add_argument("--batch-size", type=int, default=32, metavar="N")
@@ -25,9 +25,14 @@ def add_tasks(tasks):
 
 
 def task_settings(args):
-    """The settings of the model that --model names, before the seconds that loading takes.
+    """Reads the settings of the model of --model without loading the model, which takes seconds.
 
-    Raises: TaskError: it has no task, or another one than `args.task`.
+    Args:
+        args: argparse.Namespace. The parsed options.
+
+    Returns: `TaskSettings`.
+
+    Raises: TaskError if the model has no task, or another one than `args.task`.
     """
     from bert_tf.checkpoints import find
     from bert_tf.finetuning.task_settings import read_settings
@@ -43,14 +48,14 @@ def task_settings(args):
 
 
 def run_task(args):
-    """Measures and prints. Returns: exit code."""
+    """Evaluates the model and prints the scores. Returns: exit code."""
     settings, task = task_settings(args), family(args.task)
     if args.batch_size < 1 or args.limit is not None and args.limit < 1:
         raise DataError("--batch-size and --limit must be 1 or more.")
     examples = list(islice(task.read(args.data, args, settings), args.limit))
     task.check(examples, settings)
     model = load_model(args).task
-    predictions = list(_watched(model.predict_many(examples, args.batch_size), len(examples), args.quiet))
+    predictions = list(_with_progress(model.predict_many(examples, args.batch_size), len(examples), args.quiet))
     scores = task.score(examples, predictions, model.settings)
     if args.report:
         from bert_tf.finetuning.report import write_findings
@@ -73,7 +78,7 @@ def run_task(args):
     return 0
 
 
-def _watched(items, total, quiet):
+def _with_progress(items, total, quiet):
     from tqdm import tqdm
 
     return tqdm(items, total=total, unit="example", disable=quiet, file=sys.stderr, mininterval=0.5)

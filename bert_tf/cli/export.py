@@ -1,10 +1,10 @@
-"""`export`: the model of any checkpoint of a pre-training, in any format that others read."""
+"""`python -m bert_tf export`: exports the model of any checkpoint of a pre-training, in any supported format."""
 
 
 def add_arguments(parser):
     """Adds the options of `export` to an `argparse` parser."""
-    parser.add_argument("run_folder", metavar="RUN", help="the --output of a pre-training, running or over")
-    parser.add_argument("target", metavar="DST", help="folder to make")
+    parser.add_argument("run_folder", metavar="RUN", help="the --output of a pre-training, running or finished")
+    parser.add_argument("target", metavar="DST", help="folder to write")
     parser.add_argument("--step", default="last", metavar="N", help="a step with a checkpoint, last (default) or best")
     parser.add_argument(
         "--to", default="own", metavar="FORMAT", help="own (default), hf, google (TF checkpoint) or keras-nlp (preset)"
@@ -13,14 +13,16 @@ def add_arguments(parser):
 
 
 def run(args):
-    """Writes the model. Returns: exit code."""
+    """Exports the model. Returns: exit code."""
     from bert_tf.pretraining.export_run import export, find_step
     from bert_tf.quiet_import import import_tensorflow
 
     step = find_step(args.run_folder, args.step)
     import_tensorflow()
-    done = export(args.run_folder, step, args.target, args.to, args.dtype)
-    print(f"{done.path} · step {step} · {done.format} · heads: {' '.join(sorted(done.heads)) or 'none'}")
-    if done.note:
-        print(done.note)
+    conversion = export(args.run_folder, step, args.target, args.to, args.dtype)
+    print(
+        f"{conversion.path} · step {step} · {conversion.format} · heads: {' '.join(sorted(conversion.heads)) or 'none'}"
+    )
+    if conversion.note:
+        print(conversion.note)
     return 0

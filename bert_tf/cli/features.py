@@ -1,4 +1,4 @@
-"""`features`: a vector for every text of a file, as NumPy or Parquet, whatever the file's size."""
+"""`python -m bert_tf features`: writes a vector for every text of a file, as NumPy or Parquet, in constant memory."""
 
 import os
 import sys
@@ -20,15 +20,15 @@ def add_arguments(parser):
         "--input",
         required=True,
         metavar="FILE",
-        help="a text a line (.txt), or a table (.csv, .tsv, .jsonl) with a column of texts",
+        help="one text a line (.txt), or a table (.csv, .tsv, .jsonl) with a column of texts",
     )
     parser.add_argument("--output", required=True, metavar="FILE", help=".npy (float32 [N, H]) or .parquet")
     parser.add_argument(
         "--pooling",
         default="mean",
         metavar="P",
-        help=f"the text's vector: {', '.join(POOLINGS)} (default mean; cls is the pooler, first the state of [CLS], "
-        "attention that of a model fine-tuned with it)",
+        help=f"how the vector is computed: {', '.join(POOLINGS)} (default mean; cls is the pooler, first the hidden "
+        "state of [CLS], attention needs a model fine-tuned with it)",
     )
     parser.add_argument(
         "--layer",
@@ -37,7 +37,7 @@ def add_arguments(parser):
         metavar="I",
         help="0 for the embeddings, 1 and up for the layers, -1 (default) for the last",
     )
-    parser.add_argument("--length", type=int, metavar="T", help="tokens a text is cut to")
+    parser.add_argument("--length", type=int, metavar="T", help="tokens that a text is cut to")
     parser.add_argument("--format", metavar="F", help="lines, csv, tsv or jsonl (default: by the file's ending)")
     parser.add_argument("--columns", metavar="A,B,…", help="names of the columns of a file without a header")
     parser.add_argument("--text-column", metavar="NAME")
@@ -55,14 +55,14 @@ def run(args):
     write = _writer(args.output)
     if args.input == "-" or os.path.exists(args.input) and not os.path.isfile(args.input):
         raise InputError(f"The input is read twice, once to count its texts; give a file instead of {args.input}.")
-    count = sum(1 for _ in _texts(args))  # and whether every row can be read, before anything is computed
+    count = sum(1 for _ in _texts(args))  # also finds a row that cannot be read, before the model is loaded
     if not count:
         raise InputError(f"{args.input} holds no text.")
     bert = load_model(args)
     vectors = sentence_vectors(bert, _texts(args), args.pooling, args.layer, args.batch_size, args.length)
-    shown = tqdm(vectors, total=count, unit="text", disable=args.quiet, file=sys.stderr, mininterval=0.5)
+    vectors = tqdm(vectors, total=count, unit="text", disable=args.quiet, file=sys.stderr, mininterval=0.5)
     with writing(args.output, "wb") as file:
-        write(file, shown, count, bert.config.hidden_size)
+        write(file, vectors, count, bert.config.hidden_size)
     if not args.quiet:
         print(f"{count:,} vectors of {bert.config.hidden_size} in {args.output}.", file=sys.stderr)
     return 0
@@ -70,18 +70,18 @@ def run(args):
 
 def _texts(args):
     """Yields (text_a, text_b or None)."""
-    kind = args.format or ("lines" if args.input.lower().endswith(".txt") else None)
-    if kind is not None and kind != "lines" and kind not in FORMATS.values():
-        raise InputError(f"There is no format {kind!r}; choose from lines, csv, tsv, jsonl.")
-    if kind == "lines":
-        # As a table of one column: tabs and quotes in a line are text.
+    file_format = args.format or ("lines" if args.input.lower().endswith(".txt") else None)
+    if file_format is not None and file_format != "lines" and file_format not in FORMATS.values():
+        raise InputError(f"There is no format {file_format!r}; choose from lines, csv, tsv, jsonl.")
+    if file_format == "lines":
+        # Read as a table of one column, so that tabs and quotes are part of the text.
         for _, record in read_records(args.input, "lines", ("text",)):
             yield record["text"], None
         return
     columns = tuple(name.strip() for name in args.columns.split(",")) if args.columns else None
     layout = ColumnLayout(args.text_column, args.text2_column, columns=columns)
-    for one in read_sentences(args.input, layout, kind, labelled=False):
-        yield one.text_a, one.text_b
+    for example in read_sentences(args.input, layout, file_format, labelled=False):
+        yield example.text_a, example.text_b
 
 
 def _writer(path):
@@ -95,7 +95,7 @@ def _writer(path):
 def _write_npy(file, vectors, count, width):
     import numpy as np
 
-    # The header first, which needs only the size: the rows follow as they come.
+    # The header needs only the size; the rows are written one by one.
     header = {"descr": "<f4", "fortran_order": False, "shape": (count, width)}
     np.lib.format.write_array_header_2_0(file, header)
     for vector in vectors:
@@ -107,8 +107,8 @@ def _write_parquet(file, vectors, count, width):
     import pyarrow
     from pyarrow import parquet
 
-    kind = pyarrow.list_(pyarrow.float32(), width)
-    with parquet.ParquetWriter(file, pyarrow.schema([("vector", kind)])) as writer:
+    vector_type = pyarrow.list_(pyarrow.float32(), width)
+    with parquet.ParquetWriter(file, pyarrow.schema([("vector", vector_type)])) as writer:
         source = iter(vectors)
         while group := list(islice(source, _ROWS_A_GROUP)):
             flat = pyarrow.array(np.concatenate(group).astype(np.float32))

@@ -1,4 +1,4 @@
-"""`python -m bert_tf finetune TASK`: a model of one's own out of a file of examples, resumable."""
+"""`python -m bert_tf finetune TASK`: fine-tunes a model on a file of examples; a run can be resumed."""
 
 from pathlib import Path
 
@@ -43,21 +43,24 @@ def add_arguments(parser):
 
 def _add_common(parser, length):
     parser.add_argument("--model", required=True, metavar="M", help="name or folder of the model to start from")
-    parser.add_argument("--train", required=True, metavar="FILE", help="examples to learn from")
-    parser.add_argument("--dev", metavar="FILE", help="examples to choose the best epoch by")
+    parser.add_argument("--train", required=True, metavar="FILE", help="training examples")
+    parser.add_argument("--dev", metavar="FILE", help="examples for selecting the best epoch")
     parser.add_argument(
         "--dev-share",
         type=float,
         metavar="SHARE",
-        help="instead of --dev: keep this share of --train back for it (0.1: a tenth), drawn by "
-        "chance, always the same; of questions whole passages",
+        help="instead of --dev: use this share of --train (0.1: a tenth), chosen at random with a "
+        "fixed seed; for questions whole passages",
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the new model; resumed if it exists")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--learning-rate", type=float, default=3e-5)
     parser.add_argument("--batch-size", type=int, default=32, help="rows of an update, over all devices together")
     parser.add_argument(
-        "--length", type=int, metavar="T", help=f"tokens an input is cut to (default {length}, or what the model reads)"
+        "--length",
+        type=int,
+        metavar="T",
+        help=f"tokens that an input is cut to (default {length}, or the model's longest input)",
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
@@ -65,37 +68,37 @@ def _add_common(parser, length):
         type=int,
         default=1,
         metavar="N",
-        help="train N times, with seeds from --seed on: mean and spread; the best is kept",
+        help="train N times, with seeds from --seed on: mean and standard deviation; the best model is kept",
     )
-    parser.add_argument("--max-train", type=int, metavar="N", help="use only N examples, drawn by chance")
-    parser.add_argument("--metric", metavar="NAME", help="the score that the best epoch is chosen by")
-    parser.add_argument("--patience", type=int, metavar="N", help="stop after N measurements without a better score")
+    parser.add_argument("--max-train", type=int, metavar="N", help="use only N examples, chosen at random")
+    parser.add_argument("--metric", metavar="NAME", help="the score that selects the best epoch")
+    parser.add_argument("--patience", type=int, metavar="N", help="stop after N evaluations without a better score")
     parser.add_argument(
-        "--evaluate-every", type=int, metavar="N", help="updates between measurements (default: an epoch)"
+        "--evaluate-every", type=int, metavar="N", help="updates between evaluations (default: an epoch)"
     )
     parser.add_argument(
         "--warmup",
         type=float,
         default=0.1,
-        help="below 1 the share of the updates to warm up in, else their number",
+        help="below 1 the share of the warm-up updates, else their number",
     )
     parser.add_argument(
         "--freeze-layers",
         type=int,
         default=0,
         metavar="N",
-        help="keep the embeddings and the lowest N layers as they are",
+        help="freeze the embeddings and the lowest N layers",
     )
     parser.add_argument(
         "--layer-decay",
         type=float,
         default=1.0,
         metavar="FACTOR",
-        help="each layer learns by this factor slower than the one above it",
+        help="the learning rate of each layer is that of the layer above times this factor",
     )
     parser.add_argument("--weight-decay", type=float, default=0.01)
     parser.add_argument("--optimizer", default="adamw", help=", ".join(OPTIMIZERS))
-    parser.add_argument("--dropout", type=float, help="instead of the model's own")
+    parser.add_argument("--dropout", type=float, help="replaces the dropout of the model")
     parser.add_argument(
         "--precision",
         default="float32",
@@ -110,19 +113,18 @@ def _add_common(parser, length):
         type=int,
         default=4,
         metavar="N",
-        help="how many lengths batches are padded to; the step is compiled for each (default 4)",
+        help="number of lengths that batches are padded to; the step is compiled for each (default 4)",
     )
-    parser.add_argument("--store", default="float32", metavar="D", help="the model as float32, float16 or int8")
+    parser.add_argument("--store", default="float32", metavar="D", help="save the model as float32, float16 or int8")
     parser.add_argument(
-        "--delta", action="store_true", help="store only what was trained; --model is then needed to load it"
+        "--delta", action="store_true", help="save only the trained weights; --model is then needed to load them"
     )
     parser.add_argument("--log-every", type=int, default=20, metavar="N")
     parser.add_argument("--save-every", type=int, default=500, metavar="N", help="updates between checkpoints")
 
 
 def run(args):
-    """Trains as the parsed options say. Returns: exit code, `training.loop.STOPPED` where a signal came before the
-    end."""
+    """Trains with the parsed options. Returns: exit code, `training.loop.STOPPED` if a signal came before the end."""
     import random
 
     from bert_tf.checkpoints import find
@@ -145,12 +147,12 @@ def run(args):
     task.check(train, settings)
     task.check(dev, settings)
     task.check_metric(settings, dev or train)
-    print(f"{len(train):,} examples to learn from, {len(dev):,} to measure on.", flush=True)
+    print(f"{len(train):,} training examples, {len(dev):,} dev examples.", flush=True)
     import_tensorflow()
     from bert_tf.training.strategy import choose, use_threads
 
     use_threads(args.threads, one_device=choose(args.strategy) == "one")
-    done = fit_seeds(
+    finished = fit_seeds(
         task,
         args.model,
         train,
@@ -161,9 +163,9 @@ def run(args):
         args.seeds,
         say=lambda line: print(line, flush=True),
     )
-    if not done:
+    if not finished:
         print(
-            f"Stopped; the same command goes on. The best model so far, if any, is in {args.output}.",
+            f"Stopped; give the same command to resume. The best model so far, if any, is in {args.output}.",
             flush=True,
         )
         from bert_tf.training.loop import STOPPED
@@ -173,12 +175,12 @@ def run(args):
 
 
 def _examples(task, args):
-    """(examples to learn from, examples to measure on)"""
+    """(training examples, dev examples)."""
     train = list(task.read(args.train, args))
     if args.dev_share is None:
         return train, list(task.read(args.dev, args)) if args.dev else []
     if args.dev:
-        raise TaskError("--dev and --dev-share say both what to measure on; give one of them.")
+        raise TaskError("--dev and --dev-share both set the dev examples; give only one of them.")
     if not 0 < args.dev_share < 1:
         raise TaskError(f"--dev-share is {args.dev_share}; it must lie between 0 and 1.")
     train, dev = task.split(train, args.dev_share)

@@ -1,4 +1,4 @@
-"""`python -m bert_tf prepare`: text files to sharded records of masked examples, for `pretrain --records`."""
+"""`python -m bert_tf prepare`: makes sharded records of masked examples from text files, for `pretrain --records`."""
 
 import os
 import sys
@@ -17,34 +17,37 @@ def add_arguments(parser):
         nargs="+",
         required=True,
         metavar="FILE",
-        help="files or globs: a paragraph a line and a blank line between documents, or .jsonl "
-        "with a document a line; .gz, .xz, .zst",
+        help="files or globs: one paragraph a line and a blank line between documents, or .jsonl "
+        "with one document a line; .gz, .xz, .zst",
     )
     parser.add_argument(
-        "--output", required=True, metavar="DIR", help="folder of the records; an interrupted run in it goes on"
+        "--output", required=True, metavar="DIR", help="folder of the records; an interrupted run in it is resumed"
     )
     parser.add_argument(
         "--vocab",
         required=True,
         metavar="MODEL",
-        help="a model, or a folder with a vocabulary of any kind, to use that",
+        help="a model or folder whose vocabulary is used",
     )
-    parser.add_argument("--shards", type=int, default=16, metavar="N", help="files to spread the examples over")
+    parser.add_argument("--shards", type=int, default=16, metavar="N", help="number of files for the examples")
     add_example_arguments(parser)
     parser.add_argument("--length", type=int, default=128, help="tokens of a sequence")
     parser.add_argument(
-        "--short", type=float, default=0.1, metavar="SHARE", help="how many of the pairs are made shorter at random"
+        "--short", type=float, default=0.1, metavar="SHARE", help="share of the pairs that are made shorter at random"
     )
     parser.add_argument(
         "--duplicates",
         type=int,
         default=1,
         metavar="N",
-        help="use each document so many times, with other pairs and masks",
+        help="use each document N times, with other pairs and masks",
     )
     parser.add_argument("--seed", type=SEED, default=0)
     parser.add_argument(
-        "--processes", type=int, metavar="N", help="of this machine (default: one a core, or one alone for little text)"
+        "--processes",
+        type=int,
+        metavar="N",
+        help="number of processes (default: one per core, or a single one for a small text)",
     )
     parser.add_argument("--runner", choices=RUNNERS, help="run as an Apache Beam pipeline (see docs/training.md)")
     parser.add_argument(
@@ -57,29 +60,34 @@ def add_arguments(parser):
 
 
 def add_text_arguments(parser):
-    """Adds how the files of text are read, wherever there are such."""
-    parser.add_argument("--field", default="text", metavar="NAME", help="the text's field in .jsonl files")
-    parser.add_argument("--language", default="en", metavar="CODE", help="of the text, for splitting sentences")
+    """Adds the options for reading text files."""
+    parser.add_argument("--field", default="text", metavar="NAME", help="field of the text in .jsonl files")
+    parser.add_argument(
+        "--language", default="en", metavar="CODE", help="language of the text, for splitting sentences"
+    )
 
 
 def add_example_arguments(parser):
-    """Adds what `prepare` and `pretrain` both let one choose of an example."""
+    """Adds the options of examples that `prepare` and `pretrain` share."""
     parser.add_argument(
         "--objective",
         choices=OBJECTIVES,
         default="mlm+nsp",
         help="masked words and next sentence; masked words alone, in full sentences across "
-        "documents; masked words and sentence order; or (clm) every word, for a model that "
-        "reads one way",
+        "documents; masked words and sentence order; or (clm) every word, for a causal model",
     )
     add_text_arguments(parser)
     parser.add_argument("--mask-rate", type=float, default=0.15)
     parser.add_argument("--whole-words", action="store_true", help="mask whole words")
     parser.add_argument(
-        "--ngram", type=int, default=1, metavar="N", help="mask runs of 1 to N whole words, one of n as likely as 1/n"
+        "--ngram",
+        type=int,
+        default=1,
+        metavar="N",
+        help="mask n-grams of 1 to N whole words, with probabilities proportional to 1/n",
     )
     parser.add_argument(
-        "--max-predictions", type=int, metavar="N", help="mask (with clm: predict) at most so many of a sequence"
+        "--max-predictions", type=int, metavar="N", help="mask (with clm: predict) at most N tokens of a sequence"
     )
 
 
@@ -91,7 +99,7 @@ def mask_settings(args):
 
 
 def run(args):
-    """Prepares as the parsed options say. Returns: exit code."""
+    """Prepares the records with the parsed options. Returns: exit code."""
     from bert_tf.pretraining.data.examples import ExampleSettings
 
     settings = ExampleSettings(

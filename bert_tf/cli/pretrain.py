@@ -1,4 +1,4 @@
-"""`python -m bert_tf pretrain`: a model from raw text or prepared records, fresh or warm-started, resumable."""
+"""`python -m bert_tf pretrain`: pre-trains a model on raw text or prepared records; a run can be resumed."""
 
 import dataclasses
 from contextlib import nullcontext
@@ -20,59 +20,58 @@ def add_arguments(parser):
         "--text",
         nargs="+",
         metavar="FILE",
-        help="files or globs, masked anew each epoch: a paragraph a line and a blank line between "
-        "documents, or .jsonl with a document a line; .gz, .xz, .zst",
+        help="files or globs, with new masks in each epoch: one paragraph a line and a blank line between "
+        "documents, or .jsonl with one document a line; .gz, .xz, .zst",
     )
     data.add_argument(
-        "--records", metavar="DIR", help="examples made by `prepare`; objective, length and masks are theirs"
+        "--records", metavar="DIR", help="examples made by `prepare`, with their objective, length and masks"
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the run; resumed if it exists")
     start = parser.add_mutually_exclusive_group(required=True)
-    start.add_argument("--init", metavar="MODEL", help="warm start from this model; heads it lacks start fresh")
+    start.add_argument(
+        "--init", metavar="MODEL", help="start from this model; heads it lacks start with random weights"
+    )
     start.add_argument(
         "--size", help="start from random weights (needs --vocab): a named size, or LAYERSxWIDTHxHEADS like 3x128x4"
     )
     start.add_argument(
         "--student-layers", type=int, metavar="N", help="start from N of the --teacher's layers, evenly spread"
     )
-    parser.add_argument(
-        "--teacher", metavar="MODEL", help="learn from this model's answers too; it must have the same vocabulary"
-    )
+    parser.add_argument("--teacher", metavar="MODEL", help="distil this model; it must have the same vocabulary")
     parser.add_argument(
         "--distil",
         default="states",
         metavar="WAY",
-        help="what of the teacher: states (its predictions and last hidden states, DistilBERT's way) "
-        "or relations (how its last layer relates tokens, MiniLM's way, for any width)",
+        help="what to learn from the teacher: states (its predictions and last hidden states, as in DistilBERT) "
+        "or relations (the token relations of its last layer, as in MiniLM, for any width)",
     )
     parser.add_argument(
         "--generator",
         type=_share_or_model,
         metavar="SHARE|MODEL",
-        help="ELECTRA's way: a generator of this share of the width (0.25) fills the masked places, "
-        "and the model learns which tokens it wrote; or a trained model of the same vocabulary "
-        "writes, and does not learn; with --objective mlm",
+        help="as in ELECTRA: a generator of this share of the width (0.25) fills the masked positions, "
+        "and the model learns which tokens were replaced; or a trained model of the same vocabulary "
+        "fills them and is not trained; with --objective mlm",
     )
     parser.add_argument(
         "--model-type",
         choices=tuple(ARCHITECTURES),
         help="of a model of --size (default: bert; albert with --objective sop, electra with "
-        "--generator; those that read one way learn by --objective clm), of a student of BERT "
-        "that is to be a distilbert, or of an electra that begins with the encoder of the BERT "
-        "in --init",
+        "--generator; causal models need --objective clm), of a student of a BERT that becomes a "
+        "distilbert, or of an electra that starts with the encoder of the BERT in --init",
     )
     parser.add_argument(
         "--vocab",
         metavar="MODEL",
-        help="a model, or a folder with a vocabulary of any kind, to use that, for --size (default: --records)",
+        help="a model or folder whose vocabulary is used, for --size (default: --records)",
     )
     parser.add_argument("--positions", type=int, default=512, help="longest input of a model of --size, in tokens")
     parser.add_argument(
         "--embedding-size",
         type=int,
         metavar="E",
-        help="width of the token vectors of an albert or electra of --size (default: as released, at "
-        "most half of the width in sizes that were not)",
+        help="width of the token embeddings of an albert or electra of --size (default: as released; in other "
+        "sizes at most half of the hidden size)",
     )
     parser.add_argument("--steps", type=whole_number(1), default=1000, help="updates in all")
     parser.add_argument(
@@ -89,7 +88,7 @@ def add_arguments(parser):
         type=int,
         default=1,
         metavar="K",
-        help="take a device's part of the batch in K micro-batches, for less memory",
+        help="split a device's part of the batch into K micro-batches, for less memory",
     )
     parser.add_argument("--length", type=int, default=128, help="tokens of a sequence")
     parser.add_argument(
@@ -99,7 +98,7 @@ def add_arguments(parser):
     )
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument(
-        "--warmup", type=float, default=0.05, help="below 1 the share of the steps to warm up in, else their number"
+        "--warmup", type=float, default=0.05, help="below 1 the share of the warm-up steps, else their number"
     )
     parser.add_argument(
         "--optimizer", default="adamw", help=f"{', '.join(OPTIMIZERS)}; lamb is for batches of thousands"
@@ -109,16 +108,16 @@ def add_arguments(parser):
         type=float,
         default=1.0,
         metavar="FACTOR",
-        help="each layer learns by this factor slower than the one above it (1: all alike)",
+        help="the learning rate of each layer is that of the layer above times this factor (1: all equal)",
     )
     parser.add_argument("--weight-decay", type=float, default=0.01)
-    parser.add_argument("--dropout", type=float, help="instead of the model's own (0 suits short runs)")
+    parser.add_argument("--dropout", type=float, help="replaces the dropout of the model (0 suits short runs)")
     parser.add_argument(
         "--freeze-layers",
         type=int,
         default=0,
         metavar="N",
-        help="keep the embeddings and the lowest N layers as they are",
+        help="freeze the embeddings and the lowest N layers",
     )
     add_example_arguments(parser)
     parser.add_argument(
@@ -130,7 +129,7 @@ def add_arguments(parser):
     parser.add_argument(
         "--rematerialise",
         action="store_true",
-        help="compute the layers twice instead of keeping them: less memory, more time",
+        help="compute the layers again in the backward pass instead of storing them: less memory, more time",
     )
     parser.add_argument("--jit", action="store_true", help="compile the step with XLA")
     parser.add_argument("--threads", type=int, help="CPU threads to use")
@@ -145,17 +144,20 @@ def add_arguments(parser):
         help="keep small float16 models of steps 0, 1, 2, 5, 10, 20, 50, … in OUTPUT/snapshots",
     )
     parser.add_argument(
-        "--stop-after", type=whole_number(1), metavar="STEP", help="save and leave at this step; resume later"
+        "--stop-after", type=whole_number(1), metavar="STEP", help="save and stop at this step; resume later"
     )
     parser.add_argument("--log-every", type=whole_number(1), default=50)
-    parser.add_argument("--max-documents", type=int, help="use only the first so many documents")
-    parser.add_argument("--corpus", metavar="DIR", help="where the tokenized text is kept (default: in --output)")
+    parser.add_argument("--max-documents", type=int, help="the number of documents to use, from the first")
+    parser.add_argument("--corpus", metavar="DIR", help="folder of the tokenized text (default: in --output)")
 
 
 def run(args):
-    """Trains as the parsed options say and exports the model to `OUTPUT/model`.
+    """Trains with the parsed options and writes the model to `OUTPUT/model`.
 
-    Returns: exit code: 0 at --steps or --stop-after, `training.loop.STOPPED` where a signal came before.
+    Args:
+        args: argparse.Namespace.
+
+    Returns: exit code: 0 at --steps or --stop-after, `training.loop.STOPPED` if a signal came before.
     """
     from bert_tf.quiet_import import import_tensorflow
 
@@ -169,14 +171,14 @@ def run(args):
 
     name = choose(args.strategy)
     use_threads(args.threads, one_device=name == "one")
-    # Before anything else in TensorFlow: it connects to the other machines only at its start.
+    # Before anything else in TensorFlow, which connects to the other machines only when it starts.
     strategy = make_strategy(name)
     with locked_folder(args.output, "pretrain") if is_chief(strategy) else nullcontext():
         return _run(args, strategy)
 
 
 def _run(args, strategy):
-    """`run`, with the folder to itself."""
+    """Does the work of `run` while this process holds the lock of the folder."""
     import keras
 
     from bert_tf import checkpoints
@@ -209,8 +211,8 @@ def _run(args, strategy):
     check_documents(args.objective, corpus.manifest.get("documents"))
     phases = plan_phases(args.phases, args.length, args.steps, config.max_tokens)
     with scope(strategy):
-        reader = teacher or _writer(args, tokenizer, phases)
-        model, generator, network, optimizer = _make(args, config, source, corpus, objective, reader, strategy)
+        fixed_model = teacher or _fixed_generator(args, tokenizer, phases)
+        model, generator, network, optimizer = _make(args, config, source, corpus, objective, fixed_model, strategy)
     del source
     trainer = Trainer(
         network,
@@ -223,7 +225,7 @@ def _run(args, strategy):
         accumulate=args.accumulate,
         peak=measure_peak_flops(args.precision) * num_replicas(strategy),
         flops_of=lambda batch: _flops(
-            filter(None, (model, generator)), reader, *batch["token_ids"].shape, batch["mask_labels"].shape[1]
+            filter(None, (model, generator)), fixed_model, *batch["token_ids"].shape, batch["mask_labels"].shape[1]
         ),
     )
     if trainer.chief:
@@ -237,18 +239,18 @@ def _run(args, strategy):
     )
     step = _train(args, trainer, phases, corpus, tokenizer, snapshots)
     if trainer.chief:
-        safe = f"The checkpoint of step {step} is whole; free space and give the same command again."
-        with writing(f"The model {output / 'model'}", safe):
+        advice = f"The checkpoint of step {step} is whole; free space and give the same command again."
+        with writing(f"The model {output / 'model'}", advice):
             checkpoints.save(output / "model", config, tokenizer, model)
         if generator:
-            with writing(f"The generator {output / 'generator'}", safe):
+            with writing(f"The generator {output / 'generator'}", advice):
                 checkpoints.save(output / "generator", generator.bert_config, tokenizer, generator)
         print(f"Step {step}: model written to {output / 'model'}.", flush=True)
     return STOPPED if trainer.stopped and step < args.steps else 0
 
 
 def _records(args):
-    """The `Records` to train on; what they were made with is set in `args`."""
+    """The `Records` to train on; sets their settings in `args`."""
     from bert_tf.pretraining.data.records_feed import Records
 
     if args.phases:
@@ -262,8 +264,10 @@ def _records(args):
 
 
 def _prepare(args, tokenizer, strategy):
-    """The tokenized corpus. The chief makes it, the other machines wait and find it (or make their own, where
-    the folder is not a shared one)."""
+    """The tokenized corpus.
+
+    The chief makes it. The other machines wait and then read it, or make their own if they do not share the folder.
+    """
     from bert_tf.pretraining.data.corpus import prepare_corpus
     from bert_tf.pretraining.data.documents import find_files
     from bert_tf.training.strategy import is_chief, sum_over_workers
@@ -284,12 +288,11 @@ def _prepare(args, tokenizer, strategy):
     return corpus or prepare()
 
 
-def _make(args, config, source, corpus, objective, reader, strategy):
-    """(model, generator that learns along or None, what is trained, built optimiser), to be made within the
-    strategy's scope.
+def _make(args, config, source, corpus, objective, fixed_model, strategy):
+    """(model, trained generator or None, network to train, built optimiser); call it in the scope of the strategy.
 
-    What is trained is the model itself, or one with a generator beside it, or with a model that only reads: a teacher
-    or one that writes.
+    The network is the model alone, or the model with a trained generator or with a fixed model: a teacher or a fixed
+    generator.
     """
     from bert_tf.models import build_pretraining_model
     from bert_tf.pretraining.objectives.electra import make_generator
@@ -313,12 +316,12 @@ def _make(args, config, source, corpus, objective, reader, strategy):
     generator = make_generator(model, args.generator) if isinstance(args.generator, float) else None
     if generator:
         initialize(generator, None, corpus)
-    beside = generator or reader
-    network = objective.network(model, beside) if beside else model
-    for one in filter(None, (network, reader)):
-        apply_precision(one, args.precision)
+    second_model = generator or fixed_model
+    network = objective.network(model, second_model) if second_model else model
+    for part in filter(None, (network, fixed_model)):
+        apply_precision(part, args.precision)
         if can_fuse(args.precision, strategy, args.jit):
-            fuse(one)
+            fuse(part)
     if args.rematerialise:
         rematerialise(model)
     variables = network.trainable_variables
@@ -336,7 +339,7 @@ def _make(args, config, source, corpus, objective, reader, strategy):
 
 
 def _train(args, trainer, phases, corpus, tokenizer, snapshots):
-    """Resumes or begins, and goes on to the last step or `--stop-after`. Returns: the step reached."""
+    """Starts or resumes the training, up to the last step or `--stop-after`. Returns: the step reached."""
     from bert_tf.pretraining.data.feed import DataPosition, position_from_json, position_to_json
     from bert_tf.training.prefetch import prefetch
 
@@ -346,17 +349,17 @@ def _train(args, trainer, phases, corpus, tokenizer, snapshots):
     if snapshots and trainer.chief:
         snapshots.remove_after(step if state else -1)
     if step:
-        position, told = position_from_json(
+        position, message = position_from_json(
             state["position"], _feed(args, corpus, tokenizer, longest, longest).division
         )
         if trainer.chief:
-            print(f"Resuming after step {step}.{told}", flush=True)
+            print(f"Resuming after step {step}.{message}", flush=True)
     for phase in phases:
         goal = min(phase.last, args.stop_after or phase.last)
         if step >= goal:
             continue
         if step == phase.first and position.batch:
-            # Other lengths cut a block into other batches; it goes on with the next one.
+            # With another length a block has other batches, so the training continues with the next block.
             position = DataPosition(position.epoch, position.block + 1, 0)
         feed = _feed(args, corpus, tokenizer, phase.length, longest, position)
         step = trainer.train(
@@ -377,7 +380,7 @@ def _train(args, trainer, phases, corpus, tokenizer, snapshots):
 
 
 def _feed(args, corpus, tokenizer, length, longest, position=None):
-    """The feed of a phase; blocks are those of the longest phase in all of them, so that a position means one place."""
+    """The feed of a phase. All phases have the blocks of the longest one, so that a position is valid in all."""
     from bert_tf.pretraining.data.feed import DataPosition, Feed, tokens_of_block
     from bert_tf.pretraining.data.records_feed import RecordsFeed
 
@@ -386,7 +389,7 @@ def _feed(args, corpus, tokenizer, length, longest, position=None):
         return RecordsFeed(corpus, args.batch_size, args.seed, position)
     masks = mask_settings(args)
     if isinstance(args.generator, str):
-        # What it writes is not learnt from, so nothing is given away to it.
+        # The fixed generator is not trained, so all chosen positions become [MASK].
         masks = dataclasses.replace(masks, mask_share=1.0, random_share=0.0)
     return Feed(
         corpus,
@@ -402,7 +405,7 @@ def _feed(args, corpus, tokenizer, length, longest, position=None):
 
 
 def _teacher(args):
-    """(config, tokenizer, model) of the model to learn from, or None."""
+    """(config, tokenizer, model) of the teacher, or None."""
     from bert_tf import checkpoints
 
     if not args.teacher:
@@ -412,19 +415,19 @@ def _teacher(args):
     return checkpoints.read(checkpoints.find(args.teacher))
 
 
-def _writer(args, tokenizer, phases):
-    """The `BertModel` that --generator names; None where it is a share of the width, or nothing.
+def _fixed_generator(args, tokenizer, phases):
+    """The `BertModel` that --generator names; None if it is a share of the width, or not set.
 
-    Raises: ValueError with one sentence: it cannot write what the model is to read.
+    Raises: ValueError if its vocabulary or its input length does not fit the model.
     """
     from bert_tf import checkpoints
     from bert_tf.errors import require_head
 
     if not isinstance(args.generator, str):
         return None
-    config, its_tokenizer, writer = checkpoints.read(checkpoints.find(args.generator))
-    require_head(writer.bert_heads, "mlm", f"--generator {args.generator}")
-    if its_tokenizer.vocab != tokenizer.vocab:
+    config, generator_tokenizer, generator = checkpoints.read(checkpoints.find(args.generator))
+    require_head(generator.bert_heads, "mlm", f"--generator {args.generator}")
+    if generator_tokenizer.vocab != tokenizer.vocab:
         raise ValueError(
             f"--generator {args.generator} has another vocabulary than the model, which could not read "
             "what it writes; give one with the same."
@@ -435,11 +438,11 @@ def _writer(args, tokenizer, phases):
             f"--generator {args.generator} takes at most {config.max_tokens} tokens, and sequences of "
             f"{longest} were asked for."
         )
-    return writer
+    return generator
 
 
 def _share_or_model(text):
-    """The value of --generator: a number as a float, all else as the name of a model."""
+    """The value of --generator: a float, or the name of a model as str."""
     try:
         return float(text)
     except ValueError:
@@ -461,12 +464,12 @@ def _objective(args):
     return Distillation(objective, args.distil) if args.teacher else objective
 
 
-def _flops(learners, reader, *shape):
-    """Of an update of models that learn, with those of a model beside them that only reads."""
+def _flops(trained_models, fixed_model, *shape):
+    """The FLOPs of an update of the trained models, and of the forward pass of a fixed model, or None."""
     from bert_tf.flops import forward_flops, training_flops
 
-    reading = forward_flops(reader.bert_config, reader.bert_heads, *shape) if reader else 0.0
-    return reading + sum(training_flops(one.bert_config, one.bert_heads, *shape) for one in learners)
+    fixed = forward_flops(fixed_model.bert_config, fixed_model.bert_heads, *shape) if fixed_model else 0.0
+    return fixed + sum(training_flops(model.bert_config, model.bert_heads, *shape) for model in trained_models)
 
 
 def _say_prepared(documents, tokens):
@@ -474,12 +477,12 @@ def _say_prepared(documents, tokens):
 
 
 def _say_record(record, steps):
-    left = (steps - record["step"]) * record["seconds_per_step"] / 60
-    shown = {name: f"{name}_accuracy" for name in ("mlm", "nsp", "sop", "replaced")} | {"found": "replaced_found"}
-    tasks = "  ".join(f"{name} {record[kept]:.3f}" for name, kept in shown.items() if kept in record)
+    minutes_left = (steps - record["step"]) * record["seconds_per_step"] / 60
+    keys = {name: f"{name}_accuracy" for name in ("mlm", "nsp", "sop", "replaced")} | {"found": "replaced_found"}
+    tasks = "  ".join(f"{name} {record[key]:.3f}" for name, key in keys.items() if key in record)
     print(
         f"step {record['step']}/{steps}  loss {record['loss']:.3f}  {tasks}  "
         f"{record['tokens_per_second']:,.0f} tokens/s  "
-        f"{record['peak_share']:.0%} of peak  {left:.0f} min left",
+        f"{record['peak_share']:.0%} of peak  {minutes_left:.0f} min left",
         flush=True,
     )

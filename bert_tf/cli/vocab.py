@@ -1,4 +1,4 @@
-"""`vocab`: a WordPiece vocabulary of one's own text."""
+"""`python -m bert_tf vocab`: trains a WordPiece vocabulary on text files."""
 
 import collections
 import sys
@@ -16,40 +16,41 @@ def add_arguments(parser):
         nargs="+",
         required=True,
         metavar="FILE",
-        help="files or globs, as those of `prepare`; .gz, .xz, .zst, .jsonl",
+        help="files or globs, as for `prepare`; .gz, .xz, .zst, .jsonl",
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for vocab.txt and tokenizer_config.json")
-    parser.add_argument("--size", type=int, default=30522, metavar="N", help="tokens at most, all counted")
+    parser.add_argument(
+        "--size", type=int, default=30522, metavar="N", help="largest number of tokens, with special and unused ones"
+    )
     parser.add_argument("--cased", action="store_true", help="keep capitals and accents")
     parser.add_argument(
         "--unused",
         type=int,
         default=99,
         metavar="N",
-        help="[unused0] to [unusedN-1] for one's own use; 99 gives the special tokens the ids "
-        "they have in the released models",
+        help="number of free tokens, [unused0] to [unusedN-1]; 99 gives the special tokens the ids "
+        "that they have in the released models",
     )
     parser.add_argument(
         "--min-frequency",
         type=int,
         default=2,
         metavar="N",
-        help="join two pieces only if they stand together so often, and keep a character "
-        "only if it stands there so often",
+        help="merge two pieces only if they occur together N times, and keep a character only if it occurs N times",
     )
     parser.add_argument(
         "--alphabet",
         type=int,
         metavar="N",
-        help="characters to keep, the most frequent (default: those that stand there "
-        "--min-frequency times and are at least one of a million, in up to half of --size)",
+        help="number of characters to keep, the most frequent ones (default: those that occur "
+        "--min-frequency times and are at least one in a million, up to half of --size)",
     )
-    parser.add_argument("--field", default="text", metavar="NAME", help="the text's field in .jsonl files")
+    parser.add_argument("--field", default="text", metavar="NAME", help="field of the text in .jsonl files")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def run(args):
-    """Trains as the parsed options say. Returns: exit code."""
+    """Trains with the parsed options. Returns: exit code."""
     files = find_files(args.input)
 
     def texts():

@@ -1,1 +1,1 @@
-"""Fine-tuning: one module a task family, one folder format, the one training loop."""
+"""Fine-tuning: one module per task, one folder format, and the training loop of `bert_tf.training`."""

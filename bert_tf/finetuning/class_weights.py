@@ -1,4 +1,4 @@
-"""How much the examples of each label count in the loss."""
+"""The weights of the labels in the loss."""
 
 import math
 
@@ -6,15 +6,15 @@ from bert_tf.errors import TaskError
 
 
 def class_weights(text, counts):
-    """The weights that `--class-weights` asks for.
+    """Parses the option `--class-weights`.
 
     Args:
-        text: "balanced", which gives every label the same sum of weights, or LABEL=WEIGHT,…
-        counts: dict of every label to learn -> its number of examples.
-    Returns:
-        dict label -> weight, those not named left out.
-    Raises:
-        TaskError: an unknown label, or a weight that is no number from 0 on.
+        text: str. "balanced", which gives every label the same sum of weights, or LABEL=WEIGHT,…
+        counts: dict label -> number of its examples, for all labels to learn.
+
+    Returns: dict label -> weight, only for the labels in `text`.
+
+    Raises: TaskError on an unknown label, or on a weight that is not a number of at least 0.
     """
     if text == "balanced":
         total = sum(counts.values())

@@ -1,8 +1,8 @@
-"""Epochs of batches in an order that a seed fixes and a position resumes.
+"""An endless feed of fine-tuning batches; the seed fixes the order, and a position resumes it.
 
-Rows are shuffled anew each epoch; within windows of many batches they are sorted by length, so that a batch
-holds rows of like length and little of it is padding, and the batches are shuffled again. Every row comes
-exactly once an epoch: the last batch is filled up with rows that count nothing.
+Each epoch shuffles the rows. In windows of many batches they are then sorted by length, so that a batch has rows of
+similar lengths and little padding, and the batches are shuffled. Every row is used exactly once in an epoch: the last
+batch is filled up with rows of weight 0.
 """
 
 import numpy as np
@@ -13,13 +13,16 @@ BATCHES_PER_WINDOW = 50
 
 
 class EpochFeed:
-    """Batches of `Rows` from one update on, without end.
+    """An endless feed of batches of `Rows`.
 
     Args:
-        rows: `Rows`. batch_size: B. seed: int. lengths: how many lengths batches are padded to at most; the
-            training step is compiled once for each.
+        rows: `Rows`.
+        batch_size: int. B.
+        seed: int. The seed of the order.
+        lengths: int. The largest number of different padded lengths; the training step is compiled once for each.
 
-    Attributes: steps: batches an epoch.
+    Attributes:
+        steps: int. The number of batches of an epoch.
     """
 
     def __init__(self, rows, batch_size, seed=0, lengths=4):
@@ -28,7 +31,7 @@ class EpochFeed:
         self.steps = -(-len(rows) // batch_size)
 
     def from_step(self, step):
-        """Yields (batch, position after it: updates done) from the batch after `step` updates."""
+        """Yields (batch, the number of updates after it), starting after `step` updates."""
         epoch, skip = divmod(step, self.steps)
         while True:
             for indices in self.epoch(epoch)[skip:]:
@@ -38,7 +41,7 @@ class EpochFeed:
             epoch, skip = epoch + 1, 0
 
     def epoch(self, number):
-        """The indices of each batch of an epoch, in order."""
+        """The row indices of each batch of an epoch, in order: list of int arrays."""
         rng = np.random.default_rng((self.seed, number))
         order = rng.permutation(len(self.rows))
         window, batches = self.batch_size * BATCHES_PER_WINDOW, []

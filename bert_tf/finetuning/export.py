@@ -1,4 +1,4 @@
-"""A fine-tuned model for other programs: Hugging Face's format, or a SavedModel for TF Serving."""
+"""Exports a fine-tuned model: Hugging Face's format, or a SavedModel for TF Serving."""
 
 from pathlib import Path
 
@@ -13,14 +13,15 @@ def export_task(source, target, to="hf", dtype="float32", say=print):
     """Writes a fine-tuned model in another format.
 
     Args:
-        source: name or folder of the model. target: folder to make; it must not exist, or be empty.
-        to: "hf" or "own" (the same layout, whole even if the source is a delta), or "savedmodel".
-        dtype: as in `checkpoints.save`; a SavedModel is float32.
-        say: called with a sentence where a SavedModel takes no raw text.
+        source: str or Path. The name or folder of the model.
+        target: str or Path. The folder to write; it must not exist, or be empty.
+        to: str. "hf" or "own" (the same layout, complete even if the source is a delta), or "savedmodel".
+        dtype: str. As in `checkpoints.save`; a SavedModel is float32.
+        say: callable that gets a sentence if the SavedModel cannot take raw text.
 
     Returns: Path of the folder.
 
-    Raises: TaskError, CheckpointError. Nothing is left at `target` then.
+    Raises: TaskError or CheckpointError; then nothing is written to `target`.
     """
     from bert_tf.finetuning.task_model import load_model
 
@@ -38,8 +39,8 @@ def export_task(source, target, to="hf", dtype="float32", say=print):
         if to == "savedmodel":
             from bert_tf.finetuning.saved_model import write_saved_model
 
-            if why := write_saved_model(unfinished, loaded):
-                say(f"ids only: {why}")
+            if reason := write_saved_model(unfinished, loaded):
+                say(f"ids only: {reason}")
         else:
             _write_folder(unfinished, loaded, dtype)
     return target
@@ -49,16 +50,16 @@ def _check_transformers(loaded):
     settings, architecture = loaded.task.settings, loaded.config.architecture
     if transformers_class(settings, architecture) is None:
         raise TaskError(
-            f"Transformers has no class with this head ({settings.task!r}, {_how(settings, architecture)}, on "
-            f"a {architecture.title} model): it would begin with random values there. Use own or savedmodel."
+            f"Transformers has no class with this head ({settings.task!r}, {_head_variant(settings, architecture)}, "
+            f"on a {architecture.title} model): it would start with random values there. Use own or savedmodel."
         )
 
 
-def _how(settings, architecture):
+def _head_variant(settings, architecture):
     if settings.extra.get("crf"):
         return "with a CRF"
     if settings.pools_first_token and settings.task in architecture.sentence_heads:
-        return "with a pooler where it has a layer on the first token of its own, as one trained now has"
+        return "with a pooler, where heads trained now have their own layer on the first token"
     return f"pooling {settings.pooling!r}"
 
 

@@ -1,9 +1,8 @@
-"""Fine-tuning through the one training loop: epochs, measuring on the dev set, the best model kept, resuming.
+"""Fine-tuning: epochs, evaluation on the dev set, keeping the best model, and resuming.
 
-In the output folder lie the best model so far (ready to load) and `run/`: checkpoints, the log, and
-`rounds.json` with what was measured after each round. A round is an epoch, or `evaluate_every` updates. After
-a stop or a crash the same call goes on where the last checkpoint is; every round that was not measured is
-measured then.
+The output folder holds the best model so far (ready to load) and `run/`: checkpoints, the log, and `rounds.json` with
+the scores after each round. A round is an epoch, or `evaluate_every` updates. After a stop or a crash the same call
+continues at the last checkpoint, and evaluates every round that was not evaluated.
 """
 
 import dataclasses
@@ -24,28 +23,43 @@ from bert_tf.finetuning.task_settings import selection_score
 from bert_tf.folder_lock import locked_folder
 
 _SETTINGS = "settings.json"
-# Attributes of examples that say where they stand in which file, and not what is learned from them.
-_PLACES = ("where", "source")
-#: Settings that may differ between the calls of one run.
-_FREE = ("log_every", "save_every", "strategy")
+# Attributes of examples that name their file and line; the training does not depend on them.
+_SOURCE_ATTRIBUTES = ("where", "source")
+#: Settings that may change when a run is resumed.
+_CHANGEABLE = ("log_every", "save_every", "strategy")
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How to train. The defaults are the paper's (Devlin et al. 2019, section A.3).
+    """The settings of a fine-tuning. The defaults are the paper's (Devlin et al. 2019, section A.3).
 
     Args:
-        epochs: over the training examples. learning_rate: the peak.
-        batch_size: rows an update, over all devices. seed: of the head, the order and the dropout.
-        warmup: below 1 a share of the updates, else their number.
-        weight_decay, optimizer: as in `training.optimizers.registry`.
-        layer_decay: factor of the learning rate a layer down.
-        freeze_layers: embeddings and the lowest so many layers stay as they are (0: nothing frozen).
-        dropout: instead of the model's own. precision, strategy, accumulate, jit: as in pre-training.
-        patience: rounds without a better score before it stops, None for never.
-        evaluate_every: updates between two measurements, None for an epoch.
-        lengths: how many lengths batches are padded to. log_every, save_every: in updates.
-        store: dtype the model is stored in. delta: store only what was trained.
+        epochs: int. Epochs over the training examples.
+        learning_rate: float. The peak of the learning rate.
+        batch_size: int. Rows of an update, over all devices.
+        seed: int. The seed of the head, the order and the dropout.
+        warmup: float. Below 1 the share of the warm-up updates, else their number.
+        weight_decay: float. As in `training.optimizers.registry`.
+        optimizer: str. As in `training.optimizers.registry`.
+        layer_decay: float. The factor of the learning rate from each layer to the one below.
+        freeze_layers: int. The embeddings and this number of the lowest layers are frozen; 0 freezes nothing.
+        dropout: float. Replaces the dropout of the model; None keeps it.
+        precision: str. As in pre-training.
+        strategy: str. As in pre-training.
+        accumulate: int. As in pre-training.
+        jit: bool. As in pre-training.
+        patience: int. The training stops after this number of rounds without a better score; None for never.
+        evaluate_every: int. Updates between two evaluations; None for an epoch.
+        lengths: int. The number of lengths that batches are padded to.
+        log_every: int. Updates between two log records.
+        save_every: int. Updates between two checkpoints.
+        store: str. The dtype in which the model is saved.
+        delta: bool. Whether only the trained weights are saved.
+
+    Raises: TaskError if a value is out of range.
+
+    Example:
+        settings = FitSettings(epochs=2, learning_rate=2e-5, batch_size=16)
     """
 
     epochs: int = 3
@@ -95,12 +109,15 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a run came to.
+    """The result of a fine-tuning run.
 
-    Attributes: rounds: list of dicts, see `rounds.json`. finished: False where a signal stopped it.
-        steps: updates done. settings: `TaskSettings` of the model in the folder. chief: whether this process
-        is the one that writes; the others of a training on several machines must leave the folder alone.
-        stopped: whether a signal came, be it during the very last update.
+    Attributes:
+        rounds: list of dicts, as in `rounds.json`.
+        finished: bool. False if a signal stopped the run.
+        steps: int. The number of updates done.
+        settings: the `TaskSettings` of the model in the folder.
+        chief: bool. Whether this process writes the files; with several machines the others must not write.
+        stopped: bool. Whether a signal came, also during the last update.
     """
 
     rounds: list
@@ -112,16 +129,21 @@ class FitResult:
 
 
 def fit(family, start, train, dev, settings, how, output, say=print):
-    """Fine-tunes, or goes on with a run that was stopped.
+    """Fine-tunes a model, or resumes a stopped run.
 
     Args:
-        family: `Family`. start: name or folder of the model to start from.
-        train, dev: lists of examples; `dev` may be empty, the last epoch's model is kept then.
-        settings: `TaskSettings`. how: `FitSettings`. output: folder. say: called with each line of news.
+        family: `Task`.
+        start: str or Path. The name or folder of the model to start from.
+        train: list of examples.
+        dev: list of examples; if it is empty, the model of the last epoch is kept.
+        settings: `TaskSettings`.
+        how: `FitSettings`.
+        output: str or Path. The folder to write to.
+        say: callable that gets each line of progress.
 
     Returns: `FitResult`. The model is in `output`; `bert_tf.load` reads it.
 
-    Raises: TaskError, CheckpointError, DataError, StrategyError; FolderInUse if another run is writing to `output`.
+    Raises: TaskError, CheckpointError, DataError or StrategyError; FolderInUse if another run is writing to `output`.
     """
     from bert_tf.training.strategy import is_chief, make_strategy
 
@@ -134,10 +156,18 @@ def fit(family, start, train, dev, settings, how, output, say=print):
 
 
 def examples_hash(examples):
-    """SHA-256 of the texts and answers of a list of examples, in their order: hex. Their files do not count."""
+    """The SHA-256 of the texts and targets of examples in their order; their file names do not count.
+
+    Args:
+        examples: list of examples.
+
+    Returns: str, hexadecimal.
+    """
     digest = hashlib.sha256()
     for example in examples:
-        values = [getattr(example, item.name) for item in dataclasses.fields(example) if item.name not in _PLACES]
+        values = [
+            getattr(example, item.name) for item in dataclasses.fields(example) if item.name not in _SOURCE_ATTRIBUTES
+        ]
         digest.update(repr(values).encode("utf-8", errors="surrogatepass"))
     return digest.hexdigest()
 
@@ -151,7 +181,7 @@ class _Run:
         self.folder = output / "run"
 
     def prepare(self, train, dev):
-        """Everything up to the first update: the model, the encoded examples, the trainer."""
+        """Makes the model, the encoded examples and the trainer."""
         import keras
 
         from bert_tf.checkpoints import find, read
@@ -174,7 +204,7 @@ class _Run:
             raise TaskError(
                 f"--length is {self.settings.max_length}; this model reads at most {self.config.max_tokens} tokens."
             )
-        self.made_of = self._made_of(train, dev)
+        self.run_settings = self._run_settings(train, dev)
         self._check_run()
         rows = self.family.encode(train, self.tokenizer, self.settings, training=True)
         self.feed = EpochFeed(rows, how.batch_size, how.seed, how.lengths)
@@ -182,7 +212,7 @@ class _Run:
         self.dev_rows = self.family.encode(dev, self.tokenizer, self.settings) if dev else None
         self.total = how.epochs * self.feed.steps
         with scope(self.strategy):
-            self.network, optimizer = self._make(source, rows)
+            self.network, optimizer = self._make_network(source, rows)
         del source
         self.trainer = Trainer(
             self.network,
@@ -196,15 +226,14 @@ class _Run:
         )
 
     def begin(self):
-        """Notes what the run is made of. Settings that were refused until here do not stand in the way of better
-        ones."""
-        self._check_run()  # again: another run may have begun since, and ended
+        """Saves the settings of the run. Only here, so that settings refused by `prepare` leave no file behind."""
+        self._check_run()  # again: another run may have started and ended since
         path = self.folder / _SETTINGS
         if self.trainer.chief and not path.is_file():
-            write_json(path, {**self.made_of, "updates": self.total})
+            write_json(path, {**self.run_settings, "updates": self.total})
 
-    def _make(self, source, rows):
-        """(network with the source's weights, built optimiser)."""
+    def _make_network(self, source, rows):
+        """(network with the weights of the source, built optimiser)."""
         from bert_tf.finetuning.task_network import build_network
         from bert_tf.training.optimizers.registry import make_optimizer
         from bert_tf.training.optimizers.schedule import layer_factors, warmup_steps
@@ -223,7 +252,7 @@ class _Run:
         copy_weights(network.bert, source)
         self.family.initialize_head(network.head, rows, self.settings)
         freeze(network, how.freeze_layers)
-        # The head stays in float32: next to nothing to compute, and its logits are what is learned from.
+        # The head stays in float32: it costs little, and the loss is computed from its logits.
         apply_precision(network.bert, how.precision)
         optimizer = make_optimizer(
             network.trainable_variables,
@@ -237,36 +266,36 @@ class _Run:
         )
         return network, with_loss_scale(optimizer, network.trainable_variables, how.precision)
 
-    def _made_of(self, train, dev):
-        """What the run is made of, as in settings.json."""
-        made_of = {
+    def _run_settings(self, train, dev):
+        """The settings and hashes of the examples, as in settings.json."""
+        run_settings = {
             "start": str(self.start),
             "task": self.settings.to_dict(),
             "train": len(train),
             "dev": len(dev),
             "train_sha256": examples_hash(train),
             "dev_sha256": examples_hash(dev),
-            **{name: value for name, value in dataclasses.asdict(self.how).items() if name not in _FREE},
+            **{name: value for name, value in dataclasses.asdict(self.how).items() if name not in _CHANGEABLE},
         }
-        return json.loads(json.dumps(made_of))
+        return json.loads(json.dumps(run_settings))
 
     def _check_run(self):
-        """Refuses to go on with a run that was made of something else."""
+        """Raises TaskError if the folder holds a run with other settings or examples."""
         path = self.folder / _SETTINGS
         if not path.is_file():
             return
-        before, made_of = json.loads(path.read_text(encoding="utf-8")), self.made_of
-        # What is not in it was not yet noted when the run began.
-        other = sorted(name for name in made_of if name in before and before[name] != made_of[name])
-        if other:
+        saved, current = json.loads(path.read_text(encoding="utf-8")), self.run_settings
+        # A setting that is missing was not saved yet by the version that started the run.
+        changed = sorted(name for name in current if name in saved and saved[name] != current[name])
+        if changed:
             raise TaskError(
-                f"{self.output} holds a run with another {other[0]} "
-                f"({str(before[other[0]]):.80}, not {str(made_of[other[0]]):.80}); give "
+                f"{self.output} holds a run with another {changed[0]} "
+                f"({str(saved[changed[0]]):.80}, not {str(current[changed[0]]):.80}); give "
                 "another --output, or the settings and examples it was made with."
             )
 
     def train(self):
-        """The rounds that are left."""
+        """Trains and evaluates the remaining rounds. Returns: `FitResult`."""
         from bert_tf.training.prefetch import prefetch
 
         rounds = self._read_rounds()
@@ -276,7 +305,7 @@ class _Run:
             self.say(f"Going on after update {step} of {self.total}.")
         batches = prefetch(self.feed.from_step(step))
         for end in self._ends():
-            if any(one["step"] == end for one in rounds):
+            if any(record["step"] == end for record in rounds):
                 if rounds[-1]["last"]:
                     break
                 continue
@@ -292,17 +321,17 @@ class _Run:
                     advice="give another --output with a lower --learning-rate",
                 )
             if self.trainer.stopped and step < self.total:
-                return self._fitted(rounds, False, step)
-            rounds.append(self._measure(end, rounds))
+                return self._result(rounds, False, step)
+            rounds.append(self._evaluate(end, rounds))
             if self.trainer.chief:
                 write_json(self.folder / "rounds.json", {"rounds": rounds})
             if rounds[-1]["last"]:
                 break
         if self.trainer.chief:
             shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
-        return self._fitted(rounds, True, step)
+        return self._result(rounds, True, step)
 
-    def _fitted(self, rounds, finished, step):
+    def _result(self, rounds, finished, step):
         return FitResult(rounds, finished, step, self.settings, self.trainer.chief, self.trainer.stopped)
 
     def _read_rounds(self):
@@ -310,25 +339,25 @@ class _Run:
         return json.loads(path.read_text(encoding="utf-8"))["rounds"] if path.is_file() else []
 
     def _ends(self):
-        """Updates after which a round ends, ascending."""
+        """The numbers of updates after which a round ends, ascending."""
         every = self.how.evaluate_every or self.feed.steps
         return sorted({*range(every, self.total, every), self.total})
 
-    def _measure(self, step, rounds):
-        """The record of a round; saves the model if it is the best so far."""
+    def _evaluate(self, step, rounds):
+        """Makes the record of a round; saves the model if it is the best so far."""
         from bert_tf.training.checkpoint import writing
 
         scores = self._scores()
-        before = [selection_score(one["dev"], self.settings.metric) for one in rounds]
-        best = not scores or selection_score(scores, self.settings.metric) > max(before, default=-math.inf)
+        previous = [selection_score(record["dev"], self.settings.metric) for record in rounds]
+        best = not scores or selection_score(scores, self.settings.metric) > max(previous, default=-math.inf)
         if best and self.trainer.chief:
             with writing(
                 f"The model {self.output}",
                 f"The checkpoint of update {step} is whole; free space and give the same command again.",
             ):
                 self.save()
-        idle = 0 if best else 1 + len(before) - 1 - int(np.argmax(before))
-        last = step >= self.total or (self.how.patience is not None and idle >= self.how.patience)
+        rounds_since_best = 0 if best else 1 + len(previous) - 1 - int(np.argmax(previous))
+        last = step >= self.total or (self.how.patience is not None and rounds_since_best >= self.how.patience)
         record = {
             "step": step,
             "epoch": round(step / self.feed.steps, 3),
@@ -337,8 +366,8 @@ class _Run:
             "last": last,
         }
         if self.trainer.chief:
-            told = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
-            self.say(f"after epoch {record['epoch']:g}  {told}{'  (best)' if best else ''}")
+            scores_text = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
+            self.say(f"after epoch {record['epoch']:g}  {scores_text}{'  (best)' if best else ''}")
         return record
 
     def _scores(self):
@@ -369,7 +398,7 @@ class _Run:
         }
 
     def save(self):
-        """Writes the model as it is now into the output folder."""
+        """Writes the current model to the output folder."""
         from bert_tf.finetuning.task_folder import save_task
 
         save_task(
@@ -383,9 +412,9 @@ class _Run:
         )
 
     def _say_record(self, record):
-        left = (self.total - record["step"]) * record["seconds_per_step"] / 60
-        more = f"  accuracy {record['accuracy']:.3f}" if "accuracy" in record else ""
+        minutes_left = (self.total - record["step"]) * record["seconds_per_step"] / 60
+        accuracy = f"  accuracy {record['accuracy']:.3f}" if "accuracy" in record else ""
         self.say(
-            f"update {record['step']}/{self.total}  loss {record['loss']:.4f}{more}  "
-            f"{record['tokens_per_second']:,.0f} tokens/s  {left:.0f} min left"
+            f"update {record['step']}/{self.total}  loss {record['loss']:.4f}{accuracy}  "
+            f"{record['tokens_per_second']:,.0f} tokens/s  {minutes_left:.0f} min left"
         )

@@ -1,4 +1,4 @@
-"""Entity labels: the schemes BIO, BIOES and IOB1, all read into BIO.
+"""Entity labels: reads the schemes BIO, BIOES and IOB1 and converts them to BIO.
 
 Source: Ramshaw and Marcus 1995 (IOB1); Tjong Kim Sang and Veenstra 1999 (BIO, there IOB2, and the others).
 """
@@ -6,74 +6,76 @@ Source: Ramshaw and Marcus 1995 (IOB1); Tjong Kim Sang and Veenstra 1999 (BIO, t
 import re
 
 OUTSIDE = "O"
-#: In BIOES some write L(ast) for E and U(nit) or W for S.
+#: Variants of BIOES have L (last) for E, and U (unit) or W for S.
 _PREFIXED = re.compile(r"([BIESLUW])-(.+)", re.DOTALL)
 
 
 def is_entity_scheme(labels):
-    """Whether labels mark entities: each "O" or a prefix with a type, and not all of them "O".
+    """Whether labels mark entities: each is "O" or a prefix with a type, and at least one is not "O".
 
     Args:
-        labels: iterable of distinct or repeated strings.
+        labels: iterable of str, with or without repetitions.
+
+    Returns: bool.
     """
-    found = set(labels) - {OUTSIDE}
-    return bool(found) and all(_PREFIXED.fullmatch(label) for label in found)
+    entity_labels = set(labels) - {OUTSIDE}
+    return bool(entity_labels) and all(_PREFIXED.fullmatch(label) for label in entity_labels)
 
 
 def to_bio(labels):
-    """Labels of one sentence in BIO, from BIO, BIOES (or BILOU) or IOB1.
+    """Converts the labels of one sentence from BIO, BIOES (or BILOU) or IOB1 to BIO.
 
-    An "I-" that nothing of its type goes before begins an entity, as IOB1 means it and as the CoNLL
-    scorer reads it in faulty BIO.
+    An "I-" without an entity of its type before it starts an entity, as in IOB1, and as the CoNLL scorer reads faulty
+    BIO.
 
     Args:
-        labels: strings of `is_entity_scheme`.
-    Returns:
-        list of strings: "O", "B-TYPE", "I-TYPE".
+        labels: iterable of str, for which `is_entity_scheme` is true.
+
+    Returns: list of str: "O", "B-TYPE" or "I-TYPE".
     """
-    result, before, closed = [], None, True
+    result, previous_type, closed = [], None, True
     for label in labels:
         match = _PREFIXED.fullmatch(label)
         if match is None:
             result.append(OUTSIDE)
-            before, closed = None, True
+            previous_type, closed = None, True
             continue
-        prefix, kind = match.groups()
-        starts = prefix in "BSUW" or closed or kind != before
-        result.append(f"{'B' if starts else 'I'}-{kind}")
-        before, closed = kind, prefix in "ESLUW"
+        prefix, entity_type = match.groups()
+        starts = prefix in "BSUW" or closed or entity_type != previous_type
+        result.append(f"{'B' if starts else 'I'}-{entity_type}")
+        previous_type, closed = entity_type, prefix in "ESLUW"
     return result
 
 
 def entities(labels):
-    """The entities of a sentence labelled in BIO.
+    """The entities of a sentence with BIO labels.
 
     Args:
-        labels: strings as `to_bio` gives them; a stray "I-" begins an entity.
-    Returns:
-        list of (type, first word, last word + 1).
+        labels: list of str from `to_bio`; an "I-" without an entity before it starts one.
+
+    Returns: list of (type, first word, last word + 1).
     """
-    found, start = [], None
+    spans, start = [], None
     bio = to_bio(labels)
     for position, label in enumerate([*bio, OUTSIDE]):
         if start is not None and not label.startswith("I-"):
-            found.append((bio[start][2:], start, position))
+            spans.append((bio[start][2:], start, position))
             start = None
         if label.startswith("B-"):
             start = position
-    return found
+    return spans
 
 
 def label_list(sentences):
-    """The labels to learn, "O" first, then by name; with each "B-TYPE" its "I-TYPE" too.
+    """The labels to learn: "O" first, then sorted by name, with both "B-TYPE" and "I-TYPE" of every entity type.
 
     Args:
-        sentences: iterable of label sequences, entity labels already in BIO.
-    Returns:
-        tuple of strings.
+        sentences: iterable of label sequences; entity labels are in BIO.
+
+    Returns: tuple of str.
     """
-    found = {label for labels in sentences for label in labels}
-    if is_entity_scheme(found):
-        kinds = sorted({label[2:] for label in found - {OUTSIDE}})
-        return (OUTSIDE, *(f"{prefix}-{kind}" for kind in kinds for prefix in "BI"))
-    return tuple(sorted(found))
+    labels = {label for sentence_labels in sentences for label in sentence_labels}
+    if is_entity_scheme(labels):
+        types = sorted({label[2:] for label in labels - {OUTSIDE}})
+        return (OUTSIDE, *(f"{prefix}-{entity_type}" for entity_type in types for prefix in "BI"))
+    return tuple(sorted(labels))

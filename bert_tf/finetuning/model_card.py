@@ -1,4 +1,4 @@
-"""The model card of a fine-tuned model, written from what is known of its making."""
+"""Writes the model card of a fine-tuned model from its settings and scores."""
 
 from pathlib import Path
 
@@ -20,8 +20,12 @@ def model_card(name, settings, metrics, loaded):
     """The text of README.md.
 
     Args:
-        name: of the model. settings: `TaskSettings`. metrics: as in report/metrics.json. loaded: its
-            `LoadedModel`.
+        name: str. The name of the model.
+        settings: `TaskSettings`.
+        metrics: dict, as in report/metrics.json.
+        loaded: the `LoadedModel`.
+
+    Returns: str, Markdown.
     """
     start = Path(metrics["start"]).name
     return "\n".join(
@@ -46,23 +50,23 @@ def model_card(name, settings, metrics, loaded):
             *_measured(metrics),
             "## Limits",
             "",
-            "It knows what its examples showed and no more; texts of another kind or language get answers "
-            "as sure as any. It carries the biases of the model it was made from and of the examples. "
-            "Measure it on data of your own before relying on it.",
+            "It learned only from its examples; on texts of another kind or language its predictions can be wrong with "
+            "high confidence. It has the biases of the model it was trained from and of the examples. "
+            "Measure it on your own data before you rely on it.",
             "",
         ]
     )
 
 
 def _use(name, settings):
-    kind = []
+    output = []
     if settings.labels:
-        shown = ", ".join(settings.labels[:20]) + (", …" if len(settings.labels) > 20 else "")
-        kind = [f"Labels: {shown}." if not settings.multi_label else f"Any of the labels: {shown}.", ""]
+        labels = ", ".join(settings.labels[:20]) + (", …" if len(settings.labels) > 20 else "")
+        output = [f"Labels: {labels}." if not settings.multi_label else f"Any of the labels: {labels}.", ""]
     elif settings.regression:
-        kind = ["It gives one number.", ""]
+        output = ["It predicts one number.", ""]
     return [
-        *kind,
+        *output,
         "```python",
         "import bert_tf",
         f'task = bert_tf.load("{name}").task',
@@ -74,7 +78,7 @@ def _use(name, settings):
 def _making(metrics, settings):
     how, frozen = metrics["training"], ""
     if how["freeze_layers"]:
-        frozen = f"; embeddings and the lowest {how['freeze_layers']} layers kept as they were"
+        frozen = f"; embeddings and the lowest {how['freeze_layers']} layers frozen"
     dropout = "the model's own dropout" if how["dropout"] is None else f"dropout {how['dropout']:g}"
     return (
         f"{metrics['train_examples']:,} examples, {how['epochs']} epoch{'s' * (how['epochs'] != 1)}, batches of "

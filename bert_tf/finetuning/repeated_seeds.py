@@ -1,4 +1,4 @@
-"""One run, or several with a seed each: mean and spread of their scores, the best model kept."""
+"""Fine-tuning with one or several seeds: mean and standard deviation of the scores; the best model is kept."""
 
 import dataclasses
 import shutil
@@ -8,44 +8,52 @@ from bert_tf.finetuning.task_settings import selection_score
 
 
 def fit_seeds(family, start, train, dev, settings, how, output, seeds=1, say=print):
-    """`fit` with `seeds` seeds from `how.seed` on, and the report of the best model.
+    """Runs `fit` with the seeds from `how.seed` on, and writes the report of the best model.
 
-    With more than one, each run has a folder `seed-S` in the output, and the best one's model is copied up.
+    With more than one seed, each run has a folder `seed-S` in the output, and the best model is copied to the output.
 
-    Args: as `fit`.
+    Args: as `fit`, and
+        seeds: int. The number of seeds.
 
-    Returns: whether it came to its end (False where a signal stopped it).
+    Returns: bool, whether all runs finished; False if a signal stopped one.
     """
     from bert_tf.finetuning.report import write_report
 
     if seeds == 1:
-        done = fit(family, start, train, dev, settings, how, output, say)
-        if done.finished and done.chief:
-            write_report(output, dev, len(train), how, start, [best_scores(done.rounds, settings.metric)], say)
-        return done.finished
+        result = fit(family, start, train, dev, settings, how, output, say)
+        if result.finished and result.chief:
+            write_report(output, dev, len(train), how, start, [best_scores(result.rounds, settings.metric)], say)
+        return result.finished
     scores = []
     for seed in range(how.seed, how.seed + seeds):
         folder = output / f"seed-{seed}"
         say(f"Seed {seed}.")
-        done = fit(family, start, train, dev, settings, dataclasses.replace(how, seed=seed), folder, say)
-        if not done.finished or done.stopped and seed + 1 < how.seed + seeds:
+        result = fit(family, start, train, dev, settings, dataclasses.replace(how, seed=seed), folder, say)
+        if not result.finished or result.stopped and seed + 1 < how.seed + seeds:
             return False
-        scores.append({"seed": seed, **best_scores(done.rounds, settings.metric)})
-        _forget()
-    if done.chief:
-        best = max(scores, key=lambda one: selection_score(one, settings.metric))
+        scores.append({"seed": seed, **best_scores(result.rounds, settings.metric)})
+        _free_memory()
+    if result.chief:
+        best = max(scores, key=lambda seed_scores: selection_score(seed_scores, settings.metric))
         _copy_model(output / f"seed-{best['seed']}", output)
         write_report(output, dev, len(train), dataclasses.replace(how, seed=best["seed"]), start, scores, say)
     return True
 
 
 def best_scores(rounds, metric):
-    """The dev scores of the round that is best by a metric, among `Fitted.rounds`."""
-    return max((one["dev"] for one in rounds), key=lambda scores: selection_score(scores, metric))
+    """The dev scores of the best round.
+
+    Args:
+        rounds: list of dicts, `FitResult.rounds`.
+        metric: str. The metric that decides which round is best.
+
+    Returns: dict.
+    """
+    return max((record["dev"] for record in rounds), key=lambda scores: selection_score(scores, metric))
 
 
-def _forget():
-    """Lets go of a finished run's model."""
+def _free_memory():
+    """Frees the model of a finished run."""
     import gc
 
     import keras

@@ -1,6 +1,6 @@
-"""The report of a fine-tuned model: measured again as it will be used, in figures, tables and a model card.
+"""The report of a fine-tuned model: loads the saved model, evaluates it, and writes figures, tables and a model card.
 
-`report/` holds metrics.json, report.html (complete in itself), the figures as PNG and errors.csv.
+`report/` holds metrics.json, report.html (without external files), the figures as PNG, and errors.csv.
 """
 
 import csv
@@ -17,14 +17,18 @@ from bert_tf.training.run_folder import read_records
 
 
 def write_report(output, dev, train_count, how, start, scores, say=print):
-    """Loads the model of a folder, measures it in float32 on the dev set, and writes `report/` and the card.
+    """Loads the model of a folder, evaluates it in float32 on the dev set, and writes `report/` and the model card.
 
     Args:
-        output: folder of the model. dev: list of examples, may be empty. train_count: examples it learned
-        from. how: `FitSettings`. start: what it was trained from. scores: list of the best scores of each
-        seed.
+        output: str or Path. The folder of the model.
+        dev: list of examples; may be empty.
+        train_count: int. The number of training examples.
+        how: `FitSettings`.
+        start: str or Path. The model that the training started from.
+        scores: list of dicts, the best scores of each seed.
+        say: callable that gets each line of the scores.
 
-    Returns: dict as in metrics.json.
+    Returns: dict, as in metrics.json.
     """
     from bert_tf.finetuning.task_model import load_model
 
@@ -57,30 +61,33 @@ def write_report(output, dev, train_count, how, start, scores, say=print):
 
 
 def spread(scores):
-    """Mean and standard deviation of each metric over the seeds.
+    """The mean and standard deviation of each metric over the seeds.
 
-    Args: scores: list of dicts of numbers, "seed" is passed over.
+    Args:
+        scores: list of dicts of numbers; the key "seed" is ignored.
 
-    Returns: dict metric -> {"mean", "std" (of a sample, 0 for a single one), "values"}.
+    Returns: dict metric -> {"mean", "std" (of a sample; 0 for one value), "values"}.
     """
-    found = {}
+    spreads = {}
     for name in scores[0]:
         if name != "seed":
-            values = [float(one[name]) for one in scores]
-            found[name] = {
+            values = [float(seed_scores[name]) for seed_scores in scores]
+            spreads[name] = {
                 "mean": float(np.mean(values)),
                 "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
                 "values": values,
             }
-    return found
+    return spreads
 
 
 def write_findings(folder, metrics, findings=None, progress=None):
-    """Writes metrics.json, report.html, errors.csv and the figures as PNG; what an earlier report has beyond goes.
+    """Writes metrics.json, report.html, errors.csv and the figures as PNG; removes other files of an earlier report.
 
     Args:
-        folder: made if it is not there. metrics: JSON-able dict. findings: `Findings` or None.
-        progress: (records of the log, rounds) or None.
+        folder: str or Path. The folder to write to; it is created if it does not exist.
+        metrics: dict of JSON values.
+        findings: `ErrorAnalysis`, or None.
+        progress: (records of the log, rounds) from `read_progress`, or None.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -94,7 +101,13 @@ def write_findings(folder, metrics, findings=None, progress=None):
 
 
 def read_progress(folder):
-    """(records of the log, rounds measured) of a run's folder, two lists; None where it has none."""
+    """Reads the log and the rounds of a run folder.
+
+    Args:
+        folder: Path. The run folder.
+
+    Returns: (records of the log, rounds), two lists; None if a file does not exist.
+    """
     log, rounds = folder / "metrics.jsonl", folder / "rounds.json"
     if not log.is_file() or not rounds.is_file():
         return None
@@ -120,7 +133,7 @@ def _write_pictures(folder, metrics, findings, progress):
 
 
 def _page(metrics, findings, progress):
-    """One HTML page that needs nothing beside it; the drawing library is in it once."""
+    """One HTML page without external files; it contains the drawing library once."""
     from bert_tf.plots.training import finetuning as plots
 
     parts = [f"<h1>{html.escape(TASK_NAMES[metrics['task']].capitalize())}</h1>", _numbers(metrics)]
@@ -144,11 +157,11 @@ def _numbers(metrics):
     rows = [{"metric": name, "dev": value} for name, value in metrics.get("dev", {}).items()]
     for row in rows:
         if row["metric"] in metrics.get("seeds", {}):
-            found = metrics["seeds"][row["metric"]]
-            row["over the seeds"] = f"{found['mean']:.4f} ± {found['std']:.4f}"
+            seeds = metrics["seeds"][row["metric"]]
+            row["over the seeds"] = f"{seeds['mean']:.4f} ± {seeds['std']:.4f}"
     facts = [
         f"{metrics[name]:,} {words}"
-        for name, words in (("train_examples", "examples to learn from"), ("dev_examples", "to measure on"))
+        for name, words in (("train_examples", "training examples"), ("dev_examples", "dev examples"))
         if name in metrics
     ]
     return f"<p>{html.escape(', '.join(facts))}</p>{_table(rows) if rows else ''}"

@@ -1,36 +1,42 @@
-"""A fine-tuned model as a SavedModel for TF Serving: ids in, or raw text in.
+"""Writes a fine-tuned model as a SavedModel for TF Serving; its inputs are ids or raw text.
 
-B rows, T tokens, C choices. The text goes through tensorflow-text inside the graph, so that a client sends
-strings and needs no tokenizer.
+tensorflow-text tokenizes the text inside the graph, so that a client sends strings and needs no tokenizer.
+
+Shapes: B rows, T tokens, C choices.
 """
 
-#: The outputs that `text` adds where an answer lies in the text: bytes of it, [B, T] int32, -1 at tokens
-#: that are no part of it.
+#: Outputs of the signature `text`: the first byte and the end of each token in the text, int32 [B, T], -1 at tokens
+#: that are not part of the text.
 PLACES = ("starts", "ends")
 _INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 def write_saved_model(folder, loaded):
-    """Writes a SavedModel with a signature `serving_default` that takes ids and, where tensorflow-text
-    tokenizes as this project does, one named `text` that takes raw text.
+    """Writes a SavedModel with a signature `serving_default` for ids and, if possible, a signature `text` for raw text.
 
-    `serving_default`: int32 token_ids, segment_ids, padding_mask [B, T] ([B, C, T] for choices) to the head's
-    outputs and, for classes, tags and choices, "probabilities" (of a CRF its "transitions" in their stead).
+    There is a signature `text` if tensorflow-text tokenizes in the same way as the model's tokenizer.
 
-    `text`: string text_a [B], and for pairs text_b [B] (a question and its passage; for choices [B, C]; of a
-    classifier that nothing says of whether it reads pairs, "" where there is no second text). It cuts
-    what is longer than the model reads: pairs as `tokenizers.packing.truncate_longest_first` does, a question and a
-    passage at the model's own lengths, without windows. Beside the same outputs it gives
+    `serving_default` maps int32 token_ids, segment_ids, padding_mask [B, T] ([B, C, T] for choices) to the outputs of
+    the head and, for classes, tags and choices, "probabilities" (with a CRF "transitions" instead).
+
+    `text` takes string text_a [B], and for pairs text_b [B] (a question and its passage; for choices [B, C]). If it is
+    unknown whether a classifier reads pairs, text_b is "" for a single text. Long texts are cut: pairs as in
+    `tokenizers.packing.truncate_longest_first`, a question and a passage at the lengths of the model, without windows.
+    It has the same outputs and
 
     - for tags: "starts" and "ends" of every token in text_a (see `PLACES`) and "labels", the likeliest label
-      of each (none with a CRF);
-    - for answers: "starts" and "ends" in text_b, and of the best span "answer" (string [B], empty for no
+      of each token (no "labels" with a CRF);
+    - for answers: "starts" and "ends" in text_b, and for the best span "answer" (string [B], empty for no
       answer), "answer_start", "answer_end" (bytes of text_b, int32 [B]) and "score" (float32 [B]).
 
     The two tokenizers agree on text in the scripts that `tokenizers.batch_tokenizer.ALIKE` lists, without control
-    characters or words of over 100 bytes.
+    characters and without words of over 100 bytes.
 
-    Returns: None, or why there is no signature `text`: a sentence.
+    Args:
+        folder: str or Path. The folder to write to.
+        loaded: the `LoadedModel`.
+
+    Returns: None, or a sentence that says why there is no signature `text`.
     """
     import tensorflow as tf
 
@@ -61,26 +67,26 @@ def _with_probabilities(outputs, settings):
 
     if settings.task == "answer" or settings.regression or "transitions" in outputs:
         return dict(outputs)
-    share = tf.nn.sigmoid if settings.multi_label else tf.nn.softmax
-    return {**outputs, "probabilities": share(outputs["logits"])}
+    activation = tf.nn.sigmoid if settings.multi_label else tf.nn.softmax
+    return {**outputs, "probabilities": activation(outputs["logits"])}
 
 
-def _why_no_text(own):
-    """Why tensorflow-text has no tokenizer that does the same, a sentence; None where it has one.
+def _why_no_text(tokenizer):
+    """A sentence that says why tensorflow-text has no equal tokenizer; None if it has one.
 
-    It has one switch for lower-casing and accents together, always splits Chinese characters, and would find
-    a token with a space in it across two words.
+    tensorflow-text has one option for lower-casing and accents together, always splits Chinese characters, and would
+    match a token with a space in it across two words.
     """
     from bert_tf.tokenizers import Tokenizer
 
-    if not isinstance(own, Tokenizer):
-        return f"tensorflow-text has no tokenizer that cuts text as this model's {type(own).__name__} does."
-    strips = own.lower_case if own.strip_accents is None else own.strip_accents
-    if strips != own.lower_case:
-        return "tensorflow-text takes capital letters and accents away together; this model's tokenizer one alone."
-    if not own.tokenize_chinese_chars:
+    if not isinstance(tokenizer, Tokenizer):
+        return f"tensorflow-text has no tokenizer that cuts text as this model's {type(tokenizer).__name__} does."
+    strips_accents = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
+    if strips_accents != tokenizer.lower_case:
+        return "tensorflow-text removes capital letters and accents only together; this model's tokenizer removes one."
+    if not tokenizer.tokenize_chinese_chars:
         return "tensorflow-text always splits Chinese characters; this model's tokenizer does not."
-    if any(token.split() != [token] for token in own.vocab):
+    if any(token.split() != [token] for token in tokenizer.vocab):
         return "the vocabulary has a token with a space in it, which tensorflow-text would find across two words."
     try:
         import tensorflow_text  # noqa: F401
@@ -89,20 +95,20 @@ def _why_no_text(own):
     return None
 
 
-def _text_tokenizer(own):
-    """tensorflow-text's tokenizer with the model's vocabulary."""
+def _text_tokenizer(tokenizer):
+    """The tensorflow-text tokenizer with the vocabulary of the model's tokenizer."""
     import tensorflow as tf
     import tensorflow_text
 
     return tensorflow_text.FastBertTokenizer(
-        list(own.vocab), token_out_type=tf.int32, lower_case_nfd_strip_accents=own.lower_case
+        list(tokenizer.vocab), token_out_type=tf.int32, lower_case_nfd_strip_accents=tokenizer.lower_case
     )
 
 
 def _text_function(loaded, tokenizer, answer):
     import tensorflow as tf
 
-    task, own = loaded.task, loaded.tokenizer
+    task = loaded.task
     settings = task.settings
     pair = settings.pair is not False or task.family.several or settings.task == "answer"
 
@@ -114,14 +120,15 @@ def _text_function(loaded, tokenizer, answer):
         # [pieces, starts, ends] of each text, ragged [B, (t)].
         parts = [list(tokenizer.tokenize_with_offsets(text)) for text in flat]
         lengths = [tf.cast(part[0].row_lengths(), tf.int32) for part in parts]
-        parts = [[_first(values, kept) for values in part] for part, kept in zip(parts, _kept(lengths, settings))]
-        inputs = _packed([part[0] for part in parts], own, optional=settings.pair is None)
+        counts = _kept_counts(lengths, settings)
+        parts = [[_first(values, count) for values in part] for part, count in zip(parts, counts)]
+        inputs = _packed([part[0] for part in parts], loaded.tokenizer, optional=settings.pair is None)
         if task.family.several:
             return answer(*(tf.reshape(array, (-1, choices, tf.shape(array)[1])) for array in inputs))
         outputs = answer(*inputs)
         if settings.task in _ADDED:
-            places = [_places([part[kind] for part in parts]) for kind in (1, 2)]
-            outputs |= dict(zip(PLACES, places))
+            offsets = [_text_offsets([part[column] for part in parts]) for column in (1, 2)]
+            outputs |= dict(zip(PLACES, offsets))
             outputs |= _ADDED[settings.task](outputs, texts, settings)
         return outputs
 
@@ -133,8 +140,8 @@ def _text_function(loaded, tokenizer, answer):
     )
 
 
-def _kept(lengths, settings):
-    """How many pieces [B] stay of each text."""
+def _kept_counts(lengths, settings):
+    """The number of pieces [B] of each text after truncation."""
     import tensorflow as tf
 
     room = settings.max_length - 1 - len(lengths)
@@ -157,14 +164,16 @@ def _first(ragged, counts):
     """The first `counts` [B] values of each row."""
     import tensorflow as tf
 
-    places = tf.ragged.range(ragged.row_lengths()).flat_values
-    keep = places < tf.cast(tf.gather(counts, ragged.value_rowids()), places.dtype)
+    positions = tf.ragged.range(ragged.row_lengths()).flat_values
+    keep = positions < tf.cast(tf.gather(counts, ragged.value_rowids()), positions.dtype)
     return tf.ragged.boolean_mask(ragged, ragged.with_flat_values(keep))
 
 
 def _packed(parts, tokenizer, optional=False):
-    """(token_ids, segment_ids, padding_mask), int32 [B, T], of one or two texts' pieces, ragged [B, (t)]; with
-    `optional` a second text without a piece is none."""
+    """(token_ids, segment_ids, padding_mask), int32 [B, T], of the pieces of one or two texts, ragged [B, (t)].
+
+    With `optional`, a second text without a piece counts as no second text.
+    """
     import tensorflow as tf
 
     rows = parts[0].nrows(out_type=tf.int32)
@@ -183,8 +192,8 @@ def _packed(parts, tokenizer, optional=False):
     return ids.to_tensor(tokenizer.pad_id), tf.concat(segments, axis=1).to_tensor(), tf.ones_like(ids).to_tensor()
 
 
-def _places(offsets):
-    """Bytes [B, T] of the last text at its tokens, -1 elsewhere; `offsets` as `_packed` takes pieces."""
+def _text_offsets(offsets):
+    """The byte offsets [B, T] of the tokens of the last text, -1 at other tokens; `offsets`: ragged, one per text."""
     import tensorflow as tf
 
     last = tf.cast(offsets[-1], tf.int32)
@@ -202,7 +211,7 @@ def _tags(outputs, texts, settings):
 
 
 def _answers(outputs, texts, settings):
-    """The best span: within the passage, its end not before its start, at most `answer_length` pieces."""
+    """The best span: inside the passage, with the end not before the start, and at most `answer_length` pieces."""
     import tensorflow as tf
 
     scores = outputs["start_logits"][:, :, None] + outputs["end_logits"][:, None, :]
@@ -217,9 +226,9 @@ def _answers(outputs, texts, settings):
     end = tf.gather(outputs["ends"], best % tokens, batch_dims=1)
     none = ~tf.reduce_any(inside, axis=1)
     if settings.extra.get("no_answer"):
-        nothing = outputs["start_logits"][:, 0] + outputs["end_logits"][:, 0]
-        none |= nothing - score > settings.extra.get("threshold", 0.0)
-    start, end = (tf.where(none, 0, place) for place in (start, end))
+        no_answer_score = outputs["start_logits"][:, 0] + outputs["end_logits"][:, 0]
+        none |= no_answer_score - score > settings.extra.get("threshold", 0.0)
+    start, end = (tf.where(none, 0, offset) for offset in (start, end))
     return {
         "answer": tf.strings.substr(texts[1], start, end - start),
         "answer_start": start,

@@ -1,7 +1,7 @@
-"""A fine-tuned model as a folder: our model folder with the head's tensors among the others, and task.json.
+"""Saves and loads the folder of a fine-tuned model: a model folder with the tensors of the head, and task.json.
 
-Tensors and settings are named as Hugging Face names them, so that Transformers loads the folder and a folder
-of Transformers' is loaded here.
+Tensors and settings have Hugging Face's names, so that Transformers can load the folder, and folders of Transformers
+can be loaded here.
 """
 
 from pathlib import Path
@@ -27,20 +27,24 @@ def save_task(folder, config, tokenizer, network, settings, card=None, dtype="fl
     """Writes a fine-tuned model.
 
     Args:
-        folder: path, made if it is not there. config: `BertConfig`. tokenizer: `Tokenizer`.
-        network: `TaskNetwork`. settings: `TaskSettings`. card: text of README.md, None for a short one.
-        dtype: as in `checkpoints.save`; the head is never stored in eight bits.
-        delta_of: name or folder of the model that training began from: then only the tensors that were
-            trained are written, and this model is needed to load the folder.
+        folder: str or Path. The folder to write to; it is created if it does not exist.
+        config: `BertConfig`.
+        tokenizer: `Tokenizer`.
+        network: `TaskNetwork`.
+        settings: `TaskSettings`.
+        card: str. The text of README.md; None for a short one.
+        dtype: str. As in `checkpoints.save`; the head is never stored in eight bits.
+        delta_of: str or Path. The name or folder of the model that the training started from. If it is set, only the
+            trained tensors are written, and this model is needed to load the folder.
 
     Raises: CheckpointError as `checkpoints.save`.
     """
     frozen = _frozen(network) if delta_of else frozenset()
-    kind = transformers_class(settings, config.architecture)
-    within = _pooler_within(network, settings, kind) - frozen
-    variables = {**network.head.named_variables(), **{name: network.named_variables()[name] for name in within}}
+    class_name = transformers_class(settings, config.architecture)
+    pooler_names = _classifier_pooler_names(network, settings, class_name) - frozen
+    variables = {**network.head.named_variables(), **{name: network.named_variables()[name] for name in pooler_names}}
     head = {
-        classifier_name(name) if within else name: _outward(np.asarray(variable))
+        classifier_name(name) if pooler_names else name: _transposed(np.asarray(variable))
         for name, variable in variables.items()
     }
     save(
@@ -51,8 +55,8 @@ def save_task(folder, config, tokenizer, network, settings, card=None, dtype="fl
         dtype,
         card=card,
         head=head,
-        settings=_config_entries(settings, kind),
-        leave_out=frozen | within,
+        settings=_config_entries(settings, class_name),
+        leave_out=frozen | pooler_names,
     )
     values = settings.replace(base_model=reference(delta_of) if delta_of else None).to_dict()
     if delta_of:
@@ -64,9 +68,13 @@ def save_task(folder, config, tokenizer, network, settings, card=None, dtype="fl
 
 
 def load_head(folder, network):
-    """Reads the head's tensors into a network that was made with `network_over`.
+    """Reads the tensors of the head into a network made by `network_over`.
 
-    Raises: CheckpointError: one is missing, unknown, of another shape, or not finite.
+    Args:
+        folder: str or Path. The model folder.
+        network: `TaskNetwork`.
+
+    Raises: CheckpointError if a tensor is missing, unknown, of another shape, or not finite.
     """
     folder = Path(folder)
     stored = {name: tensor for name, tensor in open_folder(folder)[2].items() if is_task_tensor(name)}
@@ -76,44 +84,45 @@ def load_head(folder, network):
     for name, variable in variables.items():
         if name not in stored:
             raise CheckpointError(f"{folder}: {name} is missing from the weights; the head is incomplete.")
-        value = _outward(stored[name].finite()).astype(np.float32)
+        value = _transposed(stored[name].finite()).astype(np.float32)
         if value.shape != tuple(variable.shape):
             raise CheckpointError(
                 f"{folder}: {name} has shape {stored[name].shape}, but its settings ask for "
-                f"{_outward(np.asarray(variable)).shape}."
+                f"{_transposed(np.asarray(variable)).shape}."
             )
         variable.assign(value)
 
 
-def _outward(value):
-    """A head's matrix in Hugging Face's orientation, [out, in], or back; vectors as they are.
+def _transposed(value):
+    """Transposes a matrix of the head to Hugging Face's orientation, [out, in], or back; vectors do not change.
 
-    A matrix that is no dense layer's (the transitions of a chain) is turned both ways, which is none.
+    A matrix that is not of a dense layer (the transitions of a CRF) is transposed when it is saved and again when it is
+    loaded, so it does not change.
     """
     return np.ascontiguousarray(value.T) if value.ndim == 2 else value
 
 
 def _frozen(network):
-    """Names of the encoder's tensors that were not trained."""
+    """The names of the encoder's tensors that were not trained."""
     variables = network.named_variables()
     return frozenset(
         name for name in tensor_shapes(network.bert_config, network.bert_heads) if not variables[name].trainable
     )
 
 
-def _pooler_within(network, settings, kind):
-    """Names of the pooler's tensors, where Transformers' class has them in its classifier."""
-    if settings.task != "classify" or kind is None or not classifier_has_pooler(network.bert_config.architecture):
+def _classifier_pooler_names(network, settings, class_name):
+    """The names of the pooler's tensors if the Transformers class has them in its classifier, else an empty set."""
+    if settings.task != "classify" or class_name is None or not classifier_has_pooler(network.bert_config.architecture):
         return frozenset()
     shapes = tensor_shapes(network.bert_config, ("pooler",))
     return frozenset(name for name in shapes if heads_present([name]) == {"pooler"})
 
 
-def _config_entries(settings, kind):
-    """What Transformers reads of a task in config.json. kind: its class, None where none has this head."""
+def _config_entries(settings, class_name):
+    """The entries of config.json that Transformers reads for a task; `class_name`: its class, or None."""
     entries = {"finetuning_task": settings.task}
-    if kind:
-        entries["architectures"] = [kind]
+    if class_name:
+        entries["architectures"] = [class_name]
     names = list(settings.labels) or (["value"] if settings.regression else [])
     if names:
         entries["id2label"] = {str(index): name for index, name in enumerate(names)}

@@ -1,6 +1,6 @@
-"""A fine-tuned model to be asked: the encoder by the runtime, the head on top, predictions a family decodes.
+"""Inference with a fine-tuned model: the runtime runs the encoder, the head runs on top, the task decodes the outputs.
 
-B batch, T tokens, C choices.
+Shapes: B batch, T tokens, C choices.
 """
 
 from dataclasses import dataclass
@@ -18,10 +18,18 @@ from bert_tf.read_ahead import read_ahead_windows
 
 
 class TaskModel:
-    """The task of a loaded `Bert`; safe from several threads.
+    """The task of a loaded `Bert`. It is thread-safe.
+
+    Args:
+        settings: `TaskSettings`.
+        network: the `TaskNetwork` over the model's layers.
+        tokenizer: a `Tokenizer`.
+        runtime: the `Runtime` of the encoder.
 
     Attributes:
-        settings: `TaskSettings`. family: its `Family`. network: the `TaskNetwork` over the model's layers.
+        settings: `TaskSettings`.
+        family: the `Task` of the settings.
+        network: the `TaskNetwork` over the model's layers.
     """
 
     def __init__(self, settings, network, tokenizer, runtime):
@@ -29,96 +37,109 @@ class TaskModel:
         self._tokenizer, self._runtime = tokenizer, runtime
 
     def predict(self, inputs, batch_size=32):
-        """Predictions for a list of inputs.
+        """Predicts for a list of inputs.
 
         Args:
-            inputs: what the family reads: for "classify" texts or (text_a, text_b) pairs; or JSON-able
-                records, or its own examples. batch_size: rows in one pass.
+            inputs: iterable. The inputs of the task: for "classify" texts or (text_a, text_b) pairs; or JSON records,
+                or examples of the task.
+            batch_size: int. Rows in one forward pass.
 
-        Returns: list of dicts, in the order of the inputs; see the family's `decode`.
+        Returns: list of dicts, in the order of the inputs; see `decode` of the task.
 
-        Raises: DataError, TextError: an input that cannot be read.
+        Raises: DataError or TextError if an input cannot be read.
         """
         return list(self.predict_many(inputs, batch_size))
 
     def predict_many(self, inputs, batch_size=32, errors="raise"):
-        """The same for any number of inputs in constant memory: a generator of predictions, in order.
+        """Predicts for any number of inputs in constant memory.
 
         Args:
-            inputs: as in `predict`; one that is an exception (a bad line of a file) is handed on in its
-            place. batch_size: rows in one pass; with 1 each is answered before the next one is read.
-            errors: "raise", or "return" for the exception of an input that cannot be read in place of its answer.
+            inputs: iterable, as in `predict`. An exception among the inputs (a bad line of a file) is treated as the
+                error of this input.
+            batch_size: int. Rows in one forward pass; with 1 each prediction is made before the next input is read.
+            errors: str. "raise", or "return" to yield the exception of an input that cannot be read.
+
+        Yields: dicts, in the order of the inputs.
         """
         for window in read_ahead_windows(inputs, batch_size):
-            answers = self._examples(window, errors)
-            places = [place for place, one in enumerate(answers) if not isinstance(one, Exception)]
-            examples = [answers[place] for place in places]
+            results = self._examples(window, errors)
+            indices = [index for index, result in enumerate(results) if not isinstance(result, Exception)]
+            examples = [results[index] for index in indices]
             if examples:
                 rows = self.family.encode(examples, self._tokenizer, self.settings)
                 outputs = self.outputs(rows, batch_size)
-                found = self.family.decode(outputs, rows, examples, self.settings)
-                for place, prediction in zip(places, found, strict=True):
-                    answers[place] = prediction
-            yield from answers
+                predictions = self.family.decode(outputs, rows, examples, self.settings)
+                for index, prediction in zip(indices, predictions, strict=True):
+                    results[index] = prediction
+            yield from results
 
     def _examples(self, inputs, errors):
-        """The family's examples, each known to be encodable, or the exception of what is none."""
-        found = []
-        for one in inputs:
+        """The example of each input, checked to be encodable, or the exception of a bad input."""
+        examples = []
+        for item in inputs:
             try:
-                if isinstance(one, Exception):
-                    raise one
-                example = self.family.example(one, self.settings)
+                if isinstance(item, Exception):
+                    raise item
+                example = self.family.example(item, self.settings)
                 if errors == "return":
-                    # Half a surrogate pair, say, is told only by the tokenizer, which refuses the whole
-                    # window.
+                    # Only the tokenizer detects some errors (half a surrogate pair), and it refuses the whole window.
                     self.family.encode([example], self._tokenizer, self.settings)
-                found.append(example)
+                examples.append(example)
             except ValueError as error:
                 if errors == "raise":
                     raise
-                found.append(error)
-        return found
+                examples.append(error)
+        return examples
 
     def outputs(self, rows, batch_size=32):
-        """The head's outputs: list of a dict of arrays a row of `Rows`."""
+        """The outputs of the head for `Rows`: list with a dict of arrays for each row."""
         return run_rows(rows, batch_size, self._forward)
 
     def _forward(self, batch):
         shape = batch["token_ids"].shape
         arrays = {name: batch[name].reshape(-1, shape[-1]) for name in ("token_ids", "segment_ids", "padding_mask")}
-        # A row of padding alone (a batch is never filled up here, but a choice may be missing) has no token.
+        # A row may be padding only, if an example has fewer choices than others.
         pooled = self.family.needs_pooler(self.settings)
-        wanted = ("sequence_output", *(("pooled_output",) if pooled else ()))
-        found = self._runtime.run(arrays, wanted)
+        output_names = ("sequence_output", *(("pooled_output",) if pooled else ()))
+        encoded = self._runtime.run(arrays, output_names)
         results = self.network.head(
-            found["sequence_output"], found.get("pooled_output"), arrays["padding_mask"], training=False
+            encoded["sequence_output"], encoded.get("pooled_output"), arrays["padding_mask"], training=False
         )
         return {name: np.asarray(value).reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()}
 
 
 def run_rows(rows, batch_size, forward):
-    """Runs all rows in batches of like length.
+    """Runs all rows in batches of similar lengths.
 
     Args:
-        rows: `Rows`. batch_size: B at most. forward: dict of arrays [B, ...] -> dict of arrays [B, ...].
+        rows: `Rows`.
+        batch_size: int. The largest B.
+        forward: callable dict of arrays [B, ...] -> dict of arrays [B, ...].
 
-    Returns: list of a dict of arrays a row, in the rows' order.
+    Returns: list with a dict of arrays for each row, in the order of the rows.
     """
     outputs = [None] * len(rows)
     order = np.argsort(rows.lengths, kind="stable")
     for first in range(0, len(order), batch_size):
         indices = order[first : first + batch_size]
         results = forward(rows.batch(indices))
-        for place, index in enumerate(indices):
-            outputs[index] = {name: value[place] for name, value in results.items()}
+        for position, index in enumerate(indices):
+            outputs[index] = {name: value[position] for name, value in results.items()}
     return outputs
 
 
 def load_task(folder, model, tokenizer, runtime):
-    """The `TaskModel` of a folder, over its loaded `BertModel`; None for a folder without a task.
+    """Loads the task of a model folder.
 
-    Raises: CheckpointError, TaskError.
+    Args:
+        folder: str or Path. The model folder.
+        model: the loaded `BertModel` of the folder.
+        tokenizer: the `Tokenizer` of the folder.
+        runtime: the `Runtime` of the model.
+
+    Returns: `TaskModel`, or None if the folder has no task.
+
+    Raises: CheckpointError or TaskError if the settings or the head cannot be read.
     """
     settings = read_settings(folder)
     if settings is None:
@@ -130,11 +151,15 @@ def load_task(folder, model, tokenizer, runtime):
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """All that a model's folder holds, ready to run.
+    """The content of a model folder, ready to run.
 
     Attributes:
-        path: of the folder. config: `BertConfig`. tokenizer: `Tokenizer`. model: `BertModel`. runtime: `Runtime`
-            over it. task: `TaskModel`, or None for a model that was not fine-tuned.
+        path: Path. The folder.
+        config: `BertConfig`.
+        tokenizer: `Tokenizer`.
+        model: `BertModel`.
+        runtime: the `Runtime` of the model.
+        task: `TaskModel`, or None for a model that was not fine-tuned.
     """
 
     path: Path
@@ -146,13 +171,15 @@ class LoadedModel:
 
 
 def load_model(name_or_folder, precision="float32"):
-    """Reads a model with its task, if it has one.
+    """Loads a model, with its task if it has one.
 
-    Args: name_or_folder: of a model. precision: as `Runtime` takes it.
+    Args:
+        name_or_folder: str or Path. The name or folder of a model.
+        precision: str. The precision of the `Runtime`.
 
     Returns: `LoadedModel`.
 
-    Raises: OSError or ValueError with one sentence: no such model, a damaged file, an unknown precision.
+    Raises: OSError or ValueError with one sentence, on an unknown model, a damaged file or an unknown precision.
     """
     from bert_tf.runtime import Runtime
 

@@ -1,6 +1,6 @@
-"""A BERT encoder with a task's head: the model that is trained, over the very layers of a `BertModel`.
+"""The network of a task: a BERT encoder with the head of the task; it shares the layers of a `BertModel`.
 
-B batch, T tokens, H hidden, C choices.
+Shapes: B batch, T tokens, H hidden, C choices.
 """
 
 import keras
@@ -13,7 +13,7 @@ _INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 @register
 class ChoicesApart(keras.layers.Layer):
-    """[B, C, T] -> [B * C, T]. A layer, as the shape is known only when it runs."""
+    """Reshapes [B, C, T] to [B * C, T]. It is a layer because the shape is known only at run time."""
 
     def call(self, inputs):
         return keras.ops.reshape(inputs, (-1, keras.ops.shape(inputs)[-1]))
@@ -24,7 +24,7 @@ class ChoicesApart(keras.layers.Layer):
 
 @register
 class ChoicesTogether(keras.layers.Layer):
-    """[B * C], and the inputs [B, C, T] it came from -> [B, C]."""
+    """Reshapes values [B * C] to [B, C]; the inputs [B, C, T] give the shape."""
 
     def call(self, values, inputs):
         return keras.ops.reshape(values, keras.ops.shape(inputs)[:2])
@@ -35,12 +35,20 @@ class ChoicesTogether(keras.layers.Layer):
 
 @register
 class TaskNetwork(keras.Model):
-    """A functional model; made by `build_network` or `network_over`.
+    """A functional model of an encoder and a head; `build_network` and `network_over` make it.
+
+    Args:
+        bert: the `BertModel` whose layers are used.
+        head: the Keras layer on top.
+        needs_pooler: bool. Whether the head reads the output of the pooler.
+        several: bool. Whether an input has several choices, [B, C, T].
 
     Attributes:
-        bert: the `BertModel` whose layers it has. head: the layer on top.
-        bert_config, bert_heads, bert_layers: as `BertModel`'s, so that freezing and learning rates by layer
-            work.
+        bert: the `BertModel`.
+        head: the layer on top.
+        bert_config: as of `BertModel`.
+        bert_heads: as of `BertModel`.
+        bert_layers: as of `BertModel`, so that freezing and learning rates by layer work.
     """
 
     def __init__(self, bert, head, needs_pooler, several=False, **kwargs):
@@ -51,8 +59,8 @@ class TaskNetwork(keras.Model):
         flat = {
             name: ChoicesApart(name=f"{name}_apart")(tensor) if several else tensor for name, tensor in inputs.items()
         }
-        found = encoder(flat)
-        results = head(found["sequence_output"], found.get("pooled_output"), flat["padding_mask"])
+        encoded = encoder(flat)
+        results = head(encoded["sequence_output"], encoded.get("pooled_output"), flat["padding_mask"])
         if several:
             results = {
                 name: ChoicesTogether(name=f"{name}_together")(tensor, inputs["token_ids"])
@@ -75,21 +83,34 @@ class TaskNetwork(keras.Model):
         return self.bert.bert_layers
 
     def named_variables(self):
-        """Every variable, the head's too, under Hugging Face's name."""
+        """All variables with the head's, as a dict Hugging Face name -> variable."""
         return {**named_variables(self.bert), **self.head.named_variables()}
 
 
 def network_over(bert, family, settings):
-    """A task's network over a `BertModel`'s layers, with a fresh head."""
+    """Makes a network over the layers of a `BertModel`, with a new head.
+
+    Args:
+        bert: `BertModel`.
+        family: `Task`.
+        settings: `TaskSettings`.
+
+    Returns: `TaskNetwork`.
+    """
     head = family.head(settings, bert.bert_config)
     return TaskNetwork(bert, head, family.needs_pooler(settings), family.several, name=family.task)
 
 
 def build_network(config, family, settings, dtype=None):
-    """A fresh network with random weights.
+    """Makes a network with random weights.
 
     Args:
-        config: `BertConfig`. family: a `Family`. settings: `TaskSettings`. dtype: Keras dtype or policy.
+        config: `BertConfig`.
+        family: `Task`.
+        settings: `TaskSettings`.
+        dtype: a Keras dtype or dtype policy; None for the default.
+
+    Returns: `TaskNetwork`.
     """
     outputs = ("sequence_output", *(("pooled_output",) if family.needs_pooler(settings) else ()))
     return network_over(build_encoder(config, outputs, dtype=dtype), family, settings)

@@ -1,7 +1,7 @@
-"""What a fine-tuned model was made for: the content of a model folder's task.json. No TensorFlow.
+"""The settings of a fine-tuned model: the content of task.json in a model folder.
 
-A folder of Hugging Face's without task.json is understood too: its config.json names a class of Transformers
-and the labels.
+A Hugging Face folder without task.json is read too: its config.json names a class of Transformers and the labels. This
+module does not import TensorFlow.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ POOLINGS = ("cls", "mean", "attention", "max")
 LOWER_IS_BETTER = ("mean_squared_error",)
 FILE = "task.json"
 
-# The end of Transformers' class names (BertForTokenClassification, say) -> the task.
+# The end of a Transformers class name (for example BertForTokenClassification) -> the task.
 _CLASSES = {
     "ForSequenceClassification": "classify",
     "ForTokenClassification": "tag",
@@ -32,20 +32,23 @@ class TaskSettings:
     """The settings of one fine-tuned task.
 
     Args:
-        task: one of `TASKS`.
-        labels: names of the classes or tags, in the order of the logits; empty for the tasks without.
-        pooling: how the sentence's vector is made, one of `POOLINGS`; "cls" is the pooler's output.
-        multi_label: several labels at once, each with a probability of its own (sigmoid).
-        regression: one number instead of labels.
-        pair: whether the inputs are two texts; None where nothing says so (a classifier of Transformers').
-        max_length: tokens that an input, or a window of it, is cut to.
-        metric: the name in the scores that the best epoch is chosen by, see `selection_score`.
-        base_model: name or folder of the model whose tensors stand in for those that the folder lacks, or
-        None. extra: what else a family needs, JSON-able. "activation": of the layer on the first token that a head
-        brings itself (`Architecture.sentence_heads`); without it the pooler's output is read.
+        task: str. One of `TASKS`.
+        labels: tuple of str. The classes or tags, in the order of the logits; empty for tasks without labels.
+        pooling: str. How the vector of the sentence is computed, one of `POOLINGS`; "cls" is the pooler's output.
+        multi_label: bool. Whether an input can have several labels, each with its own probability (sigmoid).
+        regression: bool. Whether the target is a number instead of a label.
+        pair: bool. Whether an input is two texts; None if unknown (a classifier of Transformers).
+        max_length: int. The number of tokens that an input, or a window of it, is cut to.
+        metric: str. The metric that selects the best epoch, see `selection_score`.
+        base_model: str. The name or folder of the model that has the tensors missing in the folder, or None.
+        extra: dict of JSON values. Other settings of the task. "activation" is the activation of the head's own layer
+            on the first token (`Architecture.sentence_heads`); without it the head reads the pooler's output.
 
-    Raises:
-        TaskError: on values that do not go together.
+    Raises: TaskError if the values do not fit together.
+
+    Example:
+        settings = TaskSettings("classify", labels=("negative", "positive"), max_length=64)
+        longer = settings.replace(max_length=128)
     """
 
     task: str
@@ -76,13 +79,18 @@ class TaskSettings:
 
     @property
     def pools_first_token(self):
-        """Whether the head reads the first token's state alone, be it through the pooler or a layer of its own."""
+        """Whether the head reads only the hidden state of the first token, through the pooler or its own layer."""
         return self.task == "choose" or self.task == "classify" and self.pooling == "cls"
 
     def on(self, architecture):
-        """The settings for a fresh head on a model of this architecture.
+        """The settings of a new head on a model of an architecture.
 
-        Raises: TaskError: the head would read the first token alone, and that one has seen nothing but itself.
+        Args:
+            architecture: `Architecture`.
+
+        Returns: `TaskSettings`.
+
+        Raises: TaskError if the head would read only the first token of a causal model, which sees only itself.
         """
         if not self.pools_first_token:
             return self
@@ -90,36 +98,38 @@ class TaskSettings:
             remedy = (
                 "--pooling mean, max or attention"
                 if self.task == "classify"
-                else "a model that reads both ways: choices are judged by the first token alone"
+                else "a bidirectional model: choices are scored from the first token alone"
             )
             raise TaskError(
-                f"The first token of a {architecture.title.lower()} reader sees nothing but itself and would say "
-                f"the same of every text; give {remedy}."
+                f"The first token of a {architecture.title.lower()} model sees only itself, so the prediction would be "
+                f"the same for every text; give {remedy}."
             )
-        known = architecture.sentence_heads.get(self.task)
-        return self.replace(extra={**self.extra, "activation": known[0]}) if known else self
+        head = architecture.sentence_heads.get(self.task)
+        return self.replace(extra={**self.extra, "activation": head[0]}) if head else self
 
     def replace(self, **changes):
-        """A copy with some settings changed (and checked again)."""
+        """A copy with changed settings, which are checked again."""
         return dataclasses.replace(self, **changes)
 
     def to_dict(self):
-        """As in task.json."""
+        """The settings as a dict of JSON values, as in task.json."""
         return {**dataclasses.asdict(self), "labels": list(self.labels)}
 
     @classmethod
     def from_dict(cls, values):
-        """From task.json's content; keys of later versions are passed over."""
+        """Makes the settings from the content of task.json; keys of later versions are ignored."""
         known = {item.name for item in dataclasses.fields(cls)}
         return cls(**{key: value for key, value in values.items() if key in known})
 
 
 def selection_score(scores, metric):
-    """What models are compared by: the higher the better.
+    """The number by which models are compared; higher is better.
 
-    Args: scores: dict name -> number. metric: one of the names.
+    Args:
+        scores: dict name -> number.
+        metric: str. One of the names.
 
-    Returns: the score, with its sign turned where lower is better; -inf where it is missing.
+    Returns: float: the score, negated if lower is better; -inf if the score is missing.
     """
     if metric not in scores:
         return -math.inf
@@ -127,16 +137,14 @@ def selection_score(scores, metric):
 
 
 def read_settings(folder):
-    """The task of a model folder.
+    """Reads the task of a model folder.
 
     Args:
-        folder: path of a folder of this project's or of Hugging Face's.
+        folder: str or Path. A model folder of this project or of Hugging Face.
 
     Returns: `TaskSettings`, or None for a model without a task.
 
-    Raises:
-        CheckpointError, TaskError: a task.json or config.json that cannot be used; the message names the
-            file.
+    Raises: CheckpointError or TaskError if task.json or config.json cannot be used; the message names the file.
     """
     path = Path(folder) / FILE
     if not path.is_file():
@@ -148,14 +156,17 @@ def read_settings(folder):
 
 
 def transformers_class(settings, architecture):
-    """The class of Transformers whose head computes what ours does.
+    """The Transformers class whose head computes the same as ours.
 
-    It has no CRF, and of the poolings `cls` alone. Its classifiers and choosers of architectures that have no pooler
-    (DistilBERT, ELECTRA) bring a layer of their own; heads that were trained here before had the pooler in its place.
+    Transformers has no CRF, and only the pooling `cls`. Its heads for classification and multiple choice on
+    architectures without a pooler (DistilBERT, ELECTRA) have their own layer on the first token; heads that earlier
+    versions of this project trained have a pooler instead.
 
-    Args: settings: `TaskSettings`. architecture: an `Architecture`.
+    Args:
+        settings: `TaskSettings`.
+        architecture: `Architecture`.
 
-    Returns: str, or None where there is no such class.
+    Returns: str, or None if there is no class with this head.
     """
     pooled = settings.task in ("classify", "choose")
     activation = architecture.sentence_heads.get(settings.task, (None,))[0]
@@ -167,7 +178,7 @@ def transformers_class(settings, architecture):
 
 
 def _first_position(architecture, config):
-    """Row of the position table that the first token takes."""
+    """The row of the position table for the first token."""
     return config.get("pad_token_id", 1) + 1 if architecture and architecture.positions_after_pad else 0
 
 
@@ -207,7 +218,7 @@ def _from_config(path):
 
 
 def _check_form(path, config, task, architecture):
-    """Raises TaskError where the settings of Transformers' class give its head a form that ours has not."""
+    """Raises TaskError if the config gives the Transformers head a form that is not supported here."""
     other = [
         f"{name} {config[name]!r}"
         for name, value in architecture.sentence_settings.items()
@@ -217,7 +228,7 @@ def _check_form(path, config, task, architecture):
         other = [f"model_type {architecture.model_type!r}"]
     if other:
         raise TaskError(
-            f"{path}: the head of {config['architectures'][0]} has another form than those here ({', '.join(other)}). "
+            f"{path}: the head of {config['architectures'][0]} has a form that is not supported ({', '.join(other)}). "
             f'To read the encoder alone, set "architectures" to ["{architecture.transformers_class(())}"]; to {task} '
             "with it, fine-tune it here."
         )

@@ -1,1 +1,1 @@
-"""From raw text to a pre-trained model: documents, sentence pairs, masked instances, the objective."""
+"""Pre-training: documents, sentence pairs, masked examples, and the objectives."""

@@ -1,41 +1,46 @@
-"""The model of any checkpoint of a run, in any format that others read."""
+"""Exports the model of any checkpoint of a pre-training run, in any supported format."""
 
 import shutil
 from pathlib import Path
 
 
 def find_step(folder, name="last"):
-    """The step of a run's checkpoint.
+    """The step of a checkpoint of a run.
 
     Args:
-        folder: of the run. name: "last", "best" or a number.
+        folder: str or Path. The run folder.
+        name: str or int. "last", "best" or a step.
 
     Returns: int.
 
-    Raises: ValueError if there is none such, with those that there are.
+    Raises: ValueError if there is no such checkpoint; the message lists the existing ones.
     """
     from bert_tf.training.checkpoint import Checkpoints
 
-    saved = Checkpoints(Path(folder) / "checkpoints")
-    steps = saved.steps()
+    saved_checkpoints = Checkpoints(Path(folder) / "checkpoints")
+    steps = saved_checkpoints.steps()
     if not steps:
         raise ValueError(f"{folder} has no checkpoint; give the --output of a pre-training that has saved one.")
-    found = {"last": steps[-1], "best": saved.best(), **{str(step): step for step in steps}}.get(str(name))
-    if found is None:
+    step = {"last": steps[-1], "best": saved_checkpoints.best(), **{str(step): step for step in steps}}.get(str(name))
+    if step is None:
         raise ValueError(f"{folder} has no checkpoint {name!r}; it has the steps {', '.join(map(str, steps))}.")
-    return found
+    return step
 
 
 def export(folder, step, target, to="own", dtype="float32"):
-    """Writes a checkpoint's model as a folder of its own.
+    """Writes the model of a checkpoint to a new model folder.
 
     Args:
-        folder: of the run. step: of a checkpoint. target: folder to make. to, dtype: as in `checkpoints.convert`.
+        folder: str or Path. The run folder.
+        step: int. The step of a checkpoint.
+        target: str or Path. The folder to write.
+        to: str. The format, as in `checkpoints.convert`.
+        dtype: str. The data type of the weights, as in `checkpoints.convert`.
 
     Returns: `checkpoints.Conversion`.
 
-    Raises: ValueError or OSError with one sentence: the checkpoint or what it started from is not to be read, the
-        target is not empty, or the format cannot hold the model.
+    Raises: ValueError or OSError with one sentence: the checkpoint, or the model that the run started from, cannot be
+        read; the target is not empty; or the format cannot hold the model.
     """
     from bert_tf import checkpoints
     from bert_tf.checkpoints.convert import check_request
@@ -43,16 +48,22 @@ def export(folder, step, target, to="own", dtype="float32"):
     target = Path(target).resolve()
     check_request(target, to, dtype)
     config, tokenizer, model = read_checkpoint(folder, step)
-    whole = target.with_name(f".{target.name}.whole")
+    temporary = target.with_name(f".{target.name}.whole")
     try:
-        checkpoints.save(whole, config, tokenizer, model)
-        return checkpoints.convert(whole, target, to, dtype)
+        checkpoints.save(temporary, config, tokenizer, model)
+        return checkpoints.convert(temporary, target, to, dtype)
     finally:
-        shutil.rmtree(whole, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def read_checkpoint(folder, step):
-    """(BertConfig, tokenizer, BertModel) of a checkpoint: the model it started from with what was trained since.
+    """Reads the model of a checkpoint: the trained weights, and the frozen weights of the model the run started from.
+
+    Args:
+        folder: str or Path. The run folder.
+        step: int. The step of a checkpoint.
+
+    Returns: (`BertConfig`, tokenizer, `BertModel`).
 
     Raises: as `export`.
     """
@@ -71,35 +82,37 @@ def read_checkpoint(folder, step):
     tokenizer = read_tokenizer(folder / "architecture")
     share = run.settings.get("generator")
     learning = isinstance(share, float)
-    # By its heads and not by its objective: sentence order was learnt by the next-sentence head in earlier runs.
+    # From the heads, not from the objective: in earlier runs the next-sentence head learned sentence order.
     model = build_pretraining_model(config, heads=run.heads)
     frozen = run.settings.get("freeze_layers") or 0
     if frozen:
-        # A checkpoint holds only what is trained.
-        initialize(model, _start(folder, run.settings))
+        # A checkpoint holds only the trained variables.
+        initialize(model, _source_model(folder, run.settings))
         freeze(model, frozen)
-    # It holds the variables of what was trained as a whole, in its order.
+    # The checkpoint holds the variables of the whole trained network, in the network's order.
     trained = ReplacedTokenDetection().network(model, make_generator(model, share)) if learning else model
     Checkpoints(folder / "checkpoints").restore(trained.trainable_variables, step, partly=True)
     return config, tokenizer, model
 
 
-def _start(folder, settings):
-    """The `BertModel` that a run's frozen layers are those of."""
+def _source_model(folder, settings):
+    """The `BertModel` that the frozen layers of a run come from."""
     from bert_tf import checkpoints
     from bert_tf.pretraining.objectives.distillation import build_student
 
     if settings.get("init"):
         return checkpoints.read(checkpoints.find(settings["init"]))[2]
     if settings.get("student_layers"):
-        # "bert" was once written where nothing was asked for.
-        other = settings.get("model_type") if settings.get("model_type") != "bert" else None
+        # Earlier versions wrote "bert" if no model type was requested.
+        model_type = settings.get("model_type") if settings.get("model_type") != "bert" else None
         return build_student(
-            checkpoints.read(checkpoints.find(settings["teacher"]))[2], settings["student_layers"], model_type=other
+            checkpoints.read(checkpoints.find(settings["teacher"]))[2],
+            settings["student_layers"],
+            model_type=model_type,
         )
     if not (folder / "model").is_dir():
         raise ValueError(
-            f"{folder}: its frozen layers were drawn at random (--size with --freeze-layers) and stand "
-            f"in no checkpoint, only in the finished model; let the run end first."
+            f"{folder}: its frozen layers have random weights (--size with --freeze-layers), which are not in a "
+            f"checkpoint, only in the finished model; let the run end first."
         )
     return checkpoints.read(folder / "model")[2]

@@ -1,4 +1,4 @@
-"""What a pre-training begins from: a model, some of a teacher's layers, or random weights of any architecture."""
+"""The initial weights of a pre-training: a model, some layers of a teacher, or random weights of any architecture."""
 
 import os
 
@@ -6,11 +6,14 @@ from bert_tf.architectures import ARCHITECTURES
 
 
 def model_type_of(objective, generator=None, given=None):
-    """The architecture of a model that starts fresh.
+    """The architecture of a model that starts with random weights.
 
     Args:
-        objective: out of `instances.OBJECTIVES`. generator: ELECTRA's share of the width or its name, or None.
-        given: the model type that was asked for; None for the one that the objective was made for.
+        objective: str. One of `packing.OBJECTIVES`.
+        generator: float or str. ELECTRA's generator: its share of the width, or its name; or None.
+        given: str. The requested model type; None for the usual one of the objective.
+
+    Returns: str, a model type.
     """
     if given or generator is not None:
         return given or "electra"
@@ -18,18 +21,20 @@ def model_type_of(objective, generator=None, given=None):
 
 
 def start(args, teacher_model=None):
-    """(`BertConfig`, tokenizer, `BertModel` to start from or None), as the parsed options of `pretrain` say.
+    """Makes the settings and reads the source model of a pre-training from the options of `pretrain`.
 
-    Args: args: the options. teacher_model: (config, tokenizer, model) of the teacher, or None.
+    Args:
+        args: argparse.Namespace. The parsed options.
+        teacher_model: (config, tokenizer, model) of the teacher, or None.
 
-    Raises: ValueError with one sentence where the options do not fit together.
+    Returns: (`BertConfig`, tokenizer, the `BertModel` to start from or None).
+
+    Raises: ValueError with one sentence if the options do not fit together.
     """
     from bert_tf import checkpoints
 
     if args.embedding_size is not None and (args.init or args.student_layers is not None):
-        raise ValueError(
-            "--embedding-size goes with --size; a model that is begun from another one has its embeddings."
-        )
+        raise ValueError("--embedding-size goes with --size; a model that starts from another one has its embeddings.")
     if args.student_layers is not None:
         from bert_tf.pretraining.objectives.distillation import build_student
 
@@ -48,9 +53,12 @@ def start(args, teacher_model=None):
 def tokenizer_of(name):
     """The tokenizer of a model, or of a folder with a vocabulary of any kind.
 
-    Args: name: of a model, or path of a folder; a folder that is there comes first.
+    Args:
+        name: str. The path of a folder, or, if there is no such folder, the name of a model.
 
-    Raises: UnknownModel: there is neither. VocabularyError: the folder's vocabulary cannot be read.
+    Raises:
+        UnknownModel: there is no such folder and no such model.
+        VocabularyError: the vocabulary of the folder cannot be read.
     """
     from bert_tf import checkpoints
     from bert_tf.tokenizers import read_tokenizer
@@ -59,22 +67,22 @@ def tokenizer_of(name):
 
 
 def _config_of_type(args, config):
-    """The settings of what begins from the model in --init: its own, or those of a discriminator with its encoder."""
-    kind = f"--init {args.init} is a {config.architecture.title} model"
+    """The settings of a model that starts from --init: those of --init, or of a discriminator with its encoder."""
+    init_is = f"--init {args.init} is a {config.architecture.title} model"
     if args.model_type in (None, config.model_type):
         if args.generator is not None and config.model_type == "bert":
             raise ValueError(
-                f"{kind}, without the head that --generator trains; --model-type electra begins a "
-                "discriminator from its encoder."
+                f"{init_is}, without the head that --generator trains; --model-type electra makes a "
+                "discriminator that starts from its encoder."
             )
         return config
     if args.model_type != "electra":
         raise ValueError(
-            f"{kind}, not of the type {args.model_type}; leave --model-type out, or start fresh with --size."
+            f"{init_is}, not of the type {args.model_type}; leave --model-type out, or start fresh with --size."
         )
     if config.model_type != "bert":
         raise ValueError(
-            f"{kind}, and only a BERT's encoder can begin an electra; give a BERT, or start fresh with --size."
+            f"{init_is}, and an electra can start only from a BERT's encoder; give a BERT, or start fresh with --size."
         )
     if args.generator is None:
         raise ValueError(
@@ -85,17 +93,19 @@ def _config_of_type(args, config):
 
 
 def new_config(size, model_type, tokenizer, positions=512, embedding_size=None):
-    """The settings of a model with random weights, with all that is its architecture's own.
+    """The settings of a model with random weights, including the defaults of its architecture.
 
     Args:
-        size: one of the architecture's named sizes, or LAYERSxWIDTHxHEADS. model_type: a key of `ARCHITECTURES`.
-        tokenizer: for the number of tokens and the padding id. positions: the longest input in tokens.
-        embedding_size: E; None for what the architecture's released sizes have.
+        size: str. One of the architecture's named sizes, or LAYERSxWIDTHxHEADS.
+        model_type: str. A key of `ARCHITECTURES`.
+        tokenizer: a `Tokenizer`, for the number of tokens and the padding id.
+        positions: int. The longest input in tokens.
+        embedding_size: int. E; None for the value of the architecture's released sizes.
 
-    Returns: `BertConfig`. Where an architecture has embeddings of E, a width that no released size has gets half of
-        itself, at most E.
+    Returns: `BertConfig`. If the architecture's embeddings have their own size E, and no released size has this hidden
+        size, the embedding size is half of the hidden size, at most E.
 
-    Raises: ConfigError.
+    Raises: ConfigError if the size is unknown or the settings do not fit together.
     """
     from bert_tf.config import BertConfig
 
@@ -126,24 +136,27 @@ def new_config(size, model_type, tokenizer, positions=512, embedding_size=None):
 
 
 def _embedding_of(architecture, hidden):
-    """The embedding size that goes with a width, as a dict; empty where there is none but the width itself."""
-    usual = architecture.defaults.get("embedding_size")
-    if usual is None:
+    """The embedding size for a hidden size, as a dict; empty if the architecture has no separate embedding size."""
+    default = architecture.defaults.get("embedding_size")
+    if default is None:
         return {}
     released = (
-        size.get("embedding_size", usual)
+        size.get("embedding_size", default)
         for size in architecture.sizes.values()
         if size.get("hidden_size", architecture.defaults["hidden_size"]) == hidden
     )
-    return {"embedding_size": next(released, max(1, min(usual, hidden // 2)))}
+    return {"embedding_size": next(released, max(1, min(default, hidden // 2)))}
 
 
 def check_objective_fits(config, objective, heads):
-    """Refuses an objective that a model of this architecture cannot learn by.
+    """Checks that a model of this architecture can be trained with an objective.
 
-    Args: config: `BertConfig`. objective: its name. heads: those it trains.
+    Args:
+        config: `BertConfig`.
+        objective: str. The name of the objective.
+        heads: iterable of str. The heads that the objective trains.
 
-    Raises: ValueError, with a sentence that says what to give instead.
+    Raises: ValueError if it cannot; the message says which options to use instead.
     """
     architecture = config.architecture
     if objective == "clm" and architecture.attention_direction == "bidirectional":
@@ -153,15 +166,15 @@ def check_objective_fits(config, objective, heads):
         )
     missing = [head for head in heads if head not in architecture.heads]
     if missing:
-        able = ", ".join(name for name, one in ARCHITECTURES.items() if set(heads) <= set(one.heads))
-        told, other = (
+        suitable = ", ".join(name for name, other in ARCHITECTURES.items() if set(heads) <= set(other.heads))
+        option, remedy = (
             ("--generator", "leave it out")
             if "replaced" in heads
             else (f"--objective {objective}", "give --objective mlm")
         )
         raise ValueError(
-            f"{told} trains a {_HEADS[missing[-1]]} head, which a {architecture.title} model does not have; "
-            f"{other}, or take a model of the type {able}."
+            f"{option} trains a {_HEADS[missing[-1]]} head, which a {architecture.title} model does not have; "
+            f"{remedy}, or take a model of the type {suitable}."
         )
 
 
@@ -175,10 +188,14 @@ _HEADS = {
 
 
 def initialize(model, source, corpus=None):
-    """Copies what the source has; a fresh masked-LM head starts from the corpus' word frequencies.
+    """Sets the initial weights of a model: copies the weights that the source has.
+
+    The bias of a new masked-LM head gets the log frequencies of the tokens in the corpus.
 
     Args:
-        model: `BertModel` to start. source: `BertModel` or None. corpus: `TokenCorpus` or `Records`, or None.
+        model: the `BertModel` to initialize.
+        source: the `BertModel` to copy from, or None.
+        corpus: `TokenCorpus` or `Records`, or None.
     """
     from bert_tf.models import named_variables
     from bert_tf.training.weights import copy_weights

@@ -1,11 +1,20 @@
-"""Short sequences first, long ones at the end (Devlin et al. 2019, section A.2: 128 tokens for 90% of the steps)."""
+"""Training phases: short sequences first, long sequences at the end.
+
+Source: Devlin et al. 2019, section A.2, with 128 tokens for 90% of the steps.
+"""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Phase:
-    """Updates `first` + 1 to `last` with sequences of `length` tokens."""
+    """A part of a training: updates `first` + 1 to `last` with sequences of `length` tokens.
+
+    Attributes:
+        length: int. Tokens of a sequence.
+        first: int. The number of updates before the phase.
+        last: int. The number of updates at its end.
+    """
 
     length: int
     first: int
@@ -16,13 +25,15 @@ def plan_phases(text, length, steps, longest):
     """The phases of a training.
 
     Args:
-        text: "128:0.9,512:0.1": tokens and share of the steps, in order; None for one phase of `length`.
-        steps: updates in all. longest: tokens that the model has positions for.
+        text: str. Tokens and share of the steps of each phase in order, like "128:0.9,512:0.1"; None for one phase.
+        length: int. Tokens of a sequence if `text` is None.
+        steps: int. The number of updates of the training.
+        longest: int. The number of positions of the model.
 
-    Returns: list of `Phase`, without those too short for a step.
+    Returns: list of `Phase`, without phases shorter than one step.
 
-    Raises: ValueError on something that is not so written, shares that do not add up to 1, or a length that the
-        model cannot take.
+    Raises: ValueError if the text has another form, if the shares do not add up to 1, or if the model cannot take a
+        length.
     """
     pairs = [(length, 1.0)] if text is None else [_pair(part, text) for part in text.split(",")]
     total = sum(share for _, share in pairs)

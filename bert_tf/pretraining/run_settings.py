@@ -1,11 +1,11 @@
-"""What a pre-training run was made with: noted in its folder, and held against what is given when it goes on."""
+"""The settings of a pre-training run: saved in its folder, and compared with the options when the run is resumed."""
 
 from pathlib import Path
 
 from bert_tf.config import BertConfig
 from bert_tf.pretraining.initialization import model_type_of
 
-#: Options that a run keeps from its beginning to its end.
+#: Options that must not change when a run is resumed.
 _FIXED = (
     "objective",
     "length",
@@ -23,15 +23,19 @@ _FIXED = (
 
 
 def check_run(output, args, tokenizer, records=None, heads=()):
-    """Refuses to go on with a run's checkpoints on other text or with another model than they were made with.
+    """Checks that a run is resumed with the same text and the same model.
 
-    Steps, batch size, rates and masks may change from call to call. Runs without a checkpoint begin anew.
+    Steps, batch size, rates and masks may change. A run without a checkpoint starts from the beginning, so nothing is
+    checked.
 
     Args:
-        output: folder of the run. args: the parsed options. tokenizer: of the model. records: `Records` to train
-            on, or None for --text. heads: those that the objective trains.
+        output: Path. The run folder.
+        args: argparse.Namespace. The parsed options.
+        tokenizer: the `Tokenizer` of the model.
+        records: the `Records` to train on, or None for --text.
+        heads: iterable of str. The heads that the objective trains.
 
-    Raises: ValueError, saying what differs.
+    Raises: ValueError if they differ; the message names the difference.
     """
     from bert_tf.files import read_json
     from bert_tf.pretraining.data.corpus import corpus_keys
@@ -41,35 +45,42 @@ def check_run(output, args, tokenizer, records=None, heads=()):
     path = output / "settings.json"
     if not path.is_file() or not Checkpoints(output / "checkpoints").steps():
         return
-    before = read_json(path)
-    settings, data = before.get("settings", {}), before.get("corpus", {})
-    trained = set(before.get("heads", heads))
+    saved = read_json(path)
+    settings, data = saved.get("settings", {}), saved.get("corpus", {})
+    trained = set(saved.get("heads", heads))
     if args.objective == "sop" and heads and trained != set(heads):
         raise ValueError(
             f"{output} holds a run that learnt sentence order in the next-sentence head, as earlier "
             "versions did; `export` reads it, a new run needs another --output."
         )
     for name in _FIXED:
-        # What is not there was no option yet when the run began.
+        # An option that is missing did not exist yet when the run started.
         if name in settings and not _same(*_explicit(name, settings, vars(args))):
             raise ValueError(
                 f"{output} holds a run with another --{name.replace('_', '-')} ({settings[name]}, not "
-                f"{getattr(args, name)}); give another --output, or what it was begun with."
+                f"{getattr(args, name)}); give another --output, or the value that the run was started with."
             )
-    now = (
+    keys = (
         [records.manifest]
         if records
         else corpus_keys(find_files(args.text), tokenizer, args.max_documents, args.field, args.language)
     )
-    if data.get("key", data if "vocabulary_sha256" in data else now[0]) not in now:
+    if data.get("key", data if "vocabulary_sha256" in data else keys[0]) not in keys:
         raise ValueError(
-            f"{output} holds a run on other text, or text brought to other tokens, than is given now; "
-            "give another --output, or the text and the vocabulary it was begun with."
+            f"{output} holds a run on other text, or on text with other tokens; "
+            "give another --output, or the text and the vocabulary that the run was started with."
         )
 
 
 def check_embeddings(output, config):
-    """Refuses to go on with a run whose embeddings have another width than a fresh model has today."""
+    """Checks that the embeddings of a resumed run have the size of a new model's, which has changed between versions.
+
+    Args:
+        output: Path. The run folder.
+        config: the `BertConfig` of the new model.
+
+    Raises: ValueError if the sizes differ.
+    """
     path = output / "architecture" / "config.json"
     if path.is_file() and (before := BertConfig.from_json(path).embedding_width) != config.embedding_width:
         raise ValueError(
@@ -79,27 +90,38 @@ def check_embeddings(output, config):
 
 
 def _explicit(name, *options):
-    """The values of an option in several sets of options; of the model type the one that a default stands for."""
+    """The values of an option in several dicts of options; a default model type is replaced by its meaning."""
     if name != "model_type":
-        return [given[name] for given in options]
-    if any(given.get("init") for given in options):
+        return [values[name] for values in options]
+    if any(values.get("init") for values in options):
         return [None for _ in options]
-    # "bert" was the default before, also beside --generator.
-    asked = [None if given[name] == "bert" else given[name] for given in options]
-    if any(given.get("student_layers") for given in options):
-        return asked
-    return [model_type_of(given.get("objective"), given.get("generator"), one) for given, one in zip(options, asked)]
+    # "bert" was the default in earlier versions, also with --generator.
+    requested = [None if values[name] == "bert" else values[name] for values in options]
+    if any(values.get("student_layers") for values in options):
+        return requested
+    return [
+        model_type_of(values.get("objective"), values.get("generator"), model_type)
+        for values, model_type in zip(options, requested)
+    ]
 
 
 def _same(before, now):
-    """Whether two values of an option are one; a path may be written in several ways."""
+    """Whether two values of an option are equal; one path can be written in several ways."""
     if isinstance(before, str) and isinstance(now, str):
         return Path(before).resolve() == Path(now).resolve()
     return before == now
 
 
 def record_settings(output, args, model, tokenizer, corpus):
-    """Writes what a run is made of: settings.json, and the model's settings and vocabulary in `architecture/`."""
+    """Writes `settings.json`, and the settings and vocabulary of the model in `architecture/`.
+
+    Args:
+        output: Path. The run folder.
+        args: argparse.Namespace. The parsed options.
+        model: the `BertModel` to train.
+        tokenizer: the `Tokenizer` of the model.
+        corpus: the `TokenCorpus` or `Records` to train on.
+    """
     from bert_tf.files import write_json
 
     (output / "architecture").mkdir(parents=True, exist_ok=True)

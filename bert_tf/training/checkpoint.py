@@ -1,8 +1,8 @@
-"""Checkpoints of a run: atomic, the last few and the best kept; weights, optimiser, step, data position and
-random state.
+"""Checkpoints of a training run: weights, optimiser state, step, data position and random state.
 
-A checkpoint is a folder `step-N` with `state.safetensors` and `state.json`. It is written under another name
-and renamed when whole, and renamed again before it is removed, so a folder of that name is always complete.
+A run keeps its newest checkpoints and the best one. A checkpoint is a folder `step-N` with `state.safetensors` and
+`state.json`. It is written under a temporary name, renamed when it is complete, and renamed again before it is
+removed. So a folder named `step-N` is always complete.
 """
 
 import errno
@@ -24,73 +24,83 @@ class CheckpointWriteError(OSError):
 
 
 @contextmanager
-def writing(what, advice):
-    """Brings what a disk can do to weights that are written into one sentence.
+def writing(subject, advice):
+    """Turns the disk errors of a block that writes weights into one error with a clear message.
 
-    Args: what: is written, "Checkpoint run/step-5" say. advice: a sentence on what is safe and what to do.
+    Args:
+        subject: str. What the block writes, for example "Checkpoint run/step-5"; the message begins with it.
+        advice: str. A sentence that says which data is safe and what to do.
 
-    Raises: CheckpointWriteError.
+    Raises: CheckpointWriteError if the block raises an OSError or a SafetensorError.
     """
     from safetensors import SafetensorError
 
     try:
         yield
-    # On a full disk safetensors raises its own error, which is none of the operating system's.
+    # On a full disk safetensors raises its own error, not an OSError.
     except (OSError, SafetensorError) as error:
         full = getattr(error, "errno", None) == errno.ENOSPC or "No space" in str(error)
         reason = "the disk is full" if full else str(error).rstrip(".")
-        raise CheckpointWriteError(f"{what} was not written: {reason}. {advice}") from error
+        raise CheckpointWriteError(f"{subject} was not written: {reason}. {advice}") from error
 
 
 class Checkpoints:
     """The checkpoints of one run.
 
     Args:
-        folder: of the run. keep: how many of the newest to leave on disk, besides the best.
+        folder: str or Path. The folder that holds the checkpoint folders.
+        keep: int. How many of the newest checkpoints stay on disk; the best one stays too.
+
+    Example:
+        variables = [keras.Variable([1.0, 2.0])]
+        checkpoints = Checkpoints("run/checkpoints", keep=2)
+        checkpoints.save(100, variables, {"loss": 2.5})
+        state = checkpoints.restore(variables)
     """
 
     def __init__(self, folder, keep=2):
         self.folder, self.keep = Path(folder), keep
 
     def steps(self):
-        """Steps with a complete checkpoint, ascending."""
+        """The steps that have a complete checkpoint, as an ascending list."""
         if not self.folder.is_dir():
             return []
         return sorted(
-            int(found[1]) for path in self.folder.iterdir() if (found := _NAME.match(path.name)) and _is_whole(path)
+            int(match[1]) for path in self.folder.iterdir() if (match := _NAME.match(path.name)) and _is_whole(path)
         )
 
     def best(self):
-        """The step whose checkpoint has the lowest loss, or None if none was saved with one.
+        """The step whose checkpoint has the lowest loss, or None if no checkpoint has a loss.
 
-        A mean over less than half of the updates between two checkpoints is no measure beside others, and does not
-        count where there are any.
+        A loss that is the mean over less than half of the updates between two checkpoints is too uncertain. It counts
+        only if every checkpoint has such a loss.
         """
-        found = {step: state for step in self.steps() if (state := self._state(step)).get("loss") is not None}
-        longest = max((state.get("updates", 0) for state in found.values()), default=0)
+        states = {step: state for step in self.steps() if (state := self._state(step)).get("loss") is not None}
+        longest = max((state.get("updates", 0) for state in states.values()), default=0)
 
         def is_measure(step):
-            # Earlier versions did not note the number of updates, or not how many there were to be.
-            wanted = found[step].get("save_every", longest)
-            return 2 * found[step].get("updates", wanted) >= wanted
+            # Earlier versions did not save "updates", or not "save_every".
+            expected = states[step].get("save_every", longest)
+            return 2 * states[step].get("updates", expected) >= expected
 
-        return min(list(filter(is_measure, found)) or found, key=lambda step: found[step]["loss"], default=None)
+        return min(list(filter(is_measure, states)) or states, key=lambda step: states[step]["loss"], default=None)
 
     def _state(self, step):
         try:
             return json.loads((self.folder / f"step-{step}" / _STATE).read_text())
         except FileNotFoundError:
-            return {}  # the run that goes on has just removed it
+            return {}  # a training that is still running has just removed it
 
     def save(self, step, variables, state):
-        """Writes one and removes those beyond `keep`, but for the best.
+        """Writes a checkpoint, then removes the older ones beyond `keep`, except the best.
 
         Args:
-            step: updates done. variables: Keras variables, in the order `restore` will get them.
-            state: JSON-able dict; its "loss", if any, is what `best` goes by, "updates" over how many it is the
-                mean, and "save_every" over how many such means usually are.
+            step: int. The number of updates done.
+            variables: list of Keras variables, in the order in which `restore` will get them.
+            state: dict of JSON values. `best` compares its "loss", if it has one; "updates" is the number of updates
+                that the loss is the mean of, and "save_every" the usual number.
 
-        Raises: CheckpointWriteError (the disk is full, say).
+        Raises: CheckpointWriteError if a file cannot be written, for example because the disk is full.
         """
         from safetensors.numpy import save_file
 
@@ -116,14 +126,14 @@ class Checkpoints:
         self._sweep()
 
     def _set_aside(self, step):
-        """Takes a checkpoint's name from it, so that a kill while it is removed leaves nothing of that name."""
+        """Renames a checkpoint that is to be removed: a kill during the removal leaves no incomplete `step-N`."""
         path, old = self.folder / f"step-{step}", self.folder / f".step-{step}.old"
         if path.exists():
             shutil.rmtree(old, ignore_errors=True)
             path.rename(old)
 
     def _sweep(self):
-        """Removes what was set aside, and what killed runs left half written or (earlier versions) half removed."""
+        """Removes the folders set aside, and incomplete ones that killed runs (also of earlier versions) left."""
         for path in self.folder.iterdir():
             if (
                 path.match(".step-*.part")
@@ -134,15 +144,16 @@ class Checkpoints:
                 shutil.rmtree(path, ignore_errors=True)
 
     def restore(self, variables, step=None, partly=False):
-        """Assigns a checkpoint to the variables.
+        """Assigns the values of a checkpoint to variables.
 
         Args:
-            variables: as for `save`. step: which one; default the newest.
-            partly: whether `variables` may be just the first ones (a model's, without its optimiser's).
+            variables: list of Keras variables, in the order of `save`.
+            step: int. The checkpoint to read; None for the newest.
+            partly: bool. Whether `variables` may be only the first ones (the model's, without the optimiser's).
 
-        Returns: its state dict (with "step"), or None if there is none.
+        Returns: the state dict of the checkpoint, with "step"; None if there is no checkpoint.
 
-        Raises: ValueError if it is of another model or optimiser; nothing is assigned then.
+        Raises: ValueError if the checkpoint is of another model or optimiser; then nothing is assigned.
         """
         from safetensors import safe_open
 

@@ -1,7 +1,8 @@
-"""GELU and layer normalisation, each in one pass over memory, for training on a processor.
+"""GELU and layer normalisation, each in one pass over memory, for training on a CPU.
 
-TensorFlow runs them as a dozen operations that each read and write a whole tensor, forwards and again backwards. XLA
-makes one of each, where it would be no faster with the matrix products between them.
+TensorFlow runs each of them as a dozen operations, and each operation reads and writes a whole tensor, in the forward
+and in the backward pass. Here XLA compiles each into one operation. XLA would not make the matrix products between
+them faster, so they are not compiled with it.
 """
 
 import math
@@ -12,14 +13,28 @@ from bert_tf.layers.common import LayerNorm, exact_gelu
 
 
 def can_fuse(precision, strategy, jit_compile):
-    """Whether `fuse` is for a training: on one processor, with products so fast that what is between them is most of a
-    step, and not all of it XLA's."""
+    """Whether `fuse` makes a training faster.
+
+    It does on one CPU with bfloat16 matrix products: these are so fast that the operations between them take most of a
+    step. It does not if XLA compiles the whole step anyway.
+
+    Args:
+        precision: str. One of `training.precision.PRECISIONS`.
+        strategy: `tf.distribute.Strategy`, or None for one device.
+        jit_compile: bool. Whether XLA compiles the whole step.
+
+    Returns: bool.
+    """
     one_processor = strategy is None and not tf.config.list_physical_devices("GPU")
     return one_processor and not jit_compile and precision == "bfloat16_products"
 
 
 def fuse(model):
-    """Lets a built float32 model's GELUs and layer normalisations run so; what they compute stays the same."""
+    """Replaces the GELUs and layer normalisations of a built float32 model by the fused ones; the values stay the same.
+
+    Args:
+        model: a built Keras model.
+    """
     for layer in model._flatten_layers():
         if isinstance(layer, LayerNorm):
             layer.normalise = normalise
@@ -30,7 +45,7 @@ def fuse(model):
 @tf.custom_gradient
 def gelu(x):
     """`layers.common.exact_gelu` of a float32 tensor."""
-    return _gelu(x), lambda slope: _gelu_back(x, slope)
+    return _gelu(x), lambda gradient: _gelu_back(x, gradient)
 
 
 def normalise(x, gamma, beta, epsilon):
@@ -38,10 +53,10 @@ def normalise(x, gamma, beta, epsilon):
 
     @tf.custom_gradient
     def normalised(x, gamma, beta):
-        def back(slope):
+        def back(gradient):
             axes = list(range(x.shape.rank - 1))
-            by_x, by_gamma = _normalise_back(x, gamma, slope, epsilon)
-            return by_x, tf.reduce_sum(by_gamma, axes), tf.reduce_sum(slope, axes)
+            x_gradient, gamma_gradient = _normalise_back(x, gamma, gradient, epsilon)
+            return x_gradient, tf.reduce_sum(gamma_gradient, axes), tf.reduce_sum(gradient, axes)
 
         return _normalise(x, gamma, beta, epsilon), back
 
@@ -55,34 +70,39 @@ def _one_pass(function):
 
 @_one_pass
 def _gelu(x):
-    return x * _share_below(x)
+    return x * _normal_cdf(x)
 
 
 @_one_pass
-def _gelu_back(x, slope):
+def _gelu_back(x, gradient):
     density = tf.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
-    return slope * (_share_below(x) + x * density)
+    return gradient * (_normal_cdf(x) + x * density)
 
 
-def _share_below(x):
+def _normal_cdf(x):
+    """The cumulative distribution function of the standard normal distribution."""
     return 0.5 * (1 + tf.math.erf(x / math.sqrt(2)))
 
 
 @_one_pass
 def _normalise(x, gamma, beta, epsilon):
-    return _normal(x, epsilon)[0] * gamma + beta
+    return _standardise(x, epsilon)[0] * gamma + beta
 
 
 @_one_pass
-def _normalise_back(x, gamma, slope, epsilon):
-    normal, scale = _normal(x, epsilon)
-    inner = slope * gamma
-    along = tf.reduce_mean(inner, -1, keepdims=True) + normal * tf.reduce_mean(inner * normal, -1, keepdims=True)
-    return scale * (inner - along), slope * normal
+def _normalise_back(x, gamma, gradient, epsilon):
+    """(gradient by x, gradient by gamma at each position before the sum over positions)."""
+    standardised, scale = _standardise(x, epsilon)
+    inner = gradient * gamma
+    # The part of the gradient that would change the mean or the variance: normalisation takes it out.
+    removed = tf.reduce_mean(inner, -1, keepdims=True) + standardised * tf.reduce_mean(
+        inner * standardised, -1, keepdims=True
+    )
+    return scale * (inner - removed), gradient * standardised
 
 
-def _normal(x, epsilon):
-    """(x with mean 0 and variance 1 over the last axis, what it was multiplied by)."""
+def _standardise(x, epsilon):
+    """(x with mean 0 and variance 1 over the last axis, the factor that x minus its mean was multiplied by)."""
     centred = x - tf.reduce_mean(x, -1, keepdims=True)
     scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), -1, keepdims=True) + epsilon)
     return centred * scale, scale

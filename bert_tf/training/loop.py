@@ -1,6 +1,6 @@
-"""The one training loop: steps on one device or many, checkpoints, a log, a clean stop.
+"""The training loop: steps on one or several devices, checkpoints, a log, and a clean stop on a signal.
 
-B sequences of an update, over all devices; T tokens, P predicted positions.
+Shapes: B sequences of an update over all devices, T tokens, P predicted positions.
 """
 
 import math
@@ -15,32 +15,34 @@ from bert_tf.training.random_state import RandomStates
 from bert_tf.training.run_log import RunLog, RunningMeans
 from bert_tf.training.step import Step
 
-#: A command's exit code when a signal has stopped it before its end: 128 + SIGTERM, as a shell has it.
+#: The exit code of a command that a signal stopped before its end: 128 + SIGTERM, as shells define it.
 STOPPED = 143
 
 
 class TrainingDiverged(ValueError):
-    """The loss or its gradient is no longer a finite number: the settings or the data are not fit for it."""
+    """The loss or its gradient is no longer a finite number, because of the settings or the data."""
 
 
 class Trainer:
     """Runs an objective over a feed of batches.
 
     Args:
-        model: a Keras model. objective: callable (outputs, batch, counts) -> dict of scalar tensors with
-            "loss" and whatever else is to be logged, each the batch's share when divided by `counts`;
-            `objective.counts(batch)` -> dict of scalars; `objective.model_inputs` names the batch entries
-            the model takes; `objective.ratios`, if it has them, are those of a `RunningMeans`. See
+        model: a Keras model.
+        objective: callable (outputs, batch, counts) -> dict of scalar tensors: "loss" and the other values to log, each
+            divided by `counts`, so that the values of all parts of a batch add up to the value of the batch.
+            `objective.counts(batch)` returns a dict of scalars; `objective.model_inputs` names the batch entries that
+            the model takes; `objective.ratios`, if present, is passed to `RunningMeans`. See
             `pretraining.objectives.masked_lm`.
         optimizer: a built Keras optimiser over `model.trainable_variables`.
-        folder: of the run: checkpoints, `metrics.jsonl` and a TensorBoard log. With several machines only the chief
-            writes there, and all must be able to read it.
-        clip_norm: bound of the gradients' global norm. jit_compile: XLA for the step.
-        keep: checkpoints to leave on disk. strategy: a `tf.distribute.Strategy` in whose scope model and
-            optimiser were made, or None for one device. accumulate: micro-batches that a device's part is
-            taken in.
-        flops_of: batch -> floating-point operations of its update, and peak: FLOP/s of all devices; for the
-            share of the peak in the log, which is left out without them.
+        folder: str or Path. The run folder, for checkpoints, `metrics.jsonl` and a TensorBoard log. With several
+            machines only the chief writes there, and all must be able to read it.
+        clip_norm: float. The bound of the global norm of the gradients.
+        jit_compile: bool. Whether XLA compiles the step.
+        keep: int. How many of the newest checkpoints stay on disk.
+        strategy: the `tf.distribute.Strategy` in whose scope model and optimiser were made, or None for one device.
+        accumulate: int. The number of micro-batches that a device splits its part of a batch into.
+        flops_of: callable batch -> the floating-point operations of its update; None to log no share of the peak.
+        peak: float. The FLOP/s of all devices together; None to log no share of the peak.
     """
 
     def __init__(
@@ -73,9 +75,11 @@ class Trainer:
         return [*self.variables, *self.optimizer.variables]
 
     def restore(self):
-        """Goes back to the newest checkpoint. Returns: its state dict, or None for a fresh run.
+        """Restores the newest checkpoint.
 
-        Raises: ValueError if it is of another model, or if the machines do not find the same one.
+        Returns: its state dict, or None if there is no checkpoint.
+
+        Raises: ValueError if the checkpoint is of another model, or if the machines find different checkpoints.
         """
         state = self.checkpoints.restore(self._all_variables())
         self.random.restore((state or {}).get("random"))
@@ -102,26 +106,32 @@ class Trainer:
         snapshots=None,
         advice="resume with a lower --learning-rate",
     ):
-        """Trains up to `total_steps` updates, or until SIGTERM or SIGINT, then saves.
+        """Trains up to `total_steps` updates, or until SIGTERM or SIGINT, then saves a checkpoint.
 
         Args:
-            batches: iterable of (dict of arrays, position after it).
-            first_step: updates done before. total_steps: updates to have done at the end.
-            encode_position: position -> JSON-able value kept in the checkpoint.
-            save_every, log_every: in updates. report: called with each log record.
-            describe_position: position -> words that say which part of the data was just given, for errors.
-            snapshots: a `training.snapshots.Snapshots`, or None. advice: what to do when the loss is not finite.
+            batches: iterable of (dict of arrays, the data position after this batch).
+            first_step: int. The number of updates done before.
+            total_steps: int. The number of updates at the end.
+            encode_position: callable position -> JSON value, for the checkpoint.
+            save_every: int. Updates between two checkpoints.
+            log_every: int. Updates between two log records.
+            report: callable that gets each log record, or None.
+            describe_position: callable position -> str that names the part of the data just read, for error messages;
+                or None.
+            snapshots: a `training.snapshots.SnapshotWriter`, or None.
+            advice: str. What to do when the loss is not finite, for the error message.
 
-        Returns: the last step reached.
+        Returns: the last step reached, an int.
 
         Raises:
-            TrainingDiverged: on a loss that is not finite, or (without a loss scale, which leaves such a step out) a
-                gradient; with the step and the data position. The weights are spoilt then, and are not saved.
+            TrainingDiverged: if the loss is not finite, or if a gradient is not finite and no loss scale skips the
+                step. The message names the step and the data position. The weights are then damaged
+                and are not saved.
             CheckpointWriteError: if a checkpoint cannot be written.
         """
         step, window, since_saved, self.stopped = first_step, RunningMeans(self._peak, self._ratios), [], False
         with _stop_on_signals(self), RunLog(self.folder, self.chief, first_step) as log:
-            # Of step 0, or one that a kill came before.
+            # The snapshot of step 0, or one that a killed run did not write any more.
             self._take(snapshots, step)
             for batch, position in batches:
                 values = {name: float(value) for name, value in self._step(batch).items()}
@@ -143,7 +153,7 @@ class Trainer:
                     log.write(record)
                     if report and self.chief:
                         report(record)
-                # Last, as a run can do without: what fails before must not cost a checkpoint or a record.
+                # Last: a run can do without a snapshot, so its failure must not cost a checkpoint or a record.
                 self._take(snapshots, step)
                 if last:
                     break
@@ -154,11 +164,11 @@ class Trainer:
             snapshots.take(step)
 
     def _asked_to_stop(self):
-        """Whether any machine was: all leave after the same step, or the rest would wait without end."""
+        """Whether any machine was asked to stop. All stop after the same step, or the others would wait forever."""
         return distribution.sum_over_workers(self.strategy, self._stop) > 0
 
     def _save(self, step, position, losses, save_every):
-        """`losses`: since the checkpoint before, in this call; by their mean the best one is told."""
+        """Saves a checkpoint; the mean of `losses`, those since the last checkpoint, decides which one is best."""
         if self.chief:
             state = {
                 "position": position,
@@ -171,7 +181,7 @@ class Trainer:
 
 
 def _not_finite(values):
-    """What of an update's values has spoilt the weights: the beginning of a sentence, or None."""
+    """The beginning of an error message if a value of an update has damaged the weights, else None."""
     if not math.isfinite(values["loss"]):
         return f"The loss became {values['loss']}"
     if "loss_scale" not in values and not math.isfinite(values["gradient_norm"]):
@@ -180,7 +190,7 @@ def _not_finite(values):
 
 
 class _stop_on_signals:
-    """SIGTERM and SIGINT ask the loop to save and leave after the update under way."""
+    """A context manager: SIGTERM and SIGINT ask the loop to save and stop after the current update."""
 
     def __init__(self, trainer):
         self.trainer = trainer

@@ -1,16 +1,18 @@
-"""How fast the machine can multiply at most, by a short measurement."""
+"""A short measurement of the highest matrix multiplication speed of the machine."""
 
 import time
 
 
 def measure_peak_flops(precision="float32", seconds=0.4, size=None):
-    """The FLOP/s of square matrix products on the default device: what a training can at most reach there.
+    """Measures the FLOP/s of square matrix products on the default device, the upper bound of a training there.
 
     Args:
-        precision: of `training.precision`; all but float32 are measured in the narrow type they multiply in.
-        seconds: to measure for. size: rows of the matrices; default 2048, or 8192 on a GPU.
+        precision: str. One of `training.precision.PRECISIONS`; all except float32 are measured in the 16-bit type of
+            their matrix products.
+        seconds: float. How long to measure.
+        size: int. The number of rows of the matrices; None for 2048, or 8192 on a GPU.
 
-    Returns: float, the best of the products timed.
+    Returns: float, the FLOP/s of the fastest product.
     """
     import tensorflow as tf
 
@@ -21,8 +23,8 @@ def measure_peak_flops(precision="float32", seconds=0.4, size=None):
     float(tf.matmul(matrix, matrix)[0, 0])
     best, end = float("inf"), time.perf_counter() + seconds
     while time.perf_counter() < end:
-        began = time.perf_counter()
-        # Reading one number waits for the whole product on a device of its own clock.
+        start = time.perf_counter()
+        # A GPU computes asynchronously; reading one number waits for the whole product.
         float(tf.matmul(matrix, matrix)[0, 0])
-        best = min(best, time.perf_counter() - began)
+        best = min(best, time.perf_counter() - start)
     return 2.0 * size**3 / best

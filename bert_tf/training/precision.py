@@ -1,4 +1,4 @@
-"""How exactly a model computes while it trains."""
+"""The numerical precision of training: the data types of matrix products and of the other operations."""
 
 import keras
 
@@ -6,7 +6,12 @@ PRECISIONS = ("float32", "bfloat16_products", "mixed_bfloat16", "mixed_float16")
 
 
 def build_policy(precision):
-    """The Keras dtype policy to build a model with.
+    """The name of the Keras dtype policy to build a model with.
+
+    Args:
+        precision: str. One of `PRECISIONS`.
+
+    Returns: str.
 
     Raises: ValueError if the precision is not one of `PRECISIONS`.
     """
@@ -15,26 +20,37 @@ def build_policy(precision):
 
 
 def products_dtype(precision):
-    """Dtype in which an optimiser may multiply matrices: narrow where the model's own products are.
+    """The dtype in which an optimiser multiplies matrices: bfloat16 if the model's own products are in bfloat16.
 
-    Float16 has too few exponents for them, and machines that are fast in it alone do well in float32."""
+    With float16 the optimiser uses float32: the exponent range of float16 is too small for these products, and GPUs
+    that are fast in float16 only are fast enough in float32.
+
+    Args:
+        precision: str. One of `PRECISIONS`.
+
+    Returns: "bfloat16" or "float32".
+
+    Raises: ValueError if the precision is not one of `PRECISIONS`.
+    """
     _check(precision)
     return "bfloat16" if "bfloat16" in precision else "float32"
 
 
 def with_loss_scale(optimizer, variables, precision, initial_scale=2.0**15, growth_steps=2000):
-    """The optimiser with a dynamic loss scale where the precision needs one (Micikevicius et al. 2018,
-    section 3.2).
+    """Adds a dynamic loss scale to an optimiser if the precision needs one (Micikevicius et al. 2018, section 3.2).
 
-    A step with a gradient that is not finite is left out and halves the scale; `growth_steps` good ones in a
-    row double it. Keras' wrapper looks at one replica's gradients only, so it is right just because
-    `training.step` hands it the sum over all replicas: an inf or nan of any is one of the sum.
+    A step with a gradient that is not finite is skipped and halves the scale; `growth_steps` finite steps in a row
+    double it. Keras' wrapper checks the gradients of one replica only. That is enough here, because `training.step`
+    passes the sum over all replicas: an inf or nan of any replica makes the sum inf or nan.
 
     Args:
-        optimizer: a built Keras optimiser. variables: those it was built with. precision: one of
-            `PRECISIONS`.
+        optimizer: a built Keras optimiser.
+        variables: list of the Keras variables that it was built with.
+        precision: str. One of `PRECISIONS`.
+        initial_scale: float. The loss scale of the first step.
+        growth_steps: int. The number of finite steps after which the scale doubles.
 
-    Returns: for `mixed_float16` a built `keras.optimizers.LossScaleOptimizer` around it, else itself.
+    Returns: for `mixed_float16` a built `keras.optimizers.LossScaleOptimizer` around the optimiser, else the optimiser.
     """
     if precision != "mixed_float16":
         return optimizer
@@ -46,13 +62,18 @@ def with_loss_scale(optimizer, variables, precision, initial_scale=2.0**15, grow
 
 
 def apply_precision(model, precision):
-    """Sets how a built model computes; its variables stay float32.
+    """Sets the compute dtype of a built model; its variables stay float32.
 
-    `bfloat16_products` runs the matrix products of the Dense layers (and of the tied output table, which
-    follows the transform before it) in bfloat16 and all else in float32. On CPUs with AVX512-BF16 the
-    products are twice as fast, while elementwise bfloat16 is several times slower than float32: that is why
-    `mixed_bfloat16`, right for GPU and TPU, is the wrong choice there. `mixed_float16` is for older GPUs and
-    needs `with_loss_scale`.
+    `bfloat16_products` runs the matrix products of the Dense layers (and of the tied output table, which follows the
+    transform before it) in bfloat16 and everything else in float32. On CPUs with AVX512-BF16 the products are twice as
+    fast, but elementwise bfloat16 operations are several times slower than in float32. So `mixed_bfloat16`, the right
+    choice for GPU and TPU, is the wrong choice there. `mixed_float16` is for older GPUs and needs `with_loss_scale`.
+
+    Args:
+        model: a built Keras model.
+        precision: str. One of `PRECISIONS`.
+
+    Raises: ValueError if the precision is not one of `PRECISIONS`.
     """
     _check(precision)
     if precision == "bfloat16_products":

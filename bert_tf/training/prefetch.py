@@ -1,11 +1,18 @@
-"""Batches made ahead, in a thread."""
+"""Prefetching: a thread makes the next batches while the current one is used."""
 
 import queue
 import threading
 
 
 def prefetch(items, depth=8):
-    """The same items, made ahead in a thread; an error there is raised here. The thread ends with its reader."""
+    """Yields the same items, which a thread makes ahead of time.
+
+    An error in the thread is raised here. The thread ends when the caller stops reading.
+
+    Args:
+        items: iterable.
+        depth: int. The largest number of items that wait to be read.
+    """
     ready, end, stopped = queue.Queue(depth), object(), threading.Event()
 
     def put(item):
@@ -22,7 +29,7 @@ def prefetch(items, depth=8):
                 if stopped.is_set():
                     return
             put(end)
-        except BaseException as error:  # handed over whole: the reader must see it, whatever it is
+        except BaseException as error:  # passed on to the reader, which must see every kind of error
             put(error)
 
     threading.Thread(target=work, daemon=True).start()

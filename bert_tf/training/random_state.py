@@ -1,4 +1,4 @@
-"""The random numbers of a training (dropout): different on every replica, and part of a checkpoint."""
+"""The random states of a training (dropout): different on every replica, and saved in checkpoints."""
 
 import numpy as np
 
@@ -8,13 +8,14 @@ _REPLICA_STRIDE = 7919
 
 
 class RandomStates:
-    """The states of a model's seed generators, int64 [2] each: a seed and how often it was drawn from.
+    """The states of a model's seed generators, int64 [2] each: the seed and the number of draws.
 
-    Under a strategy each replica has a copy of every state. Left alike, all replicas would drop the same
-    units of their different sequences, so each copy's seed is moved by the replica's number.
+    With a strategy each replica has a copy of every state. With equal copies all replicas would drop the same units of
+    their different sequences, so an offset that depends on the replica's number is added to the seed of each copy.
 
     Args:
-        model: a Keras model. strategy: the one it was made under, or None.
+        model: a Keras model.
+        strategy: the `tf.distribute.Strategy` that the model was made with, or None.
     """
 
     def __init__(self, model, strategy=None):
@@ -25,15 +26,15 @@ class RandomStates:
         self.restore(None)
 
     def state(self):
-        """What `restore` needs: a list of [seed, draws], as the first replica has them."""
+        """The states of the first replica, for `restore`: a list of [seed, draws]."""
         return [np.asarray(self._copies(variable)[0]).tolist() for variable in self._variables]
 
     def restore(self, state):
-        """Sets every replica's copies.
+        """Sets the copies of every replica.
 
         Args:
-            state: from `state`; None, or one for another number of generators (dropout was switched on or off
-                since), for the seeds that the model was made with.
+            state: list of [seed, draws] from `state`. None restores the seeds that the model was made with, and so does
+                a list for another number of generators (dropout was switched on or off since).
         """
         first = state if state and len(state) == len(self._fresh) else self._fresh
         for variable, (seed, draws) in zip(self._variables, first):
@@ -45,7 +46,7 @@ class RandomStates:
         return getattr(variable.value, "values", (variable.value,))
 
     def _offset(self, number):
-        """Of this process's replica `number`; 0 for the first of the whole training."""
+        """The seed offset of this process's replica `number`; 0 for the first replica of the whole training."""
         if self._strategy is None:
             return 0
         local = len(self._strategy.extended.worker_devices)

@@ -1,10 +1,9 @@
-"""Rematerialisation: encoder layers computed again for their gradients instead of kept (Chen et al. 2016).
+"""Rematerialisation: the backward pass computes encoder layers again instead of storing them (Chen et al. 2016).
 
-Memory then grows with one layer's activations instead of all layers', for about a third more time.
+Memory then holds the activations of one layer instead of all layers, and a step takes about a third more time.
 
-`keras.remat` is not used as it is: a layer with dropout would draw another mask the second time, and its
-gradients would be those of another network. Here the second computation gets the first one's weights and
-seeds.
+`keras.remat` is not used alone: a layer with dropout would draw another mask the second time, and its gradients would
+be those of another network. Here the second computation gets the weights and seeds of the first one.
 """
 
 import keras
@@ -12,8 +11,12 @@ import tensorflow as tf
 
 
 def rematerialise(model):
-    """Has a `BertModel` compute its encoder layers twice in training; values and gradients stay the same."""
-    # What layers share is one layer, and changed once.
+    """Makes a `BertModel` compute its encoder layers twice in training; values and gradients stay the same.
+
+    Args:
+        model: a `BertModel`.
+    """
+    # Layers that share their weights are one object, which must be changed only once.
     for layer in {id(layer): layer for name, layer in model.bert_layers.items() if name.startswith("layer_")}.values():
         _rematerialise_layer(layer)
 

@@ -1,4 +1,7 @@
-"""A run's folder, read: its settings, its log and its snapshots, whether it is over or goes on. No TensorFlow."""
+"""Reads the folder of a training run: settings, log, snapshots, and whether the run still goes on.
+
+This module does not import TensorFlow.
+"""
 
 import json
 import re
@@ -8,18 +11,25 @@ from pathlib import Path
 
 METRICS, SETTINGS, SNAPSHOTS = "metrics.jsonl", "settings.json", "snapshots"
 _STEP = re.compile(r"step-(\d+)")
-#: Seconds without a word after which a run counts as over: while it writes its log (or thrice the time between two
-#: records, if that is longer), and before its first record, when the model is made and the step compiled.
-_QUIET, _FIRST = 90, 900
+#: Seconds without a new log record after which a run counts as over; three times the time between two records, if that
+#: is longer.
+_RECORD_TIMEOUT = 90
+#: The same before the first record, while the model is made and the step is compiled.
+_FIRST_RECORD_TIMEOUT = 900
 
 
 class RunError(ValueError):
-    """A folder is no run of a training; the message names it."""
+    """A folder is not a training run; the message names it."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A model folder of one step."""
+    """The model folder of one training step.
+
+    Attributes:
+        step: int. The number of updates done.
+        folder: Path. The model folder.
+    """
 
     step: int
     folder: Path
@@ -27,12 +37,15 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run's folder says at this moment.
+    """The content of a run folder at the time it was read.
 
     Attributes:
-        folder: Path. settings: dict, as the options of the command were. text: dict of facts about its text.
-        heads: tuple of the model's heads.
-        records: tuple of dicts with "step", ascending. snapshots: tuple of `Snapshot`, ascending.
+        folder: Path. The run folder.
+        settings: dict. The options of the training command.
+        text: dict. Facts about the training text.
+        heads: tuple of str. The names of the model's heads.
+        records: tuple of dicts with "step", ascending. The log.
+        snapshots: tuple of `Snapshot`, ascending.
     """
 
     folder: Path
@@ -44,74 +57,86 @@ class Run:
 
     @property
     def name(self):
-        """The folder's own name."""
+        """The name of the folder, without its parents."""
         return self.folder.name
 
     @property
     def step(self):
-        """The last step in the log; 0 before the first record."""
+        """The step of the last log record; 0 before the first record."""
         return self.records[-1]["step"] if self.records else 0
 
     @property
     def total(self):
-        """Updates it was started for, or None where the settings do not say."""
+        """The number of updates to train, or None if the settings do not contain it."""
         steps = self.settings.get("steps")
         return steps if isinstance(steps, int) else None
 
     def is_running(self, now=None):
-        """Whether it seems to be trained at this moment. Args: now: seconds since 1970; None for the clock's."""
+        """Whether the run seems to be training at this moment.
+
+        Args:
+            now: float. The time in seconds since 1970; None for the current time.
+
+        Returns: bool.
+        """
         now = time.time() if now is None else now
         if self.total is not None and self.step >= self.total:
             return False
-        begun = _written(self.folder / SETTINGS) or _written(self.folder / METRICS)
+        start = _modified_at(self.folder / SETTINGS) or _modified_at(self.folder / METRICS)
         if not self.records:
-            return now - begun < _FIRST
-        last, before = self.records[-1], self.records[-2]["step"] if len(self.records) > 1 else 0
-        # By the steps, not by the clock: a pause lies between two records of a resumed run.
-        between = last.get("seconds_per_step", 0) * (last["step"] - before)
-        return now - max(begun, last.get("time", 0)) < max(_QUIET, 3 * between)
+            return now - start < _FIRST_RECORD_TIMEOUT
+        last, previous_step = self.records[-1], self.records[-2]["step"] if len(self.records) > 1 else 0
+        # Computed from the steps, not from the times: a resumed run has a pause between two records.
+        interval = last.get("seconds_per_step", 0) * (last["step"] - previous_step)
+        return now - max(start, last.get("time", 0)) < max(_RECORD_TIMEOUT, 3 * interval)
 
     def curve(self, name):
-        """(steps, values) of one number of the log, two lists; records without it are left out."""
+        """One value of the log over the steps.
+
+        Args:
+            name: str. The key of the value in a log record.
+
+        Returns: (steps, values), two lists; records without the value are left out.
+        """
         pairs = [(record["step"], record[name]) for record in self.records if record.get(name) is not None]
         return [step for step, _ in pairs], [value for _, value in pairs]
 
 
-def _written(path):
-    """When a file was written last, in seconds since 1970; 0 where it is not there."""
+def _modified_at(path):
+    """The time of the last write to a file, in seconds since 1970; 0 if the file does not exist."""
     return path.stat().st_mtime if path.is_file() else 0
 
 
 def is_run(folder):
-    """Whether a folder has the files of a run."""
+    """Whether a folder contains a log or the settings of a run."""
     return any((Path(folder) / name).is_file() for name in (METRICS, SETTINGS))
 
 
 def find_runs(folder):
-    """The runs directly in a folder, a list of Paths by name; empty where there is no such folder."""
+    """The run folders directly in a folder, as a list of Paths sorted by name; empty if the folder does not exist."""
     folder = Path(folder)
     return sorted(path for path in folder.iterdir() if is_run(path)) if folder.is_dir() else []
 
 
 def read_run(folder):
-    """Reads a run, also while it is written.
+    """Reads a run folder; the run may still be training.
 
     Args:
-        folder: the `--output` of `pretrain`.
+        folder: str or Path. The `--output` of `pretrain`.
 
     Returns: `Run`.
 
-    Raises: RunError if it is no run, or a file of it is damaged.
+    Raises: RunError if the folder is not a run, or if one of its files is damaged.
     """
     folder = Path(folder)
     if not is_run(folder):
         raise RunError(f"{folder} holds no {METRICS} and no {SETTINGS}; give the --output of a training.")
-    found = _settings(folder / SETTINGS)
+    settings = _settings(folder / SETTINGS)
     return Run(
         folder,
-        found.get("settings", {}),
-        found.get("corpus", {}),
-        tuple(found.get("heads", ())),
+        settings.get("settings", {}),
+        settings.get("corpus", {}),
+        tuple(settings.get("heads", ())),
         read_records(folder / METRICS),
         find_snapshots(folder),
     )
@@ -121,18 +146,21 @@ def _settings(path):
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        settings = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise RunError(f"{path} is no JSON ({error}); the folder is damaged.") from error
-    return found if isinstance(found, dict) else {}
+    return settings if isinstance(settings, dict) else {}
 
 
 def read_records(path):
-    """The log without what a resumed run did a second time, and without a last line half written.
+    """Reads a log; skips steps that a resumed run repeated, and an incomplete last line.
 
-    Args: path: of a `metrics.jsonl`. Returns: tuple of dicts with "step", ascending; empty without the file.
+    Args:
+        path: Path. A `metrics.jsonl` file.
 
-    Raises: RunError on another line that is no record.
+    Returns: tuple of dicts with "step", ascending; empty if the file does not exist.
+
+    Raises: RunError if another line is not a record.
     """
     if not path.is_file():
         return ()
@@ -153,9 +181,9 @@ def read_records(path):
 
 
 def find_snapshots(folder):
-    """The snapshots of a run's folder, a tuple of `Snapshot`, ascending; empty where it has none."""
+    """The snapshots in a run folder, as a tuple of `Snapshot`, ascending; empty if there are none."""
     folder = Path(folder) / SNAPSHOTS
     if not folder.is_dir():
         return ()
-    found = [Snapshot(int(match[1]), path) for path in folder.iterdir() if (match := _STEP.fullmatch(path.name))]
-    return tuple(sorted(found, key=lambda snapshot: snapshot.step))
+    snapshots = [Snapshot(int(match[1]), path) for path in folder.iterdir() if (match := _STEP.fullmatch(path.name))]
+    return tuple(sorted(snapshots, key=lambda snapshot: snapshot.step))

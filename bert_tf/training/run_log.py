@@ -1,4 +1,4 @@
-"""What a training says of itself: `metrics.jsonl`, a TensorBoard log, and the means that go into both."""
+"""The logs of a training: `metrics.jsonl`, a TensorBoard log, and the running means that go into both."""
 
 import json
 import math
@@ -13,11 +13,17 @@ METRICS_FILE, TENSORBOARD_FOLDER = "metrics.jsonl", "tensorboard"
 
 
 class RunLog:
-    """Appends records to a run's logs; a context manager.
+    """A context manager that appends records to the logs of a run.
 
     Args:
-        folder: of the run. active: False on the machines that write nothing. first_step: updates done before; what the
-            log has of later ones is of a run that was killed, and taken out.
+        folder: str or Path. The run folder.
+        active: bool. False on machines that write nothing.
+        first_step: int. The number of updates done before. Records of later steps come from a run that was killed, and
+            are removed.
+
+    Example:
+        with RunLog("run") as log:
+            log.write({"step": 1, "loss": 2.5})
     """
 
     def __init__(self, folder, active=True, first_step=math.inf):
@@ -39,7 +45,11 @@ class RunLog:
             self._events.close()
 
     def write(self, record):
-        """Args: record: dict of numbers with "step"."""
+        """Writes one record.
+
+        Args:
+            record: dict of numbers with "step".
+        """
         if not self.active:
             return
         self._file.write(json.dumps(record) + "\n")
@@ -52,8 +62,14 @@ class RunLog:
 
 
 def truncate_log(path, step):
-    """Takes out of a log what is of later steps, and what a full disk or a loss of power left of its last line, which
-    would spoil the next one. A file that is not there stays so."""
+    """Removes the records after a step, and an incomplete last line, which would damage the next line.
+
+    A full disk or a power failure can leave an incomplete line. Without the file nothing happens.
+
+    Args:
+        path: Path. A `metrics.jsonl` file.
+        step: int. The last step to keep.
+    """
     if not path.is_file():
         return
     lines = path.read_bytes().splitlines(keepends=True)
@@ -64,7 +80,7 @@ def truncate_log(path, step):
 
 
 def _step_of(line):
-    """The step of a log's line; -1 for one that is damaged, which is for those who read the log to tell."""
+    """The step of a log line; -1 if the line is damaged: it stays, and the reader of the log reports it."""
     try:
         return json.loads(line)["step"]
     except (ValueError, KeyError, TypeError):
@@ -72,7 +88,7 @@ def _step_of(line):
 
 
 def _scalar(name, value):
-    # What `tf.summary.scalar` writes; that one asks for the whole of TensorBoard to be installed.
+    # Writes the same as `tf.summary.scalar`, which needs the TensorBoard package.
     import tensorflow as tf
 
     kind = tf.compat.v1.SummaryMetadata(
@@ -82,13 +98,18 @@ def _scalar(name, value):
 
 
 class RunningMeans:
-    """Means since the last record.
+    """The means of the logged values since the last record.
 
     Args:
-        peak: FLOP/s that the devices together can do, or None where it is not known.
-        ratios: what is a mean over a part of the tokens that is known only after each update: name in the record ->
-            (value, value that it is divided by). The first of them is left out, and the name too where the second
-            is 0 all along.
+        peak: float. The FLOP/s of all devices together, or None if unknown.
+        ratios: dict name in the record -> (numerator, denominator), two names of values; or None. It is for means over
+            a number of tokens that is known only after the update. The record does not contain the numerator; nor the
+            name if the denominator is always 0.
+
+    Example:
+        means = RunningMeans()
+        means.add({"loss": 2.5}, tokens=512)
+        record = means.record(step=1, learning_rate=1e-4)
     """
 
     def __init__(self, peak=None, ratios=None):
@@ -99,23 +120,35 @@ class RunningMeans:
         self.values, self.tokens, self.flops, self.start = [], 0, 0.0, time.perf_counter()
 
     def add(self, values, tokens, flops=0.0):
-        """One update: dict of its values, real tokens in it, and what it takes by arithmetic."""
+        """Adds one update.
+
+        Args:
+            values: dict of float. The values of the update.
+            tokens: int. The number of tokens without padding.
+            flops: float. The floating-point operations of the update.
+        """
         self.last = values
         self.values.append(values)
         self.tokens += tokens
         self.flops += flops
 
     def record(self, step, learning_rate):
-        """Args: step, learning_rate: of the last update. Returns: the record, a JSON-able dict; begins anew.
+        """Makes a record of the means and clears them.
 
-        A value that is not finite (the gradient's norm, in a step that the loss scale left out) counts in no mean; a
-        name without another one is left out.
+        A value that is not finite (the gradient norm of a step that the loss scale skipped) does not count in the mean.
+        A name without any finite value is left out.
+
+        Args:
+            step: int. The step of the last update.
+            learning_rate: float. The learning rate of the last update.
+
+        Returns: the record, a dict of JSON values.
         """
-        finite = {name: [one for value in self.values if math.isfinite(one := value[name])] for name in self.last}
+        finite = {name: [value for values in self.values if math.isfinite(value := values[name])] for name in self.last}
         means = {name: float(np.mean(values)) for name, values in finite.items() if values}
-        for name, (part, whole) in self.ratios.items():
-            value = means.pop(part)
-            means |= {name: value / means[whole]} if means[whole] else {}
+        for name, (numerator, denominator) in self.ratios.items():
+            value = means.pop(numerator)
+            means |= {name: value / means[denominator]} if means[denominator] else {}
         means = {name: round(value, 5) for name, value in means.items()}
         seconds = time.perf_counter() - self.start
         record = {

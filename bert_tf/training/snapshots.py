@@ -1,4 +1,4 @@
-"""Small copies of a model on its way, kept to see later how it learned."""
+"""Snapshots: half-precision copies of a model during training, to see later how it learned."""
 
 import shutil
 import sys
@@ -10,7 +10,15 @@ from bert_tf.training.run_folder import SNAPSHOTS, find_snapshots
 
 
 def is_snapshot_step(step):
-    """Whether a step is one of 0, 1, 2, 5, 10, 20, 50, 100, …: as many in every tenfold, as learning slows so."""
+    """Whether a step is one of 0, 1, 2, 5, 10, 20, 50, 100, ….
+
+    Every power of ten has the same number of these steps, because learning slows down in about this way.
+
+    Args:
+        step: int. The number of updates done.
+
+    Returns: bool.
+    """
     if step == 0:
         return True
     while step % 10 == 0:
@@ -19,28 +27,35 @@ def is_snapshot_step(step):
 
 
 class SnapshotWriter:
-    """Writes model folders of half precision to `RUN/snapshots/step-N`.
+    """Writes model folders in half precision to `RUN/snapshots/step-N`.
 
     Args:
-        folder: of the run. save: `save(folder)` writes the model as it is now. last: a step that is kept too.
+        folder: str or Path. The run folder.
+        save: callable. `save(folder)` writes the current model to a folder.
+        last: int. One more step to write a snapshot at, or None.
     """
 
     def __init__(self, folder, save, last=None):
         self.folder, self.save, self.last = Path(folder) / SNAPSHOTS, save, last
 
     def remove_after(self, step):
-        """Removes those of later steps: the run that begins again there may go another way, or be another one.
+        """Removes the snapshots of later steps: the run that starts at this step may train differently.
 
-        Args: step: updates done; -1 for a run that begins anew.
+        Args:
+            step: int. The number of updates done; -1 for a new run.
         """
-        for one in find_snapshots(self.folder.parent):
-            if one.step > step:
-                shutil.rmtree(one.folder, ignore_errors=True)
+        for snapshot in find_snapshots(self.folder.parent):
+            if snapshot.step > step:
+                shutil.rmtree(snapshot.folder, ignore_errors=True)
 
     def take(self, step):
-        """Writes one if the step is on the grid and not there yet; a folder of that name is always whole.
+        """Writes a snapshot if `is_snapshot_step` or `last` selects the step and it does not exist yet.
 
-        Where it cannot be written, standard error says so and the training goes on: it does not need any.
+        A snapshot folder is always complete. If it cannot be written, a warning goes to standard error and the training
+        continues, as it needs no snapshots.
+
+        Args:
+            step: int. The number of updates done.
         """
         target = self.folder / f"step-{step}"
         if not (is_snapshot_step(step) or step == self.last) or target.exists():

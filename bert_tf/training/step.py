@@ -1,12 +1,11 @@
-"""One update of a model: the same on one device, on several, and in as many micro-batches as memory asks for.
+"""One training step: the same update on one device, on several devices, and with any number of micro-batches.
 
-B sequences of an update over all devices, R devices ("replicas"), K micro-batches a device.
+Shapes: B sequences of an update over all devices, R devices ("replicas"), K micro-batches per device.
 
-`clip_by_global_norm`, averages and accumulation built into Keras' optimisers work on each replica by itself,
-which is silently another training. So the step is our own, and exact: the number of real targets is counted
-over the whole batch first, every part adds its share of the loss by that number, the gradients' shares are
-summed over micro-batches and replicas, and the sum is clipped. One device with the same batch gets the same
-weights.
+Gradient clipping, averaging and accumulation of Keras' optimisers work on each replica alone. That gives other results
+than one device, without a warning. So this module has its own exact step: it first counts the targets of the whole
+batch; every part divides its loss by that count; the gradients are summed over micro-batches and replicas; and the sum
+is clipped. One device with the same batch gets the same weights.
 """
 
 import numpy as np
@@ -16,15 +15,18 @@ from bert_tf.training import strategy as distribution
 
 
 class Step:
-    """Applies an objective's gradients for one batch after another.
+    """A callable that updates a model's weights with one batch.
 
     Args:
-        model, objective, optimizer: see `training.loop.Trainer`; made within the strategy's scope.
-        clip_norm: bound of the global norm of the whole batch's gradient.
+        model: a Keras model, made in the strategy's scope.
+        objective: the training objective, as `training.loop.Trainer` describes it.
+        optimizer: a built Keras optimiser, made in the strategy's scope.
+        clip_norm: float. The bound of the global norm of the whole batch's gradient.
         strategy: a `tf.distribute.Strategy`, or None for one device.
-        accumulate: K; more takes less memory, and changes nothing else.
-        jit_compile: XLA. With several replicas each compiles its own part, and the sums between them run
-            outside, as XLA has no collectives on CPUs and GPUs; a TPU compiles everything, asked or not.
+        accumulate: int. K; a larger K takes less memory and changes nothing else.
+        jit_compile: bool. Whether XLA compiles the step. With several replicas each compiles its own part, and the sums
+            between replicas run outside, because XLA has no collectives on CPUs and GPUs. A TPU always compiles
+            everything.
     """
 
     def __init__(self, model, objective, optimizer, clip_norm=1.0, strategy=None, accumulate=1, jit_compile=False):
@@ -41,11 +43,11 @@ class Step:
             self._run = _compiled(lambda batch: strategy.run(self._update, args=(batch,)))
 
     def __call__(self, batch):
-        """One update.
+        """Does one update.
 
         Args:
-            batch: dict of arrays whose first axis is B, the same in every process; always of one shape, so
-                that nothing is compiled twice. B must be a multiple of R times K (see `check_batch_size`).
+            batch: dict of arrays whose first axis is B, the same in every process. The shapes must not change between
+                calls; other shapes are compiled again. B must be a multiple of R times K (see `check_batch_size`).
 
         Returns: dict of scalar tensors: the objective's values over the whole batch, `gradient_norm` before
             clipping, the update's `learning_rate` and, with a loss scale, `loss_scale`.
@@ -67,21 +69,21 @@ class Step:
         }
 
     def _update(self, batch):
-        """On one replica: its B / R sequences in; the values of the whole batch out."""
+        """Updates on one replica: takes its B / R sequences, returns the values of the whole batch."""
         counts = self._over_replicas(self.objective.counts(batch))
         gradients, values = self._over_replicas(self._accumulated(batch, counts))
         scale = self._loss_scale()
-        # The loss scale grows the gradients alike, so the bound grows with it and the clipped ones stay
-        # scaled.
+        # The gradients are multiplied by the loss scale, so the bound is too; the clipped gradients stay scaled.
         gradients, norm = tf.clip_by_global_norm(gradients, self.clip_norm * scale)
-        # Read now, as the schedule goes on with `apply`.
+        # Read before `apply`, which moves the schedule one step on.
         rate = tf.convert_to_tensor(self.optimizer.learning_rate)
-        # `apply` sums over the replicas once more, and each of them holds the whole sum by now.
+        # `apply` sums over the replicas again, but each replica already has the sum: so it is divided first.
         self.optimizer.apply(
-            [gradient / self.replicas for gradient in gradients] if self.replicas > 1 else gradients, self._moved
+            [gradient / self.replicas for gradient in gradients] if self.replicas > 1 else gradients,
+            self._updated_variables,
         )
         values = {**values, "gradient_norm": norm / scale, "learning_rate": rate}
-        return values if self._loss_scaled() is None else {**values, "loss_scale": scale}
+        return values if self._dynamic_scale() is None else {**values, "loss_scale": scale}
 
     def _over_replicas(self, tensors):
         if self.replicas == 1:
@@ -89,21 +91,23 @@ class Step:
         return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
     def _sum_micro_batches(self, batch, counts):
-        """(gradients, values) of this replica's part, taken K times B / R / K sequences at once."""
+        """(gradients, values) of this replica's part, computed in K micro-batches of B / R / K sequences."""
         if self.accumulate == 1:
             return self._gradients(batch, counts)
         rounds = self.accumulate
-        parts = {
+        micro_batches = {
             name: tf.reshape(tensor, (rounds, tensor.shape[0] // rounds, *tensor.shape[1:]))
             for name, tensor in batch.items()
         }
 
         def add_one(index, totals):
-            found = self._gradients({name: part[index] for name, part in parts.items()}, counts)
-            return index + 1, tf.nest.map_structure(tf.add, totals, found)
+            gradients_and_values = self._gradients(
+                {name: tensor[index] for name, tensor in micro_batches.items()}, counts
+            )
+            return index + 1, tf.nest.map_structure(tf.add, totals, gradients_and_values)
 
-        first = self._gradients({name: part[0] for name, part in parts.items()}, counts)
-        # A loop and not K copies of the graph; one round at a time, as memory is what it is for.
+        first = self._gradients({name: tensor[0] for name, tensor in micro_batches.items()}, counts)
+        # A loop, not K copies of the graph; one round at a time, to save memory.
         _, totals = tf.while_loop(
             lambda index, _: index < rounds,
             add_one,
@@ -114,7 +118,7 @@ class Step:
         return totals
 
     def _gradients(self, batch, counts):
-        """([one dense tensor a variable that the loss depends on], values) of one micro-batch."""
+        """(a list with one dense gradient for each variable that the loss depends on, values) of one micro-batch."""
         inputs = {name: batch[name] for name in self.objective.model_inputs}
         with tf.GradientTape() as tape:
             values = self.objective(self.model(inputs, training=True), batch, counts)
@@ -126,25 +130,34 @@ class Step:
             )
             if gradient is not None
         ]
-        self._moved = [variable for _, variable in pairs]
-        # Dense, as the norm of a sparse one would count a row that occurs twice as two rows.
+        self._updated_variables = [variable for _, variable in pairs]
+        # Dense, because the norm of a sparse gradient would count a row that occurs twice as two rows.
         return [tf.convert_to_tensor(gradient) for gradient, _ in pairs], values
 
-    def _loss_scaled(self):
+    def _dynamic_scale(self):
+        """The loss scale variable of the optimiser, or None."""
         return getattr(self.optimizer, "dynamic_scale", None)
 
     def _loss_scale(self):
-        scale = self._loss_scaled()
+        scale = self._dynamic_scale()
         return 1.0 if scale is None else tf.convert_to_tensor(scale)
 
 
 def _compiled(function, jit_compile=False):
-    # There is no Python control flow over tensors in the step, and to look for it takes longer than tracing.
+    # The step has no Python control flow over tensors, and the search for it takes longer than tracing.
     return tf.function(function, jit_compile=jit_compile, autograph=False)
 
 
 def check_batch_size(batch_size, strategy, accumulate):
-    """Raises ValueError unless the batch divides evenly over the replicas and their micro-batches."""
+    """Checks that a batch divides evenly over the replicas and their micro-batches.
+
+    Args:
+        batch_size: int. B.
+        strategy: a `tf.distribute.Strategy`, or None for one device.
+        accumulate: int. K.
+
+    Raises: ValueError if it does not, or if `accumulate` is below 1.
+    """
     parts = distribution.num_replicas(strategy) * accumulate
     if accumulate < 1:
         raise ValueError(f"--accumulate is {accumulate}; it must be 1 or more.")

@@ -1,4 +1,4 @@
-"""Where a training runs: one device, several of one machine, several machines, or a TPU (`tf.distribute`).
+"""The devices of a training: one device, several of one machine, several machines, or a TPU (`tf.distribute`).
 
 Sources: TensorFlow's "Distributed training" guide; `TF_CONFIG` as described at `MultiWorkerMirroredStrategy`.
 """
@@ -13,21 +13,21 @@ STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
 
 
 class StrategyError(ValueError):
-    """The asked strategy is not to be had here; the message says why and what to do."""
+    """The requested strategy is not available here; the message says why and what to do."""
 
 
 def choose(name="auto"):
-    """What `auto` means on this machine, and whether the name is one at all.
+    """Checks the name of a strategy, and replaces "auto" by the strategy for this machine.
 
-    `auto` is `multiworker` where TF_CONFIG names more than one worker, else `tpu` where TPU_NAME is set, else
-    `mirrored` where there is more than one GPU, else `one`.
+    `auto` is `multiworker` if TF_CONFIG names more than one worker, else `tpu` if TPU_NAME is set, else `mirrored` if
+    there is more than one GPU, else `one`.
 
     Args:
-        name: one of `STRATEGIES`.
+        name: str. One of `STRATEGIES`.
 
     Returns: one of `STRATEGIES` other than "auto".
 
-    Raises: StrategyError on another name, on a parameter server, or on a TF_CONFIG that is wrong.
+    Raises: StrategyError on another name, on a parameter server, or on a wrong TF_CONFIG.
     """
     if name.replace("_", "").replace("-", "").lower() in ("parameterserver", "ps"):
         raise StrategyError(_NO_PARAMETER_SERVER)
@@ -43,24 +43,25 @@ def choose(name="auto"):
 
 
 def use_threads(threads, one_device):
-    """Bounds the CPU threads of TensorFlow's operations; to be done before anything else in TensorFlow.
+    """Limits the CPU threads of TensorFlow's operations. Call it before anything else in TensorFlow.
 
     Args:
-        threads: of each operation; None leaves all as it is. one_device: whether the strategy is "one".
+        threads: int. The number of threads of each operation; None changes nothing.
+        one_device: bool. Whether the strategy is "one".
     """
     if not threads:
         return
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     if one_device:
-        # One operation at a time; of several replicas each must get on while another waits for the sum.
+        # One operation at a time. With several replicas each must run while another waits for the sum.
         tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
 def make_strategy(name="auto"):
-    """Sets up a strategy. For several machines this is to be done before anything else in TensorFlow.
+    """Makes a strategy. For several machines, call it before anything else in TensorFlow.
 
     Args:
-        name: one of `STRATEGIES`.
+        name: str. One of `STRATEGIES`.
 
     Returns: a `tf.distribute.Strategy`, or None for one device, which needs none.
 
@@ -80,10 +81,9 @@ def make_strategy(name="auto"):
 
 
 def worker_addresses():
-    """The addresses of all workers in TF_CONFIG, the chief's first; empty where TF_CONFIG is not set.
+    """The addresses of all workers in TF_CONFIG, the chief's first; an empty list if TF_CONFIG is not set.
 
-    Raises: StrategyError if TF_CONFIG is not JSON, has parts missing, or has a parameter server among its
-        jobs.
+    Raises: StrategyError if TF_CONFIG is not JSON, if parts are missing, or if a job is a parameter server.
     """
     text = os.environ.get("TF_CONFIG", "").strip()
     if not text:
@@ -101,7 +101,7 @@ def worker_addresses():
 
 
 def worker_number(strategy):
-    """This process among all of the training, 0 for the chief."""
+    """The number of this process among all processes of the training; 0 for the chief."""
     if not is_multi_worker(strategy):
         return 0
     resolver = strategy.cluster_resolver
@@ -110,43 +110,45 @@ def worker_number(strategy):
 
 
 def is_chief(strategy):
-    """Whether this process writes checkpoints, logs and the model. True without other processes."""
+    """Whether this process writes checkpoints, logs and the model. True if there are no other processes."""
     return worker_number(strategy) == 0
 
 
 def is_multi_worker(strategy):
-    """Whether other processes take part."""
+    """Whether the training runs in several processes."""
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) and len(worker_addresses()) > 1
 
 
 def num_replicas(strategy):
-    """Over how many devices, of all machines together, a batch is spread."""
+    """The number of devices, on all machines together, that a batch is split over."""
     return strategy.num_replicas_in_sync if strategy else 1
 
 
 def scope(strategy):
-    """The context in which models and optimisers are to be made."""
+    """The context manager in which models and optimisers must be made."""
     return strategy.scope() if strategy else contextlib.nullcontext()
 
 
 def sum_over_workers(strategy, number):
-    """The sum of every worker's number; all must call it, and it returns only when all have.
+    """Sums a number over all workers. All must call it, and it returns only after all have called it.
 
     Args:
-        number: float. Returns: float; `number` itself without other workers.
+        strategy: a `tf.distribute.Strategy`, or None for one device.
+        number: float. The number of this worker.
+
+    Returns: float; `number` itself if there are no other workers.
     """
     if not is_multi_worker(strategy):
         return float(number)
     total = _sum_over_replicas(strategy, tf.constant(number, tf.float64))
-    # Every replica of a worker brings the same number, so each is counted as often as the worker has
-    # replicas.
+    # Every replica of a worker adds the same number, so each number is counted once for each replica.
     return float(strategy.experimental_local_results(total)[0]) / len(strategy.extended.worker_devices)
 
 
 @tf.function
 def _sum_over_replicas(strategy, number):
     def add(value):
-        # Of an operation of the replica's own: an argument has no device, and the sum is placed by it.
+        # `identity` gives the value a device, by which the sum is placed; an argument has no device.
         return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(value))
 
     return strategy.run(add, args=(number,))
@@ -186,7 +188,7 @@ def _check_task(task, cluster):
     if not isinstance(task, dict) or task.get("type") not in cluster:
         raise StrategyError(f'TF_CONFIG\'s task is {task!r}; its "type" must be one of {", ".join(cluster)}.')
     count, index = len(cluster[task["type"]]), task.get("index")
-    # A string of digits is what many launchers write, and what TensorFlow takes too.
+    # Many launchers write the index as a string of digits; TensorFlow accepts that too.
     if isinstance(index, bool) or not str(index).isdigit() or int(index) >= count:
         raise StrategyError(
             f"TF_CONFIG's task index is {index!r}; the cluster has {count} of type "
@@ -195,11 +197,11 @@ def _check_task(task, cluster):
 
 
 def _local_devices():
-    """All GPUs, or else all CPU devices (more than one only where logical ones were set up)."""
+    """The names of all GPUs, or else of all CPU devices (more than one only if logical devices were configured)."""
     for kind in ("GPU", "CPU"):
         if devices := tf.config.list_logical_devices(kind):
             return [device.name for device in devices]
-    raise StrategyError("TensorFlow finds no device at all, not even a CPU.")
+    raise StrategyError("TensorFlow finds no device, not even a CPU.")
 
 
 def _tpu():
@@ -209,7 +211,7 @@ def _tpu():
         if address != "local":
             tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
-    except Exception as error:  # whatever TensorFlow raises here, it means that there is no TPU to be had
+    except Exception as error:  # every error here means that no TPU is available
         reason = str(error).strip().split("\n")[0][:200]
         raise StrategyError(
             f"No TPU was found at {address!r} ({reason}); set TPU_NAME, or run on a TPU "

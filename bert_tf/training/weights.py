@@ -1,23 +1,34 @@
-"""What a training begins with: weights copied from another model, and layers that do not learn."""
+"""Preparation of a model before training: weights copied from another model, and frozen layers."""
 
 
 def copy_weights(model, source):
-    """Copies the weights that two `BertModel`s have under the same name. Returns: set of the names."""
+    """Copies the weights that have the same name in two models.
+
+    Args:
+        model: the `BertModel` to copy to.
+        source: the `BertModel` to copy from.
+
+    Returns: set of the names of the copied weights.
+    """
     from bert_tf.models import named_variables
 
-    known = named_variables(source)
-    shared = {name: variable for name, variable in named_variables(model).items() if name in known}
+    source_variables = named_variables(source)
+    shared = {name: variable for name, variable in named_variables(model).items() if name in source_variables}
     for name, variable in shared.items():
-        variable.assign(known[name])
+        variable.assign(source_variables[name])
     return set(shared)
 
 
 def freeze(model, layers):
-    """Marks the embeddings and the lowest `layers` encoder layers as not trainable (0: nothing frozen).
+    """Freezes the embeddings and the lowest encoder layers: marks them as not trainable.
 
-    Raises: ValueError: there are not so many, or one of them shares its weights with one that is to learn.
+    Args:
+        model: a `BertModel`.
+        layers: int. The number of encoder layers to freeze; 0 freezes nothing, not even the embeddings.
+
+    Raises: ValueError if the model has fewer layers, or if a frozen layer shares its weights with a trainable one.
     """
-    count, possible = model.bert_config.num_hidden_layers, model.bert_config.freezable
+    count, possible = model.bert_config.num_hidden_layers, model.bert_config.max_frozen_layers
     if not 0 <= layers <= count:
         raise ValueError(f"--freeze-layers is {layers}; the model has {count} layers.")
     if layers not in possible:

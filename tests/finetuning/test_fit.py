@@ -214,7 +214,7 @@ def test_layers_that_share_their_weights_are_frozen_together(tmp_path, capsys):
     said = "layer 3 shares its weights with layer 4, which is to learn; with this model it can be 0, 2 or 4."
     assert said in capsys.readouterr().err
     assert finetune("classify", *options, 2) == 0
-    assert "the lowest 2 layers kept as they were" in (output / "README.md").read_text()
+    assert "the lowest 2 layers frozen" in (output / "README.md").read_text()
     before, after = weights(albert), weights(output)
     layers = {name for name in after if ".layer." in name}
     assert {name for name in layers if np.array_equal(before[name], after[name])} == {
@@ -226,7 +226,7 @@ def test_layers_that_share_their_weights_are_frozen_together(tmp_path, capsys):
     "task, settings, said",
     [
         ("classify", SETTINGS, "--pooling mean, max or attention"),
-        ("choose", TaskSettings("choose", max_length=16), "a model that reads both ways"),
+        ("choose", TaskSettings("choose", max_length=16), "a bidirectional model"),
     ],
 )
 def test_a_first_token_that_has_read_nothing_is_not_learnt_from(task, settings, said, tmp_path):
@@ -235,7 +235,7 @@ def test_a_first_token_that_has_read_nothing_is_not_learnt_from(task, settings, 
     reader = make_reader(LEFT)
     start = checkpoints.save(tmp_path / "start", reader.config, reader.tokenizer, reader.model)
     how = FitSettings(epochs=1, batch_size=8, strategy="one", lengths=1)
-    with pytest.raises(TaskError, match=f"first token of a left to right reader .* give {said}"):
+    with pytest.raises(TaskError, match=f"first token of a left to right model .* give {said}"):
         fit(family(task), start, EXAMPLES, [], settings, how, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     if task == "classify":
@@ -440,7 +440,7 @@ def test_a_stop_from_outside_is_told_by_the_exit_code_and_two_runs_in_one_folder
     with monkeypatch.context() as patch:
         patch.setattr(RunningMeans, "add", stopped)
         assert finetune("classify", *arguments) == 143
-    assert "Stopped; the same command goes on" in capsys.readouterr().out
+    assert "Stopped; give the same command to resume" in capsys.readouterr().out
     with locked_folder(tmp_path / "a" / "run", "finetune"):
         assert finetune("classify", *arguments) == 2
     assert f"Another `finetune` is writing to {tmp_path / 'a'};" in capsys.readouterr().err

@@ -120,5 +120,5 @@ def test_the_newest_checkpoint_is_the_finished_model(folder, tmp_path, name):
 def test_random_frozen_layers_of_an_unfinished_run_are_told_of(folder, tmp_path):
     pretrain(folder, tmp_path / "run", *RUNS["random, frozen"])
     shutil.rmtree(tmp_path / "run" / "model")
-    with pytest.raises(ValueError, match="frozen layers were drawn at random.*let the run end first"):
+    with pytest.raises(ValueError, match="frozen layers have random weights.*let the run end first"):
         export_run.export(tmp_path / "run", 2, tmp_path / "out")

@@ -11,7 +11,7 @@ from bert_tf.pretraining.data.corpus import MemoryCorpus
 from bert_tf.pretraining.data.packing import OBJECTIVES, make_pairs, pack_pairs
 from bert_tf.pretraining.objectives.masking import (
     MaskSettings,
-    _run_starts,
+    _ngram_starts,
     continuation_pieces,
     mask_batch,
 )
@@ -172,7 +172,7 @@ def test_rates(objective, masks):
 
 def test_runs_of_words_are_one_over_n_as_frequent():
     shape = (400, 60)
-    starts = _run_starts(np.ones(shape, bool), np.ones(shape, bool), np.random.default_rng(0), 3)
+    starts = _ngram_starts(np.ones(shape, bool), np.ones(shape, bool), np.random.default_rng(0), 3)
     lengths = np.concatenate([np.diff(np.flatnonzero(row)) for row in starts])
     shares = np.bincount(lengths, minlength=4)[1:] / len(lengths)
     assert shares == pytest.approx(np.array([6, 3, 2]) / 11, abs=0.01)
@@ -180,7 +180,7 @@ def test_runs_of_words_are_one_over_n_as_frequent():
 
 def test_runs_stop_at_special_tokens():
     candidates = np.array([[False, True, True, False, True, True, False]] * 200)
-    starts = _run_starts(np.ones_like(candidates), candidates, np.random.default_rng(1), 4)
+    starts = _ngram_starts(np.ones_like(candidates), candidates, np.random.default_rng(1), 4)
     assert starts[:, [0, 1, 3, 4, 6]].all() and 0.1 < starts[:, 2].mean() < 0.9
 
 

@@ -1,4 +1,4 @@
-"""Long texts in overlapping windows, and each piece judged where it has most context.
+"""Splits long texts into overlapping windows, and takes each piece from the window where it has most context.
 
 Source: Devlin et al. 2018, `run_squad.py` (`doc_stride`, `_check_is_max_context`).
 """
@@ -11,51 +11,53 @@ from bert_tf.errors import DataError
 
 
 class StrideWindow(NamedTuple):
-    """Pieces `start` to `end` - 1 of a text."""
+    """A window of a text: the pieces `start` to `end` - 1."""
 
     start: int
     end: int
 
 
 def stride_windows(length, room, stride):
-    """Windows over a text that together hold each of its pieces.
+    """Windows that together cover all pieces of a text.
 
     Args:
-        length: pieces of the text. room: pieces that fit into one window. stride: pieces a window lies
-            after the one before it.
-    Returns:
-        list of `StrideWindow`, at least one.
-    Raises:
-        DataError: a stride over the room, which would leave pieces out, or no room.
+        length: int. The number of pieces of the text.
+        room: int. The number of pieces that fit into one window.
+        stride: int. The number of pieces from the start of a window to the start of the next.
+
+    Returns: list of `StrideWindow`, at least one.
+
+    Raises: DataError if `room` is below 1, or if the stride is larger than `room` and would leave pieces out.
     """
     if room < 1 or not 1 <= stride <= room:
         raise DataError(
             f"A window of {room} pieces cannot move by {stride}: give a stride from 1 to the "
             f"pieces that fit, or a greater length."
         )
-    found, start = [], 0
+    windows, start = [], 0
     while True:
-        found.append(StrideWindow(start, min(start + room, length)))
-        if found[-1].end >= length:
-            return found
+        windows.append(StrideWindow(start, min(start + room, length)))
+        if windows[-1].end >= length:
+            return windows
         start += stride
 
 
 def best_window(spans, length):
-    """The window each piece has most context in: the greatest least number of pieces to either side.
+    """The window in which each piece has most context: the smaller number of pieces on its two sides is largest.
 
     Args:
-        spans: `StrideWindow`s that cover the text. length: n, its pieces.
-    Returns:
-        int [n], index into `spans`; of equals the longer window, then the first.
+        spans: list of `StrideWindow`s that cover the text.
+        length: int. n, the number of pieces of the text.
+
+    Returns: int [n], the index into `spans`; among equal windows the longer one, then the first one.
     """
     if len(spans) == 1:
         return np.zeros(length, np.int32)
     best, chosen = np.full(length, -1.0), np.zeros(length, np.int32)
     for index, (start, end) in enumerate(spans):
-        places = np.arange(start, end)
-        # The hundredth of the length decides between equals, as in the original.
-        context = np.minimum(places - start, end - 1 - places) + 0.01 * (end - start)
+        positions = np.arange(start, end)
+        # A hundredth of the length breaks ties, as in the original.
+        context = np.minimum(positions - start, end - 1 - positions) + 0.01 * (end - start)
         better = context > best[start:end]
         best[start:end][better] = context[better]
         chosen[start:end][better] = index
@@ -63,13 +65,15 @@ def best_window(spans, length):
 
 
 def merge(spans, values, length, offset=1):
-    """Joins what the model said of each window, by `best_window`.
+    """Joins the outputs of the windows; `best_window` selects the window of each piece.
 
     Args:
-        spans: `StrideWindow`s. values: for each an array [T, ...] whose row `offset` belongs to the window's first
-            piece. length: n.
-    Returns:
-        array [n, ...].
+        spans: list of `StrideWindow`s.
+        values: list with an array [T, ...] for each window; row `offset` belongs to the first piece of the window.
+        length: int. n, the number of pieces of the text.
+        offset: int. The row of the first piece.
+
+    Returns: array [n, ...].
     """
     chosen = best_window(spans, length)
     first = np.asarray(values[0])

@@ -1,6 +1,6 @@
-"""Encoded examples, and how they become batches of a few fixed lengths.
+"""Encoded examples, and their batches of a few fixed lengths.
 
-B batch, T tokens, N rows, C choices.
+Shapes: B batch, T tokens, N rows, C choices.
 """
 
 from dataclasses import dataclass, field
@@ -12,17 +12,17 @@ _STEP = 8
 
 @dataclass
 class EncodedExamples:
-    """What the model reads, and what it should answer.
+    """The inputs of the model and the targets of examples.
 
     Args:
-        sequences: name -> list of N arrays, [t] or [C, t] with the same t in every list: `token_ids`,
-            `segment_ids` and whatever else has a value a token. Padded at the end with 0, `token_ids` with
-            `pad_id`.
-        values: name -> array [N, ...]: what has a value a row. "weights" float32 [N], how much a row counts
-            in the loss, is added where it is missing.
-        owner: int [N], the example of each row; by default one row an example.
-        pad_id: of [PAD].
-        notes: a family's own, for `decode` (offsets, say); one a row.
+        sequences: dict name -> list of N arrays, [t] or [C, t] with the same t in every list: `token_ids`,
+            `segment_ids` and other arrays with a value for each token. Batches pad them at the end with 0, `token_ids`
+            with `pad_id`.
+        values: dict name -> array [N, ...] with a value for each row. "weights" float32 [N], the weight of a row in the
+            loss, is added if it is missing.
+        owner: int [N], the example of each row; None for one row per example.
+        pad_id: int. The id of [PAD].
+        notes: list with one item per row that a task needs in `decode` (for example offsets).
     """
 
     sequences: dict
@@ -41,49 +41,51 @@ class EncodedExamples:
         return len(self.sequences["token_ids"])
 
     def batch(self, indices, length=None, size=None):
-        """Some rows as arrays.
+        """Makes a batch of rows.
 
         Args:
-            indices: of the rows. length: T; by default the longest row's. size: B; what is over is filled
-                with rows of padding whose weight is 0.
+            indices: sequence of int. The numbers of the rows.
+            length: int. T; None for the length of the longest row.
+            size: int. B; the batch is filled up with rows of padding whose weight is 0. None for the number of rows.
 
         Returns: dict of arrays [B, ...] with `padding_mask` (1 real, 0 padding) among them.
         """
         indices = np.asarray(indices)
         length = int(self.lengths[indices].max()) if length is None else length
         size = len(indices) if size is None else size
-        found = {}
+        batch = {}
         for name, arrays in self.sequences.items():
             shape = (size, *arrays[indices[0]].shape[:-1], length)
-            found[name] = np.full(shape, self.pad_id if name == "token_ids" else 0, arrays[indices[0]].dtype)
+            batch[name] = np.full(shape, self.pad_id if name == "token_ids" else 0, arrays[indices[0]].dtype)
             if name == "token_ids":
-                found["padding_mask"] = np.zeros(shape, np.int32)
-            for place, index in enumerate(indices):
-                own = self.lengths[index]
-                found[name][place, ..., :own] = arrays[index]
+                batch["padding_mask"] = np.zeros(shape, np.int32)
+            for position, index in enumerate(indices):
+                row_length = self.lengths[index]
+                batch[name][position, ..., :row_length] = arrays[index]
                 if name == "token_ids":
-                    found["padding_mask"][place, ..., :own] = 1
+                    batch["padding_mask"][position, ..., :row_length] = 1
         for name, values in self.values.items():
-            found[name] = np.zeros((size, *values.shape[1:]), values.dtype)
-            found[name][: len(indices)] = values[indices]
-        return found
+            batch[name] = np.zeros((size, *values.shape[1:]), values.dtype)
+            batch[name][: len(indices)] = values[indices]
+        return batch
 
 
 def choose_lengths(lengths, count=4):
-    """The few lengths to pad to that leave the least padding: multiples of 8, the last holds the longest.
+    """The padded lengths that give the least padding; multiples of 8, the last one fits the longest row.
 
     Args:
-        lengths: int [N], at least one. count: how many at most; each is compiled once.
+        lengths: int [N], at least one. The lengths of the rows.
+        count: int. The largest number of padded lengths; each is compiled once.
 
     Returns: ascending list of int.
     """
     steps = -(-np.asarray(lengths) // _STEP)
     sizes, rows = np.unique(steps, return_counts=True)
     below = np.concatenate([[0], np.cumsum(rows)])
-    # best[k][j]: (least cost, the lengths) of the first j sizes with k lengths; rows between two of them are
-    # padded to the upper.
+    # best[j] after k rounds: (least cost, the lengths) of the first j sizes with k lengths; rows between two lengths
+    # are padded to the upper one.
     best = {0: (0, ())}
-    answers = []
+    solutions = []
     for _ in range(count):
         best = {
             end: min(
@@ -98,10 +100,10 @@ def choose_lengths(lengths, count=4):
             if any(start < end for start in best)
         }
         if len(sizes) in best:
-            answers.append(best[len(sizes)])
-    return [size * _STEP for size in min(answers)[1]]
+            solutions.append(best[len(sizes)])
+    return [size * _STEP for size in min(solutions)[1]]
 
 
 def fitting(length, lengths):
-    """The least of the ascending `lengths` that holds `length`."""
+    """The smallest of the ascending `lengths` that is at least `length`."""
     return next(size for size in lengths if size >= length)

@@ -1,17 +1,18 @@
-"""The tasks of GLUE (Wang et al. 2019): how their files look, what their labels mean, what they are scored
-by."""
+"""The tasks of GLUE (Wang et al. 2019): the columns of their files, their labels and their metrics."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class GlueTask:
-    """One task.
+    """A task of GLUE.
 
     Attributes:
-        texts: names of its one or two text columns. label: of its label column.
-        names: label in the file -> name; empty for regression. metric: the score that counts.
-        headerless: the columns of its files without a header line, each possible number of fields once.
+        texts: tuple of str. The names of the one or two text columns.
+        label: str. The name of the label column.
+        names: dict label in the file -> name; empty for regression.
+        metric: str. The metric of the task.
+        headerless: tuple of tuples of str. The columns of files without a header line, one for each number of fields.
     """
 
     texts: tuple

@@ -1,4 +1,4 @@
-"""Reader of multiple-choice questions: SWAG's CSV, and CSV, TSV or JSON lines with columns of other names.
+"""Reads multiple-choice questions: SWAG's CSV, and CSV, TSV or JSON lines with other column names.
 
 Source: Zellers et al. 2018 (SWAG).
 """
@@ -15,12 +15,14 @@ _ENDING = re.compile(r"ending\d+")
 
 @dataclass(frozen=True)
 class ChoiceColumns:
-    """Where a question's parts stand; the defaults are SWAG's.
+    """The columns of a question; the defaults are those of SWAG.
 
     Attributes:
-        context: column of what comes before. start: column of how each choice begins, or None.
-        choices: names of the columns of the choices; none for all named "ending" and a number, or in JSON
-            lines the list "choices". label: column of the right one's number, from 0.
+        context: str. The column of the text before the choices.
+        start: str. The column of the common start of the choices, or None.
+        choices: tuple of str. The columns of the choices; empty for all columns named "ending" and a number, or in JSON
+            lines the list "choices".
+        label: str. The column of the number of the right choice, from 0.
     """
 
     context: str = "sent1"
@@ -31,11 +33,13 @@ class ChoiceColumns:
 
 @dataclass(frozen=True)
 class MultipleChoiceExample:
-    """A text and what may follow it.
+    """A text and the choices that may follow it.
 
     Attributes:
-        context: text. choices: the C texts to choose from, whole. label: number of the right one, from 0, or
-            None. source: where it stands, for messages.
+        context: str.
+        choices: tuple of C str, the complete texts to choose from.
+        label: int. The number of the right choice, from 0, or None.
+        source: str. File and line, for messages.
     """
 
     context: str
@@ -48,25 +52,29 @@ def read_choices(path, columns=ChoiceColumns(), kind=None, labelled=True):
     """Yields the `MultipleChoiceExample` of a file.
 
     Args:
-        path: of the file. columns: `ChoiceColumns`. kind: "csv", "tsv", "jsonl", or None to go by the ending.
-        labelled: whether the label is read.
+        path: str or Path. The file.
+        columns: `ChoiceColumns`.
+        kind: str. "csv", "tsv" or "jsonl"; None for the format of the file's ending.
+        labelled: bool. Whether to read the label.
+
     Raises:
-        DataError: naming file and line: a missing column, fewer than two choices, a label that is no choice's
-            number; a number of choices unlike that of the lines before. OSError.
+        DataError: a column is missing, there are fewer than two choices, the label is not the number of a choice, or
+            the number of choices differs from that of the lines before; the message names file and line.
+        OSError: the file cannot be read.
     """
     count = None
     for line, record in read_records(path, kind):
         where = f"{path} line {line}"
         try:
-            found = choices_of(record, columns, labelled)
+            example = choices_of(record, columns, labelled)
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
-        count = count or len(found.choices)
-        if len(found.choices) != count:
+        count = count or len(example.choices)
+        if len(example.choices) != count:
             raise DataError(
-                f"{where}: {len(found.choices)} choices, but {count} in the lines before; give all the same number."
+                f"{where}: {len(example.choices)} choices, but {count} in the lines before; give all the same number."
             )
-        yield MultipleChoiceExample(found.context, found.choices, found.label, where)
+        yield MultipleChoiceExample(example.context, example.choices, example.label, where)
     if count is None:
         raise DataError(f"{path} holds no question.")
 

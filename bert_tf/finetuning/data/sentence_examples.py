@@ -1,4 +1,4 @@
-"""Reading sentences and pairs with their labels, out of tables with named columns or GLUE's files."""
+"""Reads sentences and pairs with their labels from tables with named columns, or from GLUE's files."""
 
 import math
 from dataclasses import dataclass
@@ -7,19 +7,20 @@ from bert_tf.errors import DataError, RowError
 from bert_tf.finetuning.data.glue import GLUE
 from bert_tf.finetuning.data.tables import read_rows, records_or_errors, table_format
 
-# Column names that are looked for where none is given.
+# The column names to search for if none is named.
 _TEXT, _TEXT2 = ("text", "sentence", "text_a", "sentence1"), ("text2", "text_b", "sentence2")
 _LABEL = ("label", "labels", "score")
 
 
 @dataclass(frozen=True)
 class SentenceExample:
-    """One example.
+    """A sentence or a pair with its target.
 
     Attributes:
-        text_a, text_b: the texts, `text_b` None for a single one.
-        target: a label, a tuple of labels, a number, or None where it was not read.
-        where: file and line, "" where there is none.
+        text_a: str. The first text.
+        text_b: str. The second text; None for a single text.
+        target: a label, a tuple of labels, a number, or None if it was not read.
+        where: str. File and line; "" if there is no file.
     """
 
     text_a: str
@@ -30,13 +31,17 @@ class SentenceExample:
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """Which columns hold what, and what the answers are.
+    """The columns of a file and the kind of its targets.
 
     Attributes:
-        text, text2, label: names of columns; None where the file has none, or it is to be found out.
-        columns: names of all columns of a file without a header, else None.
-        regression, multi_label: kind of the answers. separator: between labels of one field.
-        names: label in the file -> the task's name for it; empty where they are the same.
+        text: str. The column of the text; None to search for it.
+        text2: str. The column of the second text; None to search for it, or if the file has none.
+        label: str. The column of the label; None to search for it.
+        columns: tuple of str. All columns of a file without a header, else None.
+        regression: bool. Whether the targets are numbers.
+        multi_label: bool. Whether a target is a tuple of labels.
+        separator: str. The separator of the labels in one field.
+        names: dict label in the file -> label of the task; None or empty if they are equal.
     """
 
     text: str | None = None
@@ -52,7 +57,14 @@ class ColumnLayout:
 def glue_layout(name, path, kind=None):
     """The layout of a file of a GLUE task.
 
-    Raises: DataError: no such task, or a header that is not the task's (found and expected are told).
+    Args:
+        name: str. The name of the task.
+        path: str or Path. The file.
+        kind: str. The format of the file; None for the format of its ending.
+
+    Returns: `ColumnLayout`.
+
+    Raises: DataError if there is no such task, or if the header is another one; the message names both headers.
     """
     if name not in GLUE:
         raise DataError(f"There is no GLUE task {name!r}; choose from {', '.join(GLUE)}.")
@@ -84,22 +96,23 @@ def read_sentences(path, layout, kind=None, labelled=True, skipped=None):
     """Yields the `SentenceExample`s of a file.
 
     Args:
-        path: of the file. layout: `ColumnLayout`. kind: format of the file, None to go by its ending.
-        labelled: False where the answers are not needed.
-        skipped: list that the RowErrors of rows that lack a field or a text are put into, None to have the first
-            one raised.
+        path: str or Path. The file.
+        layout: `ColumnLayout`.
+        kind: str. The format of the file; None for the format of its ending.
+        labelled: bool. False if the targets are not needed.
+        skipped: list that gets the RowErrors of rows without a field or a text; None to raise the first one.
 
-    Raises: DataError naming file and line of the first row that cannot be used; OSError.
+    Raises: DataError, which names file and line, on the first row that cannot be used; OSError.
     """
-    places = None
+    column_names = None
     for number, record in records_or_errors(path, kind, layout.columns):
         where = f"{path} line {number}"
         try:
             if isinstance(record, DataError):
                 raise record
-            if places is None:
-                places = _places(path, record, layout, labelled)
-            text, text2, label = places
+            if column_names is None:
+                column_names = _column_names(path, record, layout, labelled)
+            text, text2, label = column_names
             texts = _text(record, text, where), _text(record, text2, where) if text2 else None
         except RowError as error:
             if skipped is None:
@@ -107,28 +120,28 @@ def read_sentences(path, layout, kind=None, labelled=True, skipped=None):
             skipped.append(error)
             continue
         yield SentenceExample(*texts, _target(record, label, layout, where) if labelled else None, where)
-    if places is None:
+    if column_names is None:
         raise DataError(f"{path} holds no example; it needs a row for each.")
 
 
-def _places(path, record, layout, labelled):
-    """(text, second text or None, label or None) by name, found among a record's columns."""
+def _column_names(path, record, layout, labelled):
+    """The names of the columns of the text, the second text or None, and the label or None."""
 
-    def place(given, usual, what, option):
-        if given is not None and given not in record:
-            raise DataError(f"{path} has no column {given!r}; its columns are {', '.join(record):.160}.")
-        found = given or next((name for name in usual if name in record), None)
-        if found is None and option:
+    def column(requested, defaults, content, option):
+        if requested is not None and requested not in record:
+            raise DataError(f"{path} has no column {requested!r}; its columns are {', '.join(record):.160}.")
+        name = requested or next((default for default in defaults if default in record), None)
+        if name is None and option:
             raise DataError(
-                f"{path}: no column with the {what} was found; its columns are "
-                f"{', '.join(record):.160}; expected was {' or '.join(usual)}, or name it with "
+                f"{path}: no column with the {content} was found; its columns are "
+                f"{', '.join(record):.160}; expected was {' or '.join(defaults)}, or name it with "
                 f"{option}."
             )
-        return found
+        return name
 
-    text = place(layout.text, _TEXT, "text", "--text-column")
-    text2 = place(layout.text2, _TEXT2, "second text", None)
-    return text, text2, place(layout.label, _LABEL, "label", "--label-column") if labelled else None
+    text = column(layout.text, _TEXT, "text", "--text-column")
+    text2 = column(layout.text2, _TEXT2, "second text", None)
+    return text, text2, column(layout.label, _LABEL, "label", "--label-column") if labelled else None
 
 
 def _text(record, name, where):

@@ -1,4 +1,4 @@
-"""Reader of SQuAD files, 1.1 and 2.0.
+"""Reads SQuAD files, 1.1 and 2.0.
 
 Source: Rajpurkar et al. 2016; Rajpurkar, Jia and Liang 2018.
 """
@@ -15,10 +15,12 @@ class Question:
     """A question about a passage.
 
     Attributes:
-        key: the question's id. question, passage: the texts.
-        answers: (first character in the passage, text) of each; empty for a question without an answer.
-        source: where it stands, for messages. curves: whether its prediction is to hold the probability of
-            every piece too.
+        key: str. The id of the question.
+        question: str.
+        passage: str.
+        answers: tuple of (first character in the passage, text); empty for a question without an answer.
+        source: str. The position in the file, for messages.
+        curves: bool. Whether the prediction contains the probability of every piece too.
     """
 
     key: str
@@ -35,15 +37,17 @@ class Question:
 
 
 def read_squad(path):
-    """The questions of a SQuAD file in its order.
+    """Reads the questions of a SQuAD file.
 
     Args:
-        path: JSON of SQuAD 1.1 or 2.0, UTF-8, with or without a byte-order mark.
-    Returns:
-        list of `Question`.
+        path: str or Path. A JSON file of SQuAD 1.1 or 2.0, UTF-8, with or without a byte-order mark.
+
+    Returns: list of `Question`, in the order of the file.
+
     Raises:
-        DataError: not such a file, an answer that does not stand where it says, an id twice; with the file
-            and the place in it. FileNotFoundError: no such file.
+        DataError: the file has another format, an answer is not at its position, or an id occurs twice; the message
+            names the file and the position.
+        FileNotFoundError: the file does not exist.
     """
     path = Path(path)
     if not path.is_file():
@@ -101,13 +105,21 @@ def _text(mapping, name, where):
 
 
 def split_by_passage(questions, share=0.1, seed=0):
-    """Two lists of questions, no passage in both: all but about a `share` of the passages, and that share."""
+    """Splits questions at random into two lists that share no passage.
+
+    Args:
+        questions: list of `Question`.
+        share: float. The approximate share of the passages in the second list.
+        seed: int. The seed of the random choice.
+
+    Returns: two lists of `Question`.
+    """
     import numpy as np
 
     passages = list(dict.fromkeys(question.passage for question in questions))
     order = np.random.default_rng(seed).permutation(len(passages))
-    kept = {passages[index] for index in order[: round(share * len(passages))]}
+    second = {passages[index] for index in order[: round(share * len(passages))]}
     return (
-        [question for question in questions if question.passage not in kept],
-        [question for question in questions if question.passage in kept],
+        [question for question in questions if question.passage not in second],
+        [question for question in questions if question.passage in second],
     )

@@ -1,7 +1,7 @@
-"""Tables of examples: CSV, TSV and JSON lines, row by row with their line numbers.
+"""Reads tables of examples (CSV, TSV and JSON lines) row by row with their line numbers.
 
-CSV follows RFC 4180 (quotes may hold commas and line breaks). In TSV a quote is a character like any other,
-as in GLUE's files. A byte-order mark and CRLF are taken off.
+CSV follows RFC 4180 (quoted fields may contain commas and line breaks). In TSV a quote is an ordinary character, as in
+GLUE's files. A byte-order mark and CRLF are removed.
 """
 
 import csv
@@ -22,12 +22,21 @@ FORMATS = {
     ".json": "jsonl",
     ".ndjson": "jsonl",
 }
-# A quote that nobody closes takes the rest of the file in, up to here.
+# A quote that is not closed reads the rest of the file as one field, up to this length.
 _LONGEST_FIELD = 1 << 24
 
 
 def table_format(path, name=None):
-    """ "csv", "tsv" or "jsonl": the given name, or what the file's ending says. Raises: DataError."""
+    """The format of a table.
+
+    Args:
+        path: str or Path. The file; "-" is standard input.
+        name: str. The format; None for the format of the file's ending.
+
+    Returns: "csv", "tsv" or "jsonl".
+
+    Raises: DataError on an unknown format or ending.
+    """
     if name is not None:
         if name not in FORMATS.values():
             raise DataError(f"There is no format {name!r}; choose from csv, tsv, jsonl.")
@@ -54,7 +63,7 @@ def read_rows(path, kind):
 
 
 def _try_rows(path, kind):
-    """As `read_rows`, with the DataError of a bad row in its place."""
+    """As `read_rows`, but yields the DataError of a bad row."""
     if kind == "csv":
         yield from _try_csv(path)
         return
@@ -66,17 +75,16 @@ def _try_rows(path, kind):
 
 
 def _try_csv(path):
-    """The rows of a CSV file. Of a broken one only the first line is given up: a quote that somebody forgot to
-    close would take good rows with it."""
+    """The rows of a CSV file. Only the first line of a bad row is skipped: a missing quote would skip good rows too."""
     csv.field_size_limit(_LONGEST_FIELD)
     source, taken, again = numbered_lines(path), [], deque()
 
     def lines():
-        while one := again.popleft() if again else next(source, None):
-            taken.append(one)
-            if isinstance(one[1], DataError):
-                raise one[1]
-            yield one[1]
+        while numbered_line := again.popleft() if again else next(source, None):
+            taken.append(numbered_line)
+            if isinstance(numbered_line[1], DataError):
+                raise numbered_line[1]
+            yield numbered_line[1]
 
     while True:
         try:
@@ -90,19 +98,22 @@ def _try_csv(path):
             (number, _), *rest = taken
             again.extendleft(reversed(rest))
             taken.clear()
-            said = error if isinstance(error, DataError) else DataError(f"{path} line {number}: not CSV ({error}).")
-        yield number, said
+            row_error = (
+                error if isinstance(error, DataError) else DataError(f"{path} line {number}: not CSV ({error}).")
+            )
+        yield number, row_error
 
 
 def read_records(path, kind=None, columns=None):
     """Yields (line number, dict) of each row.
 
     Args:
-        path: of the file. kind: "csv", "tsv", "jsonl", "lines" (a text each, whose column is the one of
-            `columns`), or None to go by the ending. columns: names of the columns of a file without a header
-            line, or None where its first line names them.
+        path: str or Path. The file.
+        kind: str. "csv", "tsv", "jsonl", or "lines" (one text a line, in the column that `columns` names); None for the
+            format of the file's ending.
+        columns: tuple of str. The columns of a file without a header line; None if its first line names them.
 
-    Raises: DataError naming file and line, OSError.
+    Raises: DataError, which names file and line, or OSError.
     """
     for number, record in records_or_errors(path, kind, columns):
         if isinstance(record, DataError):
@@ -111,9 +122,9 @@ def read_records(path, kind=None, columns=None):
 
 
 def records_or_errors(path, kind=None, columns=None):
-    """As `read_records`, with the DataError of a bad row in its place, so that the reading can go on.
+    """As `read_records`, but yields the DataError of a bad row, so that the following rows can be read.
 
-    Raises: DataError where the header cannot be read or names two columns alike; OSError.
+    Raises: DataError if the header cannot be read or names a column twice; OSError.
     """
     if kind == "lines":
         yield from _of_lines(path, lambda number, line: {columns[0]: line.rstrip("\r\n")})
@@ -148,7 +159,7 @@ def records_or_errors(path, kind=None, columns=None):
 
 
 def _of_lines(path, record):
-    """(number, record(number, line)) of each line that is not blank, or the DataError of one that is no text."""
+    """(number, record(number, line)) of each line that is not blank, or (number, DataError) of a bad line."""
     for number, line in numbered_lines(path):
         if isinstance(line, DataError):
             yield number, line
@@ -167,7 +178,7 @@ def _json_record(path, number, line):
 
 
 def numbered_lines(path):
-    """(number, line with its end, or the DataError of one that is not UTF-8); "-" is standard input."""
+    """Yields (number, line with its line break, or a DataError if it is not UTF-8); "-" is standard input."""
     with _open(path) as file:
         for number, line in enumerate(file, 1):
             try:

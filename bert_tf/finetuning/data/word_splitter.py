@@ -1,8 +1,7 @@
-"""The words of a running text, for taggers trained on files whose words were parted before.
+"""Splits a text into words, for token classification models trained on files of separate words.
 
-English contractions are parted as in the Penn Treebank and Universal Dependencies ("do" "n't", "it" "'s");
-addresses of pages and mail, @names, #tags and numbers stay whole; all else is a run of letters and digits or
-a single sign.
+English contractions are split as in the Penn Treebank and Universal Dependencies ("do" "n't", "it" "'s"). Web and mail
+addresses, @names, #tags and numbers stay whole. Every other word is a sequence of letters and digits, or one sign.
 """
 
 import re
@@ -24,5 +23,5 @@ _WORD = re.compile(
 
 
 def word_spans(text):
-    """Where the words of a text are: list of (first character, last character + 1)."""
+    """The positions of the words of a text: list of (first character, last character + 1)."""
     return [match.span() for match in _WORD.finditer(text)]

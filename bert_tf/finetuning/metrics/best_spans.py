@@ -1,7 +1,9 @@
-"""The best spans by start and end scores.
+"""The best answer spans by start and end scores.
 
-n pieces of a passage. Source: Devlin et al. 2019, section 4.2; `run_squad.py`, which tries the best 20 starts
-with the best 20 ends, where this tries them all.
+Source: Devlin et al. 2019, section 4.2; `run_squad.py` tries the best 20 starts with the best 20 ends, this module
+tries all.
+
+Shapes: n pieces of a passage.
 """
 
 import numpy as np
@@ -11,10 +13,13 @@ def best_spans(starts, ends, max_pieces, count, allowed=None):
     """The spans with the highest sum of start and end score.
 
     Args:
-        starts, ends: float [n]. max_pieces: the longest span. count: how many spans.
-        allowed: bool [n], pieces a span may begin at; None for all.
-    Returns:
-        list of (score, first piece, last piece), the best first; first <= last always.
+        starts: float [n]. The start scores.
+        ends: float [n]. The end scores.
+        max_pieces: int. The longest span.
+        count: int. The number of spans to return.
+        allowed: bool [n]. The pieces at which a span may start; None for all.
+
+    Returns: list of (score, first piece, last piece), the best span first; first piece <= last piece.
     """
     length = len(starts)
     if not length or count < 1:
@@ -28,9 +33,9 @@ def best_spans(starts, ends, max_pieces, count, allowed=None):
     flat = sums.ravel()
     count = min(count, flat.size)
     best = np.argpartition(-flat, count - 1)[:count]
-    found = [
-        (float(flat[place]), int(place % length), int(place % length + place // length))
-        for place in best
-        if np.isfinite(flat[place])
+    spans = [
+        (float(flat[index]), int(index % length), int(index % length + index // length))
+        for index in best
+        if np.isfinite(flat[index])
     ]
-    return sorted(found, key=lambda span: (-span[0], span[1], span[2]))
+    return sorted(spans, key=lambda span: (-span[0], span[1], span[2]))

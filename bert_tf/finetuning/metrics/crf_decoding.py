@@ -1,18 +1,19 @@
-"""The best label sequence of a linear-chain CRF, and the probability of each label, in NumPy.
-
-W words of the chain, K labels. Transitions as `layers.crf.LinearChainCRF` gives them.
+"""Decodes a linear-chain CRF in NumPy: the best label sequence, and the probability of each label.
 
 Source: Rabiner 1989, sections III A and B, in logarithms.
+
+Shapes: W words of the chain, K labels. Transitions are those of `layers.crf.LinearChainCRF`.
 """
 
 import numpy as np
 
 
 def viterbi(logits, transitions):
-    """The label sequence of the highest score.
+    """The label sequence with the highest score.
 
     Args:
-        logits: float [W, K], one row a word of the chain. transitions: float [K + 2, K].
+        logits: float [W, K], one row for each word of the chain.
+        transitions: float [K + 2, K].
 
     Returns: int [W].
     """
@@ -33,9 +34,11 @@ def viterbi(logits, transitions):
 
 
 def marginals(logits, transitions):
-    """The probability of each label of each word, over all sequences (forward and backward recursion).
+    """The probability of each label of each word over all sequences, by forward and backward recursion.
 
-    Args: as `viterbi`. Returns: float64 [W, K].
+    Args: as `viterbi`.
+
+    Returns: float64 [W, K].
     """
     logits, transitions = np.asarray(logits, np.float64), np.asarray(transitions, np.float64)
     words, count = logits.shape

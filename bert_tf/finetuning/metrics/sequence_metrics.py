@@ -1,4 +1,4 @@
-"""Metrics and findings of sentence tasks, computed by scikit-learn and SciPy."""
+"""Metrics and error analysis of sentence tasks, computed with scikit-learn and SciPy."""
 
 import numpy as np
 
@@ -8,64 +8,73 @@ WORST = 50
 
 
 def score(examples, predictions, settings):
-    """Metrics of predictions.
+    """The metrics of predictions.
 
     Args:
-        examples: list of `Sentence` with targets. predictions: from `SequenceClassification.decode`.
+        examples: list of `SentenceExample` with targets.
+        predictions: list of dicts from `SequenceClassification.decode`.
+        settings: `TaskSettings`.
 
-    Returns: dict name -> float; undefined correlations (all values the same) are 0.
+    Returns: dict name -> float; undefined correlations (all values are equal) are 0.
     """
     if settings.regression:
         return _regression(
-            np.array([one.target for one in examples], float),
-            np.array([one["value"] for one in predictions], float),
+            np.array([example.target for example in examples], float),
+            np.array([prediction["value"] for prediction in predictions], float),
         )
     if settings.multi_label:
         return _multi_label(
             *(
                 _indicators(values, settings.labels)
-                for values in ([one.target for one in examples], [one["labels"] for one in predictions])
+                for values in (
+                    [example.target for example in examples],
+                    [prediction["labels"] for prediction in predictions],
+                )
             )
         )
-    return _single_label([one.target for one in examples], [one["label"] for one in predictions], settings.labels)
+    return _single_label(
+        [example.target for example in examples],
+        [prediction["label"] for prediction in predictions],
+        settings.labels,
+    )
 
 
-def _regression(true, found):
+def _regression(true, predicted):
     from scipy.stats import pearsonr, spearmanr
 
-    constant = len(true) < 2 or np.ptp(true) == 0 or np.ptp(found) == 0
+    constant = len(true) < 2 or np.ptp(true) == 0 or np.ptp(predicted) == 0
     return {
-        "pearson": 0.0 if constant else float(pearsonr(true, found).statistic),
-        "spearman": 0.0 if constant else float(spearmanr(true, found).statistic),
-        "mean_squared_error": float(np.mean((true - found) ** 2)),
+        "pearson": 0.0 if constant else float(pearsonr(true, predicted).statistic),
+        "spearman": 0.0 if constant else float(spearmanr(true, predicted).statistic),
+        "mean_squared_error": float(np.mean((true - predicted) ** 2)),
     }
 
 
-def _single_label(true, found, labels):
+def _single_label(true, predicted, labels):
     from sklearn import metrics
 
     macro = {"labels": list(labels), "average": "macro", "zero_division": 0}
     scores = {
-        "accuracy": metrics.accuracy_score(true, found),
-        "f1_macro": metrics.f1_score(true, found, **macro),
-        "precision_macro": metrics.precision_score(true, found, **macro),
-        "recall_macro": metrics.recall_score(true, found, **macro),
-        "matthews": metrics.matthews_corrcoef(true, found) if len(set(true) | set(found)) > 1 else 0.0,
+        "accuracy": metrics.accuracy_score(true, predicted),
+        "f1_macro": metrics.f1_score(true, predicted, **macro),
+        "precision_macro": metrics.precision_score(true, predicted, **macro),
+        "recall_macro": metrics.recall_score(true, predicted, **macro),
+        "matthews": metrics.matthews_corrcoef(true, predicted) if len(set(true) | set(predicted)) > 1 else 0.0,
     }
     if len(labels) == 2:
-        scores["f1"] = metrics.f1_score(true, found, labels=list(labels), pos_label=labels[1], zero_division=0)
+        scores["f1"] = metrics.f1_score(true, predicted, labels=list(labels), pos_label=labels[1], zero_division=0)
     return {name: float(value) for name, value in scores.items()}
 
 
-def _multi_label(true, found):
+def _multi_label(true, predicted):
     from sklearn import metrics
 
     labels = list(range(true.shape[1]))
-    true, found = _with_two_columns(true), _with_two_columns(found)
+    true, predicted = _with_two_columns(true), _with_two_columns(predicted)
     return {
-        "f1_micro": float(metrics.f1_score(true, found, labels=labels, average="micro", zero_division=0)),
-        "f1_macro": float(metrics.f1_score(true, found, labels=labels, average="macro", zero_division=0)),
-        "all_labels_right": float(metrics.accuracy_score(true, found)),
+        "f1_micro": float(metrics.f1_score(true, predicted, labels=labels, average="micro", zero_division=0)),
+        "f1_macro": float(metrics.f1_score(true, predicted, labels=labels, average="macro", zero_division=0)),
+        "all_labels_right": float(metrics.accuracy_score(true, predicted)),
     }
 
 
@@ -74,50 +83,61 @@ def _indicators(values, labels):
 
 
 def _with_two_columns(indicators):
-    """Of a single label a column of zeros more: scikit-learn takes one column for the two classes 0 and 1."""
+    """Adds a column of zeros to a single column, which scikit-learn would read as the two classes 0 and 1."""
     return np.pad(indicators, ((0, 0), (0, 1))) if indicators.shape[1] == 1 else indicators
 
 
 def findings(examples, predictions, settings):
-    """`ErrorAnalysis`: confusion matrix, a row a label, the surest errors."""
+    """The errors of predictions: the confusion matrix, the scores of each label, and the errors of highest confidence.
+
+    Args: as `score`.
+
+    Returns: `ErrorAnalysis`.
+    """
     if settings.regression:
-        off = sorted(zip(examples, predictions), key=lambda pair: -abs(pair[0].target - pair[1]["value"]))
+        largest_errors = sorted(zip(examples, predictions), key=lambda pair: -abs(pair[0].target - pair[1]["value"]))
         return ErrorAnalysis(
             worst=[
-                _row(one, one.target, round(found["value"], 3), {"off by": round(abs(one.target - found["value"]), 3)})
-                for one, found in off[:WORST]
+                _row(
+                    example,
+                    example.target,
+                    round(prediction["value"], 3),
+                    {"off by": round(abs(example.target - prediction["value"]), 3)},
+                )
+                for example, prediction in largest_errors[:WORST]
             ],
             worst_errors_title="The worst errors",
         )
     if settings.multi_label:
-        true = _indicators([one.target for one in examples], settings.labels)
-        found = _indicators([one["labels"] for one in predictions], settings.labels)
+        true = _indicators([example.target for example in examples], settings.labels)
+        predicted = _indicators([prediction["labels"] for prediction in predictions], settings.labels)
         return ErrorAnalysis(
-            per_label=_per_label(true, found, settings.labels), worst=_worst_of_many(examples, predictions)
+            per_label=_per_label(true, predicted, settings.labels), worst=_worst_of_many(examples, predictions)
         )
     from sklearn.metrics import confusion_matrix
 
     labels = list(settings.labels)
-    true, found = [one.target for one in examples], [one["label"] for one in predictions]
-    wrong = [(one, answer) for one, answer in zip(examples, predictions) if one.target != answer["label"]]
+    true = [example.target for example in examples]
+    predicted = [prediction["label"] for prediction in predictions]
+    wrong = [pair for pair in zip(examples, predictions) if pair[0].target != pair[1]["label"]]
     wrong.sort(key=lambda pair: -pair[1]["probability"])
     return ErrorAnalysis(
-        (labels, confusion_matrix(true, found, labels=labels).tolist()),
-        _per_label(true, found, labels),
+        (labels, confusion_matrix(true, predicted, labels=labels).tolist()),
+        _per_label(true, predicted, labels),
         [
-            _row(one, one.target, answer["label"], {"confidence": round(answer["probability"], 4)})
-            for one, answer in wrong[:WORST]
+            _row(example, example.target, prediction["label"], {"confidence": round(prediction["probability"], 4)})
+            for example, prediction in wrong[:WORST]
         ],
     )
 
 
-def _per_label(true, found, labels):
+def _per_label(true, predicted, labels):
     from sklearn.metrics import precision_recall_fscore_support
 
     numbers = labels
     if isinstance(true, np.ndarray):
-        true, found, numbers = _with_two_columns(true), _with_two_columns(found), list(range(len(labels)))
-    columns = precision_recall_fscore_support(true, found, labels=numbers, zero_division=0)
+        true, predicted, numbers = _with_two_columns(true), _with_two_columns(predicted), list(range(len(labels)))
+    columns = precision_recall_fscore_support(true, predicted, labels=numbers, zero_division=0)
     return [
         {
             "label": label,
@@ -131,24 +151,32 @@ def _per_label(true, found, labels):
 
 
 def _worst_of_many(examples, predictions):
-    """Examples with a label too many or too few, the surest of a wrong one first."""
+    """The examples with wrong or missing labels, those with the highest confidence in an error first."""
 
-    def sureness(example, prediction):
+    def confidence(example, prediction):
         return max(
-            (abs(share - (label in example.target)) for label, share in prediction["probabilities"].items()),
+            (
+                abs(probability - (label in example.target))
+                for label, probability in prediction["probabilities"].items()
+            ),
             default=0,
         )
 
-    wrong = [(one, answer) for one, answer in zip(examples, predictions) if set(one.target) != set(answer["labels"])]
-    wrong.sort(key=lambda pair: -sureness(*pair))
+    wrong = [pair for pair in zip(examples, predictions) if set(pair[0].target) != set(pair[1]["labels"])]
+    wrong.sort(key=lambda pair: -confidence(*pair))
     return [
-        _row(one, ", ".join(one.target), ", ".join(answer["labels"]), {"confidence": round(sureness(one, answer), 4)})
-        for one, answer in wrong[:WORST]
+        _row(
+            example,
+            ", ".join(example.target),
+            ", ".join(prediction["labels"]),
+            {"confidence": round(confidence(example, prediction), 4)},
+        )
+        for example, prediction in wrong[:WORST]
     ]
 
 
-def _row(example, true, found, measure):
+def _row(example, true, predicted, measure):
     texts = (
         {"text": example.text_a} if example.text_b is None else {"text": example.text_a, "second text": example.text_b}
     )
-    return {"where": without_folder(example.where), **texts, "expected": true, "found": found, **measure}
+    return {"where": without_folder(example.where), **texts, "expected": true, "found": predicted, **measure}

@@ -1,7 +1,7 @@
-"""Scores of extractive question answering, by the definitions of SQuAD's own evaluation scripts.
+"""Scores of extractive question answering, as defined by SQuAD's evaluation scripts.
 
 Source: Rajpurkar et al. 2016, section 6.1 (exact match, F1); Rajpurkar, Jia and Liang 2018, section 4 (no
-answer, and the threshold). Where the scripts of 1.1 and 2.0 differ it is said.
+answer, and the threshold). Docstrings name the differences between the scripts of 1.1 and 2.0.
 """
 
 import re
@@ -13,38 +13,47 @@ _PUNCTUATION = frozenset(string.punctuation)
 
 
 def normalise(text):
-    """Lower case, without ASCII punctuation, without articles, single spaces."""
+    """The text in lower case, without ASCII punctuation and articles, with single spaces."""
     text = "".join(character for character in text.lower() if character not in _PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
 def exact_match(prediction, answer):
-    """1.0 if both are the same after `normalise`, else 0.0."""
+    """1.0 if prediction and answer, two str, are equal after `normalise`, else 0.0."""
     return float(normalise(prediction) == normalise(answer))
 
 
 def f1(prediction, answer):
-    """The harmonic mean of precision and recall over the words left by `normalise`.
+    """The harmonic mean of precision and recall over the words after `normalise`.
 
-    Where nothing is left of one of the two it is 1.0 if nothing is left of the other either, as in the script of 2.0.
+    If one text has no words, the result is 1.0 if the other has none either, else 0.0, as in the script of 2.0.
+
+    Args:
+        prediction: str.
+        answer: str.
+
+    Returns: float.
     """
-    found, true = normalise(prediction).split(), normalise(answer).split()
-    if not found or not true:
-        return float(found == true)
-    common = sum((Counter(found) & Counter(true)).values())
+    predicted, true = normalise(prediction).split(), normalise(answer).split()
+    if not predicted or not true:
+        return float(predicted == true)
+    common = sum((Counter(predicted) & Counter(true)).values())
     if not common:
         return 0.0
-    precision, recall = common / len(found), common / len(true)
+    precision, recall = common / len(predicted), common / len(true)
     return 2 * precision * recall / (precision + recall)
 
 
 def question_scores(prediction, answers, first=False):
-    """(exact match, F1) of one question, the best over its answers.
+    """The exact match and F1 of one question, each the best over its answers.
 
     Args:
-        prediction: str, "" for no answer. answers: str each; none at all for a question without an answer.
-            Answers of which `normalise` leaves nothing do not count (2.0).
-        first: by the script of 1.1: they count, and their F1 is 0.0.
+        prediction: str, "" for no answer.
+        answers: list of str; empty for a question without an answer. Answers that are empty after `normalise` do not
+            count, as in the script of 2.0.
+        first: bool. Whether to follow the script of 1.1, in which these answers count with an F1 of 0.0.
+
+    Returns: (exact match, F1), two floats.
     """
     if first:
         return (
@@ -59,15 +68,15 @@ def question_scores(prediction, answers, first=False):
 
 
 def squad_scores(predictions, answers):
-    """The scores of a set, in percent.
+    """The scores of a data set, in percent.
 
     Args:
-        predictions: dict question id -> str. A question without one scores 0, as in the script of 1.1.
-        answers: dict question id -> list of str, empty for a question that has no answer. Where every question
-            has one, the script of 1.1 is followed, else that of 2.0.
-    Returns:
-        dict of exact_match, f1, questions; where some have no answer also answerable_exact_match,
-        answerable_f1, unanswerable_accuracy and the counts answerable, unanswerable.
+        predictions: dict question id -> str. A question without a prediction scores 0, as in the script of 1.1.
+        answers: dict question id -> list of str, empty for a question without an answer. If every question has an
+            answer, the scores are those of the script of 1.1, else of 2.0.
+
+    Returns: dict of exact_match, f1 and questions; if some questions have no answer also answerable_exact_match,
+        answerable_f1, unanswerable_accuracy and the counts answerable and unanswerable.
     """
     first = all(answers.values())
     scores = {
@@ -90,23 +99,24 @@ def squad_scores(predictions, answers):
 
 
 def best_threshold(predictions, margins, answers, score="f1"):
-    """The no-answer threshold that scores best, and that score in percent, as the script of 2.0 finds it.
+    """The no-answer threshold with the best score, as in the script of 2.0.
 
     Args:
-        predictions: dict question id -> the best answer that is not empty. margins: dict question id -> score
-            of no answer less that of the best answer. answers: as in `squad_scores`.
-        score: "f1" or "exact_match".
-    Returns:
-        (threshold, percent). A question is answered when its margin is at most the threshold.
+        predictions: dict question id -> the best answer that is not empty.
+        margins: dict question id -> score of no answer minus the score of the best answer.
+        answers: as in `squad_scores`.
+        score: str. "f1" or "exact_match".
+
+    Returns: (threshold, score in percent). A question is answered if its margin is at most the threshold.
     """
     column = {"exact_match": 0, "f1": 1}[score]
-    # From answering nothing upwards: each question answered gains its score, or loses the point it had.
+    # Starts with no question answered. Each further answered question adds its score, or loses its point for no answer.
     current = best = float(sum(not golds for golds in answers.values()))
     threshold = min(margins.values(), default=0.0) - 1.0
     ordered = sorted(answers, key=lambda key: margins[key])
-    for place, key in enumerate(ordered):
+    for index, key in enumerate(ordered):
         current += question_scores(predictions[key], answers[key])[column] if answers[key] else -1.0
-        tied = place + 1 < len(ordered) and margins[ordered[place + 1]] == margins[key]
+        tied = index + 1 < len(ordered) and margins[ordered[index + 1]] == margins[key]
         if current > best and not tied:
             best, threshold = current, margins[key]
     return threshold, 100.0 * best / max(len(answers), 1)

@@ -1,17 +1,18 @@
-"""Scores of labelled words: entities by seqeval, all else by scikit-learn."""
+"""Scores of token classification: entities with seqeval, other labels with scikit-learn."""
 
 from itertools import chain
 
 
 def tag_scores(true, found, with_entities):
-    """Metrics of a set.
+    """The metrics of a data set.
 
     Args:
-        true, found: a sequence of labels for each sentence, entity labels in BIO. with_entities: score whole
-            entities (type and both ends must be right), not words.
-    Returns:
-        dict: accuracy of words; with entities precision, recall and f1 over all entities (micro), else f1,
-        the mean over the labels (macro); sentences, words.
+        true: list of label sequences, one for each sentence; entity labels in BIO.
+        found: list of label sequences, the predictions.
+        with_entities: bool. Whether to score whole entities (type and both ends must be right) and not words.
+
+    Returns: dict: accuracy of words; with entities precision, recall and f1 over all entities (micro), else f1, the
+        mean over the labels (macro); the counts sentences and words.
     """
     from sklearn.metrics import accuracy_score, f1_score
 
@@ -32,7 +33,12 @@ def tag_scores(true, found, with_entities):
 
 
 def per_label(true, found, with_entities):
-    """precision, recall, f1 and support of each entity type or label: list of dicts."""
+    """The precision, recall, f1 and support of each entity type or label.
+
+    Args: as `tag_scores`.
+
+    Returns: list of dicts.
+    """
     if with_entities:
         from seqeval.metrics import classification_report
 
@@ -57,7 +63,15 @@ def per_label(true, found, with_entities):
 
 
 def confusion(true, found, labels):
-    """(labels, counts [K, K]) of words; rows the true ones, those that training never saw at the end."""
+    """The confusion matrix of words.
+
+    Args:
+        true: list of label sequences, one for each sentence.
+        found: list of label sequences, the predictions.
+        labels: iterable of str. The labels of the model; other labels in `true` follow them.
+
+    Returns: (labels, counts [K, K]), with a row for each true label.
+    """
     from sklearn.metrics import confusion_matrix
 
     true, found = _flat(true), _flat(found)

@@ -1,8 +1,9 @@
-"""Multiple choice: which of several texts goes with another.
+"""Multiple choice: selects the text that fits a context.
 
-Each choice is read with the context as a pair and gets one score; a softmax goes over a question's choices.
+The model reads each choice as a pair with the context and gives it one score; a softmax over the choices of a question
+gives the probabilities.
 
-C choices, t tokens. Source: Devlin et al. 2019, section 4.4 (SWAG).
+Shapes: C choices, t tokens. Source: Devlin et al. 2019, section 4.4 (SWAG).
 """
 
 import numpy as np
@@ -32,7 +33,7 @@ def _columns(options):
 
 
 class MultipleChoice(Task):
-    """The family `choose`; its examples are `choice_data.MultipleChoiceExample`."""
+    """The task "choose"; its examples are `multiple_choice_examples.MultipleChoiceExample`."""
 
     task, several = "choose", True
 
@@ -48,7 +49,7 @@ class MultipleChoice(Task):
             "--start-column",
             default="sent2",
             metavar="NAME",
-            help="column of how each choice begins, if there is one (default: sent2)",
+            help="column of the common start of the choices, if there is one (default: sent2)",
         )
         parser.add_argument(
             "--choice-columns", metavar="A,B,…", help="columns of the choices (default: ending0, ending1, …)"
@@ -108,7 +109,7 @@ class MultipleChoice(Task):
             length = max(row.length for row in rows)
             sequences["token_ids"].append(_stack([row.token_ids for row in rows], length, tokenizer.pad_id))
             sequences["segment_ids"].append(_stack([row.segment_ids for row in rows], length, 0))
-            # Choices shorter than the longest are padded inside the row, which only a mask of our own tells.
+            # Shorter choices are padded inside the row, so the row needs its own padding mask.
             sequences["padding_mask"].append(_stack([np.ones(row.length, np.int32) for row in rows], length, 0))
         values = {}
         if training:
@@ -135,26 +136,31 @@ class MultipleChoice(Task):
         predictions = []
         for example, output in zip(examples, outputs):
             logits = np.asarray(output["logits"], np.float64)
-            chances = np.exp(logits - logits.max())
-            chances = [float(chance) for chance in chances / chances.sum()]
+            powers = np.exp(logits - logits.max())
+            probabilities = [float(probability) for probability in powers / powers.sum()]
             best = int(logits.argmax())
             predictions.append(
-                {"choice": best, "text": example.choices[best], "probability": chances[best], "probabilities": chances}
+                {
+                    "choice": best,
+                    "text": example.choices[best],
+                    "probability": probabilities[best],
+                    "probabilities": probabilities,
+                }
             )
         return predictions
 
     def lines(self, prediction):
         return [
             prediction["text"],
-            *(f"    {number}  {chance:.1%}" for number, chance in enumerate(prediction["probabilities"])),
+            *(f"    {number}  {probability:.1%}" for number, probability in enumerate(prediction["probabilities"])),
         ]
 
     def score(self, examples, predictions, settings):
         from sklearn.metrics import accuracy_score
 
         true = [example.label for example in examples]
-        found = [prediction["choice"] for prediction in predictions]
-        return {"accuracy": float(accuracy_score(true, found)), "questions": len(true)}
+        predicted = [prediction["choice"] for prediction in predictions]
+        return {"accuracy": float(accuracy_score(true, predicted)), "questions": len(true)}
 
     def metrics(self, settings, examples):
         return ("accuracy",)

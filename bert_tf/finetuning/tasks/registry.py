@@ -1,4 +1,4 @@
-"""The task families: each a module with one object `TASK`, imported when it is asked for."""
+"""The tasks: each is a module with one object `TASK`, imported when it is requested."""
 
 from importlib import import_module
 
@@ -20,9 +20,14 @@ TASKS_BY_NAME = {
 
 
 def family(task):
-    """The `Family` of a task.
+    """The `Task` with a name.
 
-    Raises: TaskError if there is none of this name.
+    Args:
+        task: str. A key of `TASKS_BY_NAME`.
+
+    Returns: `Task`.
+
+    Raises: TaskError if there is no task of this name.
     """
     if task not in TASKS_BY_NAME:
         raise TaskError(f"There is no task {task!r} here; choose from {', '.join(TASKS_BY_NAME)}.")

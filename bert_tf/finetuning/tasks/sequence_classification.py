@@ -1,4 +1,4 @@
-"""The family "classify": a label, several labels or a number for a sentence or a pair.
+"""The task "classify": a label, several labels or a number for a sentence or a pair.
 
 Sources: Devlin et al. 2019, section 4.1; Wang et al. 2019 (GLUE) for the tasks and metrics.
 """
@@ -46,23 +46,23 @@ class SequenceClassification(Task):
 
     def add_training_arguments(self, parser):
         kind = parser.add_mutually_exclusive_group()
-        kind.add_argument("--multi-label", action="store_true", help="any number of labels an example")
+        kind.add_argument("--multi-label", action="store_true", help="any number of labels for an example")
         kind.add_argument("--regression", action="store_true", help="the label is a number")
         parser.add_argument(
             "--pooling",
             default="cls",
             metavar="P",
-            help=f"the sentence's vector: {', '.join(POOLINGS)} (default cls: the pooler)",
+            help=f"how the sentence's vector is computed: {', '.join(POOLINGS)} (default cls: the pooler)",
         )
         parser.add_argument(
             "--class-weights",
             metavar="W",
-            help='"balanced", or LABEL=WEIGHT,…: how much the examples of a label count',
+            help='"balanced", or LABEL=WEIGHT,…: the weight of the examples of a label in the loss',
         )
 
     def read(self, path, options, settings=None, labelled=True):
         layout = self._layout(path, options, settings)
-        # GLUE's own files have some broken rows, which everybody leaves out.
+        # GLUE's files have some broken rows, which are usually left out.
         skipped = [] if options.glue else None
         yield from read_sentences(path, layout, options.format, labelled, skipped)
         if skipped:
@@ -184,7 +184,7 @@ class SequenceClassification(Task):
         return rows
 
     def training_settings(self, options, examples, settings):
-        """Settings with the class weights that the options ask for."""
+        """The settings with the class weights of the options."""
         if not options.class_weights:
             return settings
         if settings.regression or settings.multi_label:
@@ -208,7 +208,7 @@ class SequenceClassification(Task):
 
     def initialize_head(self, head, rows, settings):
         if settings.regression:
-            # Otherwise the first updates do nothing but learn where the numbers lie.
+            # Otherwise the first updates only learn the mean of the targets.
             head.classifier.bias.assign([float(np.mean(rows.values["targets"]))])
 
     def objective(self, settings):
@@ -222,23 +222,23 @@ class SequenceClassification(Task):
             return [{"value": float(value)} for value in logits[:, 0]]
         names = settings.labels
         if settings.multi_label:
-            shares = 1 / (1 + np.exp(-logits.astype(np.float64)))
+            probabilities = 1 / (1 + np.exp(-logits.astype(np.float64)))
             return [
                 {
-                    "labels": [name for name, share in zip(names, row) if share > THRESHOLD],
+                    "labels": [name for name, probability in zip(names, row) if probability > THRESHOLD],
                     "probabilities": _named(names, row),
                 }
-                for row in shares
+                for row in probabilities
             ]
         powers = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
-        shares = powers / powers.sum(axis=1, keepdims=True)
+        probabilities = powers / powers.sum(axis=1, keepdims=True)
         return [
             {
                 "label": names[row.argmax()],
                 "probability": float(row.max()),
                 "probabilities": _named(names, row),
             }
-            for row in shares
+            for row in probabilities
         ]
 
     def score(self, examples, predictions, settings):
@@ -265,24 +265,24 @@ _SECOND = ' and "text_b"'
 
 
 def targets(examples, settings):
-    """The answers as the loss takes them: float32 [N] (regression), [N, K] (several labels) or int32 [N]."""
+    """The targets of the loss: float32 [N] (regression), float32 [N, K] (several labels) or int32 [N]."""
     if settings.regression:
-        return np.array([one.target for one in examples], np.float32)
+        return np.array([example.target for example in examples], np.float32)
     numbers = {label: index for index, label in enumerate(settings.labels)}
     if not settings.multi_label:
-        return np.array([numbers[one.target] for one in examples], np.int32)
-    found = np.zeros((len(examples), len(numbers)), np.float32)
-    for row, one in enumerate(examples):
-        found[row, [numbers[label] for label in one.target]] = 1
-    return found
+        return np.array([numbers[example.target] for example in examples], np.int32)
+    indicators = np.zeros((len(examples), len(numbers)), np.float32)
+    for row, example in enumerate(examples):
+        indicators[row, [numbers[label] for label in example.target]] = 1
+    return indicators
 
 
 def _first(record, *names):
     return next((record[name] for name in names if record.get(name) is not None), None)
 
 
-def _named(names, shares):
-    return {name: round(float(share), 6) for name, share in zip(names, shares)}
+def _named(names, probabilities):
+    return {name: round(float(probability), 6) for name, probability in zip(names, probabilities)}
 
 
 def _labels_of(example):
@@ -290,16 +290,16 @@ def _labels_of(example):
 
 
 def _label_names(examples):
-    """The labels that occur, numbers by value and others by the alphabet."""
-    found = {label for one in examples for label in _labels_of(one)}
-    if not found or len(found) == 1 and all(_labels_of(one) for one in examples):
-        only = f"only the label {next(iter(found))!r:.60}" if found else "no label"
+    """The labels that occur, numbers sorted by value and others by the alphabet."""
+    labels = {label for example in examples for label in _labels_of(example)}
+    if not labels or len(labels) == 1 and all(_labels_of(example) for example in examples):
+        only = f"only the label {next(iter(labels))!r:.60}" if labels else "no label"
         raise DataError(f"{examples[0].where.rpartition(' line ')[0]} holds {only}; there is nothing to tell apart.")
 
-    def place(label):
+    def sort_key(label):
         try:
             return 0, float(label), label
         except ValueError:
             return 1, 0.0, label
 
-    return tuple(sorted(found, key=place))
+    return tuple(sorted(labels, key=sort_key))

@@ -1,6 +1,6 @@
-"""What fine-tuning minimises; the protocol is that of `pretraining.objectives.masked_lm`.
+"""The loss of sequence classification; the protocol is that of `pretraining.objectives.masked_lm`.
 
-B batch, K labels. A row's weight is 0 where it only fills up a batch.
+Shapes: B batch, K labels. Rows that fill up a batch have the weight 0.
 """
 
 import keras
@@ -9,16 +9,18 @@ MODEL_INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 class SequenceLoss:
-    """Cross-entropy, binary cross-entropy a label, or squared error, as a weighted mean over the rows.
+    """Cross-entropy, binary cross-entropy of each label, or squared error, as a weighted mean over the rows.
 
     Args:
-        regression: the target is a number. multi_label: the targets are K zeros and ones.
+        regression: bool. Whether the target is a number.
+        multi_label: bool. Whether the targets are K zeros and ones.
 
     Call arguments:
-        outputs: {"logits": float32 [B, K]}. batch: dict with `targets` (int32 [B], float32 [B] or [B, K]) and
-            `weights` float32 [B]. counts: as in `pretraining.objectives.masked_lm`.
+        outputs: {"logits": float32 [B, K]}.
+        batch: dict with `targets` (int32 [B], float32 [B] or [B, K]) and `weights` float32 [B].
+        counts: as in `pretraining.objectives.masked_lm`.
 
-    Returns: dict of scalars: loss, and accuracy unless it is regression.
+    Returns: dict of scalars: loss and, without `regression`, accuracy.
     """
 
     model_inputs = MODEL_INPUTS
@@ -27,21 +29,21 @@ class SequenceLoss:
         self.regression, self.multi_label = regression, multi_label
 
     def counts(self, batch):
-        """{"weights": their sum}."""
+        """The sum of the weights: {"weights": float32 scalar}."""
         return {"weights": keras.ops.sum(batch["weights"])}
 
     def __call__(self, outputs, batch, counts=None):
         ops = keras.ops
         total = ops.maximum((counts or self.counts(batch))["weights"], 1e-9)
-        logits, wanted, weights = outputs["logits"], batch["targets"], batch["weights"]
+        logits, targets, weights = outputs["logits"], batch["targets"], batch["weights"]
         if self.regression:
-            return {"loss": ops.sum(ops.square(logits[:, 0] - wanted) * weights) / total}
+            return {"loss": ops.sum(ops.square(logits[:, 0] - targets) * weights) / total}
         if self.multi_label:
             # max(x, 0) - x z + log(1 + exp(-|x|)): finite for any logit.
-            losses = ops.maximum(logits, 0.0) - logits * wanted + ops.log1p(ops.exp(-ops.abs(logits)))
+            losses = ops.maximum(logits, 0.0) - logits * targets + ops.log1p(ops.exp(-ops.abs(logits)))
             losses = ops.mean(losses, axis=-1)
-            hits = ops.mean(ops.cast(ops.equal(logits > 0, wanted > 0.5), "float32"), axis=-1)
+            hits = ops.mean(ops.cast(ops.equal(logits > 0, targets > 0.5), "float32"), axis=-1)
         else:
-            losses = ops.sparse_categorical_crossentropy(wanted, logits, from_logits=True)
-            hits = ops.cast(ops.equal(ops.argmax(logits, -1), ops.cast(wanted, "int32")), "float32")
+            losses = ops.sparse_categorical_crossentropy(targets, logits, from_logits=True)
+            hits = ops.cast(ops.equal(ops.argmax(logits, -1), ops.cast(targets, "int32")), "float32")
         return {"loss": ops.sum(losses * weights) / total, "accuracy": ops.sum(hits * weights) / total}

@@ -1,7 +1,9 @@
-"""What a task family has to say about itself; `sequence.py` is the example to read.
+"""The interface of a fine-tuning task; `sequence_classification.py` is the example to read.
 
-B batch, T tokens, N rows. An example is what one line, sentence or question of a file becomes; a row is what the
-model reads at once (an example longer than the model becomes several).
+An example is one line, sentence or question of a file. A row is one input sequence of the model; an example that is too
+long for the model becomes several rows.
+
+Shapes: B batch, T tokens, N rows.
 """
 
 from argparse import Namespace
@@ -16,33 +18,41 @@ from bert_tf.finetuning.data.tables import records_or_errors
 
 @dataclass
 class ErrorAnalysis:
-    """What a report shows beside the metrics.
+    """The error analysis of a report.
 
     Attributes:
-        confusion: (labels, counts [K, K]; rows the true ones) or None.
-        per_label: list of dicts, a row of the table each.
-        worst: list of dicts, the worst errors first. worst_errors_title: the heading over them.
+        confusion: (labels, counts [K, K] with a row for each true label), or None.
+        per_label: list of dicts, each a row of the table of labels.
+        worst: list of dicts, the worst errors first.
+        worst_errors_title: str. The heading of the table of errors.
     """
 
     confusion: tuple | None = None
     per_label: list = field(default_factory=list)
     worst: list = field(default_factory=list)
-    worst_errors_title: str = "The worst errors, the surest first"
+    worst_errors_title: str = "The worst errors, highest confidence first"
 
 
 def without_folder(place):
-    """File and line of an example without the file's folder: a report is handed around."""
+    """The file and line of an example without the folder, for a report that others may read.
+
+    Args:
+        place: str. File and line.
+
+    Returns: str.
+    """
     return place.replace("\\", "/").rpartition("/")[2]
 
 
 class Task:
-    """The interface; a subclass in a module of its own, whose object `FAMILY` is listed in `families.py`.
+    """The interface of a task. A subclass is one module with an object `TASK`, listed in `registry.py`.
 
-    The module itself must import no TensorFlow or Keras; `head` and `objective` do so when they are called.
+    The module must not import TensorFlow or Keras; `head` and `objective` import them when they are called.
 
     Attributes:
-        task: the name on the command line and in task.json. several: an example's token ids are [C, t], C
-            choices of t tokens. length: tokens an input is cut to unless another number is given.
+        task: str. The name on the command line and in task.json.
+        several: bool. Whether the token ids of an example are [C, t], C choices of t tokens.
+        length: int. The default number of tokens that an input is cut to.
     """
 
     task = ""
@@ -50,37 +60,46 @@ class Task:
     length = 128
 
     def add_reading_arguments(self, parser):
-        """Options that say how a file is read: for training, measuring and predicting."""
+        """Adds the options for reading a file, for training, evaluation and prediction."""
 
     def add_training_arguments(self, parser):
-        """Options that only training has."""
+        """Adds the options of training."""
 
     def read(self, path, options, settings=None, labelled=True):
         """Yields the examples of a file.
 
         Args:
-            path: of the file. options: parsed options (`argparse.Namespace`). settings: those of the model
-                that will read them, None before there is one. labelled: False where the answers are not needed.
+            path: str or Path. The file.
+            options: argparse.Namespace. The parsed options.
+            settings: the `TaskSettings` of the model that will read the examples; None before the training.
+            labelled: bool. False if the targets are not needed.
 
-        Raises: DataError, OSError.
+        Raises: DataError or OSError if the file cannot be read.
         """
         raise TypeError(f"{type(self).__name__} reads no files.")
 
     def example(self, record, settings):
-        """An example without an answer from one JSON object (`predict`).
+        """Makes an example without a target from one JSON object, for `predict`.
+
+        Args:
+            record: a JSON value.
+            settings: `TaskSettings`.
 
         Raises: DataError without file and line, which the caller adds.
         """
         raise TypeError(f"{type(self).__name__} reads no records.")
 
     def records(self, path, options=Namespace()):
-        """Yields (number, record) of a file to predict for: number of the line, and what `example` takes, or a
-        DataError in its place.
+        """Yields the records of a file for prediction.
 
-        Args: path: of the file. options: those of `add_reading_arguments`, as far as `predict` has them; what is
-            missing or None goes by the file's ending and header.
+        Args:
+            path: str or Path. The file.
+            options: argparse.Namespace. The options of `add_reading_arguments` that `predict` has. For a missing option
+                or None, the ending and the header of the file decide.
 
-        Raises: DataError, OSError.
+        Yields: (number of the line, record for `example`, or a DataError).
+
+        Raises: DataError or OSError if the file cannot be read.
         """
         columns = getattr(options, "columns", None)
         columns = tuple(name.strip() for name in columns.split(",")) if columns else None
@@ -88,45 +107,67 @@ class Task:
         return records_or_errors(path, kind, ("text",) if kind == "lines" else columns)
 
     def settings(self, options, examples):
-        """`TaskSettings` for training on these examples. Raises: DataError, TaskError."""
+        """Makes the `TaskSettings` for training.
+
+        Args:
+            options: argparse.Namespace. The parsed options.
+            examples: list of examples. The training examples.
+
+        Returns: `TaskSettings`.
+
+        Raises: DataError or TaskError if the examples or the options cannot be used.
+        """
         raise TypeError(f"{type(self).__name__} trains no models.")
 
     def asked(self, record, options):
-        """What `example` takes of a record of `records`, whose columns the options may name; or a DataError."""
+        """The record for `example` from a record of `records`, whose columns the options may name; or a DataError."""
         return record
 
     def split(self, examples, share, seed=0):
-        """Two lists: the examples without about a `share` of them, and that share, drawn by chance.
+        """Splits examples at random into a training and a dev set.
 
-        An example that is the last one of a label stays in the first list: what is not learnt cannot be measured.
+        The last example of a label stays in the training set, because the model must have seen every label.
+
+        Args:
+            examples: list of examples.
+            share: float. The approximate share of the dev set.
+            seed: int. The seed of the random choice.
+
+        Returns: two lists, the training and the dev examples.
         """
-        left = Counter(label for example in examples for label in set(self.labels(example)))
-        kept, wanted = set(), round(share * len(examples))
-        for place in np.random.default_rng(seed).permutation(len(examples)).tolist():
-            labels = set(self.labels(examples[place]))
-            if len(kept) < wanted and all(left[label] > 1 for label in labels):
-                left.subtract(labels)
-                kept.add(place)
+        remaining = Counter(label for example in examples for label in set(self.labels(example)))
+        dev, dev_size = set(), round(share * len(examples))
+        for index in np.random.default_rng(seed).permutation(len(examples)).tolist():
+            labels = set(self.labels(examples[index]))
+            if len(dev) < dev_size and all(remaining[label] > 1 for label in labels):
+                remaining.subtract(labels)
+                dev.add(index)
         return (
-            [example for place, example in enumerate(examples) if place not in kept],
-            [example for place, example in enumerate(examples) if place in kept],
+            [example for index, example in enumerate(examples) if index not in dev],
+            [example for index, example in enumerate(examples) if index in dev],
         )
 
     def labels(self, example):
-        """The labels of an example that training must have seen; none where the answers are no labels."""
+        """The labels of an example that the training set must contain; empty if the targets are not labels."""
         return ()
 
     def check(self, examples, settings):
-        """Raises DataError where an example does not fit the settings (a label that training never saw)."""
+        """Raises DataError if an example does not fit the settings (for example a label unknown to the model)."""
 
     def needs_pooler(self, settings):
         """Whether the head reads the pooler's output."""
         return settings.pools_first_token and "activation" not in settings.extra
 
     def first_layer(self, settings, config):
-        """What a head is told of the layer on the first token that it brings itself: a dict, empty for none.
+        """The arguments of a head for its own layer on the first token.
 
-        Raises: TaskError: this architecture has no such head.
+        Args:
+            settings: `TaskSettings`.
+            config: `BertConfig`.
+
+        Returns: dict; empty if the head has no layer of its own.
+
+        Raises: TaskError if the architecture has no head with this layer.
         """
         activation, known = settings.extra.get("activation"), config.architecture.sentence_heads.get(self.task)
         if activation is None:
@@ -139,57 +180,67 @@ class Task:
         return {"hidden_act": activation, "names": known[1:]}
 
     def encode(self, examples, tokenizer, settings, training=False):
-        """`Rows` of the examples; with their targets when `training`."""
+        """Makes the `Rows` of examples; with `training` they include the targets."""
         raise TypeError(f"{type(self).__name__} encodes nothing.")
 
     def head(self, settings, config):
-        """The Keras layer on top: called with (sequence [B, T, H], pooled [B, H] or None, padding_mask [B, T],
-        training=...), it returns a dict of tensors whose first axis is B. `head.named_variables()`: dict Hugging
-        Face name -> variable."""
+        """Makes the Keras layer on top of the encoder.
+
+        Its arguments are (sequence [B, T, H], pooled [B, H] or None, padding_mask [B, T], training=...). It returns a
+        dict of tensors whose first axis is B. `head.named_variables()` is a dict Hugging Face name -> variable.
+
+        Args:
+            settings: `TaskSettings`.
+            config: `BertConfig`.
+        """
         raise TypeError(f"{type(self).__name__} has no head.")
 
     def training_settings(self, options, examples, settings):
-        """Settings with what else the training options ask for (class weights)."""
+        """The settings with the values of other training options (class weights)."""
         return settings
 
     def initialize_head(self, head, rows, settings):
-        """Sets what of a fresh head is known from the data (a bias at the mean, say)."""
+        """Initializes a new head from the data (for example the bias with the mean of the targets)."""
 
     def objective(self, settings):
-        """What `training.loop.Trainer` minimises; the protocol of `pretraining.objectives.masked_lm`."""
+        """The objective for `training.loop.Trainer`, with the protocol of `pretraining.objectives.masked_lm`."""
         raise TypeError(f"{type(self).__name__} trains nothing.")
 
     def decode(self, outputs, rows, examples, settings):
-        """Predictions, a JSON-able dict each, one an example.
+        """Makes the predictions of examples.
 
         Args:
-            outputs: list of a dict of arrays a row (without the batch's axis; padding not cut off).
-            rows: the `Rows` they came from; `rows.owner` tells the example of each.
+            outputs: list with a dict of arrays for each row (without the batch axis, with padding).
+            rows: the `Rows` of the outputs; `rows.owner` is the example of each row.
+            examples: list of examples.
+            settings: `TaskSettings`.
+
+        Returns: list of dicts of JSON values, one for each example.
         """
         raise TypeError(f"{type(self).__name__} decodes nothing.")
 
     def lines(self, prediction):
-        """A prediction of `decode` for a person, a list of lines; None to have its values listed."""
+        """The text of a prediction, a list of lines; None to print the values of the dict."""
         return None
 
     def score(self, examples, predictions, settings):
-        """Dict of metrics, floats, and of counts; `metrics` names the former."""
+        """The metrics (floats) and counts of predictions, a dict; `metrics` returns the names of the metrics."""
         raise TypeError(f"{type(self).__name__} measures nothing.")
 
     def metrics(self, settings, examples):
-        """Names of those scores of these examples that models can be compared by, a tuple."""
+        """The names of the metrics of these examples by which models can be compared, a tuple."""
         raise TypeError(f"{type(self).__name__} measures nothing.")
 
     def check_metric(self, settings, examples):
-        """Raises TaskError where the best epoch cannot be chosen by the settings' metric."""
+        """Raises TaskError if the metric of the settings cannot select the best epoch."""
         known = self.metrics(settings, examples)
         if settings.metric not in known:
             raise TaskError(f"--metric is {settings.metric!r}; these examples are measured by {', '.join(known)}.")
 
     def tune(self, examples, outputs, rows, settings):
-        """Settings with what is chosen on the dev set (a threshold); the same ones by default."""
+        """The settings with values chosen on the dev set (a threshold); the same settings by default."""
         return settings
 
     def findings(self, examples, predictions, settings):
-        """`ErrorAnalysis` for the report."""
+        """The `ErrorAnalysis` of the report."""
         return ErrorAnalysis()

@@ -1,7 +1,9 @@
-"""What tagging, answering and choosing minimise; the protocol is that of `pretraining.objectives.masked_lm`.
+"""The losses of token classification, question answering and multiple choice.
 
-B batch, T tokens, K labels, C choices. Each is a mean over what is counted; a row's weight is 0 where it only
-fills up a batch.
+The protocol is that of `pretraining.objectives.masked_lm`. Each loss is a mean over the targets; rows that fill up a
+batch have the weight 0.
+
+Shapes: B batch, T tokens, K labels, C choices.
 """
 
 import keras
@@ -12,8 +14,10 @@ _HIDDEN = -30000.0
 class TokenCrossEntropy:
     """Cross-entropy of each labelled token.
 
-    Call arguments: outputs with logits [B, T, K]; batch with labels int32 [B, T], label_weights [B, T] (0 for
-        tokens without a label), weights [B].
+    Call arguments:
+        outputs: dict with logits [B, T, K].
+        batch: dict with labels int32 [B, T], label_weights [B, T] (0 for tokens without a label) and weights [B].
+        counts: as in `pretraining.objectives.masked_lm`.
 
     Returns: dict of scalars loss, accuracy.
     """
@@ -21,7 +25,7 @@ class TokenCrossEntropy:
     model_inputs = ("token_ids", "segment_ids", "padding_mask")
 
     def counts(self, batch):
-        """Dict of float32 scalars: "labels", their number by weight."""
+        """The sum of the label weights: {"labels": float32 scalar}."""
         return {"labels": keras.ops.sum(_label_weights(batch))}
 
     def __call__(self, outputs, batch, counts=None):
@@ -38,9 +42,14 @@ class TokenCrossEntropy:
 
 
 class CRFLoss(TokenCrossEntropy):
-    """Minus the log-likelihood of the label sequences in a CRF, by labelled token; else as `TokenCrossEntropy`.
+    """The negative log-likelihood of the label sequences in a CRF, divided by the number of labelled tokens.
 
-    Call arguments: outputs with transitions [B, K + 2, K] too.
+    Call arguments:
+        outputs: as `TokenCrossEntropy`, with transitions [B, K + 2, K].
+        batch: as `TokenCrossEntropy`.
+        counts: as `TokenCrossEntropy`.
+
+    Returns: dict of scalars loss, accuracy.
     """
 
     def _sum(self, outputs, batch, weights):
@@ -53,37 +62,42 @@ class CRFLoss(TokenCrossEntropy):
 
 
 class SpanCrossEntropy:
-    """The mean of the cross-entropies of the answer's first and last token.
+    """The mean of the cross-entropies of the first and the last token of the answer.
 
-    Call arguments: outputs with start_logits and end_logits [B, T]; batch with starts and ends int32 [B],
-        padding_mask [B, T] and weights [B].
+    Call arguments:
+        outputs: dict with start_logits and end_logits [B, T].
+        batch: dict with starts and ends int32 [B], padding_mask [B, T] and weights [B].
+        counts: as in `pretraining.objectives.masked_lm`.
 
-    Returns: dict of scalars loss, accuracy (both ends right).
+    Returns: dict of scalars loss, accuracy (both ends are right).
     """
 
     model_inputs = ("token_ids", "segment_ids", "padding_mask")
 
     def counts(self, batch):
-        """Dict of float32 scalars: "rows", their number by weight."""
+        """The sum of the row weights: {"rows": float32 scalar}."""
         return {"rows": keras.ops.sum(batch["weights"])}
 
     def __call__(self, outputs, batch, counts=None):
         ops = keras.ops
         total = ops.maximum((counts or self.counts(batch))["rows"], 1.0)
         bias = (1.0 - ops.cast(batch["padding_mask"], "float32")) * _HIDDEN
-        losses, right = 0.0, 1.0
+        losses, hits = 0.0, 1.0
         for side in ("start", "end"):
-            logits, places = outputs[f"{side}_logits"] + bias, batch[f"{side}s"]
-            losses += 0.5 * ops.sparse_categorical_crossentropy(places, logits, from_logits=True)
-            right *= _hits(logits, places)
+            logits, positions = outputs[f"{side}_logits"] + bias, batch[f"{side}s"]
+            losses += 0.5 * ops.sparse_categorical_crossentropy(positions, logits, from_logits=True)
+            hits *= _hits(logits, positions)
         weights = batch["weights"]
-        return {"loss": ops.sum(losses * weights) / total, "accuracy": ops.sum(right * weights) / total}
+        return {"loss": ops.sum(losses * weights) / total, "accuracy": ops.sum(hits * weights) / total}
 
 
 class ChoiceCrossEntropy:
     """Cross-entropy of the right choice.
 
-    Call arguments: outputs with logits [B, C]; batch with labels int32 [B], weights [B].
+    Call arguments:
+        outputs: dict with logits [B, C].
+        batch: dict with labels int32 [B] and weights [B].
+        counts: as in `pretraining.objectives.masked_lm`.
 
     Returns: dict of scalars loss, accuracy.
     """
@@ -91,7 +105,7 @@ class ChoiceCrossEntropy:
     model_inputs = ("token_ids", "segment_ids", "padding_mask")
 
     def counts(self, batch):
-        """Dict of float32 scalars: "rows", their number by weight."""
+        """The sum of the row weights: {"rows": float32 scalar}."""
         return {"rows": keras.ops.sum(batch["weights"])}
 
     def __call__(self, outputs, batch, counts=None):

@@ -1,7 +1,7 @@
-"""Text files to sharded records as an Apache Beam pipeline: `prepare` on many machines.
+"""An Apache Beam pipeline that does the work of `prepare` on many machines: text files to sharded records.
 
-The chunks of documents and what is made of each are those of `prepare`; Beam alone decides which example
-comes into which shard. Needs `requirements-beam.txt`.
+The chunks and their examples are the same as in `prepare`; only the distribution of the examples over the shards is
+Beam's. Needs `requirements-beam.txt`.
 """
 
 import json
@@ -36,26 +36,31 @@ except ImportError as error:
 
 
 def run_pipeline(patterns, output, tokenizer, settings, shards, text_field, runner, options=()):
-    """Makes the records of `prepare` with a Beam runner, and waits for the end.
+    """Makes the records of `prepare` with a Beam runner, and waits until it has finished.
 
     Args:
-        patterns: files or globs, of any file system Beam knows (`gs://…`). output: folder, likewise.
-        tokenizer, settings, shards, text_field: as `prepare.prepare`.
-        runner: name of a Beam runner. options: arguments for it, list of str.
+        patterns: list of str. Files or glob patterns in any file system that Beam supports (`gs://…`).
+        output: str. The folder to write to, in any of these file systems.
+        tokenizer: as `prepare.prepare`.
+        settings: as `prepare.prepare`.
+        shards: as `prepare.prepare`.
+        text_field: as `prepare.prepare`.
+        runner: str. The name of a Beam runner.
+        options: list of str. The arguments of the runner.
 
     Returns: `CorpusCounts`.
 
-    Raises: TextError if there is no file or no text, or `output` holds records.
+    Raises: TextError if there is no file or no text, or if `output` already holds records.
     """
     if FileSystems.exists(FileSystems.join(output, MANIFEST)):
         raise TextError(f"{output} holds records; give another --output, or delete that folder.")
     files = _find(patterns)
     manifest = settings_manifest(settings, tokenizer, shards, files, text_field, _open)
     groups = list(enumerate(group_files(files)))
-    # Before the manifest, as in `prepare`: what has one is whole.
+    # Before the manifest, as in `prepare`: a folder with a manifest is complete.
     _save_tokenizer(output, tokenizer)
     with beam.Pipeline(options=PipelineOptions(["--runner", runner, *options])) as pipeline:
-        made = (
+        outputs = (
             pipeline
             | beam.Create(groups)
             | "spread files" >> beam.Reshuffle()
@@ -63,28 +68,32 @@ def run_pipeline(patterns, output, tokenizer, settings, shards, text_field, runn
             | "spread chunks" >> beam.Reshuffle()
             | beam.ParDo(_MakeExamples(tokenizer, settings)).with_outputs("counts", main="records")
         )
-        written = made.records | WriteToTFRecord(
+        written = outputs.records | WriteToTFRecord(
             FileSystems.join(output, PREFIX), file_name_suffix=SUFFIX, num_shards=shards
         )
-        # The manifest says that all is there, so it waits for the shards.
-        (made.counts | beam.CombineGlobally(_total) | beam.Map(_finish, output, manifest, beam.pvalue.AsList(written)))
-    found = json.loads(_read(FileSystems.join(output, MANIFEST)))
-    return CorpusCounts(**{name: found[name] for name in CorpusCounts().numbers()})
+        # The manifest marks the folder as complete, so it is written after the shards.
+        (
+            outputs.counts
+            | beam.CombineGlobally(_total)
+            | beam.Map(_finish, output, manifest, beam.pvalue.AsList(written))
+        )
+    manifest = json.loads(_read(FileSystems.join(output, MANIFEST)))
+    return CorpusCounts(**{name: manifest[name] for name in CorpusCounts().numbers()})
 
 
 def _find(patterns):
-    """Sorted (path, bytes) of each pattern's files."""
+    """A list of (path, bytes): the sorted files of each pattern."""
     files = []
     for pattern in patterns:
-        found = sorted((file.path, file.size_in_bytes) for file in FileSystems.match([pattern])[0].metadata_list)
-        if not found:
+        matches = sorted((file.path, file.size_in_bytes) for file in FileSystems.match([pattern])[0].metadata_list)
+        if not matches:
             raise TextError(f"There is no text file {pattern}.")
-        files += found
+        files += matches
     return files
 
 
 def _chunks(group, text_field):
-    """The chunks of (number, paths)."""
+    """The chunks of a group of files, (number, paths)."""
     return read_chunks(*group, text_field, _open)
 
 
@@ -93,30 +102,30 @@ def _open(path, mode):
 
 
 class _MakeExamples(beam.DoFn):
-    """Chunks to serialized examples; their `CorpusCounts` beside them."""
+    """Makes serialized examples of chunks; their `CorpusCounts` are the output "counts"."""
 
     def __init__(self, tokenizer, settings):
         self.tokenizer, self.settings = tokenizer, settings
 
     def process(self, chunk):
-        """One chunk."""
+        """Yields the serialized examples of a chunk, then its counts."""
         batch, counts = make_examples(chunk, self.tokenizer, self.settings)
         yield from encode(batch)
         yield beam.pvalue.TaggedOutput("counts", counts)
 
 
-def _total(several):
-    return sum(several, CorpusCounts())
+def _total(counts):
+    return sum(counts, CorpusCounts())
 
 
 def _finish(counts, output, manifest, _shards):
-    """Writes what stands beside the shards, the manifest last."""
+    """Writes the other files of the folder; the manifest is the last one."""
     if not counts.examples:
         raise TextError("There is no text to make examples of in these files.")
     check_documents(manifest["settings"]["objective"], counts.documents)
     _write(FileSystems.join(output, TOKEN_COUNTS), token_counts_bytes(counts))
-    found = FileSystems.match([FileSystems.join(output, f"{PREFIX}-*{SUFFIX}")])[0].metadata_list
-    sizes = {file.path.rpartition("/")[2]: file.size_in_bytes for file in found}
+    files = FileSystems.match([FileSystems.join(output, f"{PREFIX}-*{SUFFIX}")])[0].metadata_list
+    sizes = {file.path.rpartition("/")[2]: file.size_in_bytes for file in files}
     names = (shard_name(number, manifest["shards"]) for number in range(manifest["shards"]))
     values = json.dumps({**manifest, "sizes": [sizes[name] for name in names], **counts.numbers()}, indent=2)
     _write(FileSystems.join(output, MANIFEST), values.encode())

@@ -1,8 +1,8 @@
-"""Text files in chunks of documents: the unit of work of `prepare`, whoever does it.
+"""Splits text files into chunks of documents: a chunk is the unit of work of `prepare`.
 
-A chunk's content depends on the files alone, so that one process, several, and a Beam pipeline make the same
-examples. Files are taken in groups, as small files would give chunks of one document, which has no other
-document to take a random second segment from.
+The content of a chunk depends on the files alone, so one process, several processes and a Beam pipeline make the same
+examples. Files are read in groups: a small file alone would give a chunk of one document, which has no other document
+to take a random second segment from.
 """
 
 import io
@@ -10,20 +10,22 @@ from dataclasses import dataclass, field
 
 from bert_tf.pretraining.data.documents import read_parts
 
-#: Characters of a chunk, and the documents that it has at least, unless it gets several times longer so.
+#: The least number of characters and of documents of a chunk. A chunk of the longest length may have fewer documents.
 CHUNK_CHARACTERS, CHUNK_DOCUMENTS, LONGEST_CHUNK = 2_000_000, 8, 16_000_000
-#: Bytes of files (compressed ones as they are) that a group has at least, unless they are the last.
+#: The least size of a group of files in bytes (before decompression); the last group may be smaller.
 GROUP_BYTES = 16_000_000
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some documents that follow one another.
+    """Consecutive documents of a text.
 
     Attributes:
-        group, number: its place in the text. documents: list of lists of str, the paragraphs of each.
-        sources: list of int, ascending: equal for parts of one document; None where each is a whole one.
-        continues_document: whether the first document is a later part of one that began in the chunk before.
+        group: int. The number of the group of files.
+        number: int. The number of the chunk in its group.
+        documents: list of lists of str. The paragraphs of each document.
+        sources: list of int, ascending. Parts of one document have equal numbers; None if every document is complete.
+        continues_document: bool. Whether the first document is a later part of a document of the previous chunk.
     """
 
     group: int
@@ -34,7 +36,7 @@ class Chunk:
 
 
 def group_files(files):
-    """Files that follow one another, together until they have `GROUP_BYTES`.
+    """Groups consecutive files; each group has at least `GROUP_BYTES`, except the last.
 
     Args:
         files: list of (path, bytes).
@@ -52,32 +54,41 @@ def group_files(files):
 
 
 def read_chunks(group, paths, text_field="text", open_file=open):
-    """The chunks of a group of files, in memory that does not grow with them.
+    """The chunks of a group of files. The memory use does not grow with the files.
 
     Args:
-        group: its number. paths: the files. text_field, open_file: as in `documents.read_parts`.
+        group: int. The number of the group.
+        paths: list of str. The files.
+        text_field: as in `documents.read_parts`.
+        open_file: as in `documents.read_parts`.
 
-    Yields: `Chunk`s; the end of the text goes into the chunk before it where it is short.
+    Yields: `Chunk`s; a short end of the text is added to the chunk before it.
     """
-    waiting, now, size, number = None, [], 0, 0
+    previous, current, size, number = None, [], 0, 0
     for part in _numbered(read_parts(paths, LONGEST_CHUNK, text_field, open_file)):
-        now.append(part)
+        current.append(part)
         size += sum(map(len, part.paragraphs))
-        if size >= CHUNK_CHARACTERS and (len(now) >= CHUNK_DOCUMENTS or size >= LONGEST_CHUNK):
-            if waiting:
-                yield _chunk(group, number, waiting)
+        if size >= CHUNK_CHARACTERS and (len(current) >= CHUNK_DOCUMENTS or size >= LONGEST_CHUNK):
+            if previous:
+                yield _chunk(group, number, previous)
                 number += 1
-            waiting, now, size = now, [], 0
-    if waiting and now and size >= CHUNK_CHARACTERS // 2 and len(now) >= CHUNK_DOCUMENTS:
-        yield _chunk(group, number, waiting)
-        yield _chunk(group, number + 1, now)
-    elif waiting or now:
-        yield _chunk(group, number, [*(waiting or []), *now])
+            previous, current, size = current, [], 0
+    if previous and current and size >= CHUNK_CHARACTERS // 2 and len(current) >= CHUNK_DOCUMENTS:
+        yield _chunk(group, number, previous)
+        yield _chunk(group, number + 1, current)
+    elif previous or current:
+        yield _chunk(group, number, [*(previous or []), *current])
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A document or, where it has over `LONGEST_CHUNK` characters, a part of one: which one, and which of its parts."""
+    """A document, or a part of a document of more than `LONGEST_CHUNK` characters.
+
+    Attributes:
+        source: int. The number of the document.
+        number: int. The number of the part in the document.
+        paragraphs: list of str.
+    """
 
     source: int
     number: int
@@ -98,20 +109,26 @@ def _chunk(group, number, parts):
 
 
 class ByteCountingOpener:
-    """Opens files and counts the bytes that are read of them, for a progress bar.
+    """Opens files and counts the bytes read, for a progress bar.
 
-    Attributes: done: bytes so far, over all files.
+    Attributes:
+        done: int. The bytes read so far, from all files.
+
+    Example:
+        open_file = ByteCountingOpener()
+        chunks = list(read_chunks(0, ["text.txt"], open_file=open_file))
+        print(open_file.done)
     """
 
     def __init__(self):
         self.done = 0
 
     def __call__(self, path, mode):
-        return io.BufferedReader(_Counted(path, self))
+        return io.BufferedReader(_CountingFile(path, self))
 
 
-class _Counted(io.FileIO):
-    """A file that tells how much was read of it."""
+class _CountingFile(io.FileIO):
+    """A file that adds the bytes read from it to a counter."""
 
     def __init__(self, path, counter):
         super().__init__(path)

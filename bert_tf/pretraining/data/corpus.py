@@ -1,9 +1,9 @@
-"""A tokenized corpus on disk: every document's sentences as token ids, memory-mapped, found by number.
+"""A tokenized corpus on disk: the sentences of every document as token ids, in memory-mapped files.
 
-Three flat NumPy files beside a manifest: `tokens.npy` (uint16 or int32), `sentence_ends.npy` and
-`document_ends.npy` (int64; ends counted in tokens and in sentences). A training run reads it in any order
-without holding it in memory. The files of a corpus are replaced, never written over: a run that reads the old ones
-goes on with them.
+A corpus has a manifest and three flat NumPy files: `tokens.npy` (uint16 or int32), `sentence_ends.npy` (int64, counted
+in tokens) and `document_ends.npy` (int64, counted in sentences). A training run reads documents in any order without
+loading the corpus into memory. The files of a corpus are replaced, never overwritten, so a run that has opened the old
+files can still read them.
 """
 
 import hashlib
@@ -24,20 +24,27 @@ from bert_tf.pretraining.data.documents import (
     sentences,
 )
 
-# Characters of documents that are tokenized at once.
+# Characters of the documents that are tokenized at once.
 _BATCH_CHARACTERS = 2_000_000
-# Tokens that are counted at once: NumPy counts in a copy of 8 bytes each.
+# Tokens that are counted at once: `bincount` makes a copy with 8 bytes per token.
 _COUNTED_AT_ONCE = 1 << 22
 _MANIFEST, _LOCK = "manifest.json", ".lock"
 
 
 class TokenCorpus:
-    """Documents as lists of sentences of token ids.
+    """A tokenized corpus in a folder: documents as lists of sentences of token ids.
 
     Args:
-        folder: made by `prepare_corpus`.
+        folder: str or Path. A folder made by `prepare_corpus`.
+
+    Attributes:
+        manifest: dict. The content of the manifest.
 
     Raises: TextError if the folder is not a prepared corpus.
+
+    Example:
+        corpus = TokenCorpus("run/corpus")
+        first_sentence = corpus.document(0)[0]
     """
 
     def __init__(self, folder):
@@ -67,14 +74,23 @@ class TokenCorpus:
     def document(self, number):
         """The sentences of one document: a sequence of int32 arrays [tokens of the sentence].
 
-        They are read when they are asked for: of a whole book often a few are.
+        Each sentence is read when it is accessed, because often only a few sentences of a long document are used.
+
+        Args:
+            number: int. The number of the document, from 0.
         """
         first = self._document_ends[number - 1] if number else 0
         start = self._sentence_ends[first - 1] if first else 0
         return _Sentences(self._tokens, start, self._sentence_ends[first : self._document_ends[number]])
 
     def log_frequencies(self, vocab_size):
-        """Natural log of each token's share, add-one smoothed: float32 [V]. The start of an MLM head's bias."""
+        """The natural logarithm of the frequency of each token, for the initial bias of an MLM head.
+
+        Args:
+            vocab_size: int. V.
+
+        Returns: float32 [V]; frequencies have add-one smoothing.
+        """
         counts = np.ones(vocab_size)
         for start in range(0, len(self._tokens), _COUNTED_AT_ONCE):
             counts += np.bincount(self._tokens[start : start + _COUNTED_AT_ONCE], minlength=vocab_size)
@@ -82,9 +98,12 @@ class TokenCorpus:
 
 
 class _Sentences(Sequence):
-    """Sentences that follow one another in a flat array.
+    """Consecutive sentences in a flat array of tokens.
 
-    Args: tokens: of all. start: where the first one begins. ends: int array, where each ends.
+    Args:
+        tokens: integer array. The tokens of all sentences.
+        start: int. The start of the first sentence.
+        ends: int array. The end of each sentence.
     """
 
     def __init__(self, tokens, start, ends):
@@ -100,9 +119,16 @@ class _Sentences(Sequence):
 
 
 class MemoryCorpus:
-    """Documents as lists of sentences of token ids, in memory: list of lists of integer arrays.
+    """A tokenized corpus in memory: documents as lists of sentences of token ids.
 
-    Args: documents: those. sources: None, or a number for each, ascending, equal for parts of what was one document.
+    Args:
+        documents: list of lists of integer arrays.
+        sources: list of int, ascending, one for each document. Parts of one document have equal numbers; None if every
+            document is complete.
+
+    Example:
+        corpus = MemoryCorpus([[np.array([5, 6]), np.array([7])]])
+        first_sentence = corpus.document(0)[0]
     """
 
     def __init__(self, documents, sources=None):
@@ -112,38 +138,52 @@ class MemoryCorpus:
         return len(self._documents)
 
     def document(self, number):
-        """The sentences of one document: list of integer arrays [tokens of the sentence]."""
+        """The sentences of one document: list of integer arrays [tokens of the sentence].
+
+        Args:
+            number: int. The number of the document, from 0.
+        """
         return self._documents[number]
 
 
 def tokenize_documents(documents, tokenizer, language="en"):
-    """The sentences of documents as token ids; those without a token are left out, and documents too.
+    """Tokenizes documents; sentences and documents without a token are left out.
 
     Args:
-        documents: lists of str, the paragraphs of each. tokenizer: a `text.Tokenizer`.
-        language: of the sentence splitter, a code like "en".
+        documents: iterable of lists of str. The paragraphs of each document.
+        tokenizer: a `Tokenizer`.
+        language: str. The language code of the sentence splitter, for example "en".
 
-    Returns: list of lists of int32 arrays.
+    Returns: list of lists of int32 arrays, the token ids of each sentence.
     """
     return [document for document in tokenize_all(documents, tokenizer, language) if document]
 
 
 def tokenize_all(documents, tokenizer, language="en"):
-    """`tokenize_documents`, with an empty list for a document that has no token."""
+    """As `tokenize_documents`, but a document without a token gives an empty list.
+
+    Args: as `tokenize_documents`.
+
+    Returns: list of lists of int32 arrays, one for each document.
+    """
     split = [[s for paragraph in document for s in sentences(paragraph, language)] for document in documents]
     ids = iter(tokenizer.batch_ids([s for document in split for s in document]))
     return [[row for row in itertools.islice(ids, len(document)) if len(row)] for document in split]
 
 
 def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, text_field="text", language="en"):
-    """Tokenizes text files into a `TokenCorpus`; does nothing if that was done already with the same settings.
+    """Tokenizes text files into a `TokenCorpus`; does nothing if the folder holds it already with the same settings.
 
-    Of several processes at once one tokenizes, and the others wait for it.
+    If several processes call it at once, one tokenizes and the others wait.
 
     Args:
-        paths: files for `read_documents`. tokenizer: a `text.Tokenizer`. folder: where to write.
-        max_documents: stop after so many. progress: called with (documents, tokens) now and then.
-        text_field: where JSON lines have their text. language: of the sentence splitter, a code like "en".
+        paths: list of str or Path. The files for `read_documents`.
+        tokenizer: a `Tokenizer`.
+        folder: str or Path. The folder to write to.
+        max_documents: int. The largest number of documents; None for all.
+        progress: callable (documents, tokens) that is called after each batch of documents; or None.
+        text_field: str. The field of JSON lines that holds the text.
+        language: str. The language code of the sentence splitter, for example "en".
 
     Returns: the `TokenCorpus`.
 
@@ -153,24 +193,24 @@ def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, 
 
     folder = Path(folder)
     keys = corpus_keys(paths, tokenizer, max_documents, text_field, language)
-    if (found := _made(folder, keys)) is None:
+    if (corpus := _existing_corpus(folder, keys)) is None:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / _LOCK):
-            if (found := _made(folder, keys)) is None:
+            if (corpus := _existing_corpus(folder, keys)) is None:
                 _make(folder, keys[0], paths, tokenizer, max_documents, progress, text_field, language)
-                found = TokenCorpus(folder)
-    return found
+                corpus = TokenCorpus(folder)
+    return corpus
 
 
-def _made(folder, keys):
-    """The `TokenCorpus` of a folder, None where there is none or one of other text."""
+def _existing_corpus(folder, keys):
+    """The `TokenCorpus` in a folder; None if there is none, or one of another text."""
     try:
-        found = TokenCorpus(folder)
-        # Looked at again: another process may have replaced the files while they were opened.
-        key, again = found.manifest.get("key"), TokenCorpus(folder).manifest.get("key")
+        corpus = TokenCorpus(folder)
+        # Read twice: another process may have replaced the files while they were opened.
+        key, second_key = corpus.manifest.get("key"), TokenCorpus(folder).manifest.get("key")
     except TextError:
         return None
-    return found if key == again and key in keys else None
+    return corpus if key == second_key and key in keys else None
 
 
 def _make(folder, key, paths, tokenizer, max_documents, progress, text_field, language):
@@ -180,15 +220,15 @@ def _make(folder, key, paths, tokenizer, max_documents, progress, text_field, la
         with open(folder / "tokens.raw", "wb") as raw:
             documents = itertools.islice(read_documents(paths, text_field), max_documents)
             for batch in _batches(documents):
-                for kept in tokenize_documents(batch, tokenizer, language):
-                    np.concatenate(kept).astype(dtype).tofile(raw)
-                    lengths += map(len, kept)
-                    per_document.append(len(kept))
+                for document in tokenize_documents(batch, tokenizer, language):
+                    np.concatenate(document).astype(dtype).tofile(raw)
+                    lengths += map(len, document)
+                    per_document.append(len(document))
                 if progress:
                     progress(len(per_document), raw.tell() // dtype().itemsize)
         if not per_document:
             raise TextError(f"No text in {', '.join(map(str, paths))}.")
-        # The manifest says that all the files beside it are of one text.
+        # A manifest means that all files of the folder are of one text, so the old one is removed first.
         (folder / _MANIFEST).unlink(missing_ok=True)
         _save(folder / "tokens.npy", np.memmap(folder / "tokens.raw", dtype=dtype, mode="r"))
     finally:
@@ -208,7 +248,7 @@ def _make(folder, key, paths, tokenizer, max_documents, progress, text_field, la
 
 
 def _batches(documents):
-    """Documents that follow one another, in lists of `_BATCH_CHARACTERS` or just over."""
+    """Lists of consecutive documents with just over `_BATCH_CHARACTERS` characters each."""
     batch, size = [], 0
     for document in documents:
         batch.append(document)
@@ -226,19 +266,23 @@ def _save(path, array):
 
 
 def corpus_keys(paths, tokenizer, max_documents=None, text_field="text", language="en"):
-    """Texts that change with the files' names, sizes and ends, the vocabulary, the limit, the field, or the language.
+    """Hashes of the text and the settings of a corpus.
+
+    They depend on the names, sizes and ends of the files, the vocabulary, the limit, the field and the language.
 
     Args: as `prepare_corpus`.
 
-    Returns: (the key of a corpus made now, the one that earlier versions noted, without the files' ends).
+    Returns: tuple of two str, the key of a new corpus and the key that earlier versions saved, without the file ends.
     """
     sizes = [(Path(path).name, os.path.getsize(path)) for path in paths]
-    ends = [[*one, ends_digest(path, one[1])] for path, one in zip(paths, sizes)]
-    # What is as ever stays out, so that corpora of before are found again.
+    ends = [[name, size, ends_digest(path, size)] for path, (name, size) in zip(paths, sizes)]
+    # Default values are left out, so that the corpora of earlier versions are found.
     other = [] if text_field == "text" else [text_field]
     other += [] if language == "en" else [f"language {language}"]
-    rest = "\n".join(tokenizer.vocab)
+    vocabulary = "\n".join(tokenizer.vocab)
     return tuple(
-        hashlib.sha256((json.dumps([facts, tokenizer.lower_case, max_documents, *other]) + rest).encode()).hexdigest()
+        hashlib.sha256(
+            (json.dumps([facts, tokenizer.lower_case, max_documents, *other]) + vocabulary).encode()
+        ).hexdigest()
         for facts in (ends, sizes)
     )

@@ -1,10 +1,10 @@
-"""Text files to documents, as they are or compressed (`.gz`, `.xz`, `.zst`).
+"""Reads documents from text files, plain or compressed (`.gz`, `.xz`, `.zst`).
 
-A text file has one paragraph (or sentence) a line and a blank line between documents. A file of JSON lines
-(`.jsonl`) has one document a line, its text in a field.
+A text file has one paragraph (or sentence) a line and a blank line between documents. A file of JSON lines (`.jsonl`)
+has one document a line; a field of the line holds the text.
 
-Sentences are split by `sentencex` (Wikimedia's splitter, written for encyclopaedic text in some 300
-languages; fast, offline, and in use by its makers).
+`sentencex` splits paragraphs into sentences. It is Wikimedia's splitter for encyclopaedic text in some 300 languages;
+it is fast, works offline, and Wikimedia uses it.
 """
 
 import codecs
@@ -24,57 +24,68 @@ _READ_AT_ONCE, _DIGESTED = 1 << 20, 1 << 16
 
 
 class TextError(ValueError):
-    """A text file that cannot be read or holds nothing to learn from."""
+    """A text file cannot be read, or holds no text to train on."""
 
 
 def find_files(patterns):
-    """Sorted paths for files or glob patterns.
+    """The files of paths or glob patterns.
 
-    Raises: TextError naming the pattern that matches nothing.
+    Args:
+        patterns: iterable of str or Path.
+
+    Returns: list of Path; the files of each pattern are sorted.
+
+    Raises: TextError if a pattern matches no file; the message names it.
     """
-    found = []
+    paths = []
     for pattern in patterns:
         matches = sorted(glob.glob(str(pattern), recursive=True)) or [str(pattern)]
-        found += [Path(match) for match in matches]
-    for path in found:
+        paths += [Path(match) for match in matches]
+    for path in paths:
         if not path.is_file():
             raise TextError(f"There is no text file {path}.")
-    return found
+    return paths
 
 
 def read_documents(paths, field="text", open_file=open):
-    """Documents of text files, one after the other, each whole in memory. Args and errors: as `read_parts`.
+    """Reads the documents of text files one after the other; each is complete in memory.
+
+    Args: as `read_parts`.
 
     Yields: list of str, the paragraphs of a document.
+
+    Raises: as `read_parts`.
     """
     for _, paragraphs in read_parts(paths, math.inf, field, open_file):
         yield paragraphs
 
 
 def read_parts(paths, longest, field="text", open_file=open):
-    """Documents of text files, one after the other, long ones in parts: in constant memory, but for the longest
-    paragraph (in JSON lines, the longest document).
+    """Reads the documents of text files one after the other, long documents in parts.
+
+    The memory use is constant, except for the longest paragraph (in JSON lines, the longest document).
 
     Args:
-        paths: files of UTF-8 text or, by their name, of JSON lines. longest: characters that a part has at most; more
-            only where one paragraph has more. field: where JSON lines have their text.
-        open_file: callable (path, "rb") -> binary file; another one than `open` where the files are not local.
+        paths: iterable of str or Path. Files of UTF-8 text, or of JSON lines if the name ends so.
+        longest: int. The largest number of characters of a part; a part of one paragraph may have more.
+        field: str. The field of JSON lines that holds the text.
+        open_file: callable (path, "rb") -> binary file. It replaces `open` if the files are not local.
 
-    Yields: (which part of its document it is, from 0; list of str, its paragraphs).
+    Yields: (the number of the part in its document, from 0; list of str, the paragraphs of the part).
 
-    Raises: TextError naming the file, on text that is not UTF-8 or holds NULs, a damaged archive, or a line that is
-        not JSON or lacks the field.
+    Raises: TextError, which names the file, if the text is not UTF-8 or holds NULs, if the archive is damaged, or if a
+        line is not JSON or lacks the field.
     """
     for path in map(str, paths):
         try:
-            # A byte-order mark is no part of the text.
+            # "utf-8-sig" skips a byte-order mark.
             with (
                 open_file(path, "rb") as raw,
                 _decompressed(raw, path) as data,
                 io.TextIOWrapper(data, encoding="utf-8-sig") as text,
             ):
                 lines = _without_nuls(text, path)
-                for document in _of_json_lines(lines, path, field) if is_json_lines(path) else _of_lines(lines):
+                for document in _json_documents(lines, path, field) if is_json_lines(path) else _documents(lines):
                     yield from enumerate(_cut(document, longest))
         except UnicodeDecodeError as error:
             raise TextError(
@@ -85,7 +96,15 @@ def read_parts(paths, longest, field="text", open_file=open):
 
 
 def ends_digest(path, size, open_file=open):
-    """SHA-256 of a file's first and last 64 KiB: hex. With its size it tells most texts apart, at no cost."""
+    """The SHA-256 of the first and last 64 KiB of a file. With the size it distinguishes most texts at little cost.
+
+    Args:
+        path: str or Path. The file.
+        size: int. The size of the file in bytes.
+        open_file: as in `read_parts`.
+
+    Returns: str, hexadecimal.
+    """
     with open_file(path, "rb") as file:
         digest = hashlib.sha256(file.read(_DIGESTED))
         file.seek(max(0, size - _DIGESTED))
@@ -94,13 +113,13 @@ def ends_digest(path, size, open_file=open):
 
 
 def is_json_lines(path):
-    """Whether a file's name says JSON lines, compressed or not."""
+    """Whether the name of a file is that of JSON lines, compressed or not."""
     path = Path(path)
     return (path.with_suffix("") if path.suffix in _COMPRESSED else path).suffix == ".jsonl"
 
 
 def _decompressed(raw, path):
-    """The bytes of the text in an open binary file: another one."""
+    """A binary file with the decompressed bytes of an open file."""
     suffix = Path(path).suffix
     if suffix == ".gz":
         return gzip.open(raw)
@@ -114,7 +133,7 @@ def _decompressed(raw, path):
 
 
 def _first_bad_byte(path, open_file):
-    """Where a file stops being UTF-8, as "byte N, line M", N from 0 in the decompressed text."""
+    """The first byte that is not UTF-8, as "byte N, line M", with N from 0 in the decompressed text."""
     decoder, done, line = codecs.getincrementaldecoder("utf-8")(), 0, 1
     with open_file(path, "rb") as raw, _decompressed(raw, path) as data:
         while True:
@@ -122,17 +141,17 @@ def _first_bad_byte(path, open_file):
             try:
                 decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
-                # The decoder kept the beginning of a letter that the block before ended in.
+                # The decoder has kept the start of a character that continues in this block.
                 kept = len(error.object) - len(block)
                 lines = error.object[: error.start].count(b"\n")
                 return f"byte {done - kept + error.start:,}, line {line + lines:,}"
             if not block:
-                return "where cannot be said, as it has changed meanwhile"
+                return "the position is unknown, as the file has changed meanwhile"
             done, line = done + len(block), line + block.count(b"\n")
 
 
 def _without_nuls(lines, path):
-    """The same lines. Raises TextError on a NUL, which UTF-16 without a mark has in every second byte."""
+    """Yields the same lines; a NUL raises TextError. UTF-16 without a byte-order mark has NULs in every second byte."""
     for number, line in enumerate(lines, 1):
         if "\0" in line:
             raise TextError(
@@ -149,14 +168,14 @@ def _zstd_errors(path):
     return (zstd.ZstdError,)
 
 
-def _of_lines(lines):
-    """Iterators over the paragraphs of each document, to be used up one after the other."""
+def _documents(lines):
+    """Yields an iterator over the paragraphs of each document; read each to its end before the next one."""
     for is_text, paragraphs in itertools.groupby(map(str.strip, lines), key=bool):
         if is_text:
             yield paragraphs
 
 
-def _of_json_lines(lines, path, field):
+def _json_documents(lines, path, field):
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -176,7 +195,7 @@ def _of_json_lines(lines, path, field):
 
 
 def _cut(paragraphs, longest):
-    """The paragraphs in lists of at most `longest` characters (more only where one paragraph has more)."""
+    """Splits paragraphs into lists of at most `longest` characters; a list of one paragraph may have more."""
     part, size = [], 0
     for paragraph in paragraphs:
         if part and size + len(paragraph) > longest:
@@ -188,7 +207,14 @@ def _cut(paragraphs, longest):
 
 
 def sentences(paragraph, language="en"):
-    """The sentences of a paragraph, stripped, none empty."""
+    """Splits a paragraph into sentences.
+
+    Args:
+        paragraph: str.
+        language: str. The language code of the splitter, for example "en".
+
+    Returns: list of str, without surrounding spaces and without empty sentences.
+    """
     import sentencex
 
     return [sentence for sentence in map(str.strip, sentencex.segment(language, paragraph)) if sentence]

@@ -1,4 +1,4 @@
-"""A chunk of documents to masked examples: the one way there, for a process of this machine and for Beam's."""
+"""Makes masked examples from a chunk of documents, for local processes and for Beam."""
 
 from dataclasses import asdict, dataclass, field
 
@@ -11,14 +11,22 @@ from bert_tf.pretraining.objectives.masking import MaskSettings, choose_targets
 
 @dataclass(frozen=True)
 class ExampleSettings:
-    """What examples are made of.
+    """The settings of pre-training examples.
 
     Attributes:
-        objective: out of `instances.OBJECTIVES`. length: T. masks: `MaskSettings`.
-        short_probability: how often a pair is made shorter.
-        duplicates: how many times each document is used, with other pairs and masks (10 in the original).
-        seed: of everything drawn. language: of the sentence splitter.
+        objective: str. One of `packing.OBJECTIVES`.
+        length: int. T, tokens of a sequence.
+        masks: `MaskSettings`.
+        short_probability: float. The probability that a pair is made shorter.
+        duplicates: int. How many times each document is used, with other pairs and masks (10 in the original).
+        seed: int. The seed of all random choices.
+        language: str. The language code of the sentence splitter.
+
     Raises: ValueError on an unknown objective, or a number out of range.
+
+    Example:
+        settings = ExampleSettings(objective="mlm", length=256, duplicates=2)
+        copy = ExampleSettings.from_dict(settings.to_dict())
     """
 
     objective: str = "mlm+nsp"
@@ -41,22 +49,26 @@ class ExampleSettings:
             raise ValueError(f"The seed is {self.seed}; it must not be negative.")
 
     def to_dict(self):
-        """A dict that JSON can hold."""
+        """The settings as a dict of JSON values."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values):
-        """The settings that `to_dict` gave."""
+        """Makes the settings from a dict of `to_dict`."""
         return cls(**{**values, "masks": MaskSettings(**values["masks"])})
 
 
 @dataclass
 class CorpusCounts:
-    """What was made of some text; adding two gives those of both.
+    """The counts of a text and its examples; `+` adds the counts of two texts.
 
     Attributes:
-        documents, sentences, tokens: of the text, once. examples, masked: over all duplicates.
-        token_counts: int64 [V], how often each token stands in the text.
+        documents: int. Documents of the text, each counted once.
+        sentences: int. Sentences of the text, each counted once.
+        tokens: int. Tokens of the text, each counted once.
+        examples: int. Examples of all duplicates.
+        masked: int. Predicted positions of all duplicates.
+        token_counts: int64 [V]. How often each token occurs in the text.
     """
 
     documents: int = 0
@@ -74,17 +86,19 @@ class CorpusCounts:
         return CorpusCounts(*numbers, token_counts)
 
     def numbers(self):
-        """Dict of the counts that are plain numbers."""
+        """A dict of all counts except `token_counts`."""
         return {name: getattr(self, name) for name in ("documents", "sentences", "tokens", "examples", "masked")}
 
 
 def make_examples(chunk, tokenizer, settings):
-    """The examples of a chunk, in random order. The same arguments give the same bytes.
+    """Makes the examples of a chunk, in random order. Equal arguments give equal bytes.
 
     Args:
-        chunk: `chunks.Chunk`. tokenizer: a `text.Tokenizer`. settings: `ExampleSettings`.
+        chunk: `chunks.Chunk`.
+        tokenizer: a `Tokenizer`.
+        settings: `ExampleSettings`.
 
-    Returns: (batch as `masks.choose_targets` gives it, B the number of examples; `CorpusCounts`).
+    Returns: (batch as returned by `masking.choose_targets`, where B is the number of examples; `CorpusCounts`).
     """
     tokenized = tokenize_all(chunk.documents, tokenizer, settings.language)
     sources = range(len(tokenized)) if chunk.sources is None else chunk.sources
@@ -92,26 +106,26 @@ def make_examples(chunk, tokenizer, settings):
     documents, sources = [document for document, _ in kept], [source for _, source in kept]
     corpus, numbers = MemoryCorpus(documents, sources), np.arange(len(documents))
     rng = np.random.default_rng((settings.seed, chunk.group, chunk.number))
-    made = [
+    pairs = [
         pair
         for _ in range(settings.duplicates)
         for pair in make_pairs(
             settings.objective, corpus, numbers, rng, tokenizer, settings.length, settings.short_probability
         )
     ]
-    shuffled = [made[index] for index in rng.permutation(len(made))]
+    shuffled = [pairs[index] for index in rng.permutation(len(pairs))]
     packed = pack_pairs(shuffled, tokenizer, settings.length)
     batch = choose_targets(settings.objective, packed, tokenizer, rng, settings.masks)
-    # A document counts where it begins.
-    begun = len(set(sources)) - (chunk.continues_document and chunk.sources[0] in sources)
-    return batch, _count(begun, documents, batch, tokenizer)
+    # A document is counted in the chunk where it starts.
+    started = len(set(sources)) - (chunk.continues_document and chunk.sources[0] in sources)
+    return batch, _count(started, documents, batch, tokenizer)
 
 
-def _count(begun, documents, batch, tokenizer):
+def _count(started, documents, batch, tokenizer):
     sentences = [sentence for document in documents for sentence in document]
     tokens = np.concatenate(sentences) if sentences else np.zeros(0, np.int64)
     return CorpusCounts(
-        begun,
+        started,
         len(sentences),
         len(tokens),
         len(batch["token_ids"]),

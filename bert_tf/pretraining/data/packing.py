@@ -1,17 +1,16 @@
-"""What a model reads at once, in NumPy over token ids: pairs of segments, or sentences packed full.
+"""Packs sentences into input sequences, in NumPy over token ids: pairs of segments, or one full segment.
 
-Kinds, by the objective they are for:
+The objectives have different kinds of sequences:
 
-- "mlm+nsp" (Devlin et al. 2019, section A.2; google-research/bert's `create_pretraining_data.py`): whole
-  sentences are collected to a target length, cut at random into A and B, and half of the time B is replaced by
-  sentences of another document; the sentences that were not used are put back.
-- "sop" (Lan et al. 2020, section 3.1): A and B are two segments that follow one another, swapped half of the
-  time.
-- "mlm" (Liu et al. 2019, section 4.2, FULL-SENTENCES): one segment of whole sentences that follow one another,
-  over the ends of documents, where a separator stands. "clm" reads the same, and nothing is masked: every token is
-  predicted by a model that cannot see it (Devlin et al. 2019, section 5.1).
+- "mlm+nsp" (Devlin et al. 2019, section A.2; google-research/bert's `create_pretraining_data.py`): whole sentences are
+  collected up to a target length and cut at random into A and B. Half of the time B is replaced by sentences of another
+  document; the unused sentences go into the next pair.
+- "sop" (Lan et al. 2020, section 3.1): A and B are consecutive segments, swapped half of the time.
+- "mlm" (Liu et al. 2019, section 4.2, FULL-SENTENCES): one segment of consecutive whole sentences, also across the ends
+  of documents, which a separator marks. "clm" has the same sequences without masks: a model that cannot see a token
+  predicts it (Devlin et al. 2019, section 5.1).
 
-B batch, T tokens.
+Shapes: B batch, T tokens.
 """
 
 from bisect import bisect_left, bisect_right
@@ -21,17 +20,19 @@ import numpy as np
 
 from bert_tf.pretraining.data.documents import TextError
 
-#: What can be learnt: masked tokens, alone or with something beside them, or every token ("clm").
+#: The objectives: masked tokens, with next-sentence or sentence-order prediction or alone, or every token ("clm").
 OBJECTIVES = ("mlm+nsp", "mlm", "sop", "clm")
 
 
 @dataclass(frozen=True)
 class SegmentPair:
-    """Two segments, or one, of a sequence.
+    """One or two segments of a sequence.
 
     Attributes:
-        a, b: int32 [tokens], no special tokens around them; b is None for a sequence of one segment.
-        not_next: whether B is not what followed A (label 1): it comes from elsewhere, or A and B are swapped.
+        a: int32 [tokens]. The first segment, without special tokens around it.
+        b: int32 [tokens]. The second segment, without special tokens around it; None in a sequence of one segment.
+        not_next: bool. Whether B does not follow A in the text (label 1): it comes from another document, or A and B
+            are swapped.
     """
 
     a: np.ndarray
@@ -40,17 +41,25 @@ class SegmentPair:
 
 
 def check_objective(objective):
-    """Raises ValueError unless `objective` is one of `OBJECTIVES`."""
+    """Checks the name of an objective.
+
+    Args:
+        objective: str.
+
+    Raises: ValueError unless it is one of `OBJECTIVES`.
+    """
     if objective not in OBJECTIVES:
         raise ValueError(f"There is no objective {objective!r}; choose from {', '.join(OBJECTIVES)}.")
 
 
 def check_documents(objective, number):
-    """Refuses next-sentence prediction on one document: it has no other one to take a false second segment from.
+    """Checks that there are two documents for next-sentence prediction: a random second segment needs another one.
 
-    Args: objective: out of `OBJECTIVES`. number: of documents, None where it is not known.
+    Args:
+        objective: str. One of `OBJECTIVES`.
+        number: int. The number of documents; None if it is unknown.
 
-    Raises: TextError.
+    Raises: TextError if there is only one document.
     """
     if objective == "mlm+nsp" and number == 1:
         raise TextError(
@@ -60,25 +69,29 @@ def check_documents(objective, number):
 
 
 def make_pairs(objective, corpus, numbers, rng, tokenizer, length=128, short_probability=0.1):
-    """The instances of some documents for an objective.
+    """Makes the segments of documents for an objective.
 
     Args:
-        objective: out of `OBJECTIVES`.
-        corpus: a `TokenCorpus` (or anything with `len` and `.document(i)`). numbers: which documents.
-        rng: `numpy.random.Generator`. tokenizer: for the separator's id, and how many stand in a pair.
-        length: tokens of a packed sequence, its special tokens counted.
-        short_probability: how often a pair is made shorter; sequences of one segment are always filled.
+        objective: str. One of `OBJECTIVES`.
+        corpus: a `TokenCorpus`, or another object with `len` and `.document(i)`.
+        numbers: iterable of int. The numbers of the documents.
+        rng: `numpy.random.Generator`.
+        tokenizer: a `Tokenizer`, for the id and the number of the separators.
+        length: int. Tokens of a packed sequence with its special tokens.
+        short_probability: float. The probability that a pair is made shorter; one-segment sequences are always full.
 
     Returns: list of `SegmentPair`.
+
+    Raises: ValueError on another objective.
     """
     check_objective(objective)
     if objective in ("mlm", "clm"):
         return list(full_sentences(corpus, numbers, tokenizer.sep_id, length))
-    of_document = document_pairs if objective == "mlm+nsp" else sentence_order_pairs
+    pairs_of_document = document_pairs if objective == "mlm+nsp" else sentence_order_pairs
     return [
         pair
         for number in numbers
-        for pair in of_document(corpus, int(number), rng, length, short_probability, tokenizer.separators_between)
+        for pair in pairs_of_document(corpus, int(number), rng, length, short_probability, tokenizer.separators_between)
     ]
 
 
@@ -86,17 +99,18 @@ def document_pairs(corpus, number, rng, length=128, short_probability=0.1, betwe
     """The sentence pairs of one document for next-sentence prediction.
 
     Args:
-        corpus: a `TokenCorpus` (or anything with `len` and `.document(i)`; with `.sources`, as of a `MemoryCorpus`,
-            no second segment comes from another part of what was one document).
-        number: which document. rng: `numpy.random.Generator`.
-        length: tokens of a packed sequence, its special tokens counted.
-        short_probability: how often a shorter target is drawn, so that short inputs are seen too.
-        between: separators between A and B, as `tokenizer.separators_between` has it.
+        corpus: a `TokenCorpus`, or another object with `len` and `.document(i)`. If it has `.sources`, like a
+            `MemoryCorpus`, a random second segment never comes from another part of the same document.
+        number: int. The number of the document.
+        rng: `numpy.random.Generator`.
+        length: int. Tokens of a packed sequence with its special tokens.
+        short_probability: float. The probability of a shorter target, so that the model is trained on short inputs too.
+        between: int. The number of separators between A and B, as in `tokenizer.separators_between`.
 
-    Yields: `SegmentPair`s of at most `length - 2 - between` tokens together.
+    Yields: `SegmentPair`s of at most `length - 2 - between` tokens in both segments together.
     """
     document, room = corpus.document(number), length - 2 - between
-    own = _parts_of_one(corpus, number)
+    own_parts = _parts_of_document(corpus, number)
     target = _target(rng, room, short_probability)
     chunk, total, index = [], 0, 0
     while index < len(document):
@@ -105,9 +119,9 @@ def document_pairs(corpus, number, rng, length=128, short_probability=0.1, betwe
         if total >= target or index == len(document) - 1:
             cut = int(rng.integers(1, len(chunk))) if len(chunk) > 1 else 1
             is_random = len(chunk) == 1 or rng.random() < 0.5
-            if is_random and len(corpus) > len(own):
+            if is_random and len(corpus) > len(own_parts):
                 wanted = target - sum(map(len, chunk[:cut]))
-                b = _sentences_elsewhere(corpus, own, wanted, rng)
+                b = _random_sentences(corpus, own_parts, wanted, rng)
                 index -= len(chunk) - cut  # the rest of the chunk is used again
             else:
                 is_random, b = False, chunk[cut:]
@@ -118,9 +132,13 @@ def document_pairs(corpus, number, rng, length=128, short_probability=0.1, betwe
 
 
 def sentence_order_pairs(corpus, number, rng, length=128, short_probability=0.1, between=1):
-    """The sentence pairs of one document for sentence-order prediction: consecutive, half of them swapped.
+    """The pairs of one document for sentence-order prediction: consecutive segments, half of them swapped.
 
-    Args and yields as `document_pairs`. A sentence left over at the end has no partner and is left out.
+    A single sentence at the end is left out.
+
+    Args: as `document_pairs`.
+
+    Yields: as `document_pairs`.
     """
     document, room = corpus.document(number), length - 2 - between
     target = _target(rng, room, short_probability)
@@ -136,13 +154,15 @@ def sentence_order_pairs(corpus, number, rng, length=128, short_probability=0.1,
 
 
 def full_sentences(corpus, numbers, separator, length=128):
-    """Sequences of one segment, filled with whole sentences of one document after the other.
+    """Sequences of one segment, filled with whole sentences of consecutive documents.
 
-    A sentence of more than a sequence's room is cut into pieces of that size.
+    A sentence that is longer than a sequence is cut into pieces.
 
     Args:
-        corpus, length: as `document_pairs`. numbers: which documents, in this order.
-        separator: id of the token between the end of a document and the next one's beginning.
+        corpus: as `document_pairs`.
+        numbers: iterable of int. The numbers of the documents, in the order of use.
+        separator: int. The id of the token between two documents.
+        length: int. Tokens of a packed sequence with its special tokens.
 
     Yields: `SegmentPair`s without b, of at most `length - 2` tokens.
     """
@@ -164,7 +184,7 @@ def full_sentences(corpus, numbers, separator, length=128):
 
 
 def _without_last(row, end):
-    """The parts of a sequence as one; no separator before the one that closes it anyway."""
+    """Joins the parts of a sequence; a separator at its end is dropped, as packing adds one."""
     return _joined(row[:-1] if row[-1] is end else row)
 
 
@@ -176,31 +196,33 @@ def _target(rng, room, short_probability):
     return int(rng.integers(2, room + 1)) if rng.random() < short_probability else room
 
 
-def _parts_of_one(corpus, number):
-    """The documents that were cut from the same one as `number`: a range."""
+def _parts_of_document(corpus, number):
+    """The range of the parts of the same document as part `number`."""
     sources = getattr(corpus, "sources", None)
     if sources is None:
         return range(number, number + 1)
     return range(bisect_left(sources, sources[number]), bisect_right(sources, sources[number]))
 
 
-def _sentences_elsewhere(corpus, own, wanted, rng):
-    """Sentences from a random place of a random document outside the range `own`, at least `wanted` tokens if it has
-    them."""
-    other = int(rng.integers(0, len(corpus) - len(own)))
-    document = corpus.document(other + (other >= own.start) * len(own))
-    found, total = [], 0
+def _random_sentences(corpus, own_parts, wanted, rng):
+    """Sentences from a random position of a random document outside the range `own_parts`.
+
+    They have at least `wanted` tokens if the document has so many from there on.
+    """
+    other = int(rng.integers(0, len(corpus) - len(own_parts)))
+    document = corpus.document(other + (other >= own_parts.start) * len(own_parts))
+    sentences, total = [], 0
     for index in range(int(rng.integers(0, len(document))), len(document)):
         sentence = document[index]
-        found.append(sentence)
+        sentences.append(sentence)
         total += len(sentence)
         if total >= wanted:
             break
-    return found
+    return sentences
 
 
 def _truncate(a, b, room, rng):
-    """Takes tokens off the longer one, front or back at random, until both fit."""
+    """Removes tokens from the longer segment, at random from the front or the back, until both fit."""
     while len(a) + len(b) > room:
         excess = len(a) + len(b) - room
         if len(a) > len(b):
@@ -216,24 +238,29 @@ def _cut(tokens, count, rng):
 
 
 def pack_pairs(pairs, tokenizer, length):
-    """Pairs as [CLS] A [SEP] B [SEP] rows (two [SEP] between in RoBERTa), single segments as [CLS] A [SEP].
+    """Packs pairs into rows [CLS] A [SEP] B [SEP] (RoBERTa: two [SEP] between), single segments into [CLS] A [SEP].
+
+    Args:
+        pairs: list of `SegmentPair`.
+        tokenizer: a `Tokenizer`, for the ids of the special tokens.
+        length: int. T.
 
     Returns: dict of int32 arrays: token_ids, segment_ids, padding_mask [B, T], nsp_labels [B]
-        (0 IsNext, or in order; 1 NotNext, or swapped).
+        (0: next, or in order; 1: not next, or swapped).
     """
     cls, sep = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
     between = tokenizer.separators_between
-    parts, first, whole = [], [], []
+    parts, first_lengths, lengths = [], [], []
     for pair in pairs:
         parts += (cls, pair.a, sep) if pair.b is None else (cls, pair.a, *[sep] * between, pair.b, sep)
-        first.append(len(pair.a) + (2 if pair.b is None else 1 + between))
-        whole.append(first[-1] if pair.b is None else first[-1] + len(pair.b) + 1)
-    places = np.arange(length)
-    real = places < np.array(whole, int)[:, None]
+        first_lengths.append(len(pair.a) + (2 if pair.b is None else 1 + between))
+        lengths.append(first_lengths[-1] if pair.b is None else first_lengths[-1] + len(pair.b) + 1)
+    positions = np.arange(length)
+    real = positions < np.array(lengths, int)[:, None]
     rows = np.full(real.shape, tokenizer.pad_id, np.int32)
     if parts:
         rows[real] = np.concatenate(parts)
-    segments = real & (places >= np.array(first, int)[:, None])
+    segments = real & (positions >= np.array(first_lengths, int)[:, None])
     labels = np.array([pair.not_next for pair in pairs], np.int32)
     return {
         "token_ids": rows,

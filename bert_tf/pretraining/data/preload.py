@@ -1,4 +1,4 @@
-"""What the processes of `prepare` have loaded before each of them begins: see `prepare._context`."""
+"""Imports for the processes of `prepare`; the fork server loads them once for all (see `prepare._context`)."""
 
 from bert_tf.startup import without_modules
 

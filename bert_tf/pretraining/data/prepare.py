@@ -1,7 +1,7 @@
-"""Text files to sharded records on one machine: several processes, constant memory, and a run can be resumed.
+"""Makes sharded records from text files on one machine, with several processes and constant memory; resumable.
 
-The files are read here, chunks of documents go out to the processes, and what comes back is written in the
-order of the text. So the files depend on the text and the settings alone, not on the processes.
+This process reads the files and sends chunks of documents to worker processes. It writes their results in the order of
+the text. So the records depend on the text and the settings alone, not on the number of processes.
 """
 
 import itertools
@@ -24,10 +24,10 @@ from bert_tf.pretraining.data.packing import check_documents
 from bert_tf.pretraining.data.records import encode, frame
 from bert_tf.pretraining.data.shards import ShardWriter, settings_manifest
 
-#: Bytes of files from which further processes, and tensorflow-text, are worth the time they take to start.
-_MUCH_TEXT = 8_000_000
-#: Each process has a core to itself, and threads of its own would only get in the others' way.
-_ALONE = {
+#: From this size of the files in bytes, worker processes and tensorflow-text save more time than they take to start.
+_LARGE_TEXT_BYTES = 8_000_000
+#: Environment of a worker process: one thread, as each process uses one core, and no GPU.
+_WORKER_ENVIRONMENT = {
     "TF_NUM_INTRAOP_THREADS": "1",
     "TF_NUM_INTEROP_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -39,44 +39,49 @@ _ALONE = {
 
 
 def prepare(files, output, tokenizer, settings, shards=16, processes=None, text_field="text", progress=None):
-    """Writes masked examples of text files as sharded TFRecord.
+    """Writes masked examples of text files as sharded TFRecord files.
 
     Args:
-        files: paths for `documents.read_documents`. output: folder; an interrupted run in it goes on.
-        tokenizer: a `text.Tokenizer`. settings: `ExampleSettings`. shards: files to spread them over.
-        processes: of this machine; None for one a core, or one alone for little text. text_field: where JSON lines
-            have their text.
-        progress: called with (bytes of the files done, `Counts`) after each chunk.
+        files: list of str or Path. The files for `documents.read_documents`.
+        output: str or Path. The folder to write to; an interrupted run in it is resumed.
+        tokenizer: a `Tokenizer`.
+        settings: `ExampleSettings`.
+        shards: int. The number of files.
+        processes: int. The number of processes; None for one per core, or a single one for a small text.
+        text_field: str. The field of JSON lines that holds the text.
+        progress: callable (bytes of the files done, `CorpusCounts`) that is called after each chunk; or None.
 
-    Returns: `Counts`.
+    Returns: `CorpusCounts`.
 
-    Raises: TextError if there is no text, or one document where two are needed, a file cannot be read, or `output`
-        holds something else. FolderInUse if another `prepare` is writing there. ValueError on less than one shard or
-        process.
+    Raises:
+        TextError: there is no text, or one document if two are needed; a file cannot be read; or `output` holds other
+            records.
+        FolderInUse: another `prepare` is writing to the folder.
+        ValueError: less than one shard or process.
     """
     sized = [(str(path), os.path.getsize(path)) for path in files]
-    much = sum(size for _, size in sized) >= _MUCH_TEXT
-    processes = processes if processes is not None else os.cpu_count() if much else 1
+    is_large = sum(size for _, size in sized) >= _LARGE_TEXT_BYTES
+    processes = processes if processes is not None else os.cpu_count() if is_large else 1
     for name, number in (("--shards", shards), ("--processes", processes)):
         if number < 1:
             raise ValueError(f"{name} is {number}; it must be 1 or more.")
     with locked_folder(output, "prepare"):
         writer = ShardWriter(output, settings_manifest(settings, tokenizer, shards, sized, text_field))
         if not writer.finished:
-            _write(writer, sized, processes, (tokenizer, settings, shards, much), text_field, progress)
+            _write(writer, sized, processes, (tokenizer, settings, shards, is_large), text_field, progress)
         return writer.counts
 
 
 def _write(writer, sized, processes, worker_arguments, text_field, progress):
-    """Writes what is not yet in the shards, and what stands beside them."""
-    opened = ByteCountingOpener()
+    """Writes the examples that are not in the shards yet, and the other files of the folder."""
+    open_file = ByteCountingOpener()
     chunks = (
         chunk
         for number, paths in enumerate(group_files(sized))
-        for chunk in read_chunks(number, paths, text_field, opened)
+        for chunk in read_chunks(number, paths, text_field, open_file)
     )
-    todo = ((chunk, opened.done) for chunk in itertools.islice(chunks, writer.chunks, None))
-    for (parts, counts), done in _in_order(todo, processes, worker_arguments):
+    remaining = ((chunk, open_file.done) for chunk in itertools.islice(chunks, writer.chunks, None))
+    for (parts, counts), done in _in_order(remaining, processes, worker_arguments):
         writer.append(parts, counts)
         if progress:
             progress(done, writer.counts)
@@ -93,9 +98,13 @@ def _write(writer, sized, processes, worker_arguments, text_field, progress):
 
 
 class ChunkWorker:
-    """What a process does with chunks.
+    """A callable that makes the records of a chunk in a worker process.
 
-    Args: as `prepare`'s; fast: whether to load tensorflow-text, which `Tokenizer.batch_ids` then uses.
+    Args:
+        tokenizer: as `prepare`.
+        settings: as `prepare`.
+        shards: as `prepare`.
+        fast: bool. Whether to load tensorflow-text, which `Tokenizer.batch_ids` then uses.
     """
 
     def __init__(self, tokenizer, settings, shards, fast):
@@ -104,49 +113,49 @@ class ChunkWorker:
             try:
                 import tensorflow_text  # noqa: F401
             except ImportError:
-                pass  # The exact tokenizer does the same, slower.
+                pass  # The Python tokenizer does the same, but slower.
 
     def __call__(self, chunk):
-        """([bytes for each shard], `Counts`) of a chunk."""
+        """Makes the records of a `Chunk`. Returns: ([bytes for each shard], `CorpusCounts`)."""
         batch, counts = make_examples(chunk, self.tokenizer, self.settings)
         framed = [frame(record) for record in encode(batch)]
-        # Each chunk begins at another shard, so that they grow alike.
+        # Each chunk starts at another shard, so that all shards grow equally.
         first = int(np.random.default_rng((chunk.number, chunk.group)).integers(self.shards))
         return [b"".join(framed[(shard - first) % self.shards :: self.shards]) for shard in range(self.shards)], counts
 
 
-def _in_order(todo, processes, worker_arguments):
-    """Yields (result of a `ChunkWorker`, mark) for each (chunk, mark), in their order."""
+def _in_order(chunks, processes, worker_arguments):
+    """Yields (result of a `ChunkWorker`, bytes read) for each (chunk, bytes read), in the same order."""
     if processes == 1:
         worker = ChunkWorker(*worker_arguments)
-        for chunk, mark in todo:
-            yield worker(chunk), mark
+        for chunk, done in chunks:
+            yield worker(chunk), done
         return
     with ProcessPoolExecutor(processes, _context(fast=worker_arguments[-1]), _start_process, worker_arguments) as pool:
         waiting = deque()
         try:
-            for chunk, mark in todo:
-                waiting.append((pool.submit(_work, chunk), mark))
+            for chunk, done in chunks:
+                waiting.append((pool.submit(_work, chunk), done))
                 if len(waiting) > 2 * processes:
-                    future, done = waiting.popleft()
-                    yield future.result(), done
+                    future, future_done = waiting.popleft()
+                    yield future.result(), future_done
             while waiting:
-                future, done = waiting.popleft()
-                yield future.result(), done
+                future, future_done = waiting.popleft()
+                yield future.result(), future_done
         except BrokenProcessPool as error:
             raise OSError(
-                "A process that makes examples was ended from outside (is there enough memory for "
-                f"{processes}?); give the same command again, and it goes on."
+                "A worker process was ended from outside (is there enough memory for "
+                f"{processes}?); give the same command again to resume."
             ) from error
         finally:
             pool.shutdown(cancel_futures=True)
 
 
 def _context(fast):
-    """How the processes are started: not forked from this one, which would copy locks that libraries' threads may hold.
+    """The multiprocessing context: processes are not forked from this one, as a fork copies locks that threads hold.
 
-    On Linux they come from a process that has loaded tensorflow-text for all of them, and done nothing else; it ends
-    with this one (multiprocessing's fork server).
+    On Linux they are forked from multiprocessing's fork server, which has loaded tensorflow-text once for all of them.
+    It ends with this process.
     """
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
@@ -154,12 +163,12 @@ def _context(fast):
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, *(["bert_tf.pretraining.data.preload"] if fast else [])])
-    before = {name: os.environ.get(name) for name in _ALONE}
-    os.environ.update(_ALONE)
+    saved = {name: os.environ.get(name) for name in _WORKER_ENVIRONMENT}
+    os.environ.update(_WORKER_ENVIRONMENT)
     try:
         forkserver.ensure_running()
     finally:
-        for name, value in before.items():
+        for name, value in saved.items():
             if value is None:
                 del os.environ[name]
             else:
@@ -168,17 +177,17 @@ def _context(fast):
 
 
 def _start_process(*worker_arguments):
-    global _work_on
-    os.environ.update(_ALONE)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
-    _work_on = ChunkWorker(*worker_arguments)
+    global _worker
+    os.environ.update(_WORKER_ENVIRONMENT)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    _worker = ChunkWorker(*worker_arguments)
 
 
-def _leave_with_parent():
-    """Ends this process when the one that started it is gone, killed perhaps: nobody else would."""
+def _exit_with_parent():
+    """Ends this process when its parent has ended; if the parent was killed, nothing else ends it."""
     multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
     os._exit(1)
 
 
 def _work(chunk):
-    return _work_on(chunk)
+    return _worker(chunk)

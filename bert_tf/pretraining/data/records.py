@@ -1,10 +1,10 @@
-"""Masked examples as tf.train.Example in TFRecord, under the original's feature names.
+"""Encodes masked examples as tf.train.Example in TFRecord, with the feature names of google-research/bert.
 
-To write them takes the protobuf library and no TensorFlow, which takes long to start. The frame of a record
-(its length, the record, and a checksum of each) is written here, as TensorFlow's writer cannot go on with a
-file that is there. A shard is such frames one after another.
+Writing needs the protobuf library and not TensorFlow, which starts slowly. This module writes the frame of a record
+(its length, the record, and a checksum of each) itself, as TensorFlow's writer cannot append to an existing file. A
+shard is a sequence of frames.
 
-B batch, T tokens, P predictions a sequence.
+Shapes: B batch, T tokens, P predicted positions of a sequence.
 """
 
 import struct
@@ -25,25 +25,27 @@ FEATURES = {
 
 
 def encode(batch):
-    """A batch as serialized tf.train.Examples: list of B bytes.
+    """Serializes a batch as tf.train.Examples.
 
     Args:
-        batch: dict of arrays with the keys of `FEATURES`; `mask_weights` float, the rest int.
+        batch: dict of arrays with the keys of `FEATURES`; `mask_weights` float, the others int.
+
+    Returns: list of B bytes objects.
     """
     if not (rows := len(batch["token_ids"])):
         return []
     example = _example_message()()
     columns = []
-    for name, stored in FEATURES.items():
-        feature = example.features.feature[stored]
-        kind = feature.float_list if name == "mask_weights" else feature.int64_list
-        columns.append((kind.value, np.reshape(batch[name], (rows, -1))))
+    for name, feature_name in FEATURES.items():
+        feature = example.features.feature[feature_name]
+        value_list = feature.float_list if name == "mask_weights" else feature.int64_list
+        columns.append((value_list.value, np.reshape(batch[name], (rows, -1))))
     records = []
     for row in range(rows):
-        # One message filled again and again: to make one takes as long as to fill it.
+        # One message is filled again for each row: a new message costs as much time as filling it.
         for value, all_rows in columns:
             value[:] = all_rows[row].tolist()
-        # The features are a map, whose order is otherwise left to chance.
+        # The features are a map, whose order is otherwise random.
         records.append(example.SerializeToString(deterministic=True))
     return records
 
@@ -57,12 +59,12 @@ def _example_message():
     kinds = descriptor_pb2.FieldDescriptorProto
 
     def message(name, *fields, of=file.message_type):
-        made = of.add(name=name)
+        descriptor = of.add(name=name)
         for number, (field, kind, repeated) in fields:
             kind = {"type": kind} if isinstance(kind, int) else {"type": kinds.TYPE_MESSAGE, "type_name": kind}
             label = kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL
-            made.field.add(name=field, number=number, label=label, **kind)
-        return made
+            descriptor.field.add(name=field, number=number, label=label, **kind)
+        return descriptor
 
     message("FloatList", (1, ("value", kinds.TYPE_FLOAT, True)))
     message("Int64List", (1, ("value", kinds.TYPE_INT64, True)))
@@ -89,7 +91,13 @@ def _example_message():
 
 
 def frame(record):
-    """A record as it stands in a TFRecord file: bytes."""
+    """Adds the frame of a TFRecord file to a record.
+
+    Args:
+        record: bytes.
+
+    Returns: bytes.
+    """
     length = struct.pack("<Q", len(record))
     return b"".join((length, _checksum(length), record, _checksum(record)))
 
@@ -103,30 +111,34 @@ def _checksum(data):
 
 
 def decode(records, length, predictions):
-    """Serialized examples as a batch: dict of arrays as `masks.mask_batch` gives it.
+    """Parses serialized examples.
 
     Args:
-        records: list of B bytes. length: T. predictions: P.
+        records: list of B bytes objects.
+        length: int. T.
+        predictions: int. P.
 
-    Raises: ValueError if they are no such examples.
+    Returns: dict of arrays as returned by `masking.mask_batch`.
+
+    Raises: ValueError if the records are not examples of these sizes.
     """
     import tensorflow as tf
 
     sizes = {"token_ids": [length], "padding_mask": [length], "segment_ids": [length], "nsp_labels": []}
     spec = {
-        stored: tf.io.FixedLenFeature(
+        feature_name: tf.io.FixedLenFeature(
             sizes.get(name, [predictions]), tf.float32 if name == "mask_weights" else tf.int64
         )
-        for name, stored in FEATURES.items()
+        for name, feature_name in FEATURES.items()
     }
     try:
         with tf.device("/CPU:0"):
-            found = tf.io.parse_example(tf.constant(records), spec)
+            features = tf.io.parse_example(tf.constant(records), spec)
     except tf.errors.InvalidArgumentError as error:
         raise ValueError(
             f"These records are no examples of {length} tokens with {predictions} predictions: {error.message}"
         ) from error
     return {
-        name: found[stored].numpy().astype(np.float32 if name == "mask_weights" else np.int32)
-        for name, stored in FEATURES.items()
+        name: features[feature_name].numpy().astype(np.float32 if name == "mask_weights" else np.int32)
+        for name, feature_name in FEATURES.items()
     }

@@ -1,8 +1,8 @@
-"""Batches of prepared records without end, in an order that a seed fixes and a position resumes.
+"""An endless feed of batches of prepared records; the seed fixes the order, and a position resumes it.
 
-An epoch takes the shards in a new order, a few at a time, and shuffles their examples. A shard is a sample of
-the whole text, so that is close to a shuffle of everything, in the memory of a few shards. The masks are those
-of the records ("static").
+Each epoch reads the shards in a new order, a few at a time, and shuffles their examples. A shard is a sample of the
+whole text, so the result is close to a shuffle of all examples, in the memory of a few shards. The masks are those of
+the records (static masking).
 """
 
 from pathlib import Path
@@ -23,15 +23,25 @@ from bert_tf.pretraining.data.shards import (
 
 
 class Records:
-    """A folder of records.
+    """A folder of prepared records.
 
     Args:
-        folder: made by `python -m bert_tf prepare`. tokenizer: of the model to train, or None for any.
+        folder: str or Path. A folder made by `python -m bert_tf prepare`.
+        tokenizer: the `Tokenizer` of the model to train; None to skip the check of the vocabulary.
 
-    Attributes: manifest: dict; settings: the `ExampleSettings` they were made with.
+    Attributes:
+        manifest: dict. The content of the manifest.
+        settings: the `ExampleSettings` that the records were made with.
+        shards: list of Path.
+        examples: int. The number of examples.
+        vocabulary: str. The hash of the vocabulary.
 
-    Raises: TextError if the folder holds no whole preparation, shards of other sizes than when they were made, or
-        another vocabulary.
+    Raises: TextError if the preparation is not complete, if the size of a shard has changed, or if the vocabulary is
+        another one.
+
+    Example:
+        records = Records("records")
+        print(records.examples, records.settings.objective)
     """
 
     def __init__(self, folder, tokenizer=None):
@@ -55,7 +65,13 @@ class Records:
             self.check_vocabulary(tokenizer)
 
     def check_vocabulary(self, tokenizer):
-        """Raises TextError unless the records were made with this vocabulary."""
+        """Checks the vocabulary of the records.
+
+        Args:
+            tokenizer: the `Tokenizer` of the model to train.
+
+        Raises: TextError if the records were made with another vocabulary.
+        """
         if self.vocabulary != vocabulary_hash(tokenizer):
             raise TextError(
                 f"The records in {self.folder} were made with another vocabulary than this model's; "
@@ -63,33 +79,53 @@ class Records:
             )
 
     def log_frequencies(self, vocab_size):
-        """Natural log of each token's share, add-one smoothed: float32 [V]. The start of an MLM head's bias."""
+        """The natural logarithm of the frequency of each token, for the initial bias of an MLM head.
+
+        Args:
+            vocab_size: int. V.
+
+        Returns: float32 [V]; frequencies have add-one smoothing.
+        """
         counts = np.ones(vocab_size)
-        found = np.load(self.folder / TOKEN_COUNTS)
-        counts[: len(found)] += found
+        token_counts = np.load(self.folder / TOKEN_COUNTS)
+        counts[: len(token_counts)] += token_counts
         return np.log(counts / counts.sum()).astype(np.float32)
 
 
 class RecordsFeed:
-    """Iterates over (masked batch, position after it), as `feed.Feed` does.
+    """An iterable of (masked batch, position after it), without an end, like `feed.Feed`.
 
     Args:
-        records: `Records`. batch_size: B. seed: int. start: `feed.DataPosition` to begin at.
+        records: `Records`.
+        batch_size: int. B.
+        seed: int. The seed of the order.
+        start: the `feed.DataPosition` to start at.
 
-    Attributes: division: dict of what decides which place a position means.
+    Attributes:
+        division: dict. The settings that a position depends on.
+
+    Example:
+        feed = RecordsFeed(Records("records"), batch_size=32)
+        batch, position = next(iter(feed))
     """
 
     def __init__(self, records, batch_size, seed=0, start=DataPosition()):
         self.records, self.batch_size, self.seed, self.start = records, batch_size, seed, start
         shards, settings = len(records.shards), records.settings
         self._shape = settings.length, settings.masks.max_predictions(settings.length)
-        # Enough examples at once that those left over from whole batches are few.
+        # So many shards at a time that few examples are left over after the last full batch.
         wanted = BATCHES_PER_BLOCK * batch_size
         self._together = min(shards, max(1, round(wanted * shards / max(1, records.examples))))
         self.division = {"seed": seed, "shards_together": self._together, "batch_size": batch_size}
 
     def describe(self, position):
-        """Words that say where the batch before a position came from: its epoch and shards."""
+        """Names the epoch and shards of the batch before a position, for error messages.
+
+        Args:
+            position: `feed.DataPosition`.
+
+        Returns: str.
+        """
         names = ", ".join(path.name for path in self._blocks(position.epoch)[position.block])
         return f"epoch {position.epoch}, {names}"
 
@@ -101,19 +137,19 @@ class RecordsFeed:
 
     def __iter__(self):
         epoch, block, skip = self.start.epoch, self.start.block, self.start.batch
-        barren = 0
+        empty_blocks = 0
         while True:
             blocks = self._blocks(epoch)
             for number in range(block, len(blocks)):
                 examples = _read(blocks[number])
                 order = np.random.default_rng((self.seed, epoch, number)).permutation(len(examples))
-                whole = len(examples) // self.batch_size
-                barren = 0 if whole else barren + 1
-                for index in range(skip, whole):
+                batches = len(examples) // self.batch_size
+                empty_blocks = 0 if batches else empty_blocks + 1
+                for index in range(skip, batches):
                     chosen = order[index * self.batch_size : (index + 1) * self.batch_size]
                     yield decode([examples[i] for i in chosen], *self._shape), DataPosition(epoch, number, index + 1)
                 skip = 0
-            if barren >= len(blocks):
+            if empty_blocks >= len(blocks):
                 raise ValueError(
                     f"{self.records.folder} holds {self.records.examples:,} examples, too few for a "
                     f"batch of {self.batch_size}; prepare more text or take a smaller batch size."

@@ -1,7 +1,7 @@
-"""Sharded records on disk, written so that a killed run goes on and ends with the same files.
+"""Writes sharded records so that a killed run can be resumed and ends with the same files.
 
-Beside the shards stands `progress.json`: how many chunks are in them and how long each shard was then. What was
-written after it is cut off when a run goes on. When all is written, `manifest.json` takes its place.
+`progress.json` in the folder has the number of chunks in the shards and the size of each shard at that time. A resumed
+run cuts off the bytes written later. When all records are written, `manifest.json` replaces it.
 """
 
 import hashlib
@@ -18,11 +18,11 @@ from bert_tf.pretraining.data.documents import TextError, ends_digest
 from bert_tf.pretraining.data.examples import CorpusCounts
 
 MANIFEST, PROGRESS, TOKEN_COUNTS = "manifest.json", "progress.json", "token_counts.npy"
-#: Begin and end of a shard's name; Beam puts the number between them.
+#: The start and the end of a shard's name; Beam puts the number between them.
 PREFIX, SUFFIX = "examples", ".tfrecord"
 _SECONDS_BETWEEN_SAVES = 10
-# Of the manifest, what earlier versions did not note: there it may be anything.
-_NOTED_SINCE = ("text_field", "file_ends")
+# Keys that the manifests of earlier versions lack; there they are not compared.
+_LATER_KEYS = ("text_field", "file_ends")
 
 
 def shard_name(number, count):
@@ -31,16 +31,30 @@ def shard_name(number, count):
 
 
 def vocabulary_hash(tokenizer):
-    """SHA-256 of a vocabulary and of how text is brought to it: hex."""
+    """The SHA-256 of a vocabulary and of the text normalization.
+
+    Args:
+        tokenizer: a `Tokenizer`.
+
+    Returns: str, hexadecimal.
+    """
     names = ("lower_case", "strip_accents", "tokenize_chinese_chars")
-    facts = json.dumps([getattr(tokenizer, name, None) for name in names])
-    return hashlib.sha256("\n".join([facts, *tokenizer.vocab]).encode()).hexdigest()
+    options = json.dumps([getattr(tokenizer, name, None) for name in names])
+    return hashlib.sha256("\n".join([options, *tokenizer.vocab]).encode()).hexdigest()
 
 
 def settings_manifest(settings, tokenizer, shards, files, text_field="text", open_file=open):
-    """The part of the manifest that is known beforehand: dict.
+    """The part of the manifest that is known before the records are written.
 
-    Args: files: list of (path, bytes). text_field, open_file: as in `documents.read_documents`; the rest as `prepare`.
+    Args:
+        settings: as `prepare.prepare`.
+        tokenizer: as `prepare.prepare`.
+        shards: as `prepare.prepare`.
+        files: list of (path, bytes).
+        text_field: as in `documents.read_documents`.
+        open_file: as in `documents.read_documents`.
+
+    Returns: dict of JSON values.
     """
     return {
         "format": 1,
@@ -55,37 +69,49 @@ def settings_manifest(settings, tokenizer, shards, files, text_field="text", ope
 
 
 def check_sizes(folder, noted, longer=False):
-    """Raises TextError unless every shard has the size that was noted, if one was: earlier versions did not.
+    """Checks the sizes of the shards; the manifests of earlier versions have no sizes and are not checked.
 
-    Args: noted: dict with "shards" and perhaps "sizes". longer: whether more is well too.
+    Args:
+        folder: str or Path. The folder of the shards.
+        noted: dict with "shards" and perhaps "sizes".
+        longer: bool. Whether a shard may be longer.
+
+    Raises: TextError if the size of a shard differs.
     """
     for number, size in enumerate(noted.get("sizes", ())):
         path = Path(folder) / shard_name(number, noted["shards"])
-        found = path.stat().st_size if path.is_file() else 0
-        if found < size or found > size and not longer:
+        actual = path.stat().st_size if path.is_file() else 0
+        if actual < size or actual > size and not longer:
             raise TextError(
-                f"{path} has {found:,} bytes and had {size:,} when it was made; bring it back, or delete its "
+                f"{path} has {actual:,} bytes and had {size:,} when it was made; bring it back, or delete its "
                 "folder and prepare the text again."
             )
 
 
 def token_counts_bytes(counts):
-    """The content of `token_counts.npy`."""
+    """The content of `token_counts.npy`, bytes.
+
+    Args:
+        counts: `CorpusCounts`.
+    """
     buffer = io.BytesIO()
     np.save(buffer, counts.token_counts)
     return buffer.getvalue()
 
 
 class ShardWriter:
-    """Appends to the shards of a folder, from where an interrupted run with the same settings stopped.
+    """Appends to the shards of a folder; resumes an interrupted run with the same settings.
 
     Args:
-        folder: of the shards; made if need be. manifest: of `settings_manifest`.
+        folder: str or Path. The folder of the shards; it is created if it does not exist.
+        manifest: dict from `settings_manifest`.
 
     Attributes:
-        chunks: how many are in the shards. counts: `CorpusCounts` of them. finished: whether nothing is left to do.
+        chunks: int. The number of chunks in the shards.
+        counts: the `CorpusCounts` of these chunks.
+        finished: bool. Whether all records are written.
 
-    Raises: TextError if the folder holds shards of other settings or other text, or a shard has lost something.
+    Raises: TextError if the folder holds shards of other settings or another text, or if a shard is too short.
     """
 
     def __init__(self, folder, manifest):
@@ -95,56 +121,61 @@ class ShardWriter:
         self.chunks, self.counts, self._sizes = 0, CorpusCounts(), [0] * len(self._names)
         self.finished = (self.folder / MANIFEST).is_file()
         if self.finished:
-            self._take_over(_read(self.folder / MANIFEST))
+            self._load_finished(_read(self.folder / MANIFEST))
         elif (self.folder / PROGRESS).is_file():
-            self._go_on(_read(self.folder / PROGRESS))
+            self._resume(_read(self.folder / PROGRESS))
         else:
-            self._begin()
+            self._start()
         self._saved = time.monotonic()
 
-    def _check(self, found):
+    def _check(self, saved):
         for name, value in self.manifest.items():
-            if found.get(name) != value and not (name in _NOTED_SINCE and name not in found):
+            if saved.get(name) != value and not (name in _LATER_KEYS and name not in saved):
                 raise TextError(
                     f"{self.folder} holds records of another preparation ({name} differs); give "
                     f"another --output, or delete that folder."
                 )
 
-    def _take_over(self, manifest):
+    def _load_finished(self, manifest):
         self._check(manifest)
         check_sizes(self.folder, manifest)
         self.counts = CorpusCounts(
             **{name: manifest[name] for name in self.counts.numbers()}, token_counts=np.load(self.folder / TOKEN_COUNTS)
         )
-        # A run that was killed at its very end left it.
+        # A run that was killed just before its end leaves this file.
         (self.folder / PROGRESS).unlink(missing_ok=True)
 
-    def _begin(self):
+    def _start(self):
         for name in self._names:
             (self.folder / name).write_bytes(b"")
         self.save()
 
     def discard(self):
-        """Removes shards that are of no use, so that another text may come into the folder."""
+        """Removes the shards, so that another text can be written to the folder."""
         for name in (PROGRESS, *self._names):
             (self.folder / name).unlink(missing_ok=True)
 
-    def _go_on(self, progress):
+    def _resume(self, progress):
         if not progress["chunks"]:
-            # Nothing is made yet: a run that failed at once is no reason against another text or other settings.
+            # Nothing is written yet, so another text or other settings are allowed.
             for number in range(progress["shards"]):
                 (self.folder / shard_name(number, progress["shards"])).unlink(missing_ok=True)
-            return self._begin()
+            return self._start()
         self._check(progress)
         self.chunks, self._sizes = progress["chunks"], progress["sizes"]
         self.counts = CorpusCounts(**progress["counts"], token_counts=np.array(progress["token_counts"], np.int64))
-        # What was written after the last note goes; what was written before must be there.
+        # Bytes written after the last save are cut off; all bytes written before must exist.
         check_sizes(self.folder, progress, longer=True)
         for name, size in zip(self._names, self._sizes, strict=True):
             os.truncate(self.folder / name, size)
 
     def append(self, parts, counts):
-        """Adds the next chunk: bytes for each shard, and its `CorpusCounts`."""
+        """Adds the next chunk.
+
+        Args:
+            parts: list of bytes, one for each shard.
+            counts: the `CorpusCounts` of the chunk.
+        """
         for number, part in enumerate(parts):
             if part:
                 with open(self.folder / self._names[number], "ab") as file:
@@ -156,7 +187,7 @@ class ShardWriter:
             self.save()
 
     def save(self):
-        """Notes what is in the shards, after it has reached the disk."""
+        """Writes `progress.json`, after the shards have reached the disk."""
         self._sync()
         write_json(
             self.folder / PROGRESS,
@@ -171,7 +202,7 @@ class ShardWriter:
         self._saved = time.monotonic()
 
     def finish(self):
-        """Writes what `RecordsFeed` needs beside the shards; the manifest last, as the sign that all is there."""
+        """Writes the other files for `RecordsFeed`; the manifest is the last one and marks the folder as complete."""
         self._sync()
         with atomic_write(self.folder / TOKEN_COUNTS) as temporary:
             temporary.write_bytes(token_counts_bytes(self.counts))
@@ -186,9 +217,14 @@ class ShardWriter:
 
 
 def read_manifest(folder):
-    """The manifest of a folder of records.
+    """Reads the manifest of a folder of records.
 
-    Raises: TextError if the folder holds none, or the preparation has not ended.
+    Args:
+        folder: str or Path.
+
+    Returns: dict.
+
+    Raises: TextError if there is no manifest, or if the preparation has not ended.
     """
     folder = Path(folder)
     if not (folder / MANIFEST).is_file():

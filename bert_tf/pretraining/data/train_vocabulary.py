@@ -1,4 +1,4 @@
-"""A WordPiece vocabulary of one's own text, trained by the `tokenizers` library.
+"""Trains a WordPiece vocabulary on text files, with the `tokenizers` library.
 
 Source: Schuster & Nakajima 2012; the library merges by frequency, as in byte-pair encoding.
 """
@@ -15,28 +15,32 @@ from bert_tf.tokenizers.vocabulary import (
     UNK,
 )
 
-#: By default a character that is rarer than one in so many is left out: most cost two tokens, and of 30,000 tokens even
-#: the rarest whole words are more frequent.
+#: A character that is rarer than one in this number is left out by default: most characters take two tokens, and in a
+#: vocabulary of 30,000 tokens even the rarest whole words are more frequent.
 _RARE = 1_000_000
 
 
 def train_vocabulary(
     texts, size=30522, cased=False, unused=99, min_frequency=2, show_progress=False, alphabet=None, left_out=None
 ):
-    """A WordPiece vocabulary. The same texts give the same one.
+    """Trains a WordPiece vocabulary. Equal texts give equal vocabularies.
 
     Args:
-        texts: callable that gives an iterable of str; called twice.
-        size: tokens at most, the special and unused ones counted.
-        cased: keep capitals and accents. unused: number of [unused…] tokens after [PAD].
-        min_frequency: of a pair of pieces to be joined, and of a character. show_progress: the library's bars.
-        alphabet: characters to keep, the most frequent; None for those that stand there `min_frequency` times and are
-            at least one of a million, as many as have room in half of `size`.
-        left_out: a dict that gets the characters left out and how often each stands there, or None.
+        texts: callable that returns an iterable of str; it is called twice.
+        size: int. The largest number of tokens, including special and unused ones.
+        cased: bool. Whether to keep capitals and accents.
+        unused: int. The number of [unused…] tokens after [PAD].
+        min_frequency: int. The least frequency of a pair of pieces to merge, and of a character.
+        show_progress: bool. Whether the library shows its progress bars.
+        alphabet: int. The number of characters to keep, the most frequent ones. None keeps those that occur
+            `min_frequency` times and are at least one in a million, at most as many as fit into half of `size`.
+        left_out: dict that is filled with the characters left out and their frequencies, or None.
 
     Returns: tuple of str, in order of the ids.
 
-    Raises: TextError if there is no text. ValueError if `size` has no room for the letters.
+    Raises:
+        TextError: there is no text.
+        ValueError: an argument is out of range, or `size` is too small for the characters.
     """
     from tokenizers import Tokenizer as RustTokenizer
     from tokenizers import models, normalizers, pre_tokenizers, trainers
@@ -49,24 +53,24 @@ def train_vocabulary(
     rust.normalizer = normalizers.BertNormalizer(lowercase=not cased)
     rust.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     counts = _counts(texts(), rust.normalizer)
-    # A character that is a word of its own, as Chinese ones are, stands within none and has one token; others have two.
+    # A character that is always a whole word, as in Chinese, takes one token; another also takes one inside words.
     tokens = {
         letter: 1 + (len(rust.pre_tokenizer.pre_tokenize_str(rust.normalizer.normalize_str(f"a{letter}"))) == 1)
         for letter in counts
     }
-    # By the letter where the counts are alike, so that the limit does not depend on chance.
+    # Letters of equal counts are sorted by the letter, so that the limit is deterministic.
     ordered = sorted(counts, key=lambda letter: (-counts[letter], letter))
     least = max(min_frequency, counts.total() / _RARE)
     kept = (
         ordered[:alphabet]
         if alphabet
-        else _fitting([one for one in ordered if counts[one] >= least], tokens, size // 2)
+        else _fitting([letter for letter in ordered if counts[letter] >= least], tokens, size // 2)
     )
     letters = sorted(kept)
     if left_out is not None:
         left_out.update({letter: counts[letter] for letter in ordered[len(kept) :]})
     first = [PAD, *(f"[unused{number}]" for number in range(unused)), UNK, CLS, SEP, MASK]
-    # The library would number the inner letters in random order, and settle ties by those numbers.
+    # Given in order, because the library would number the inner letters at random and break ties by these numbers.
     first += [f"##{letter}" for letter in letters if tokens[letter] == 2]
     if size < len(first) + len(letters):
         raise ValueError(
@@ -89,13 +93,13 @@ def train_vocabulary(
 
 
 def _fitting(letters, tokens, room):
-    """As many of the first letters as there is room for; `tokens`: how many each takes."""
-    taken = itertools.accumulate(tokens[letter] for letter in letters)
-    return letters[: sum(total <= room for total in taken)]
+    """The first letters that fit into `room` tokens; `tokens`: dict letter -> tokens that it takes."""
+    totals = itertools.accumulate(tokens[letter] for letter in letters)
+    return letters[: sum(total <= room for total in totals)]
 
 
 def _counts(texts, normalizer):
-    """How often each character stands in normalized texts."""
+    """The frequency of each character in normalized texts."""
     raw = collections.Counter()
     for text in texts:
         raw.update(text)

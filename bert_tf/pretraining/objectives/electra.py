@@ -1,6 +1,6 @@
-"""ELECTRA's pre-training (Clark et al. 2020): a generator fills masked places, a discriminator finds what it filled.
+"""ELECTRA's pre-training (Clark et al. 2020): a generator fills masked positions, a discriminator detects its tokens.
 
-B batch, T tokens, P predicted positions, E embedding size, V vocabulary.
+Shapes: B batch, T tokens, P predicted positions, E embedding size, V vocabulary.
 """
 
 import keras
@@ -10,21 +10,26 @@ from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.models import BertModel, view
 from bert_tf.pretraining.objectives.distillation import Teacher
 
-#: Of the discriminator's loss beside the generator's (section 3.1, equation 3).
+#: The weight of the discriminator's loss; the generator's loss has the weight 1 (section 3.1, equation 3).
 WEIGHT = 50.0
 
 
 @register
 class TiedEmbeddings(BertEmbeddings):
-    """The tables and the norm of other embeddings, with a projection of its own (section 3.2, "Weight Sharing").
+    """Embeddings that share the tables and the norm of other embeddings (section 3.2, "Weight Sharing").
 
-    Args: source: built `BertEmbeddings` of the same tables; the rest as `BertEmbeddings`.
+    Their projection is not shared.
+
+    Args:
+        source: built `BertEmbeddings`, whose tables and norm are shared.
+        hidden_size: int. The size of the projected embeddings.
+        **kwargs: as `BertEmbeddings`.
     """
 
     def __init__(self, source, hidden_size, **kwargs):
         settings = {**source.settings, "hidden_size": hidden_size, "embedding_size": source.width}
         super().__init__(**settings, **kwargs)
-        # In a list, which Keras does not look into: the tables are the discriminator's, and counted there.
+        # In a function, so that Keras does not track it: the tables belong to the discriminator.
         self._source = lambda: source
 
     def build(self, *_):
@@ -37,14 +42,20 @@ class TiedEmbeddings(BertEmbeddings):
 
 @register
 class Replacement(keras.layers.Layer):
-    """Draws a token for every masked place from the generator's own probabilities, and tells which are wrong.
+    """Samples a token for every masked position from the generator's probabilities, and labels the replaced ones.
+
+    Args:
+        seed: int. The seed of the samples.
 
     Call arguments:
-        logits: [B, P, V]. token_ids: int32 [B, T], masked. mask_positions, mask_labels: int32 [B, P].
-        mask_weights: [B, P], 0 where a place only fills up.
+        logits: [B, P, V]. The generator's logits.
+        token_ids: int32 [B, T], masked.
+        mask_positions: int32 [B, P].
+        mask_labels: int32 [B, P]. The original tokens.
+        mask_weights: [B, P], 0 at padded positions.
 
-    Returns: (token ids int32 [B, T], labels float32 [B, T]: 1 where another token than the original stands). A
-        draw of the original token counts as original. No gradient passes.
+    Returns: (token ids int32 [B, T], labels float32 [B, T]: 1 where the token is not the original). A sample equal to
+        the original token counts as original. Gradients do not flow through.
     """
 
     def __init__(self, seed=0, **kwargs):
@@ -56,15 +67,15 @@ class Replacement(keras.layers.Layer):
         ops = keras.ops
         logits = ops.stop_gradient(ops.cast(logits, "float32"))
         noise = keras.random.uniform(ops.shape(logits), 1e-9, 1.0, seed=self.generator)
-        # The greatest of logits and Gumbel noise is a draw from their softmax.
-        drawn = ops.cast(ops.argmax(logits - ops.log(-ops.log(noise)), axis=-1), "int32")  # [B, P]
+        # Gumbel-max trick: the argmax of logits plus Gumbel noise is a sample from their softmax.
+        samples = ops.cast(ops.argmax(logits - ops.log(-ops.log(noise)), axis=-1), "int32")  # [B, P]
         labels = ops.cast(mask_labels, "int32")
-        places = ops.one_hot(mask_positions, ops.shape(token_ids)[1], dtype="int32")  # [B, P, T]
-        places = places * ops.cast(ops.expand_dims(mask_weights, -1) > 0, "int32")
-        chosen = ops.sum(places, axis=1)  # [B, T], 0 or 1
-        filled = ops.sum(places * ops.expand_dims(drawn, -1), axis=1)
-        wrong = ops.sum(places * ops.expand_dims(ops.cast(drawn != labels, "int32"), -1), axis=1)
-        return token_ids * (1 - chosen) + filled, ops.cast(wrong, "float32")
+        one_hot = ops.one_hot(mask_positions, ops.shape(token_ids)[1], dtype="int32")  # [B, P, T]
+        one_hot = one_hot * ops.cast(ops.expand_dims(mask_weights, -1) > 0, "int32")
+        chosen = ops.sum(one_hot, axis=1)  # [B, T], 0 or 1
+        filled = ops.sum(one_hot * ops.expand_dims(samples, -1), axis=1)
+        replaced = ops.sum(one_hot * ops.expand_dims(ops.cast(samples != labels, "int32"), -1), axis=1)
+        return token_ids * (1 - chosen) + filled, ops.cast(replaced, "float32")
 
     def compute_output_spec(self, logits, token_ids, mask_positions, mask_labels, mask_weights):
         return (keras.KerasTensor(token_ids.shape, dtype="int32"), keras.KerasTensor(token_ids.shape, dtype="float32"))
@@ -74,11 +85,17 @@ class Replacement(keras.layers.Layer):
 
 
 def generator_config(config, share=0.25):
-    """The generator's settings: the discriminator's layers, `share` of their width (section 3.2, figure 3).
+    """The settings of the generator: as many layers as the discriminator, with a share of its hidden size.
 
-    Args: config: the discriminator's `BertConfig`. share: 0 to 1.
+    Source: section 3.2, figure 3.
 
-    Raises: ValueError if nothing is left of the width.
+    Args:
+        config: the `BertConfig` of the discriminator.
+        share: float. Above 0, up to 1.
+
+    Returns: `BertConfig`.
+
+    Raises: ValueError if the share is out of range.
     """
     if not 0 < share <= 1:
         raise ValueError(f"The generator's share is {share}; it must lie above 0 and at most at 1.")
@@ -93,9 +110,13 @@ def generator_config(config, share=0.25):
 
 
 def make_generator(discriminator, share=0.25):
-    """A `BertModel` with a masked-LM head that reads with the discriminator's own embeddings.
+    """A `BertModel` with a masked-LM head that shares the discriminator's embeddings.
 
-    Args: discriminator: a `BertModel` of the ELECTRA type. share: as in `generator_config`.
+    Args:
+        discriminator: a `BertModel` of the ELECTRA type.
+        share: float. As in `generator_config`.
+
+    Returns: `BertModel`.
     """
     config = generator_config(discriminator.bert_config, share)
     fresh = BertModel(config, ("mlm_logits",), ("mlm",))
@@ -106,19 +127,23 @@ def make_generator(discriminator, share=0.25):
 
 
 class ReplacedTokenDetection:
-    """The objective: the generator's masked-LM loss plus `WEIGHT` times the discriminator's.
+    """The objective: the generator's masked-LM loss plus `WEIGHT` times the discriminator's loss.
 
-    The discriminator's is a mean over all real tokens, the generator's over the masked places.
+    The discriminator's loss is the mean over all tokens without padding, the generator's over the masked positions.
 
-    Args: learning: whether the generator learns along. One that does not writes as it is, without dropout, and the
-        loss is the discriminator's alone.
+    Args:
+        learning: bool. Whether the generator is trained too. A fixed generator runs without dropout, and the loss is
+            the discriminator's alone.
 
-    Call arguments: outputs of `network`; batch and counts as in `pretraining.objectives.masked_lm`.
+    Call arguments:
+        outputs: dict. The outputs of `network`.
+        batch: as in `pretraining.objectives.masked_lm`.
+        counts: dict of scalars, from `counts`.
 
-    Returns: dict of scalars: loss, mlm_loss (of a generator that learns) and mlm_accuracy, replaced_loss,
-        replaced_accuracy, replaced_share (of all tokens those that were replaced) and replaced_caught (of all tokens
-        those that were replaced and are taken for such). The log has the ratio of the last two, replaced_found: of the
-        replaced tokens those that are taken for such.
+    Returns: dict of scalars: loss, mlm_loss (if the generator is trained) and mlm_accuracy, replaced_loss,
+        replaced_accuracy, replaced_share (the share of all tokens that were replaced) and replaced_caught (the share of
+        all tokens that were replaced and are classified as replaced). The log has the ratio of the last two,
+        replaced_found: the share of the replaced tokens that are classified as replaced.
     """
 
     ratios = {"replaced_found": ("replaced_caught", "replaced_share")}
@@ -130,29 +155,36 @@ class ReplacedTokenDetection:
         self.learning = learning
 
     def network(self, discriminator, generator, seed=0):
-        """The model that is trained: both, the discriminator reading what the generator wrote.
+        """The model to train: the generator, and the discriminator on the generator's tokens.
 
-        Args: discriminator, generator: `BertModel`s of one vocabulary. seed: of the draws.
+        Args:
+            discriminator: a `BertModel`.
+            generator: a `BertModel` with the same vocabulary.
+            seed: int. The seed of the sampled tokens.
 
-        Returns: a Keras model; its trainable variables are the discriminator's, and those of a generator that learns.
+        Returns: a Keras model; its trainable variables are those of the discriminator and of a trained generator.
         """
-        kinds = {"mask_weights": "float32"}
-        inputs = {name: keras.Input((None,), dtype=kinds.get(name, "int32"), name=name) for name in self.model_inputs}
-        writer = generator if self.learning else Teacher(generator, ("mlm_logits",), name="generator")
-        logits = writer({name: inputs[name] for name in generator.input})["mlm_logits"]
-        written, replaced = Replacement(seed, name="replacement")(
+        dtypes = {"mask_weights": "float32"}
+        inputs = {name: keras.Input((None,), dtype=dtypes.get(name, "int32"), name=name) for name in self.model_inputs}
+        generator_model = generator if self.learning else Teacher(generator, ("mlm_logits",), name="generator")
+        logits = generator_model({name: inputs[name] for name in generator.input})["mlm_logits"]
+        filled_ids, replaced = Replacement(seed, name="replacement")(
             logits, *(inputs[name] for name in ("token_ids", "mask_positions", "mask_labels", "mask_weights"))
         )
         judge = view(discriminator, ("replaced_logits",), name="judge")
-        judged = judge({**{name: inputs[name] for name in judge.input}, "token_ids": written})["replaced_logits"]
+        replaced_logits = judge({**{name: inputs[name] for name in judge.input}, "token_ids": filled_ids})[
+            "replaced_logits"
+        ]
         network = keras.Model(
-            inputs, {"mlm_logits": logits, "replaced_logits": judged, "replaced_labels": replaced}, name="electra"
+            inputs,
+            {"mlm_logits": logits, "replaced_logits": replaced_logits, "replaced_labels": replaced},
+            name="electra",
         )
         network.bert_config = discriminator.bert_config
         return network
 
     def counts(self, batch):
-        """The numbers of targets: "masks" and "tokens" (real ones)."""
+        """The numbers of targets: dict of float32 scalars, "masks" and "tokens", both without padding."""
         ops = keras.ops
         return {
             "masks": ops.sum(ops.cast(batch["mask_weights"], "float32")),
@@ -168,11 +200,11 @@ class ReplacedTokenDetection:
         tokens = ops.maximum(counts["tokens"], 1.0)
         real = ops.cast(batch["padding_mask"], "float32")
         logits, labels = ops.cast(outputs["replaced_logits"], "float32"), outputs["replaced_labels"]
-        # The sigmoid's cross-entropy in the form that does not overflow.
+        # Sigmoid cross-entropy in the form that does not overflow.
         losses = ops.relu(logits) - logits * labels + ops.log1p(ops.exp(-ops.abs(logits)))
         loss = ops.sum(losses * real) / tokens
-        taken = ops.cast(logits > 0, "float32")
-        right = ops.sum(ops.cast(ops.equal(taken, labels), "float32") * real) / tokens
+        predicted = ops.cast(logits > 0, "float32")
+        accuracy = ops.sum(ops.cast(ops.equal(predicted, labels), "float32") * real) / tokens
         share = ops.sum(labels * real) / tokens
         total = (
             {**values, "loss": values["mlm_loss"] + WEIGHT * loss}
@@ -182,7 +214,7 @@ class ReplacedTokenDetection:
         return {
             **total,
             "replaced_loss": loss,
-            "replaced_accuracy": right,
+            "replaced_accuracy": accuracy,
             "replaced_share": share,
-            "replaced_caught": ops.sum(taken * labels * real) / tokens,
+            "replaced_caught": ops.sum(predicted * labels * real) / tokens,
         }

@@ -1,7 +1,9 @@
-"""The pre-training objectives: masked words, alone or with what the second segment is to the first.
+"""The pre-training objectives: masked language modelling, alone or with next-sentence or sentence-order prediction.
 
-Causal language modelling ("clm") is `MaskedLM` too: the same mean over the predicted places, which are all tokens of
-the text, in a model that cannot see a place it predicts.
+Causal language modelling ("clm") uses `MaskedLM` too. There all tokens of the text are predicted positions, and the
+model cannot see the token that it predicts.
+
+Shapes: B batch, P predicted positions, V vocabulary.
 """
 
 import keras
@@ -13,19 +15,19 @@ class MaskedLM:
     Call arguments:
         outputs: dict with mlm_logits [B, P, V].
         batch: dict with mask_labels [B, P], mask_weights [B, P].
-        counts: what the sums are divided by, from `counts`. Those of a larger batch that this one is a part
-            of give this part's share, and the shares of all parts add up to the values of the whole.
-            Default: this batch's own.
+        counts: dict of scalars that divide the sums, from `counts`; None for those of this batch. If this batch is a
+            part of a larger one, pass the counts of the larger one: then the values of all parts add up to the
+            values of the larger batch.
 
     Returns: dict of scalars: loss, mlm_loss, mlm_accuracy.
     """
 
     model_inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
-    #: What the model must give, and the heads it needs for that.
+    #: The required outputs of the model, and the heads that compute them.
     model_outputs, heads = ("mlm_logits",), ("mlm",)
 
     def counts(self, batch):
-        """The numbers of targets: dict of float32 scalars, "masks" (real ones)."""
+        """The numbers of targets: dict of float32 scalars, "masks" (without padded positions)."""
         return {"masks": keras.ops.sum(keras.ops.cast(batch["mask_weights"], "float32"))}
 
     def __call__(self, outputs, batch, counts=None):
@@ -39,17 +41,20 @@ class MaskedLM:
 class MaskedLMAndNextSentence(MaskedLM):
     """`MaskedLM`, plus the mean cross-entropy of the next-sentence label (Devlin et al. 2019, section 3.1).
 
-    Call arguments as `MaskedLM`, and: outputs: nsp_logits [B, 2]; batch: nsp_labels [B]; counts: "pairs".
+    Call arguments:
+        outputs: as `MaskedLM`, with nsp_logits [B, 2].
+        batch: as `MaskedLM`, with nsp_labels [B].
+        counts: as `MaskedLM`, with "pairs".
 
-    Returns: dict of scalars: loss (their sum), mlm_loss, mlm_accuracy, nsp_loss, nsp_accuracy.
+    Returns: dict of scalars: loss (mlm_loss plus nsp_loss), mlm_loss, mlm_accuracy, nsp_loss, nsp_accuracy.
     """
 
     model_outputs, heads = ("mlm_logits", "nsp_logits"), ("pooler", "mlm", "nsp")
-    #: The second task's head, and what its figures are called.
+    #: The head of the second task, and the prefix of its values.
     name = "nsp"
 
     def counts(self, batch):
-        """The numbers of targets: dict of float32 scalars, "masks" (real ones) and "pairs"."""
+        """The numbers of targets: dict of float32 scalars, "masks" (without padded positions) and "pairs"."""
         ops = keras.ops
         return {**super().counts(batch), "pairs": ops.sum(ops.ones_like(batch["nsp_labels"], dtype="float32"))}
 
@@ -68,9 +73,14 @@ class MaskedLMAndNextSentence(MaskedLM):
 
 
 class MaskedLMAndSentenceOrder(MaskedLMAndNextSentence):
-    """As `MaskedLMAndNextSentence`, its label whether the two segments are swapped (Lan et al. 2020, section 3.1).
+    """`MaskedLM`, plus the mean cross-entropy of the sentence-order label (Lan et al. 2020, section 3.1).
 
-    Call arguments as there, with sop_logits [B, 2] for nsp_logits; the labels are the batch's nsp_labels.
+    The label is 1 if the two segments are swapped.
+
+    Call arguments:
+        outputs: as `MaskedLM`, with sop_logits [B, 2].
+        batch: as `MaskedLM`, with nsp_labels [B], the sentence-order labels.
+        counts: as `MaskedLM`, with "pairs".
 
     Returns: dict of scalars: loss, mlm_loss, mlm_accuracy, sop_loss, sop_accuracy.
     """
@@ -80,14 +90,14 @@ class MaskedLMAndSentenceOrder(MaskedLMAndNextSentence):
 
 
 def make_objective(name):
-    """The objective of a name out of `instances.OBJECTIVES`."""
+    """Makes the objective with a name of `packing.OBJECTIVES`."""
     return {"mlm+nsp": MaskedLMAndNextSentence, "mlm": MaskedLM, "sop": MaskedLMAndSentenceOrder, "clm": MaskedLM}[
         name
     ]()
 
 
 def _scored(logits, labels):
-    """(cross-entropy, 1.0 where the likeliest is the label): float tensors of the shape of `labels`."""
+    """(cross-entropy, 1.0 where the likeliest token is the label), two float tensors of the shape of `labels`."""
     ops = keras.ops
     losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
     return losses, ops.cast(ops.equal(ops.argmax(logits, -1), ops.cast(labels, "int32")), "float32")

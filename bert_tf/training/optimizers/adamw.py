@@ -4,11 +4,13 @@ import keras
 
 
 class AdamW(keras.optimizers.Adam):
-    """Adam with decoupled weight decay, with a learning rate and a decay a variable.
+    """Adam with decoupled weight decay; each variable has its own learning rate factor and weight decay.
 
     Args:
-        schedule: of the learning rate. settings: one `(factor, decay)` a variable in `build`'s order: what
-            its learning rate is multiplied by, and its weight decay. products: has no effect.
+        schedule: a Keras `LearningRateSchedule`, or a float. The learning rate.
+        settings: iterable of `(factor, decay)`, one for each variable in the order of `build`: the factor of its
+            learning rate, and its weight decay.
+        products: str. Has no effect; other optimisers use it.
     """
 
     def __init__(self, schedule, settings, products="float32"):
@@ -23,7 +25,7 @@ class AdamW(keras.optimizers.Adam):
             super().update_step(gradient, variable, rate)
 
     def _decayed(self, variable, learning_rate):
-        """Decays the weights. Returns: the variable's own rate."""
+        """Applies the weight decay of a variable. Returns: the learning rate of the variable."""
         factor, decay = self.settings[self._get_variable_index(variable)]
         rate = learning_rate if factor == 1 else learning_rate * factor
         if decay:
@@ -31,8 +33,11 @@ class AdamW(keras.optimizers.Adam):
         return rate
 
     def _apply_in_one_pass(self, gradient, variable, rate):
-        """What Keras' own `update_step` computes, by TensorFlow's kernel: it goes over the memory once and not a
-        dozen times, which on a CPU is most of an update's cost when batches are small."""
+        """Computes the same as Keras' `update_step` with TensorFlow's Adam kernel.
+
+        The kernel reads the memory once, not a dozen times. On a CPU with small batches the optimiser's memory traffic
+        is most of the cost of an update.
+        """
         import tensorflow as tf
 
         index, dtype = self._get_variable_index(variable), variable.dtype

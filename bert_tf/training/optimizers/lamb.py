@@ -5,13 +5,18 @@ import keras
 
 
 class Lamb(keras.optimizers.Optimizer):
-    """Adam's direction plus weight decay, scaled for each variable to the variable's own norm.
+    """Adam's direction plus weight decay, scaled for each variable to the norm of the variable.
 
-    Keras' own LAMB decays the weights outside of that scaling, which is not the paper's. As in the authors'
-    code, variables without weight decay (biases, layer normalisation) are not scaled either.
+    Keras' LAMB applies the weight decay outside of that scaling, unlike the paper. As in the authors' code, variables
+    without weight decay (biases, layer normalisation) are not scaled either.
 
     Args:
-        schedule, settings, products: as `training.optimizers.adamw.AdamW`.
+        schedule: as in `training.optimizers.adamw.AdamW`.
+        settings: as in `training.optimizers.adamw.AdamW`.
+        products: str. Has no effect; other optimisers use it.
+        beta_1: float. The decay of the running mean of the gradients.
+        beta_2: float. The decay of the running mean of the squared gradients.
+        epsilon: float. Added to the denominator.
     """
 
     def __init__(self, schedule, settings, products="float32", beta_1=0.9, beta_2=0.999, epsilon=1e-6):
@@ -20,41 +25,41 @@ class Lamb(keras.optimizers.Optimizer):
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
     def build(self, variables):
-        """Makes the two moments of each variable."""
+        """Creates the two moments of each variable."""
         if self.built:
             return
         super().build(variables)
         self._momentums, self._velocities = self.add_optimizer_variables(variables, ["momentum", "velocity"])
 
     def update_step(self, gradient, variable, learning_rate):
-        """One update of one variable; its gradient has its shape."""
+        """Updates one variable; the gradient has the shape of the variable."""
         ops = keras.ops
         index = self._get_variable_index(variable)
         factor, decay = self.settings[index]
         rate = ops.cast(learning_rate, variable.dtype) * factor
         gradient = ops.cast(gradient, variable.dtype)
-        momentum = self._moved(self._momentums[index], gradient, self.beta_1)
-        velocity = self._moved(self._velocities[index], ops.square(gradient), self.beta_2)
-        done = ops.cast(self.iterations + 1, variable.dtype)
-        # The running means start from zero; this takes out what that weighs.
-        first = momentum / (1 - ops.power(ops.cast(self.beta_1, variable.dtype), done))
-        second = velocity / (1 - ops.power(ops.cast(self.beta_2, variable.dtype), done))
+        momentum = self._update_mean(self._momentums[index], gradient, self.beta_1)
+        velocity = self._update_mean(self._velocities[index], ops.square(gradient), self.beta_2)
+        step = ops.cast(self.iterations + 1, variable.dtype)
+        # Bias correction, because the running means start from zero.
+        first = momentum / (1 - ops.power(ops.cast(self.beta_1, variable.dtype), step))
+        second = velocity / (1 - ops.power(ops.cast(self.beta_2, variable.dtype), step))
         direction = first / (ops.sqrt(second) + self.epsilon)
         if decay:
             value = ops.convert_to_tensor(variable)
             direction = direction + decay * value
-            rate = rate * _trust(value, direction)
+            rate = rate * _trust_ratio(value, direction)
         self.assign_sub(variable, rate * direction)
 
-    def _moved(self, mean, value, beta):
+    def _update_mean(self, mean, value, beta):
         new = beta * mean + (1 - beta) * value
         self.assign(mean, new)
         return new
 
 
-def _trust(value, direction):
-    """The variable's norm over its direction's; 1 where one of them is 0."""
+def _trust_ratio(value, direction):
+    """The norm of the variable divided by the norm of its direction; 1 if one of them is 0."""
     ops = keras.ops
-    size, length = (ops.sqrt(ops.sum(ops.square(tensor))) for tensor in (value, direction))
-    both = ops.logical_and(size > 0, length > 0)
-    return ops.where(both, size / ops.where(both, length, 1.0), 1.0)
+    value_norm, direction_norm = (ops.sqrt(ops.sum(ops.square(tensor))) for tensor in (value, direction))
+    both = ops.logical_and(value_norm > 0, direction_norm > 0)
+    return ops.where(both, value_norm / ops.where(both, direction_norm, 1.0), 1.0)

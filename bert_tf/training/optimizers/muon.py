@@ -9,15 +9,17 @@ MOMENTUM = 0.95
 
 
 class Muon(AdamW):
-    """The momentum of a matrix with its singular values made alike, for the matrices of attention and feed-forward; for
-    all else (embeddings, heads, biases, layer normalisation) AdamW.
+    """Muon for the matrices of attention and feed-forward; AdamW for all other variables.
 
-    Updates have the size of AdamW's (a root mean square of 0.2 times the rate), so that the two go by one learning
-    rate. Singular values are made alike by five Newton-Schulz iterations, Keras' own.
+    Muon orthogonalises the momentum of a matrix: it makes its singular values nearly equal, with five Newton-Schulz
+    iterations of Keras. Embeddings, heads, biases and layer normalisation are trained by AdamW. Muon's updates have the
+    size of AdamW's (a root mean square of 0.2 times the learning rate), so that one learning rate suits both.
 
     Args:
-        schedule, settings: as `AdamW`. products: dtype of the iterations' matrix products; "bfloat16" is exact enough
-            for them, where the machine is fast in it.
+        schedule: as in `AdamW`.
+        settings: as in `AdamW`.
+        products: str. The dtype of the matrix products of the iterations; "bfloat16" is exact enough for them, and
+            faster on some machines.
     """
 
     def __init__(self, schedule, settings, products="float32"):
@@ -26,18 +28,18 @@ class Muon(AdamW):
         self._keras = keras.optimizers.Muon()
 
     def build(self, variables):
-        """Makes a momentum of each variable, and AdamW's second moment for those that are not Muon's."""
+        """Creates the momentum of each variable, and AdamW's second moment for those that AdamW trains."""
         if self.built:
             return
         keras.optimizers.Optimizer.build(self, variables)
-        self._momentums = [self.add_variable_from_reference(one, name="momentum") for one in variables]
+        self._momentums = [self.add_variable_from_reference(variable, name="momentum") for variable in variables]
         self._velocities = [
-            None if is_inner_matrix(one) else self.add_variable_from_reference(one, name="velocity")
-            for one in variables
+            None if is_inner_matrix(variable) else self.add_variable_from_reference(variable, name="velocity")
+            for variable in variables
         ]
 
     def update_step(self, gradient, variable, learning_rate):
-        """One update of one variable; its gradient has its shape."""
+        """Updates one variable; the gradient has the shape of the variable."""
         if self._velocities[self._get_variable_index(variable)] is not None:
             super().update_step(gradient, variable, learning_rate)
             return
@@ -45,13 +47,14 @@ class Muon(AdamW):
         rate = self._decayed(variable, learning_rate)
         momentum = self._momentums[self._get_variable_index(variable)]
         self.assign(momentum, MOMENTUM * momentum + gradient)
-        ahead = gradient + MOMENTUM * momentum
-        # Scaled before it is narrowed: iterations do not depend on the size, and small numbers would lose digits.
-        ahead = ops.cast(ahead / (ops.norm(ahead) + 1e-7), self.products)
-        alike = ops.cast(self._keras.zeropower_via_newtonschulz5(ahead, self._keras.ns_steps), variable.dtype)
-        self.assign_sub(variable, ops.cast(rate, variable.dtype) * self._keras.lr_adjust(alike))
+        # Nesterov momentum.
+        direction = gradient + MOMENTUM * momentum
+        # Scaled before the cast: the iterations do not depend on the scale, and small numbers would lose digits.
+        direction = ops.cast(direction / (ops.norm(direction) + 1e-7), self.products)
+        orthogonal = ops.cast(self._keras.zeropower_via_newtonschulz5(direction, self._keras.ns_steps), variable.dtype)
+        self.assign_sub(variable, ops.cast(rate, variable.dtype) * self._keras.lr_adjust(orthogonal))
 
 
 def is_inner_matrix(variable):
-    """Whether Muon itself, and not AdamW, trains this Keras variable."""
+    """Whether Muon trains this Keras variable, and not AdamW."""
     return variable.name == "kernel" and any(part in variable.path for part in ("/attention/", "/feed_forward/"))

@@ -1,4 +1,4 @@
-"""An optimiser made by its name, after BERT's recipe.
+"""Makes an optimiser by its name, with BERT's settings.
 
 Sources: Devlin et al. 2019, section A.2; google-research/bert `optimization.py`.
 """
@@ -12,19 +12,22 @@ from bert_tf.training.optimizers.schedule import WarmupLinearDecay
 def make_optimizer(
     variables, peak, total_steps, warmup_steps, weight_decay=0.01, name="adamw", factors=None, products="float32"
 ):
-    """An optimiser after BERT's recipe: beta 0.9 and 0.999, epsilon 1e-6, no decay on layer normalisation
-    and biases.
+    """Makes an optimiser with BERT's settings: beta 0.9 and 0.999, epsilon 1e-6, no decay of normalisation and biases.
 
-    The original leaves out Adam's bias correction; the optimisers here apply it, which only matters in the
-    first steps and there is tamed by the warm-up.
+    The original leaves out Adam's bias correction. The optimisers here apply it. It matters only in the first steps,
+    where the warm-up makes its effect small.
 
     Args:
-        variables: the trainable ones, in a fixed order. peak, total_steps, warmup_steps: see
-            `schedule.WarmupLinearDecay`.
-        name: one of `OPTIMIZERS`; LAMB is for batches of thousands. factors: from `schedule.layer_factors`, or None.
-        products: dtype of the matrix products that an optimiser computes itself (Muon).
+        variables: list of the trainable Keras variables, in a fixed order.
+        peak: float. The highest learning rate.
+        total_steps: int. The number of updates of the training.
+        warmup_steps: int. The number of updates before the peak.
+        weight_decay: float. The weight decay of all other variables.
+        name: str. One of `OPTIMIZERS`; LAMB is for batches of thousands of sequences.
+        factors: dict id(variable) -> learning rate factor, from `schedule.layer_factors`; or None.
+        products: str. The dtype of the matrix products that an optimiser computes itself (Muon).
 
-    Returns: a built Keras optimiser. Gradients are to be clipped before it (see `training.step`).
+    Returns: a built Keras optimiser. It expects clipped gradients (see `training.step`).
 
     Raises: ValueError on another name.
     """
@@ -35,7 +38,7 @@ def make_optimizer(
         for variable in variables
     ]
     schedule = WarmupLinearDecay(peak, total_steps, warmup_steps)
-    module, of_name = OPTIMIZERS[name]
-    optimizer = getattr(import_module(module), of_name)(schedule, settings, products=products)
+    module, class_name = OPTIMIZERS[name]
+    optimizer = getattr(import_module(module), class_name)(schedule, settings, products=products)
     optimizer.build(variables)
     return optimizer

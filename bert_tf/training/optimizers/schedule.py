@@ -1,4 +1,4 @@
-"""The learning rate over the updates of a training, and over the layers of a model.
+"""The learning rate schedule of a training, and the learning rate factors of a model's layers.
 
 Sources: google-research/bert `optimization.py`; Clark et al. 2020 (ELECTRA), table 7, and Howard & Ruder 2018,
 section 3.2, for the learning rates by layer.
@@ -9,14 +9,19 @@ import keras
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear from 0 to `peak` over the warm-up, then linear to 0 at `total_steps`.
+    """A learning rate that rises linearly from 0 to `peak` in the warm-up, then falls linearly to 0 at `total_steps`.
 
-    Update k (from 0) of T with a warm-up of W has the share (k + 1) / W of the peak, after the warm-up
-    (T - k) / (T - W): none has a rate of 0, not even the only one of a short run.
+    Of T updates with W warm-up updates, update k (from 0) has the share (k + 1) / W of the peak in the warm-up, and
+    (T - k) / (T - W) after it. No update has a rate of 0, not even in a run of one update.
 
     Args:
-        peak: the highest learning rate. total_steps: updates in all.
-        warmup_steps: updates before the peak.
+        peak: float. The highest learning rate.
+        total_steps: int. The number of updates of the training.
+        warmup_steps: int. The number of updates before the peak.
+
+    Example:
+        schedule = WarmupLinearDecay(peak=1e-4, total_steps=1000, warmup_steps=100)
+        rate = float(schedule(0))
     """
 
     def __init__(self, peak, total_steps, warmup_steps):
@@ -34,12 +39,15 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def warmup_steps(warmup, total_steps):
-    """Updates to warm up in.
+    """The number of warm-up updates.
 
     Args:
-        warmup: below 1 a share of all updates, else their number.
+        warmup: float. Below 1 the share of all updates, else the number of updates.
+        total_steps: int. The number of updates of the training.
 
-    Raises: ValueError if it is negative, no whole number, or more than all updates.
+    Returns: int.
+
+    Raises: ValueError if `warmup` is negative, above 1 and not a whole number, or more than all updates.
     """
     steps = round(warmup * total_steps) if 0 <= warmup < 1 else warmup
     if steps < 0 or steps != int(steps) or steps > total_steps:
@@ -50,13 +58,14 @@ def warmup_steps(warmup, total_steps):
 
 
 def layer_factors(model, decay):
-    """Learning-rate factors that fall by `decay` a layer from the heads (1) down to the embeddings.
+    """Learning rate factors: 1 for the heads, and multiplied by `decay` for each layer down to the embeddings.
 
     Args:
-        model: a `BertModel` of L layers. decay: above 0, up to 1; 0.8 to 0.95 is usual when fine-tuning.
+        model: a `BertModel` of L layers.
+        decay: float. Above 0, up to 1; 0.8 to 0.95 is usual in fine-tuning.
 
-    Returns: dict id(variable) -> factor: `decay` to the power of L - i for layer i, of L + 1 for the
-        embeddings. What is not in it has the factor 1.
+    Returns: dict id(variable) -> factor: `decay` to the power of L - i for layer i (from 0), and of L + 1 for the
+        embeddings. Variables that are not in it have the factor 1.
 
     Raises: ValueError on a decay out of range.
     """
