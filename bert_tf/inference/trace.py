@@ -6,7 +6,7 @@ Dimension legend: T tokens, P masks, V vocabulary, L layers, N heads, H hidden.
 import json
 from collections import namedtuple
 from dataclasses import dataclass, fields
-from typing import Any, Optional
+from typing import Any, Callable, Optional, Self
 
 import numpy as np
 
@@ -18,22 +18,25 @@ from bert_tf.tokenizers import Truncation
 class PairPrediction(Result, figures={"probabilities": "bert_tf.plots.predictions:pair_probabilities"}):
     """What a head says of a pair of texts: the base of named tuples of two probabilities that add up to 1."""
 
+    _fields: tuple[str, ...]
+    _asdict: Callable[[], dict[str, float]]
+
     @classmethod
-    def from_logits(cls, logits: np.ndarray):
+    def from_logits(cls, logits: np.ndarray) -> Self:
         """Softmax of the head's two logits [2]."""
         difference = float(logits[1]) - float(logits[0])
         first = 0.5 * (1.0 - np.tanh(0.5 * difference))
-        return cls(float(first), float(1.0 - first))
+        return cls(float(first), float(1.0 - first))  # type: ignore[call-arg]
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, float]:
         """Answer -> probability."""
         return self._asdict()
 
-    def to_frame(self):
+    def to_frame(self) -> Any:
         """A row for each answer."""
-        return frame({"answer": self._fields, "probability": tuple(self)})
+        return frame({"answer": self._fields, "probability": list(self.to_dict().values())})
 
-    def to_arrays(self):
+    def to_arrays(self) -> dict[str, np.ndarray]:
         """There are none."""
         return {}
 
@@ -46,7 +49,7 @@ class SentenceOrder(PairPrediction, namedtuple("SentenceOrder", ("in_order", "sw
     """The sentence-order head's two probabilities (ALBERT); index 0 of its logits is in order."""
 
 
-def sigmoid(logits):
+def sigmoid(logits: Any) -> np.ndarray:
     """Probabilities float32 of logits of any shape, without overflow."""
     return (0.5 * (1 + np.tanh(0.5 * np.asarray(logits, np.float32)))).astype(np.float32)
 
@@ -114,7 +117,9 @@ class Trace(Result):
     replaced: Optional[np.ndarray] = None
 
     @classmethod
-    def from_results(cls, ready, results, tokenizer, model, heads, seconds):
+    def from_results(
+        cls, ready: Any, results: dict[str, Any], tokenizer: Any, model: str, heads: frozenset[str], seconds: float
+    ) -> "Trace":
         """The trace of one input.
 
         Args:

@@ -5,7 +5,7 @@ from ui.widgets.snippet_parts import about, span
 
 _LENS = """\
 lens = logit_lens(bert, trace, positions={positions}, top_k={top_k})
-for position, words, shares in zip(lens.positions, lens.tokens, lens.probabilities):
+for position, words, shares in zip(lens.positions, lens.predicted_tokens, lens.probabilities):
     # After each layer the likeliest word and its probability; the embeddings first.
     print(trace.tokens[position], [(word[0], share[0].round(3)) for word, share in zip(words, shares)])"""
 _FOLLOWED = """\
