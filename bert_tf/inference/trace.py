@@ -18,7 +18,6 @@ from bert_tf.tokenizers import Truncation
 class PairPrediction(Result, figures={"probabilities": "bert_tf.plots.predictions:pair_probabilities"}):
     """What a head says of a pair of texts: the base of named tuples of two probabilities that add up to 1."""
 
-    _fields: tuple[str, ...]
     _asdict: Callable[[], dict[str, float]]
 
     @classmethod
@@ -34,7 +33,7 @@ class PairPrediction(Result, figures={"probabilities": "bert_tf.plots.prediction
 
     def to_frame(self) -> Any:
         """A row for each answer."""
-        return frame({"answer": self._fields, "probability": list(self.to_dict().values())})
+        return frame({"answer": list(self.to_dict()), "probability": list(self.to_dict().values())})
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """There are none."""
