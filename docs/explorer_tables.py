@@ -1,4 +1,4 @@
-"""Write the tables of docs/explorer.md that follow from the pages' own records: python docs/explorer_tables.py."""
+"""Write the tables of docs/explorer.md from the records of the pages and analyses: python docs/explorer_tables.py."""
 
 import pathlib
 import sys
@@ -6,6 +6,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from bert_tf.analyses import catalogue as analyses  # noqa: E402
 from ui.shell import catalogue  # noqa: E402
 
 FILE = ROOT / "docs" / "explorer.md"
@@ -26,8 +27,34 @@ def setting_rows():
     return rows
 
 
+#: What an analysis takes beside its options, by its `inputs`.
+INPUTS = {
+    "pair": "a text or pair",
+    "file": "`--input FILE`",
+    "pair or file": "a text or pair, or `--input FILE`",
+    "pair with file": "a text or pair; `--input FILE`",
+    "text": "a text",
+    "texts": "a text or pair",
+    "none": "",
+}
+
+
+def analysis_rows():
+    """The rows of the table of analyses."""
+    return [_analysis_row(analysis) for analysis in analyses().values()]
+
+
+def _analysis_row(analysis):
+    options = [option.name.upper() if option.positional else option.flag for option in analysis.options]
+    answer = ["the answer to explain"] * analysis.target
+    takes = [INPUTS[analysis.inputs], *answer, " ".join(f"`{option}`" for option in options)]
+    cells = (f"`{analysis.name}`", "; ".join(filter(None, takes)), analysis.summary, analysis.source)
+    return f"| {' | '.join(cells)} |"
+
+
 def written(text):
-    """The document with both tables as the records have them."""
+    """The document with its tables as the records have them."""
+    text = _with_rows(text, "| analysis |", analysis_rows())
     text = _with_rows(text, "| page |", page_rows())
     return _with_rows(text, "| parameter of one page |", setting_rows())
 

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-from bert_tf.analyses import catalogue
 from docs.explorer_tables import FILE, written
 from ui.shell.catalogue import pages
 from ui.shell.page import GROUPS
@@ -53,8 +52,3 @@ def test_every_setting_that_a_page_uses_is_declared_and_no_other():
 def test_the_readme_has_a_row_for_every_group():
     readme = (ROOT / "README.md").read_text("utf-8")
     assert tuple(re.findall(r"^\| \*\*(\w+)\*\* \|", readme, re.M)) == GROUPS
-
-
-def test_the_readme_counts_the_kinds_of_explain():
-    (more,) = re.findall(r"explain lens .*and (\d+) more kinds", (ROOT / "README.md").read_text("utf-8"))
-    assert int(more) == len(catalogue()) - 1
