@@ -78,7 +78,7 @@ def test_the_lens_shows_the_library_s_words_and_where_the_answer_settles(open_ap
     lens = logit_lens(bert, trace)
     assert shown["texts"] == [best[0] for line in lens.predicted_tokens for best in line]
     assert np.allclose(shown["shades"], lens.probabilities[:, :, 0].ravel(), atol=1e-3)
-    assert [index for index, edge in enumerate(shown["edges"]) if edge] == [int(lens.run_until_done[0])]
+    assert [index for index, edge in enumerate(shown["edges"]) if edge] == [int(lens.stable_from[0])]
 
 
 def test_all_tokens_can_be_read_and_one_be_opened(open_app, bert):

@@ -215,7 +215,7 @@ def test_the_lens_follows_the_word_at_the_open_token(open_app):
         **{"logit_lens.rows": "all", "logit_lens.at": "4", "logit_lens.follow": "good"},
     )
     names = ran(app)
-    assert component(app, "cells")["texts"] == [best[0] for line in names["lens"].tokens for best in line]
+    assert component(app, "cells")["texts"] == [best[0] for line in names["lens"].predicted_tokens for best in line]
     np.testing.assert_array_equal(array(figures(app)[0]["data"][0]["y"]), names["one"].answer_ranks[0])
 
 

@@ -9,8 +9,8 @@ for part in parts(bert.model, trace.length, masks={masks}{task}):
 for size in all_sizes(bert.config, trace.length, masks={masks}):  # of its kind
     print(size.name, size.parameters["total"], sum(size.flops.values()))
     print(*(part for part in size.parts if part.name == {box!r}))  # the open box"""
-_PASSING = """\
-values = passing(bert, trace, layer={layer})[{name!r}]  # the layer counted from 0
+_ACTIVATIONS = """\
+values = layer_activations(bert, trace, layer={layer})[{name!r}]  # the layer counted from 0
 print(values.shape, values.round(3))"""
 _BOXES = {
     "embeddings": "print(trace.hidden_states[0].round(3))  # the normalised sum",
@@ -33,7 +33,7 @@ def snippet(view, shared, trace, layer, box, values=None):
     names, opened = ["all_sizes", "parts"], _BOXES.get(box, "") if _has(trace, box) else ""
     task = shared.bert.task and shared.bert.task.settings
     if values:
-        names, opened = [*names, "passing"], _PASSING.format(layer=layer, name=values)
+        names, opened = [*names, "layer_activations"], _ACTIVATIONS.format(layer=layer, name=values)
     elif box == "task":
         names.append("choice_scores" if task.task == "choose" else "task_head_activations")
         if task.task == "choose":
