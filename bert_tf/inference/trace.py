@@ -6,34 +6,37 @@ Dimension legend: T tokens, P masks, V vocabulary, L layers, N heads, H hidden.
 import json
 from collections import namedtuple
 from dataclasses import dataclass, fields
-from typing import Any, Optional
+from typing import Any, Optional, Self
 
 import numpy as np
 
+from bert_tf.inference.model_inputs import PreparedInput
 from bert_tf.inference.words import WordSpan, words_of
 from bert_tf.results import Result, frame
-from bert_tf.tokenizers import Truncation
+from bert_tf.tokenizers import BaseTokenizer, Truncation
 
 
 class PairPrediction(Result, figures={"probabilities": "bert_tf.plots.predictions:pair_probabilities"}):
     """What a head says of a pair of texts: the base of named tuples of two probabilities that add up to 1."""
 
     @classmethod
-    def from_logits(cls, logits: np.ndarray):
+    def from_logits(cls, logits: np.ndarray) -> Self:
         """Softmax of the head's two logits [2]."""
         difference = float(logits[1]) - float(logits[0])
         first = 0.5 * (1.0 - np.tanh(0.5 * difference))
-        return cls(float(first), float(1.0 - first))
+        pair: Any = cls  # the two fields belong to the named tuples below
+        return pair(float(first), float(1.0 - first))
 
-    def to_dict(self):
+    # `self` is Any for the same reason.
+    def to_dict(self: Any) -> dict[str, float]:
         """Answer -> probability."""
         return self._asdict()
 
-    def to_frame(self):
+    def to_frame(self: Any) -> Any:
         """A row for each answer."""
         return frame({"answer": self._fields, "probability": tuple(self)})
 
-    def to_arrays(self):
+    def to_arrays(self) -> dict[str, np.ndarray]:
         """There are none."""
         return {}
 
@@ -46,7 +49,7 @@ class SentenceOrder(PairPrediction, namedtuple("SentenceOrder", ("in_order", "sw
     """The sentence-order head's two probabilities (ALBERT); index 0 of its logits is in order."""
 
 
-def sigmoid(logits):
+def sigmoid(logits: Any) -> np.ndarray:
     """Probabilities float32 of logits of any shape, without overflow."""
     return (0.5 * (1 + np.tanh(0.5 * np.asarray(logits, np.float32)))).astype(np.float32)
 
@@ -114,14 +117,22 @@ class Trace(Result):
     replaced: Optional[np.ndarray] = None
 
     @classmethod
-    def from_results(cls, ready, results, tokenizer, model, heads, seconds):
+    def from_results(
+        cls,
+        ready: PreparedInput,
+        results: dict[str, np.ndarray],
+        tokenizer: BaseTokenizer,
+        model: str,
+        heads: frozenset,
+        seconds: float,
+    ) -> Self:
         """The trace of one input.
 
         Args:
-            ready: the input, a `Prepared`.
+            ready: the input, a `PreparedInput`.
             results: dict name -> float32 array without a batch axis: an output of `HEAD_OUTPUTS` for each of the heads,
                 "attentions" and "hidden_states" if they are to be kept.
-            tokenizer: a `Tokenizer`. model: its name. heads: frozenset of those it has. seconds: wall time.
+            tokenizer: the model's. model: its name. heads: frozenset of those it has. seconds: wall time.
         """
         encoding, tokens = ready.encoding, list(ready.encoding.tokens)
         for position in ready.masks:
