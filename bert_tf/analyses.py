@@ -1,4 +1,4 @@
-"""The catalogue of analyses: every `Analysis` that a module of `bert_tf.explain` declares, and calls of their functions."""
+"""The catalogue of analyses: each `Analysis` that a module of `bert_tf.explain` declares, and calls of its function."""
 
 import re
 from dataclasses import dataclass

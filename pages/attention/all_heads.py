@@ -18,8 +18,8 @@ PAGE = Page(
     title="All heads",
     question="Where every token looks",
     summary=(
-        "small attention maps of all heads; one head, or up to six in a colour each, as lines between tokens, or one as "
-        "a heatmap; why attention is not explanation"
+        "small attention maps of all heads; one head, or up to six in a colour each, as lines between tokens, or one as"
+        " a heatmap; why attention is not explanation"
     ),
     presses={"": Press("head"), "heatmap": Press("head", {"all_heads.as": "map"})},
     analyses=("attention",),

@@ -140,7 +140,8 @@ def _read(name, data, limits):
     notes = [f"{count(found.left_out, 'more text')} in the file: not read."] if found.left_out else []
     if found.problems:
         notes.append(
-            f"{count(len(found.problems), 'line')} could not be read; the first: {escape_markdown(found.problems[0][1])}"
+            f"{count(len(found.problems), 'line')} could not be read;"
+            f" the first: {escape_markdown(found.problems[0][1])}"
         )
     return found.rows, notes
 

@@ -128,8 +128,8 @@ def _show(pair, found):
     else:
         st.caption(
             "Divergence: Jensen-Shannon, over the tokens both vocabularies have; 0 bits the same, 1 bit "
-            "nothing in common. Press the box before a row to open it in Side by side. Agreement says nothing of who is "
-            "right."
+            "nothing in common. Press the box before a row to open it in Side by side. Agreement says nothing of who "
+            "is right."
         )
 
 

@@ -154,7 +154,8 @@ def _show(pair, measure, found):
         best = int(np.nanargmax(np.where(np.isfinite(values[-1]), values[-1], -np.inf)))
         where = f"layer {best}" if best else "the embeddings"
         st.markdown(
-            f"The last layer of {escape_markdown(names[0])} is most like {where} of {escape_markdown(names[1])}: {values[-1, best]:.2f}."
+            f"The last layer of {escape_markdown(names[0])} is most like {where} of {escape_markdown(names[1])}:"
+            f" {values[-1, best]:.2f}."
         )
     said = _SAYS[measure].format(a_direction=WORDS_PER_DIRECTION, chance=found.chance_similarity)
     st.caption(f"Over {count(found.words, 'word')}. {said}")

@@ -1,4 +1,4 @@
-"""The logit lens on both sides of the page Side by side: the table, and what fine-tuned classifiers say at each depth."""
+"""The logit lens on both sides of the page Side by side: the table, and the classes of fine-tuned models by layer."""
 
 import numpy as np
 import streamlit as st
@@ -17,8 +17,8 @@ def table(pair, rows, key):
     """What both sides find likeliest after each layer, side by side.
 
     Args:
-        pair: ``ComparisonInput``s. rows: (state, state, answer, probability, answer, probability, whether they are the same).
-        key: of the widget.
+        pair: ``ComparisonInput``s. key: of the widget.
+        rows: (state, state, answer, probability, answer, probability, whether they are the same).
     """
     st.dataframe(
         {
@@ -166,6 +166,6 @@ def _classes(pair, lenses):
             config=export.plot_config("classes-by-layer"),
         )
     st.caption(
-        "Each side's own head for its task, put on every layer's hidden state, nothing hidden; ≠ marks where the likeliest "
-        "classes differ. It was trained on the last layer alone."
+        "Each side's own head for its task, put on every layer's hidden state, nothing hidden; ≠ marks where the "
+        "likeliest classes differ. It was trained on the last layer alone."
     )

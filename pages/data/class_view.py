@@ -110,8 +110,9 @@ def _summary(curve, at):
     taken, best = at.true_positives + at.false_positives, curve.at(curve.best)
     right = f", {at.true_positives:,} of them rightly (precision {share(at.precision)})" if taken else ""
     return (
-        f"“{escape_markdown(curve.label)}” against the rest, by its probability, in {count(len(curve.is_positive), 'row')} of which "
-        f"{int(curve.is_positive.sum()):,} have it: average precision {curve.average_precision:.3f}, area under the ROC curve "
+        f"“{escape_markdown(curve.label)}” against the rest, by its probability,"
+        f" in {count(len(curve.is_positive), 'row')} of which {int(curve.is_positive.sum()):,} have it:"
+        f" average precision {curve.average_precision:.3f}, area under the ROC curve "
         f"{curve.auc:.3f}. From {share(at.threshold)} on, {count(taken, 'row')} {'is' if taken == 1 else 'are'} taken"
         f"{right}; recall {share(at.recall)}, F1 {at.f1:.3f}. F1 is highest, {best.f1:.3f}, from "
         f"{share(best.threshold)} on. A threshold that was chosen on these rows flatters: measure it on others."

@@ -281,8 +281,8 @@ def _plane(view, places, known, read, drawn, chosen, near):
     )
     point = "text A of a row" if view.alone and any(one.row.text_b for one in view.rows) else "a row"
     st.caption(
-        f"A point is {point}, as {escape_markdown(title(view.shared.name))} reads it with nothing hidden: point at one to read "
-        f"it. {_SAYS[view.way]}"
+        f"A point is {point}, as {escape_markdown(title(view.shared.name))} reads it with nothing hidden: point at one "
+        f"to read it. {_SAYS[view.way]}"
     )
 
 

@@ -55,7 +55,8 @@ def page():
         return
     if is_only_class(shared.bert, target):
         st.info(
-            f"“{escape_markdown(target.label)}” is the only class, and always certain: nothing speaks for or against it.",
+            f"“{escape_markdown(target.label)}” is the only class, and always certain:"
+            " nothing speaks for or against it.",
             icon=":material/block:",
         )
         return
@@ -69,11 +70,11 @@ def page():
     with right:
         _ranked(found)
     st.caption(
-        f"The last hidden state that “{escape_markdown(target.label)}” is read from is exactly the sum of what all parts put there, with"
-        " the spread that each normalisation divides by held as it is in this pass. A share is a part times the slope of"
-        f" the {_scored(target)} at that hidden state: to first order, as the step from there to the answer is no straight"
-        " line. It is the direct path alone. What later layers make of a part is not in its share; Ablation and"
-        " Patching show a part's whole effect."
+        f"The last hidden state that “{escape_markdown(target.label)}” is read from is exactly the sum of what all"
+        " parts put there, with the spread that each normalisation divides by held as it is in this pass. A share is"
+        f" a part times the slope of the {_scored(target)} at that hidden state: to first order, as the step from there"
+        " to the answer is no straight line. It is the direct path alone. What later layers make of a part is not in"
+        " its share; Ablation and Patching show a part's whole effect."
     )
 
 

@@ -138,7 +138,8 @@ def _summary(found, chosen):
     if found.flipped:
         return (
             f"With {count(len(found.applied), 'other word')} the answer is {bold(last.answer.label)}"
-            f" ({targets.score_text(last.answer, last.answer_log_probability)}): “{label}” falls from {whole} to {left}."
+            f" ({targets.score_text(last.answer, last.answer_log_probability)}):"
+            f" “{label}” falls from {whole} to {left}."
         )
     stays = "and stays above 50%" if found.target.is_multi_label else "and stays the likeliest"
     end = "and no other costs it anything" if len(found.applied) < chosen["most"] else stays
@@ -150,7 +151,8 @@ def _step(trace, applied):
     one = applied[-1]
     return (
         f"{len(applied)}. {bold(one.word.text)} → {bold(one.new)}: {one.change:+.3f} nats (by the slope"
-        f" {one.estimate:+.3f}), then “{escape_markdown(one.answer.label)}” is the likeliest.  \n   {_text(trace, applied)}"
+        f" {one.estimate:+.3f}), then “{escape_markdown(one.answer.label)}” is the likeliest.  \n"
+        f"   {_text(trace, applied)}"
     )
 
 

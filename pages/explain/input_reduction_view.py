@@ -112,7 +112,8 @@ def _summary(trace, found):
     if not found.removed:
         return f"No word can go: without any one of them the model says something else. The answer has {whole}."
     return (
-        f"{count(len(found.removed), 'word')} can go, {len(found.remaining)} stay: **{escape_markdown(_text(trace, found))}**. In the"
+        f"{count(len(found.removed), 'word')} can go, {len(found.remaining)} stay:"
+        f" **{escape_markdown(_text(trace, found))}**. In the"
         f" whole text “{escape_markdown(found.target.label)}” has {whole}, in what is left {left}."
     )
 

@@ -81,8 +81,8 @@ def _classes(shared, trace):
         key="w_logit_lens_class",
     )
     st.caption(
-        "The head that was trained for this task, put on each layer's hidden state; “in” are the embeddings. It was trained"
-        " on the last layer alone: a layer that says nothing through it may know the answer in other words."
+        "The head that was trained for this task, put on each layer's hidden state; “in” are the embeddings. It was"
+        " trained on the last layer alone: a layer that says nothing through it may know the answer in other words."
     )
 
 

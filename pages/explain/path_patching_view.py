@@ -87,8 +87,8 @@ def draw(found):
         "The model reads the other input, and all heads and feed-forward blocks are held at what they add there, but"
         " for one, which adds what it adds in the first input. This goes along the residual stream alone, whose sums"
         f" and normalisations are worked out anew. {_reads(found.receiver)}"
-        f" Blue: “{escape_markdown(found.target.label)}” comes back; orange: it goes further away. Shares of the difference; they"
-        " need not add up, and what a part does through others is in no path of its own."
+        f" Blue: “{escape_markdown(found.target.label)}” comes back; orange: it goes further away. Shares of the"
+        " difference; they need not add up, and what a part does through others is in no path of its own."
     )
 
 

@@ -127,7 +127,8 @@ def page():
         return
     if method == "lrp" and is_only_class(shared.bert, target):
         st.info(
-            f"“{escape_markdown(target.label)}” is the only class, and always certain: nothing speaks for or against it.",
+            f"“{escape_markdown(target.label)}” is the only class, and always certain:"
+            " nothing speaks for or against it.",
             icon=":material/block:",
         )
         return
@@ -292,9 +293,9 @@ def _shared_out(found):
     words, rest = sum(one.score for one in found.words), found.rest
     whole = "The value" if found.target.is_regression else "Its log-odds"
     said = (
-        f" {whole}, {_signed(found.log_odds)}, {'is' if found.target.is_regression else 'are'} {_signed(words)} of the words"
-        f" here, {_signed(found.scores.sum() - words)} of special tokens, {_signed(rest['places'])} of positions and"
-        f" segments and {_signed(rest['biases'])} of biases"
+        f" {whole}, {_signed(found.log_odds)}, {'is' if found.target.is_regression else 'are'} {_signed(words)} of the"
+        f" words here, {_signed(found.scores.sum() - words)} of special tokens, {_signed(rest['places'])} of positions"
+        f" and segments and {_signed(rest['biases'])} of biases"
     )
     if not rest["spread"]:
         return said + "."
@@ -328,7 +329,8 @@ def _fitted(fit):
 
 def _with_noise(found):
     """How much of the answer the noisy copies have; the scores are of the noise where it is gone."""
-    said = f" With the noise it has {targets.score_text(found.target, found.noisy_log_probability)} (geometric mean of the copies)"
+    noisy = targets.score_text(found.target, found.noisy_log_probability)
+    said = f" With the noise it has {noisy} (geometric mean of the copies)"
     if found.target.is_regression or found.log_probability - found.noisy_log_probability < _GONE:
         return said + "."
     return said + ": so much noise hides the answer, and the scores say little. Choose less."

@@ -73,8 +73,8 @@ def page():
     name, concept, others = _concept()
     if len(concept) < MIN_SENTENCES or len(others) < 2 * MIN_SENTENCES:
         st.info(
-            f"Type at least {MIN_SENTENCES} sentences that have the concept, one a line, and {2 * MIN_SENTENCES} that do not, or "
-            "leave the second field empty for sentences of the project.",
+            f"Type at least {MIN_SENTENCES} sentences that have the concept, one a line, and {2 * MIN_SENTENCES} that "
+            "do not, or leave the second field empty for sentences of the project.",
             icon=":material/keyboard:",
         )
         return
@@ -177,7 +177,8 @@ def _asked(shared):
         labels = targets.classes(shared).labels
         if len(labels) == 1 and not targets.classes(shared).multi_label:
             st.info(
-                f"“{escape_markdown(labels[0])}” is the only class, and always certain: nothing supports or opposes it.",
+                f"“{escape_markdown(labels[0])}” is the only class, and always certain:"
+                " nothing supports or opposes it.",
                 icon=":material/block:",
             )
             return None

@@ -34,8 +34,8 @@ _SIDES_SAY = {
         " with the left side than this one does."
     ),
     "left_to_right": (
-        "This model reads from left to right: what stands after a word never reaches its prediction, so that the left side"
-        " alone gives the same as the whole text, and the right side alone gives it nothing to go by."
+        "This model reads from left to right: what stands after a word never reaches its prediction, so that the left"
+        " side alone gives the same as the whole text, and the right side alone gives it nothing to go by."
     ),
     "two_one_way": (
         "This model is two one-way readers: one has read what stands before the word, the other what stands after it,"
@@ -236,7 +236,8 @@ def _before_after(shared, trace, maker, key):
         with right if shown else left:
             components.gauge("c_counterfactuals_gauge", share, order=outcome.nsp is None)
             st.caption(
-                f"{targets.pair_question(shared).claim}: {percent(targets.first_answer_probability(trace))} in the text above."
+                f"{targets.pair_question(shared).claim}: {percent(targets.first_answer_probability(trace))}"
+                " in the text above."
             )
     st.caption(
         "One change in one text: it shows that the answer hangs on it here, not why, nor that it would elsewhere. A "

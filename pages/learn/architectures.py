@@ -53,8 +53,8 @@ def page():
 def _members(rows):
     architectures = [architecture for architecture in ARCHITECTURES.values() if architecture is not BERT]
     st.markdown(
-        f"**{escape_markdown(BERT.title)}** ({escape_markdown(BERT.source)}) learns from {_words(_learnt(BERT, rows))}. "
-        "What each of the others changed:"
+        f"**{escape_markdown(BERT.title)}** ({escape_markdown(BERT.source)}) learns from {_words(_learnt(BERT, rows))}."
+        " What each of the others changed:"
     )
     columns = [column for _ in range(0, len(architectures), _IN_A_ROW) for column in st.columns(_IN_A_ROW)]
     for column, architecture in zip(columns, architectures):

@@ -163,9 +163,10 @@ def _verdict(readings, word):
 
 def _footer():
     st.caption(
-        "The first three are of one size, with the same word pieces and the same text to learn from; what they may look "
-        "at differs. They are small, and what they know is grammar and the common company of words. To learn from masks "
-        "takes longer: after so little text this BERT, which read more of it, is still behind the two one-way readers. "
+        "The first three are of one size, with the same word pieces and the same text to learn from; what they may look"
+        " at differs. They are small, and what they know is grammar and the common company of words. To learn from "
+        "masks takes longer: after so little text this BERT, which read more of it, is still behind the two one-way "
+        "readers. "
         "The model chosen in the sidebar shows where reading both ways leads. The one-way readers predict a word from "
         "the hidden state beside it, so what stands in its own place is never seen. Figures: docs/one-way.md."
     )

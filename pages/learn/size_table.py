@@ -56,8 +56,8 @@ def draw(shared, trace, boxes):
         },
     )
     st.caption(
-        f"{config.architecture.title}'s sizes with this model's vocabulary of {config.vocab_size:,}: layers × hidden size × "
-        f"heads, parameters by part, and how the work on these {trace.length} tokens"
+        f"{config.architecture.title}'s sizes with this model's vocabulary of {config.vocab_size:,}: layers × hidden "
+        f"size × heads, parameters by part, and how the work on these {trace.length} tokens"
         f"{f' with {masks} masks' if masks > 1 else ''} is shared out."
     )
 

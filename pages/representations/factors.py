@@ -222,8 +222,8 @@ def _units(trace, found, weights, factor):
     )
     firing = int(np.count_nonzero(found.unit_weights[factor]))
     st.caption(
-        f"{count(firing, 'unit')} of {found.unit_weights[factor].size:,} have a weight in it; the squares of all weights add "
-        "up to 1. Press the box before a row to see that unit's values in Architecture."
+        f"{count(firing, 'unit')} of {found.unit_weights[factor].size:,} have a weight in it; the squares of all "
+        "weights add up to 1. Press the box before a row to see that unit's values in Architecture."
     )
     chosen = event.selection.rows
     if chosen and chosen[0] < len(units):

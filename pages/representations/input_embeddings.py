@@ -158,6 +158,6 @@ def _positions(shared):
             key="w_sum_apart",
         )
     st.caption(
-        f"{escape_markdown(title(shared.name))} learned one vector for each of its {len(found.positions)} positions. Neighbours "
-        "are alike where the model learned an order; the map shows the table, not how attention uses it."
+        f"{escape_markdown(title(shared.name))} learned one vector for each of its {len(found.positions)} positions. "
+        "Neighbours are alike where the model learned an order; the map shows the table, not how attention uses it."
     )

@@ -24,7 +24,7 @@ TAGGER = "parts-of-speech-base-cased"
 
 
 def show(shared, trace, at, layer, centred):
-    """The places of a file nearest to the token, by the hidden states after the layer or by what some heads put together."""
+    """The tokens of a file nearest to this one, by hidden states after the layer or by the outputs of some heads."""
     read = file_input.rows("nearest_words", trees=True)
     if read is None:
         return
@@ -66,8 +66,8 @@ def _heads(heads, layer):
         key="w_near_head",
         on_change=pull,
         width=360,
-        help="The hidden state holds all that a layer has made of a token. What a head puts together is the mean of its "
-        "value vectors, weighted by where it looks. Of several heads each counts alike: the cosines are their mean.",
+        help="The hidden state holds all that a layer has made of a token. What a head puts together is the mean of its"
+        " value vectors, weighted by where it looks. Of several heads each counts alike: the cosines are their mean.",
     )
     return tuple(number - 1 for number in sorted(chosen)) or None
 
@@ -139,8 +139,9 @@ def _list(trace, at, layer, heads, centred, found, tagger, parsed):
         else ""
     )
     st.caption(
-        f"{count(found.tokens_compared, 'token')} of {count(found.rows_read, 'row')}, each in its sentence: cosines of the vectors "
-        f"{what} with that of “{escape_markdown(trace.tokens[at])}”.{mean}{own}{bound} Press the box before a row to open it."
+        f"{count(found.tokens_compared, 'token')} of {count(found.rows_read, 'row')}, each in its sentence: cosines of"
+        f" the vectors {what} with that of “{escape_markdown(trace.tokens[at])}”.{mean}{own}{bound}"
+        " Press the box before a row to open it."
     )
     if heads is not None:
         _looks(trace, layer, heads, near, counts)

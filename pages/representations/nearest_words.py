@@ -141,8 +141,8 @@ def _table(trace, shown, found, parts):
     )
     st.caption(
         "Cosines with the vocabulary's own vectors, the table that goes into the model. “Static” is the "
-        f"token's own row of it, “in” the sum of the {parts} parts. Deeper hidden states live in a space of their own: there, "
-        "the logit lens asks the head that was trained to read them."
+        f"token's own row of it, “in” the sum of the {parts} parts. Deeper hidden states live in a space of their own: "
+        "there, the logit lens asks the head that was trained to read them."
     )
 
 

@@ -109,8 +109,8 @@ def page():
     # Outside of what is drawn again by itself: the link leads to another page.
     attention_controls.warning_link()
     st.caption(
-        "One text in one training: with another seed, or another order of its texts, the same comes at other steps. That "
-        "a prediction is right here does not say that the rule behind it was learnt."
+        "One text in one training: with another seed, or another order of its texts, the same comes at other steps. "
+        "That a prediction is right here does not say that the rule behind it was learnt."
     )
     st.caption(f"{escape_markdown(run.name)} · {runs.describe_run(run)} · the model in the sidebar plays no part here")
 

@@ -18,7 +18,10 @@ from ui.widgets.formatting import percent
 
 SENTENCE = "The cat sat on the mat in Paris."
 WORDS = "w1 w2 w3 w4 w5 w6 w7 w8"
-GAME = f"/?page=replaced_token_detection&model=electra-discriminator&a={WORDS.replace(' ', '+')}&replaced_token_detection.share=40"
+GAME = (
+    f"/?page=replaced_token_detection&model=electra-discriminator&a={WORDS.replace(' ', '+')}"
+    "&replaced_token_detection.share=40"
+)
 ONE_WAY = f"/?page=directionality&a={SENTENCE.replace(' ', '+')}"
 
 

@@ -1,4 +1,4 @@
-"""Replaced-token detection with what is shipped, in a real Chromium: it plays at once, and what it says is the library's."""
+"""Replaced-token detection with the shipped model in a real Chromium: it starts at once, with the library's results."""
 
 import re
 

@@ -245,14 +245,16 @@ def test_switch_off_with_no_attention_to_a_token(visit, bert, trace):
         expect(bars.nth(place).locator(".word")).to_have_text(one.token)
         expect(bars.nth(place).locator(".share")).to_have_text(f"{percent(was)} → {percent(one.probability)}")
     for layer, head in ((0, 1), (2, 3)):
-        said = f"Layer {layer + 1}, head {head + 1}: {percent(effect.attention_shifts[layer, head])} of its attention goes elsewhere"
+        share = percent(effect.attention_shifts[layer, head])
+        said = f"Layer {layer + 1}, head {head + 1}: {share} of its attention goes elsewhere"
         point(page, page.locator(".cells td[data-at]").nth(6 * layer + head), page.locator(".cells .hint"), said)
 
 
 def test_compare_s_maps_and_how_widely_they_are_spread(visit, bert):
     page = visit(
         ASKED
-        + f"&page=side_by_side&side_by_side.what=texts&side_by_side.a={OTHER.replace(' ', '+')}&side_by_side.mask=a3&depth=100"
+        + f"&page=side_by_side&side_by_side.what=texts&side_by_side.a={OTHER.replace(' ', '+')}"
+        + "&side_by_side.mask=a3&depth=100"
     ).page
     traces = bert.trace(*TEXTS, mask=["the"]), bert.trace(OTHER, "", mask=["a"])
     expect(page.locator(f"{FIGURE} .hm")).to_have_count(2)

@@ -108,8 +108,8 @@ class SharedModel:
     def latency(self, a, b, passes=5, most_seconds=1.5, progress=None):
         """Median seconds of up to ``passes`` warm passes without attention maps; masks do not change it.
 
-        Long texts in large models are timed less often: it stops after ``most_seconds`` seconds. Between two passes other
-        visitors may use the model. ``progress``: callable (passes done, passes in all), False to cancel.
+        It stops after ``most_seconds`` seconds, so a long text in a large model is timed less often. Between two passes
+        other visitors may use the model. ``progress``: callable (passes done, passes in all), False to cancel.
         """
         times = []
         self.trace(a, b, ())

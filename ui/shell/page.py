@@ -49,7 +49,7 @@ class Page:
     """One page of the explorer.
 
     Attributes:
-        name: of the page in a link, and of its file: `pages/<group>/<name>.py`, which has a function `page` that draws it.
+        name: of the page in a link, and of its file `pages/<group>/<name>.py`, whose function `page` draws it.
         group: one of `GROUPS`.
         order: place among the pages of its group, from 1.
         title: the field's standard name, on the page and in the navigation.

@@ -24,7 +24,8 @@ def draw(installed):
         if wanted not in names:
             if wanted:
                 st.warning(
-                    f"The link asks for the model “{escape_markdown(wanted[:60])}”, which is not here. {title(names[0])} is used."
+                    f"The link asks for the model “{escape_markdown(wanted[:60])}”, which is not here."
+                    f" {title(names[0])} is used."
                 )
             state.correct_view(model=names[0])
         state.set_widget("w_model", state.view().model)

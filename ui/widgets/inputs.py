@@ -147,8 +147,8 @@ def warn_truncated(encoding, side_name=""):
     cut = [f"{count(number, 'token')} of text {name}" for name, number in zip("AB", encoding.truncated) if number]
     if cut:
         st.warning(
-            f"{escape_markdown(side_name)}{': the' if side_name else 'The'} model reads {encoding.length} tokens at once: "
-            f"{' and '.join(cut)} at the end {'are' if sum(encoding.truncated) > 1 else 'is'} left out.",
+            f"{escape_markdown(side_name)}{': the' if side_name else 'The'} model reads {encoding.length} tokens at"
+            f" once: {' and '.join(cut)} at the end {'are' if sum(encoding.truncated) > 1 else 'is'} left out.",
             icon=":material/content_cut:",
         )
 

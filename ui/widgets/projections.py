@@ -30,8 +30,8 @@ def laid_out(page, found, layer, way, dimensions=2):
         way: one of `project_to_plane`'s. dimensions: K, 2 or 3.
 
     Returns:
-        (coordinates [W, K], what part of the variance each axis has or None); None while there are none, and the page says why: they are worked
-        out, wait for a press, or the points are too few.
+        (coordinates [W, K], each axis's share of the variance or None). None while there are no coordinates, and the
+        page says why: they are being computed, wait for a press, or the points are too few.
     """
     name, key, points = f"{page}_places", (found, layer, way, dimensions), found.vectors.shape[1]
 

@@ -247,7 +247,7 @@ def score_text(target, score):
 
 
 def note_not_likeliest(found, nothing):
-    """Say that the answer of a ``HotFlip`` or ``InputReduction`` does not hold; nothing: there is, as "nothing to keep"."""
+    """Say that the answer of a ``HotFlip`` or ``InputReduction`` is not the model's; nothing: as "nothing to keep"."""
     label, share = escape_markdown(found.target.label), score_text(found.target, found.log_probability)
     told = (
         f"“{label}” is at most as likely as not here ({share}), so there is {nothing}. Choose a label above 50%."

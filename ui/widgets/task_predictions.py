@@ -204,7 +204,8 @@ def _shares_apart(key, names, one, other):
         st.markdown(f"Both find **{escape_markdown(best[0])}** likeliest.")
     else:
         st.markdown(
-            f"{escape_markdown(names[0])} finds **{escape_markdown(best[0])}** likeliest, {escape_markdown(names[1])} **{escape_markdown(best[1])}**."
+            f"{escape_markdown(names[0])} finds **{escape_markdown(best[0])}** likeliest,"
+            f" {escape_markdown(names[1])} **{escape_markdown(best[1])}**."
         )
     columns = dict(zip(("class", "one", "other", "difference"), map(list, zip(*rows))))
     percents = st.column_config.NumberColumn

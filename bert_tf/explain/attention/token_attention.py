@@ -30,7 +30,8 @@ class TokenAttention(Result, figures={"methods": "bert_tf.plots.attention.token_
     """What one token attends to, by method; each float64 [T].
 
     Attributes:
-        layer, position: from 0. tokens: T strings, the input's. head: from 0, or None for the mean of the layer's heads.
+        layer, position: from 0. tokens: T strings, the input's.
+        head: from 0, or None for the mean of the layer's heads.
         raw: the weights themselves.
         effective: the part of them that reaches the layer's output.
         norm_weighted: lengths of the vectors that are moved; of all heads together that of their sum, in which they

@@ -30,7 +30,7 @@ class InputReduction(Result, figures={"curve": "bert_tf.plots.attribution.input_
 
     Attributes:
         target: the `Target`. log_probability: its log-probability in the whole input (natural logarithm).
-        target_is_top: whether it is the likeliest answer there (`target.is_top`); where it is not, nothing is taken away.
+        target_is_top: whether it is the likeliest answer there (`target.is_top`); if not, no word is removed.
         removed: `RemovedWord`s in the order in which they went.
         remaining: `WordSpan`s of the others, in reading order.
         remaining_log_probability: the answer's log-probability when only those are there.

@@ -1,5 +1,4 @@
-"""A file of texts asked at once, as one result: every row, the rows together, subsets of them, the rows as points, and one
-class at every threshold.
+"""Predictions for a file of texts: each row, summaries of all rows and of subsets, a map of the rows, a class's curve.
 
 Dimension legend: W rows that can be read, K dimensions.
 """
@@ -195,9 +194,10 @@ def predict_dataset(
         subset: pairs (name, text of row numbers as "1-4,7"), rows that are also summarised together.
         show: "answers"; "map", the rows' vectors as points besides; "curve", one class at every threshold besides.
         label: the class of the curve; None for the last.
-        projection, dimensions, pooling, layer, colour, near: of the map: how it is laid out, in 2 or 3 dimensions, what a
-            row's vector is, after which layer, what colours it, the number of a row to list the nearest of. None for
-            PCA, 2, the mean of the tokens, the last layer, the first attribute, no row.
+        projection, dimensions, pooling, layer, colour, near: settings of the map. In this order: the projection, 2 or 3
+            dimensions, how tokens become a row's vector, the layer, the attribute that colours the points, and the
+            number of the row whose neighbours are listed. None for PCA, 2, the mean of the tokens, the last layer, the
+            first attribute, no row.
     Returns:
         `DatasetPredictions`, `DatasetMap` or `DatasetCurve`.
     Raises:

@@ -183,7 +183,7 @@ class ScoreDrops(
     """What one answer loses without each of many parts.
 
     Attributes:
-        tokens: T strings. answer: which one, as `AblationSweep.score_drop` takes it. unit: what the drops are counted in.
+        tokens: T strings. answer: which one, as `AblationSweep.score_drop` takes it. unit: the unit of the drops.
         ablations: the A `Ablation`s. score_drops: float64 [A], positive if the part speaks for the answer.
     """
 
@@ -205,7 +205,8 @@ class AblationSweep(Result, figures={"strongest": "bert_tf.plots.interventions.a
 
     Attributes:
         tokens: T strings. masks: P positions. ablations: the A `Ablation`s.
-        token_ids: int64 [P], the token followed at each mask: the likeliest before. followed_tokens: the same as strings.
+        token_ids: int64 [P], the token followed at each mask: the likeliest before.
+        followed_tokens: the same as strings.
         log_probability_changes, divergences: float64 [A, P], as in `AblationEffect`.
         nsp_changes: float64 [A], change of P(IsNext); None if the trace has no pair or the model no such head.
         sop_changes: float64 [A], change of P(in order); None likewise.

@@ -53,7 +53,8 @@ class VariantPrediction:
         variant: the `Variant`.
         masks: a `MaskPrediction` for each of the variant's masks; positions are the variant's.
         nsp: `NextSentence`; None without a second text or head.
-        log_probability_changes: float64, one a mask: natural logarithm of what the trace's likeliest token there has gained.
+        log_probability_changes: float64, one a mask: how much the log-probability (natural logarithm) of the trace's
+            likeliest token there has changed.
         divergences: float64, one a mask: Jensen-Shannon divergence from the trace's distribution, in bits.
         nsp_change: change of P(IsNext), or None.
         sop, sop_change: `SentenceOrder` and the change of P(in order) of a model that judges that instead; None
@@ -94,14 +95,21 @@ class Counterfactuals(
 
     @classmethod
     def of(cls, bert, trace, variants, top_k=5):
-        """Those of a trace: `variants` are its `VariantPrediction`s, `top_k` the predictions a mask of the trace itself."""
+        """Those of a trace.
+
+        Args:
+            bert: the `Bert` that made the trace. trace: a `Trace`. variants: its `VariantPrediction`s.
+            top_k: how many predictions are kept at each mask of the trace itself.
+        """
         has_masks = trace.masks and "mlm" in bert.heads
         before = fill_mask(trace, bert.tokenizer, top_k) if has_masks else ()
         return cls(trace.tokens, before, trace.nsp, trace.sop, tuple(variants))
 
     def to_frame(self):
-        """A row for each variant and each prediction at each of its masks; one for a variant without masks. `mask` is the
-        number of the mask among those of the input, `position` where it stands now."""
+        """A row for each prediction at each mask of each variant; one for a variant without masks.
+
+        `mask` is the number of the mask among those of the input, `position` where it stands in the variant.
+        """
         rows = [row for one in self.variants for row in _rows(one)]
         return frame({name: [row.get(name) for row in rows] for name in _COLUMNS}).astype(
             {name: "Int64" for name in ("mask", "position", "rank")}

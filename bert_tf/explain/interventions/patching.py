@@ -188,7 +188,7 @@ def patch(bert, clean, target, corrupted, component="hidden_state", at=None, pro
 
     Args:
         bert: the `Bert` that made the trace. clean: a `Trace`. target: a `Target`.
-        corrupted: a `Trace` of equal length, or its first text; the second is the clean one's then, and so are the masks.
+        corrupted: a `Trace` of equal length, or its first text; the second text and the masks are then the clean one's.
         component: out of `COMPONENTS`. at: with "head", the only position; None for all.
         progress: callable(done, total) in patches; returning False cancels.
     Returns:
@@ -213,7 +213,10 @@ def corrupted_trace(bert, clean, corrupted):
 
 
 def _mapped(bert, states, traces, target, component, size, patched, progress, position=None):
-    """The `PatchingResult` of `size` (R, C); patched(row, columns [B]) -> (states [B, T, H], the layer that reads them)."""
+    """The `PatchingResult` of `size` (R, C).
+
+    patched: callable(row, columns [B]) -> (states [B, T, H], the layer that reads them).
+    """
     hooked, (rows, columns) = bert.hooked(), size
     scores = np.empty(size)
     block = max(1, TOKENS_PER_BATCH // traces[0].length)

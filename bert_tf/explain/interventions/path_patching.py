@@ -68,8 +68,8 @@ class PathPatchingResult(
         embeddings: that with the path from the embeddings.
         scores: float64 [L, N + 1], that with the path from each layer's heads, then its feed-forward block; where no
             path leads to the receiver, as it is.
-        has_path: bool [L, N + 1], whether there is such a path: the sender comes before the receiver, and where two layers
-            stand side by side it is not a head of the other side than the receiving head.
+        has_path: bool [L, N + 1], whether there is such a path: the sender comes before the receiver, and where two
+            layers stand side by side a sending head is on the side of the receiving head.
         recovered: float64 [L, N + 1], share of the difference that each path brings back, as of `PatchingResult`.
     """
 
@@ -95,8 +95,10 @@ class PathPatchingResult(
         return share_recovered(self, score)
 
     def to_frame(self):
-        """A row for the embeddings and for each sender that a path leads from, the strongest first; then one for all that
-        enters the receiver."""
+        """A row for the embeddings, for each sender with a path, the strongest first, and for the whole input.
+
+        The whole input is all that enters the receiver.
+        """
         heads = self.scores.shape[1] - 1
         layers, columns = np.nonzero(self.has_path)
         order = np.argsort(-np.abs(self.scores[self.has_path] - self.corrupted), kind="stable")

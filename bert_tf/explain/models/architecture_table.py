@@ -243,7 +243,7 @@ def _seconds(config, tokens, passes):
 
 
 def compare_architectures(length=128, largest=None, speed=False, progress=None):
-    """Every size of every architecture of the family: parameters, objectives, operations, and time where it is asked for.
+    """Every size of every architecture: parameters, objectives, operations and, if asked for, time.
 
     Args:
         length: tokens of the text. largest: only sizes of at most so many million parameters; None for all.

@@ -29,8 +29,8 @@ class SpanPrediction:
         model: its name. attention_direction: "bidirectional", "left_to_right" or "two_one_way" (see
             `bert_tf.architectures.Architecture`).
         answer: `MaskPrediction`, compared with the word that stood there if that is one token of its vocabulary.
-        visible_spans: the parts of the text it predicted from: (start, end, side) in characters, side "left" or "right" (each
-            read by itself) or "both" (read together). Without what was cut off at the end.
+        visible_spans: the parts of the text it predicted from: (start, end, side) in characters, side "left" or "right"
+            (each read by itself) or "both" (read together). Without what was cut off at the end.
     """
 
     model: str
@@ -53,8 +53,10 @@ class Directionality(Result, figures={"predictions": "bert_tf.plots.models.direc
     readers: tuple
 
     def to_frame(self):
-        """A row for each reader and prediction; the word that stood there has its rank and probability beside them, where
-        it is one token of the reader's vocabulary."""
+        """A row for each reader and prediction.
+
+        The rank and probability of the hidden word stand beside them where it is one token of the reader's vocabulary.
+        """
         columns = {
             "model": lambda one, rank, prediction: one.model,
             "attention_direction": lambda one, rank, prediction: one.attention_direction,
@@ -100,7 +102,8 @@ def directionality(text, models, hide=None, top_k=5):
 
     Args:
         text: the text. models: the readers, `Bert`s.
-        hide: the word that is hidden, the first of that spelling; None for a "[MASK]" in the text. top_k: of each answer.
+        hide: the word that is hidden, the first of that spelling; None for a "[MASK]" in the text.
+        top_k: how many predictions each reader gives.
     Returns:
         `Directionality`.
     Raises:

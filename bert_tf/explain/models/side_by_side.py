@@ -108,7 +108,7 @@ class ComparedAnswers(Result, figures={"answers": f"{_PLOTS}:answers"}):
         return found
 
     def to_frame(self):
-        """A row for each answer of both sides: the predictions at a mask by rank, the pair, classes, replaced tokens."""
+        """A row for each answer of both sides: predictions at a mask by rank, the pair, classes, replaced tokens."""
         divergences = iter(self.comparison.masks)
         rows = []
         for question, position_a, position_b, *both in self.answers():

@@ -276,8 +276,12 @@ def _cosines(vectors, others, parts):
 
 
 def _read(bert, layer, heads, rows, most, progress, special):
-    """(places as (row, word, token, position, `MostAttendedToken` or None), their vectors float32 [T, H] or [T, K D], how many rows
-    were read)."""
+    """The tokens of the rows and their vectors.
+
+    Returns:
+        (places as (row, word, token, position, `MostAttendedToken` or None), their vectors float32 [T, H] or [T, K D],
+        how many rows were read).
+    """
     places, states, read = [], [], 0
     for start in range(0, len(rows), _TEXTS):
         block = [one for one in (_prepared(bert, row) for row in rows[start : start + _TEXTS]) if one is not None]

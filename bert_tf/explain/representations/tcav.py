@@ -179,8 +179,8 @@ def concept_test(bert, rows, concept, others, of=None, answer=None, hide="given"
     rest = [index for index, place in enumerate(read.places) if place >= len(concept)]
     if len(own) < MIN_SENTENCES or len(rest) < 2 * MIN_SENTENCES:
         raise InputError(
-            f"A concept takes at least {MIN_SENTENCES} different sentences and {2 * MIN_SENTENCES} others to compare them with; here "
-            f"are {len(own)} and {len(rest)}."
+            f"A concept takes at least {MIN_SENTENCES} different sentences and {2 * MIN_SENTENCES} others to compare"
+            f" them with; here are {len(own)} and {len(rest)}."
         )
     size = min(len(own), len(rest) // 2)
     vectors, accuracies = [], []

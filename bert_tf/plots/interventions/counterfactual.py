@@ -25,8 +25,10 @@ def counterfactual_changes(result, dark=False):
 
 
 def counterfactual_predictions(result, dark=False):
-    """The predictions at the masks of the input, then of each variant of ``Counterfactuals``; without masks the verdicts
-    on the pair."""
+    """The predictions at the masks of the input, then of each variant of ``Counterfactuals``.
+
+    Without masks: the predictions for the pair.
+    """
     shown = [(mask, "the input") for mask in result.before]
     shown += [(mask, one.variant.label) for one in result.variants for mask in one.masks]
     if shown:

@@ -37,8 +37,9 @@ def snippet(view, pair, traces, attention=None, classes=False, lens=None):
     """Two models on one text, one on two, or both.
 
     Args:
-        pair, traces: the ``ComparisonInput``s and theirs. attention: (the two layers, head or None for the mean, how it is
-            drawn, the first token of the window and how many there are in it or None) where that is looked at.
+        pair, traces: the ``ComparisonInput``s and their traces.
+        attention: (the two layers, head or None for the mean, how it is drawn, the first token of the window and how
+            many there are in it or None) where attention is shown.
         classes: whether the layers' classes are.
         lens: the mask's position on either side, where the layers' words are.
     """

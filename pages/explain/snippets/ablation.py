@@ -27,8 +27,9 @@ def snippet(view, shared, trace, off, on=None, kind="heads"):
     """What is switched off, and the sweep where the page shows it.
 
     Args:
-        off: ``Ablation``. on: what effects are on, "class", "masks" or "next", or the position of a scored token; None where
-            no sweep is shown.
+        off: ``Ablation``.
+        on: what effects are on, "class", "masks" or "next", or the position of a scored token; None where no sweep is
+            shown.
         kind: of the parts in the list, a key of ``_KINDS``.
     """
     names, bodies = ["Ablation", "ablate"], []

@@ -16,9 +16,13 @@ print(found.share(found.embeddings), found.share(found.whole))  # from the embed
 
 
 def snippet(view, shared, trace, other, asked, part, position=None, receiver=None):
-    """Vectors of the first input put into the other; asked: ``Target``. part: which vectors, as of ``PatchingResult``, or
-    "path" for the paths to a ``Receiver``, None for the answer. position: the only one where heads and the senders of
-    paths are put over."""
+    """Vectors of the first input put into the other.
+
+    Args:
+        asked: ``Target``.
+        part: which vectors, as of ``PatchingResult``, or "path" for the paths to a ``Receiver``, None for the answer.
+        position: the only one where heads and the senders of paths are patched.
+    """
     maker, call = target(asked, shared.tokenizer)
     load = f"{loading(view, shared.name)}\n{reading(trace)}\n{reading(other, 'other')}  # as many tokens"
     if part == "path":

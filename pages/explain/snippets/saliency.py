@@ -21,7 +21,8 @@ for one in found.removed:  # in the order in which they went, and the log-probab
 _HOTFLIP = """\
 target = {target}
 found = hotflip(bert, trace, target{more})
-print(found.target.label, found.log_probability, found.flipped)  # its log-probability; whether another answer wins in the end
+print(found.target.label, found.log_probability, found.flipped)  \
+# its log-probability; whether another answer wins in the end
 for one in found.applied + found.tried:  # one on top of the other; then what was tried in the text as it is
     print(one.word.text, one.new, round(one.change, 3), round(one.estimate, 3), one.answer.label)"""
 _LAST = {

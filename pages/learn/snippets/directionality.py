@@ -5,7 +5,8 @@ from ui.widgets.snippet_parts import script
 _READERS = """\
 for bert in models:
     reading = predict_span(bert, text, {start}, {end}, top_k={top_k})
-    print(bert.name, reading.attention_direction, [(one.token, round(one.probability, 3)) for one in reading.answer.predictions])
+    print(bert.name, reading.attention_direction, \
+[(one.token, round(one.probability, 3)) for one in reading.answer.predictions])
     print(reading.answer.original_probability, reading.visible_spans)"""
 
 

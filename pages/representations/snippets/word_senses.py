@@ -42,7 +42,8 @@ def _sentences(chosen, read):
     if chosen in word_senses.WORDS:
         truncated_texts = f"[:{len(read.texts)}]" if read.left_out else ""
         return (
-            f'lines = pathlib.Path("assets/samples/senses/{chosen}.tsv").read_text("utf-8").splitlines(){truncated_texts}\n'
+            f'lines = pathlib.Path("assets/samples/senses/{chosen}.tsv").read_text("utf-8").splitlines()'
+            f"{truncated_texts}\n"
             'senses, texts = zip(*(line.split("\\t") for line in lines))'
         )
     labels = f"\nsenses = {list(read.senses)}" if any(read.senses) else ""
