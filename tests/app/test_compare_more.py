@@ -65,7 +65,7 @@ def test_one_model_reads_two_texts(open_app, cased):
         "side_by_side.mask": "a4",
     }
     app = run_until_done(open_app(page="side_by_side", **PAIR, mask="a4", **second))
-    assert "One model, two texts" in page_text(app)
+    assert app.button_group(key="w_side_by_side_what").value == "texts"
     cards = [one["cards"] for one in components(app, "bars")]
     traces = [
         cased.trace(PAIR["a"], PAIR["b"], mask=["carrot"]),
@@ -149,8 +149,8 @@ def test_layers_of_two_models_stand_side_by_side(open_app, cased, uncased):
     traces = [bert.trace(PAIR["a"], PAIR["b"], mask=["ate"]) for bert in (cased, uncased)]
     lenses = [logit_lens(bert, trace, top_k=1) for bert, trace in zip((cased, uncased), traces)]
     assert len(table) == 1 + 3
-    assert list(table["one"]) == [lenses[0].tokens[0][state][0] for state in range(4)]
-    assert table["other"].iloc[-1] == lenses[1].tokens[0][2][0]
+    assert list(table["one"]) == [lenses[0].predicted_tokens[0][state][0] for state in range(4)]
+    assert table["other"].iloc[-1] == lenses[1].predicted_tokens[0][2][0]
     same = [one.lower() == other.lower() for one, other in zip(table["one"], table["other"])]
     assert list(table[" "]) == ["" if one else "≠" for one in same]
     curve = figures(app)[0]["data"][0]

@@ -609,7 +609,7 @@ def test_a_whole_file_and_two_models_on_it(open_app, saved):
     opened(open_app, saved, ("agreement",), page="agreement", **{"with": "tiny-uncased", "agreement.lines": lines})
     found = saved["agreement"]
     near(column(found, "divergence_bits"), found["npz"]["divergence_bits"])
-    near(found["figures"]["Figure"].data[0].x, found["npz"]["divergence_bits"])
+    near(found["figures"]["Rows"].data[0].x, found["npz"]["divergence_bits"])
 
 
 def test_columns_of_a_table_become_arrays():

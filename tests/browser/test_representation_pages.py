@@ -186,7 +186,7 @@ def test_layers_by_canonical_correlations(visit, cased, uncased):
 def test_two_texts_stand_side_by_side(visit, cased):
     page = visit(PAIR + "&page=side_by_side&mask=a4").page
     page.get_by_role("radio", name="Two texts").click()
-    expect(page.get_by_role("heading", name="One model, two texts")).to_be_visible()
+    expect(page.get_by_role("heading", name="Side by side")).to_be_visible()
     page.get_by_label("Second text A").fill("The dog ate the bone.")
     page.get_by_label("Second text A").press("Tab")
     wait_for_link(page, "side_by_side.a", "The dog ate the bone.")

@@ -71,8 +71,8 @@ def test_a_prediction_imports_no_library_that_it_does_not_need(tiny_folder):
 def test_what_is_loaded_already_is_not_left_out():
     code = (
         "import sys, pandas\n"
-        "from bert_tf.startup import leaving_out\n"
-        "with leaving_out():\n"
+        "from bert_tf.startup import without_modules\n"
+        "with without_modules():\n"
         "    import pandas as again\n"
         "    assert again is pandas\n"
         "    try:\n"

@@ -345,7 +345,7 @@ def test_the_game_of_generator_and_discriminator(berts):
     again = replaced_scores(berts["electra-discriminator"], ids, np.zeros(len(ids)))
     assert np.array_equal(game.scores, again)
     assert game.true_positives == sum(changed[i] and game.scores[i] > 0.5 for i in range(len(ids)))
-    assert replace_and_detect(berts["electra-generator"], berts["electra-discriminator"], text, mask=["w3"]).places == (
+    assert replace_and_detect(berts["electra-generator"], berts["electra-discriminator"], text, mask=["w3"]).positions == (
         3,
     )
 
@@ -395,7 +395,7 @@ def test_two_scores_of_every_token_are_subtracted(berts, others):
         assert one.places == () and one.replaced_difference == pytest.approx(
             np.abs(scores[0] - scores[1])[own].mean(), abs=1e-5
         )
-    assert found.replaced == 2 and found.replaced_difference > 0
+    assert found.replaced_rows == 2 and found.replaced_difference > 0
 
 
 def test_rows_are_asked_for_the_order_and_for_replaced_tokens(berts):

@@ -4,13 +4,13 @@ from pages.training.snippets.reading import reading_run
 from ui.widgets.snippet_parts import asked, script
 
 _SERIES = """\
-series = Series({snapshots})
+series = SnapshotSeries({snapshots})
 moments = series.snapshot_traces({asked})
 trace = next(one.trace for one in moments if one.step == {step})"""
 _COURSES = """\
 for mask in fill_mask(trace, series.tokenizer, top_k={top_k}):
     print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions])
-    followed = course(moments, series.tokenizer, mask.position)
+    followed = token_trajectory(moments, series.tokenizer, mask.position)
     print(followed.token, followed.ranks, followed.probabilities.round(3), followed.first_step_within_rank)"""
 _PAIR = "print([(one.step, one.trace.{verdict}) for one in moments])"
 _MAP = "print(trace.attentions[{layer}, {head}].round(3))  # row a token that looks, column one looked at"
@@ -25,7 +25,7 @@ def snippet(view, folder, trace, step, layer, head, some=None):
     """
     imports, read = reading_run(folder)
     masks = bool(trace.masks) and trace.logits is not None
-    names = "Series, course" if masks else "Series"
+    names = "SnapshotSeries, token_trajectory" if masks else "SnapshotSeries"
     imports = [*imports, f"from bert_tf.explain.models.snapshot_series import {names}"]
     imports += ["from bert_tf.explain import fill_mask"] if masks else []
     chosen = f"[one for one in run.snapshots if one.step in {some}]" if some else "run.snapshots"
