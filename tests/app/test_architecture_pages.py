@@ -101,7 +101,7 @@ def test_why_two_texts_are_in_order(at):
     words = run_until_done(
         at("albert", page="saliency", b=texts[1], **{"saliency.method": "occlusion", "saliency.follows": "Swapped"})
     )
-    found = occlusion(bert, trace, sentence_order_target(bert, trace, False), level="word")
+    found = occlusion(bert, trace, sentence_order_target(bert, trace, False), unit="word")
     assert list(words.dataframe[0].value["score"]) == pytest.approx([one.score for one in found.words], abs=1e-4)
     off = at("albert", page="ablation", b=texts[1], **{"ablation.off": "2-x"})
     gauge = component(off, "gauge")
@@ -128,7 +128,7 @@ def test_why_a_token_looks_replaced(at, tmp_path):
             **{"saliency.method": "occlusion", "saliency.at": "2", "saliency.follows": "Original"},
         )
     )
-    found = occlusion(bert, trace, replaced_target(bert, trace, 2, False), level="word")
+    found = occlusion(bert, trace, replaced_target(bert, trace, 2, False), unit="word")
     assert list(words.dataframe[0].value["score"]) == pytest.approx([one.score for one in found.words], abs=1e-4)
     assert "speaks for “original”" in page_text(words)
     assert [part["text"] for part in component(words, "marks")["a"] if part.get("asked")] == ["w2"]
@@ -165,11 +165,11 @@ def test_a_verdict_is_changed_by_other_words(at, name, more, other):
     if "not the likeliest" in page_text(app):
         app = run_until_done(at(name, **link, **{"saliency.follows": other}))
     found, bert = of_job(app, "saliency hotflip"), bert_tf.load(GOLDEN_FOLDERS / name)
-    assert list(app.dataframe[0].value["instead"]) == [one.new for one in found.tried] != []
+    assert list(app.dataframe[0].value["new"]) == [one.new for one in found.tried] != []
     for one in found.tried:
         typed = bert.trace(one.text_a, one.text_b)
         share = typed.sop[found.target.id] if name == "albert" else abs(typed.replaced[2] + found.target.id - 1)
-        assert one.score == pytest.approx(np.log(share), abs=1e-4)
+        assert one.log_probability == pytest.approx(np.log(share), abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["roberta", "albert"])
@@ -204,7 +204,7 @@ def test_a_token_s_score_is_asked_in_the_lines_too(at, page):
 
     link = {"patching.a": "w1 w9 w3 w4", "ablation.colour": "effect", f"{page}.at": "2", f"{page}.follows": "Original"}
     app = run_until_done(at("electra-discriminator", page=page, **link))
-    job = {"saliency": "saliency integrated", "patching": "patching state"}.get(page, page)
+    job = {"saliency": "saliency integrated-gradients", "patching": "patching state"}.get(page, page)
     found, shown = ran(app)["found"], of_job(app, job)
     if page == "ablation":
         heads = [place for place, one in enumerate(shown.ablations) if one.heads]

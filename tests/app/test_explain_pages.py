@@ -769,14 +769,12 @@ def test_minimal_pairs_are_scored_as_by_the_library(open_app, bert):
     )
     found = minimal_pairs(bert, [(pair.good, pair.bad) for pair in PAIRS])
     assert np.allclose(app.dataframe[0].value["margin"], [pair.margin for pair in found], atol=1e-3)
-    assert f"{abs(found[0].margin):.2f} nats" in page_text(app)
+    assert f"{abs(found.pairs[0].margin):.2f} nats" in page_text(app)
     # The pair and the table of all each have files.
     assert [one.proto.label for one in app.get("download_button")] == [
-        "CSV",
-        "JSON",
-        "Arrays (NPZ)",
-        "Figure (HTML)",
-    ] * 2
+        *("CSV", "JSON", "Arrays (NPZ)", "Tokens (HTML)"),
+        *("CSV", "JSON", "Arrays (NPZ)", "Margins (HTML)"),
+    ]
     app.text_input(key="w_counterfactuals_good").set_value("The dogs bark.").run()
     assert param(run_until_done(app), "counterfactuals.good") == "The dogs bark."
 

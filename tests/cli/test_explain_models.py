@@ -462,7 +462,7 @@ def test_readers_of_one_side_and_of_both(record, say, tiny_folder, other_folder,
     found = record("directionality", text, "--hide", "sat", *models, model=None)
     expected = explain.predict_span(tiny_bert, text, 8, 11)
     first = found["readers"][0]
-    assert (found["start"], found["end"], first["attention_direction"]) == (8, 11, "both")
+    assert (found["start"], found["end"], first["attention_direction"]) == (8, 11, "bidirectional")
     assert first["answer"]["original_rank"] == expected.answer.original_rank
     assert [tuple(part) for part in first["visible_spans"]] == list(expected.visible_spans)
     predicted = [one["token"] for one in first["answer"]["predictions"]]

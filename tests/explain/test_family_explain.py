@@ -345,9 +345,9 @@ def test_the_game_of_generator_and_discriminator(berts):
     again = replaced_scores(berts["electra-discriminator"], ids, np.zeros(len(ids)))
     assert np.array_equal(game.scores, again)
     assert game.true_positives == sum(changed[i] and game.scores[i] > 0.5 for i in range(len(ids)))
-    assert replace_and_detect(berts["electra-generator"], berts["electra-discriminator"], text, mask=["w3"]).positions == (
-        3,
-    )
+    assert replace_and_detect(
+        berts["electra-generator"], berts["electra-discriminator"], text, mask=["w3"]
+    ).positions == (3,)
 
 
 def test_a_game_needs_one_vocabulary_and_both_heads(berts):

@@ -164,19 +164,6 @@ def _inputs(analysis, bert, args):
     return positional, trace
 
 
-def _value(option, args):
-    value = getattr(args, option.name)
-    if not option.several:
-        return value
-    return tuple(value) if value else option.default
-
-
-def _load(name, args):
-    from bert_tf.inference.bert import load
-
-    return load(name, precision=args.precision)
-
-
 def _check_figure(args, result):
     if args.figure is not None and _FIGURES.get(args.figure, args.figure) not in result.figures:
         known = ", ".join(result.figures) or "none"
