@@ -3,7 +3,6 @@
 import dataclasses
 import urllib.parse
 
-import numpy as np
 import pytest
 
 import bert_tf
@@ -157,7 +156,7 @@ def test_rows_open_where_the_page_has_what_it_needs(open_app, monkeypatch):
             (task_models, "names"),
             (task_models, "pairs"),
             (runs, "snapshots"),
-            (directional_models, "offered"),
+            (directional_models, "comparable_models"),
         ):
             monkeypatch.setattr(module, name, lambda found=here.get(name, {}): found)
         return [name for name, page in pages().items() if page.opens_rows and page.is_available()]
@@ -166,7 +165,7 @@ def test_rows_open_where_the_page_has_what_it_needs(open_app, monkeypatch):
     assert not set(always) & {"task_predictions", "time_lapse", "fine_tuning_changes", "directionality"}
     more = offered(names={"one": 1}, snapshots={"mini/step-0": 1})
     assert [name for name in more if name not in always] == ["task_predictions", "time_lapse"]
-    more = offered(pairs={"one": "two"}, offered=dict.fromkeys(directional_models.DIRECTIONS, "x"))
+    more = offered(pairs={"one": "two"}, comparable_models=dict.fromkeys(directional_models.DIRECTIONS, "x"))
     assert [name for name in more if name not in always] == ["fine_tuning_changes", "directionality"]
     view = pages()["layer_similarity"].from_row(row_view(View(), TextRow(1, "one two"), ()))
     assert (view.setting("layer_similarity.source"), view.a) == ("view", "one two")
@@ -201,11 +200,9 @@ def test_a_row_too_long_for_a_link_opens_here_alone(environment, text, fits):
 
 def test_the_rows_of_a_file_are_saved(open_app, saved, cased):
     offered(run_until_done(open_app(page="dataset", top="3", **{"dataset.hide": "last"})), saved, ("rows",))
-    wanted = [
-        one.masks[0].original_rank for one in score_rows(cased, sample("sentences.txt").rows, ("masks",), "last", 3)
-    ]
-    assert [int(row[5]) for row in saved["rows"]["rows"]] == wanted
-    near(10 ** np.array(saved["rows"]["figures"]["Figure"].data[0].x), wanted, 1e-6)
+    masks = [one.masks[0] for one in score_rows(cased, sample("sentences.txt").rows, ("masks",), "last", 3)]
+    assert column(saved["rows"], "original_rank") == [mask.original_rank for mask in masks]
+    near(saved["rows"]["figures"]["Answers"].data[0].x, [mask.original_probability for mask in masks])
 
 
 def test_the_rows_two_models_differ_on_are_saved(open_app, saved, cased, uncased):
