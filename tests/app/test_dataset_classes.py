@@ -48,7 +48,7 @@ def test_classes_are_compared_with_the_labels_of_the_file(uploaded, task_home, s
     assert list(table["predicted"]) == [one["label"] for one in found] and list(table["label"]) == list(LABELS)
     assert list(table["sure"]) == pytest.approx([one["probability"] for one in found], abs=1e-4)
     near(column(saved["rows"], "predicted_probability"), [one["probability"] for one in found])
-    assert saved["rows"]["json"]["rows"][0]["said"]["label"] == found[0]["label"]
+    assert saved["rows"]["json"]["rows"][0]["task_prediction"]["label"] == found[0]["label"]
     true, given = LABELS[:5], [one["label"] for one in found[:5]]
     assert {one.label: one.value for one in app.metric} == {
         "Accuracy": f"{accuracy_score(true, given):.3f}",

@@ -47,7 +47,8 @@ def test_a_subset_is_named_looked_at_renamed_and_deleted(open_app, saved):
     names = {}
     exec(app.code[0].value, names)
     assert [one.row.number for one in names["own"]] == left
-    inside = [row[-1] for row in saved["rows"]["rows"]]
+    place = saved["rows"]["header"].index("subsets")
+    inside = [row[place] for row in saved["rows"]["rows"]]
     assert inside.count("the cities") == len(left) and set(inside) == {"", "the cities"}
     assert list(saved["rows"]["json"]["subsets"]) == ["the cities"]
     assert [row[:2] for row in saved["subsets"]["rows"]] == [["All rows", "26"], ["the cities", str(len(left))]]

@@ -97,7 +97,7 @@ def test_one_position_is_what_it_is_alone(other_bert, trace):
     with pytest.raises(IndexError):
         row.at(1)
     assert row.answers[0].id == alone.answers[0].id
-    for name in ("ids", "answer_ranks", "first_top", "settled"):
+    for name in ("ids", "answer_ranks", "first_top", "stable_from"):
         np.testing.assert_array_equal(getattr(row, name), getattr(alone, name))
     for name in ("probabilities", "entropies", "answer_probabilities"):
         np.testing.assert_allclose(getattr(row, name), getattr(alone, name), rtol=1e-5)
