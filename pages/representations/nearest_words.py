@@ -1,4 +1,4 @@
-"""Neighbours: the words of the vocabulary that lie nearest to a token's vector, layer by layer; and the places of a
+"""Nearest words: the words of the vocabulary that lie nearest to a token's vector, layer by layer; and the places of a
 file."""
 
 import streamlit as st

@@ -12,7 +12,7 @@ WORDS = ("bank", "right", "bat", "spring")
 
 @dataclasses.dataclass(frozen=True)
 class Sentences:
-    """What the Meaning page looks at.
+    """What the page Word senses looks at.
 
     Attributes:
         texts: the sentences. senses: a label for each; "" where there is none.
