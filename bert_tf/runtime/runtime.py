@@ -118,8 +118,8 @@ class Runtime:
             "mask_positions": shape[1],
         }
         for name, array in arrays.items():
-            # Without this an engine would read beside the table, or quietly take zeros. What is negative is large
-            # without a sign.
+            # Without this check an engine would read outside the table, or silently take zeros. Read as unsigned, a
+            # negative number is a large one, so one comparison finds both.
             if array.view(np.uint32).max() >= limits[name]:
                 raise RuntimeInputError(
                     f"{name} must be 0 to {limits[name] - 1}; here it is {array.min()} to {array.max()}."

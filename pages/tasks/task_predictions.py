@@ -164,8 +164,12 @@ def _classes(shared, settings, found):
             key="w_task_classes",
         )
         alone = settings.multi_label
-        each = "Each label by itself" if alone else "The classes share the whole: one wins though none fits"
-        st.caption(f"{each}. On texts unlike those it was trained on, it can be sure and wrong.")
+        each = (
+            "Each label has its own probability"
+            if alone
+            else "The probabilities add up to 1: one class comes out on top even where none fits"
+        )
+        st.caption(f"{each}. On texts unlike its training texts the model can be sure and wrong.")
     _words(shared, settings, label)
 
 

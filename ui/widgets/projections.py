@@ -45,7 +45,7 @@ def laid_out(page, found, layer, way, dimensions=2):
             st.info(str(error), icon=":material/scatter_plot:")
             return None
     else:
-        # What the press is for must not hold vectors that are let go elsewhere.
+        # A weak reference: the key of the press must not keep the vectors in memory.
         if not file_input.run_requested(name, (weakref.ref(found), *key[1:]), way != "tsne" or points <= _UNASKED):
             st.caption(f"t-SNE of {count(points, 'point')} takes a while and cannot be stopped. UMAP is quick.")
             return None
