@@ -165,7 +165,7 @@ def test_a_class_is_explained_through_the_layer_on_the_first_token(name, tmp_pat
     bert = bert_tf.load(trained(name, "classify", tmp_path / "ours"))
     trace, (said,) = bert.trace("w1 w2 the", "w3"), bert.task.predict([("w1 w2 the", "w3")])
     target = class_target(bert, trace)
-    assert occlusion(bert, trace, target).score == pytest.approx(np.log(said["probability"]), abs=1e-5)
+    assert occlusion(bert, trace, target).log_probability == pytest.approx(np.log(said["probability"]), abs=1e-5)
     assert len(gradient_x_input(bert, trace, target).words) == 4
     (row,) = outputs_of(tmp_path / "ours", "classify")[2][:1]
     np.testing.assert_allclose(task_head_activations(bert, trace)["logits"], row["logits"], atol=1e-5)

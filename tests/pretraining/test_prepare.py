@@ -109,9 +109,9 @@ def test_much_text_goes_to_processes_that_have_tensorflow_text(texts, tmp_path):
     serves."""
     code = f"""if __name__ == "__main__":
         import os
-        from bert_tf.pretraining import prepare as made
+        from bert_tf.pretraining.data import prepare as made
         from tests.pretraining.test_prepare import SETTINGS, TOKENIZER
-        made._MUCH_TEXT, before = 0, dict(os.environ)
+        made._LARGE_TEXT_BYTES, before = 0, dict(os.environ)
         made.prepare({[str(path) for path in texts]}, {str(tmp_path / "two")!r}, TOKENIZER, SETTINGS, 3, processes=2)
         assert os.environ == before
         from multiprocessing.forkserver import _forkserver
@@ -310,7 +310,7 @@ def test_any_kind_of_vocabulary_makes_records_by_every_way(name, tmp_path, capsy
 def test_a_run_killed_at_any_time_goes_on(tmp_path):
     """SIGKILL to the command in mid-work; given again, it ends with the files of a whole run."""
     script = (
-        "import sys; from bert_tf.pretraining import chunks, shards; chunks.CHUNK_CHARACTERS = 2000; "
+        "import sys; from bert_tf.pretraining.data import chunks, shards; chunks.CHUNK_CHARACTERS = 2000; "
         "shards._SECONDS_BETWEEN_SAVES = -1; from bert_tf.cli import main; "
         "sys.exit(main(sys.argv[1:]))"
     )
