@@ -122,7 +122,7 @@ def test_the_sweep(visit, bert, trace):
 
 def test_which_words(visit, bert, trace):
     page = visit(ASKED + "&page=saliency&saliency.method=occlusion").page
-    found = occlusion(bert, trace, mask_target(bert, trace), level="word")
+    found = occlusion(bert, trace, mask_target(bert, trace), unit="word")
     expect(page.locator(".marks .word")).to_have_count(10)
     tips = page.locator(".marks .word").evaluate_all("words => words.map((word) => word.dataset.tip)")
     wanted = {one.word.text: one.score for one in found.words if one.word.source == "b"}
@@ -266,9 +266,8 @@ def test_the_family_s_sizes(visit):
     (work,) = numbers(page, 1)
     assert work["x"] == pytest.approx([row.flops / row.tokens for row in rows])
     table = json.loads(saved(page, "JSON"))
-    table = table if isinstance(table, list) else table["family"]
-    (base,) = [row for row in table if (row["member"], row["size"]) == ("BERT", "base")]
-    assert base["parameters"] == 110_106_428
+    (base,) = [row for row in table["sizes"] if (row["architecture"], row["size"]) == ("BERT", "base")]
+    assert base["parameters"]["total"] == 110_106_428
 
 
 def test_the_models(visit, bert):
