@@ -120,7 +120,7 @@ def test_predictions_are_saved_as_a_file(visit):
     page.get_by_role("button", name="Save").first.click()
     file = download(page, page.get_by_role("button", name="CSV"))
     text = file.path().read_text("utf-8")
-    assert text.startswith("model,position,original") and text.count("\n") == 16
+    assert text.startswith("position,original") and text.count("\n") == 16
 
 
 def test_lines_are_saved_as_pictures(visit):

@@ -349,7 +349,7 @@ def test_what_cannot_write_or_be_begun_with_is_told(started, tmp_path):
     fails("another vocabulary than the model", generator=family / "electra-generator")
     fails("called .*nowhere", generator="nowhere")
     fails("--init .*bert is a BERT model, without the head that --generator trains; --model-type electra", kind=())
-    fails("is a DistilBERT model, and only a BERT's encoder can begin an electra", init=family / "distilbert")
+    fails("is a DistilBERT model, and an electra can start only from a BERT's encoder", init=family / "distilbert")
     fails("learns only with --generator", generator=None)
     fails("share is 0.0", "--generator", "0", generator=None)
     fails("share is nan", "--generator", "nan", generator=None)

@@ -83,8 +83,15 @@ def is_dark():
 
 
 def redirects(front):
-    """The addresses /name of all pages, and those that they had before: each hands on to ``front``."""
+    """The addresses /name of the pages, and those that they had before: each hands on to ``front``.
+
+    Streamlit sends the list to the browser at every rerun, so only the address in the visitor's browser is in it;
+    where that is not known, all are.
+    """
     addresses = {name: name for name in catalogue.pages()} | aliases.PAGES
+    if url := st.context.url:
+        last = urllib.parse.urlsplit(url).path.rstrip("/").rpartition("/")[2]
+        addresses = {address: name for address, name in addresses.items() if address == last}
     return [_redirect(address, name, front) for address, name in addresses.items()]
 
 
