@@ -74,7 +74,7 @@ def test_words_stand_on_the_colours_of_their_scores(visit):
     page.keyboard.press("ArrowRight")
     expect(page.locator(".marks .hint")).to_contain_text("bunny")
     page.get_by_role("radio", name="Integrated gradients").click()
-    expect(page.get_by_text("convergence gap")).to_be_visible()
+    expect(page.get_by_text("convergence delta")).to_be_visible()
 
 
 def test_scores_are_saved_as_a_table_and_as_a_figure(visit):
@@ -82,9 +82,9 @@ def test_scores_are_saved_as_a_table_and_as_a_figure(visit):
     page.locator(".marks .word").first.wait_for()
     page.get_by_role("button", name="Save").click()
     for name, begins, has in (
-        ("CSV", "text,word,score", "b,good,"),
-        ("JSON", "{", '"method": "gradient_x_input"'),
-        ("Figure (HTML)", "<!doctype html>", "nats of log-probability"),
+        ("CSV", "source,index,word,score", "b,2,good,"),
+        ("JSON", "{", '"method": "gradient-x-input"'),
+        ("Words (HTML)", "<!doctype html>", "log-probability of "),
     ):
         file = download(page, page.get_by_role("button", name=name, exact=True))
         text = file.path().read_text("utf-8")
@@ -173,4 +173,4 @@ def test_every_method_can_be_read_and_chosen_on_a_phone(visit):
     page.get_by_role("radio", name="SmoothGrad").click()
     expect(page.get_by_role("radio", name="0.01")).to_be_visible()
     expect(page.get_by_text("With the noise it has")).to_be_visible()
-    wait_for_link(page, "saliency.method", "smooth")
+    wait_for_link(page, "saliency.method", "smoothgrad")
