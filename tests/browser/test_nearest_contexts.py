@@ -54,7 +54,7 @@ def test_places_by_one_head_and_their_parts_of_speech(visit, home):
     vectors = head_outputs(bert, bert.trace(*TEXTS).hidden_states[1], 1, 2)
     (places,) = nearest_contexts(bert, vectors[[2]], 1, rows, 20, True, head=2).nearest
     table = list(csv.DictReader(io.StringIO(saved(page, menu=1))))
-    assert [float(row["cosine"]) for row in table] == pytest.approx([one.similarity for one in places], abs=1e-4)
+    assert [float(row["similarity"]) for row in table] == pytest.approx([one.similarity for one in places], abs=1e-4)
     page.keyboard.press("Escape")
     page.get_by_text("Parts of speech", exact=True).click()
     wait_for_link(page, "nearest_words.tags", "1")
