@@ -66,7 +66,7 @@ def test_places_by_one_head_and_their_parts_of_speech(visit, home):
     expect(page.get_by_role("heading", name="Where head 3 of layer 2 looks there")).to_be_visible()
     table = list(csv.DictReader(io.StringIO(saved(page, menu=2))))
     there = count_labels(matched_labels(tagger, [one.most_attended for one in places]))
-    told = {row["value"]: int(row["looked_at"]) for row in table if row["counted"] == "part_of_speech"}
+    told = {row["value"]: int(row["looked_at"]) for row in table if row["counted"] == "parts_of_speech"}
     assert {label: number for label, number in told.items() if number} == there
     page.keyboard.press("Escape")
     page.set_viewport_size({"width": 390, "height": 844})
