@@ -1,7 +1,6 @@
 """A progress bar, and the options that read a file of texts."""
 
 import sys
-from pathlib import Path
 
 from bert_tf.errors import InputError
 
@@ -30,7 +29,7 @@ class Progress:
 
 
 def add_file_arguments(parser, required):
-    """--input and what to read of it; the same for every kind that reads a file of texts."""
+    """--input and what to read of it; the same for every analysis that reads a file of texts."""
     parser.add_argument(
         "--input",
         required=required,
@@ -51,11 +50,12 @@ def add_file_arguments(parser, required):
 
 
 def read_file(args):
-    """Read `--input` into `args.texts`, a tuple of `Row`s; what could not be read is told on standard error."""
-    from bert_tf.explain.datasets.text_rows import file_kind, read_rows
+    """Read `--input` into `args.texts`, a tuple of `TextRow`s; rows that cannot be read are named on standard error."""
+    from bert_tf.explain.datasets.text_rows import file_bytes, file_kind, read_rows
 
-    most = checked_rows(args)
-    found = read_rows(data_of(args.input), file_kind(args.input), args.first, args.second, most)
+    if args.most_rows < 1:
+        raise InputError(f"--rows must be at least 1, not {args.most_rows}.")
+    found = read_rows(file_bytes(args.input), file_kind(args.input), args.first, args.second, args.most_rows)
     if found.problems and not args.quiet:
         number, why = found.problems[0]
         unit = found.unit
@@ -63,15 +63,3 @@ def read_file(args):
             f"{len(found.problems)} of the file's {unit}s are left out. {unit.title()} {number}: {why}", file=sys.stderr
         )
     args.texts = found.rows
-
-
-def checked_rows(args):
-    """How many rows --rows allows."""
-    if args.most_rows < 1:
-        raise InputError(f"--rows must be at least 1, not {args.most_rows}.")
-    return args.most_rows
-
-
-def data_of(path):
-    """The bytes of a file, or of standard input for "-"."""
-    return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()

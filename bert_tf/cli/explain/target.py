@@ -65,8 +65,3 @@ def target_of(bert, trace, args):
     if args.label is not None or (classifier_settings(bert) and not asked):
         return class_target(bert, trace, args.label)
     return mask_target(bert, trace, args.position, args.target)
-
-
-def target_record(target):
-    """A `Target` as a dict."""
-    return {"position": target.position, "label": target.label, "of_value": target.is_regression}

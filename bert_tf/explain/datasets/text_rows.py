@@ -174,10 +174,14 @@ def labels_of(rows):
     return tuple(sorted({part for row in rows if row.label is not None for part in row.label.split("|")}))
 
 
+def file_bytes(path):
+    """The bytes of a file, or of standard input for "-"."""
+    return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+
+
 def texts_of_file(path):
     """The first texts of a file, a tuple; "-" is standard input. Raises: as `read_rows`."""
-    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    return tuple(row.text_a for row in read_rows(data, file_kind(path)).rows)
+    return tuple(row.text_a for row in read_rows(file_bytes(path), file_kind(path)).rows)
 
 
 def labelled(rows, label):
