@@ -395,7 +395,7 @@ def test_the_task_head_is_a_box_of_the_architecture(open_app, task_home, name):
 @pytest.mark.parametrize(
     "model, b, says",
     [
-        ("classes", "", "one wins though none fits"),
+        ("classes", "", "one class comes out on top even where none fits"),
         ("score", "", "how sure it is"),
         ("tags", "", "these kinds alone"),
         ("endings", "on.\nin.", "the best of poor ones"),
