@@ -1,7 +1,7 @@
 """The import graph: no arrow up, no circle, no Streamlit in the library, no crowded folder.
 
 The floors are the first table of ARCHITECTURE.md. Imports inside functions count, and so do names of modules that
-stand in a string, as in a registry that imports on demand.
+stand in a string, as in a registry that imports on demand. Imports under `if TYPE_CHECKING:` do not: they never run.
 """
 
 import ast
@@ -58,10 +58,18 @@ def home_of(package, name):
     return package if package in PATHS else None
 
 
+def nodes_that_run(node):
+    """All nodes below one, less the bodies of `if TYPE_CHECKING:`."""
+    yield node
+    type_only = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    for child in node.orelse if type_only else ast.iter_child_nodes(node):
+        yield from nodes_that_run(child)
+
+
 def imports(module):
     """The modules of ours that one imports, wherever in the file."""
     found = set()
-    for node in ast.walk(tree(module)):
+    for node in nodes_that_run(tree(module)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
