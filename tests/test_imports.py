@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import bert_tf
+import bert_tf.explain
 
 ROOT = Path(__file__).parent.parent
 MOST_FILES = 16
@@ -53,8 +54,9 @@ def home_of(package, name):
     """The module that `from package import name` reaches; None if it is not one of ours."""
     if f"{package}.{name}" in PATHS:
         return f"{package}.{name}"
-    if package == "bert_tf" and name in bert_tf.__all__ and name != "__version__":
-        return bert_tf._HOMES[name]
+    for lazy in (bert_tf, bert_tf.explain):
+        if package == lazy.__name__ and name in lazy._HOMES:
+            return lazy._HOMES[name]
     return package if package in PATHS else None
 
 

@@ -119,8 +119,7 @@ def _check_before_loading(args):
 
 
 def _predict(args):
-    from bert_tf.explain import answer_from
-    from bert_tf.inference.answer import pair_note
+    from bert_tf.inference.answer import answer_from, pair_note
 
     bert = load_model(args)
     everything = args.trace is not None

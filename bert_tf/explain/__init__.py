@@ -1,494 +1,93 @@
-"""What can be read out of one forward pass, and what can be asked of a model about one.
+"""The analyses: what a model's attention, hidden states and answers show. Importing this imports no TensorFlow.
 
-Importing this imports no TensorFlow. Functions that take a trace alone are pure NumPy; those that also take
-the `Bert` that made it run the model again, some of them in the steps of `open_model`.
+Functions that take a `Trace` alone are pure NumPy; those that also take the `Bert` that made it run the model again. A
+module is imported when one of its names is first asked for.
 """
 
-from bert_tf.errors import (
-    Cancelled,
-    EmptyText,
-    InputError,
-    MaskPositionError,
-    MaskTruncated,
-    NotComparable,
-    NothingToPredict,
-    WordNotFound,
-)
-from bert_tf.explain.attention.attention_divergence import (
-    AttentionDivergence,
-    attention_divergence,
-    fine_tuning_divergence,
-)
-from bert_tf.explain.attention.context_labels import (
-    ContextCounts,
-    count_contexts,
-    count_labels,
-    count_offsets,
-    label_contexts,
-    matched_labels,
-    parsed_labels,
-)
-from bert_tf.explain.attention.flow import attention_flow
-from bert_tf.explain.attention.head_profile import (
-    HeadProfile,
-    cluster_heads,
-    head_distances,
-    head_profiles,
-    profile_heads,
-    profile_trace,
-    project_heads,
-)
-from bert_tf.explain.attention.head_summary import HeadSummary, summarise_heads
-from bert_tf.explain.attention.head_vectors import (
-    HeadVectors,
-    NeuronView,
-    head_vectors,
-    neuron_view,
-    query_key_vectors,
-)
-from bert_tf.explain.attention.layer_attention import LayerAttention, layer_attention
-from bert_tf.explain.attention.rollout import attention_rollout
-from bert_tf.explain.attention.syntax import (
-    ConlluError,
-    ParsedSentence,
-    RelationAgreement,
-    SyntaxAgreement,
-    read_conllu,
-    syntax_agreement,
-    word_attention,
-)
-from bert_tf.explain.attention.token_attention import TokenAttention, token_attention
-from bert_tf.explain.attention.value_attention import (
-    NormWeightedAttention,
-    effective_attention,
-    head_outputs,
-    norm_weighted_attention,
-)
-from bert_tf.explain.attribution.deeplift import deeplift
-from bert_tf.explain.attribution.hotflip import Flip, HotFlip, hotflip
-from bert_tf.explain.attribution.input_reduction import InputReduction, RemovedWord, reduce_input
-from bert_tf.explain.attribution.lime import lime
-from bert_tf.explain.attribution.lrp import layerwise_relevance
-from bert_tf.explain.attribution.methods import SALIENCY_METHODS, saliency
-from bert_tf.explain.attribution.saliency import (
-    Saliency,
-    WordScore,
-    gradient_x_input,
-    integrated_gradients,
-    occlusion,
-    smoothgrad,
-)
-from bert_tf.explain.attribution.target import (
-    Target,
-    class_target,
-    mask_target,
-    next_sentence_target,
-    replaced_target,
-    sentence_order_target,
-)
-from bert_tf.explain.datasets.agreement import Agreement, RowAgreement, agreement, agreement_over_rows
-from bert_tf.explain.datasets.class_curves import (
-    ClassCurve,
-    ThresholdMetrics,
-    class_curve,
-    curve_labels,
-)
-from bert_tf.explain.datasets.dataset import DatasetPredictions, RowMap, predict_dataset
-from bert_tf.explain.datasets.pseudo_likelihood import (
-    MinimalPair,
-    MinimalPairs,
-    PseudoLikelihood,
-    likelihood,
-    minimal_pairs,
-    minimal_pairs_of_rows,
-    pseudo_likelihood,
-)
-from bert_tf.explain.datasets.row_map import (
-    RowVectors,
-    nearest_rows,
-    row_attributes,
-    row_vectors,
-)
-from bert_tf.explain.datasets.row_predictions import (
-    ClassSummary,
-    RowResult,
-    RowSummary,
-    hidden_places,
-    score_rows,
-    summarise_classes,
-    summarise_rows,
-    supported_predictions,
-)
-from bert_tf.explain.datasets.text_rows import (
-    TextRow,
-    TextRows,
-    file_kind,
-    hidden_words,
-    read_rows,
-)
-from bert_tf.explain.interventions.ablation import (
-    Ablation,
-    AblationEffect,
-    AblationSweep,
-    CleanRun,
-    ScoreDrops,
-    ablate,
-    ablation_or_sweep,
-    clean_run,
-    every_feed_forward,
-    every_head,
-    every_layer,
-    every_token,
-    sweep,
-)
-from bert_tf.explain.interventions.contributions import (
-    Contributions,
-    ResidualDecomposition,
-    contributions,
-    residual_decomposition,
-)
-from bert_tf.explain.interventions.counterfactual import (
-    Counterfactuals,
-    Variant,
-    VariantPrediction,
-    counterfactuals,
-    left_context,
-    predict_variants,
-    right_context,
-    swapped,
-    with_word,
-    without_each_word,
-    without_word,
-)
-from bert_tf.explain.interventions.patching import (
-    PatchingResult,
-    patch,
-    patch_blocks,
-    patch_heads,
-    patch_states,
-)
-from bert_tf.explain.interventions.path_patching import PathPatchingResult, Receiver, patch_paths, path_patching
-from bert_tf.explain.interventions.replaced_token_detection import (
-    ReplacedTokenResult,
-    detect_replaced_tokens,
-    replace_and_detect,
-    replaced_scores,
-)
-from bert_tf.explain.models.architecture import LayerActivations, ModelParts, ModelSizes, architecture
-from bert_tf.explain.models.architecture_table import ArchitectureTable, compare_architectures
-from bert_tf.explain.models.compare import (
-    Comparison,
-    MaskAgreement,
-    aligned_layers,
-    compare,
-    jensen_shannon,
-)
-from bert_tf.explain.models.directionality import Directionality, SpanPrediction, directionality, predict_span
-from bert_tf.explain.models.side_by_side import SideBySide, side_by_side
-from bert_tf.explain.models.snapshot_series import TimeLapse, time_lapse
-from bert_tf.explain.representations.factors import (
-    Factors,
-    FactorUnits,
-    Unit,
-    factorise,
-    feed_forward_activations,
-    neuron_factors,
-)
-from bert_tf.explain.representations.layer_similarity import (
-    LayerSimilarity,
-    chance_similarity,
-    compare_layers,
-    compare_traces,
-    layer_similarity,
-    linear_cka,
-    pwcca,
-    svcca,
-)
-from bert_tf.explain.representations.logit_lens import (
-    ClassLogitLens,
-    LogitLens,
-    class_lens,
-    logit_lens,
-)
-from bert_tf.explain.representations.nearest_contexts import (
-    Context,
-    MostAttendedToken,
-    NearestContexts,
-    nearest,
-    nearest_contexts,
-)
-from bert_tf.explain.representations.nearest_words import NearestWords, nearest_words
-from bert_tf.explain.representations.projection import project_to_plane, tsne, umap
-from bert_tf.explain.representations.tcav import ConceptSlopes, ConceptTest, can_test, concept_test, tcav
-from bert_tf.explain.representations.vectors import (
-    EmbeddingParts,
-    Neighbour,
-    Occurrences,
-    PositionSimilarity,
-    VectorSimilarity,
-    cosine_similarities,
-    embedding_parts,
-    embedding_table,
-    input_embeddings,
-    nearest_tokens,
-    occurrences,
-    position_similarity,
-    principal_components,
-    word_vectors,
-)
-from bert_tf.explain.representations.word_senses import (
-    SenseSeparation,
-    WordSenses,
-    labelled_sentences,
-    sense_separation,
-    word_senses,
-)
-from bert_tf.inference.answer import Answer, answer_from
-from bert_tf.inference.joint_filling import JointFilling, fill_jointly
-from bert_tf.inference.predictions import (
-    MaskPrediction,
-    Prediction,
-    TargetPrediction,
-    fill_mask,
-)
-from bert_tf.inference.text_filling import fill_text
-from bert_tf.inference.trace import NextSentence, SentenceOrder, Trace, sigmoid
-from bert_tf.inference.words import Word, WordSpan, words_of
+from importlib import import_module
 
-__all__ = [
-    "Ablation",
-    "AblationEffect",
-    "Agreement",
-    "ArchitectureTable",
-    "LayerActivations",
-    "ModelParts",
-    "ModelSizes",
-    "TimeLapse",
-    "DatasetPredictions",
-    "RowMap",
-    "SideBySide",
-    "Answer",
-    "Cancelled",
-    "ClassCurve",
-    "ClassLogitLens",
-    "ClassSummary",
-    "Comparison",
-    "ConlluError",
-    "ConceptTest",
-    "Context",
-    "ConceptSlopes",
-    "ContextCounts",
-    "FactorUnits",
-    "LayerSimilarity",
-    "NearestContexts",
-    "NearestWords",
-    "PositionSimilarity",
-    "VectorSimilarity",
-    "WordSenses",
-    "Contributions",
-    "ThresholdMetrics",
-    "EmbeddingParts",
-    "EmptyText",
-    "Factors",
-    "Flip",
-    "RemovedWord",
-    "HeadProfile",
-    "HeadSummary",
-    "HeadVectors",
-    "NeuronView",
-    "LayerAttention",
-    "AttentionDivergence",
-    "attention_divergence",
-    "fine_tuning_divergence",
-    "head_profiles",
-    "layer_attention",
-    "neuron_view",
-    "HotFlip",
-    "InputError",
-    "CleanRun",
-    "JointFilling",
-    "LogitLens",
-    "MostAttendedToken",
-    "MaskAgreement",
-    "MaskPositionError",
-    "MaskPrediction",
-    "MaskTruncated",
-    "MinimalPair",
-    "MinimalPairs",
-    "Neighbour",
-    "ReplacedTokenResult",
-    "NextSentence",
-    "SentenceOrder",
-    "replace_and_detect",
-    "detect_replaced_tokens",
-    "replaced_scores",
-    "replaced_target",
-    "sigmoid",
-    "NormWeightedAttention",
-    "NotComparable",
-    "NothingToPredict",
-    "Occurrences",
-    "VariantPrediction",
-    "Counterfactuals",
-    "ParsedSentence",
-    "PatchingResult",
-    "PathPatchingResult",
-    "Prediction",
-    "PseudoLikelihood",
-    "SpanPrediction",
-    "Directionality",
-    "Receiver",
-    "InputReduction",
-    "RelationAgreement",
-    "TextRow",
-    "RowAgreement",
-    "RowResult",
-    "RowSummary",
-    "RowVectors",
-    "TextRows",
-    "Saliency",
-    "SenseSeparation",
-    "ResidualDecomposition",
-    "AblationSweep",
-    "ScoreDrops",
-    "SyntaxAgreement",
-    "Target",
-    "TargetPrediction",
-    "TokenAttention",
-    "Trace",
-    "Unit",
-    "Variant",
-    "Word",
-    "WordNotFound",
-    "WordScore",
-    "WordSpan",
-    "ablate",
-    "ablation_or_sweep",
-    "agreement",
-    "agreement_over_rows",
-    "architecture",
-    "compare_architectures",
-    "time_lapse",
-    "predict_dataset",
-    "side_by_side",
-    "aligned_layers",
-    "answer_from",
-    "predict_variants",
-    "head_outputs",
-    "attention_flow",
-    "supported_predictions",
-    "can_test",
-    "chance_similarity",
-    "attention_rollout",
-    "class_curve",
-    "class_lens",
-    "class_target",
-    "cluster_heads",
-    "compare",
-    "compare_layers",
-    "compare_traces",
-    "count_contexts",
-    "input_embeddings",
-    "label_contexts",
-    "nearest",
-    "nearest_words",
-    "neuron_factors",
-    "position_similarity",
-    "tcav",
-    "word_senses",
-    "concept_test",
-    "contributions",
-    "cosine_similarities",
-    "count_labels",
-    "count_offsets",
-    "effective_attention",
-    "embedding_parts",
-    "embedding_table",
-    "every_feed_forward",
-    "every_head",
-    "every_layer",
-    "every_token",
-    "factorise",
-    "feed_forward_activations",
-    "fill_jointly",
-    "fill_mask",
-    "curve_labels",
-    "deeplift",
-    "layerwise_relevance",
-    "gradient_x_input",
-    "head_distances",
-    "head_vectors",
-    "hidden_places",
-    "hidden_words",
-    "clean_run",
-    "hotflip",
-    "integrated_gradients",
-    "jensen_shannon",
-    "file_kind",
-    "row_attributes",
-    "labelled_sentences",
-    "project_to_plane",
-    "layer_similarity",
-    "left_context",
-    "counterfactuals",
-    "likelihood",
-    "lime",
-    "linear_cka",
-    "logit_lens",
-    "project_heads",
-    "mask_target",
-    "matched_labels",
-    "minimal_pairs",
-    "minimal_pairs_of_rows",
-    "nearest_contexts",
-    "nearest_rows",
-    "nearest_tokens",
-    "next_sentence_target",
-    "norm_weighted_attention",
-    "occlusion",
-    "occurrences",
-    "parsed_labels",
-    "patch_blocks",
-    "patch",
-    "patch_heads",
-    "patch_paths",
-    "path_patching",
-    "patch_states",
-    "principal_components",
-    "profile_heads",
-    "profile_trace",
-    "pseudo_likelihood",
-    "pwcca",
-    "query_key_vectors",
-    "read_conllu",
-    "predict_span",
-    "directionality",
-    "read_rows",
-    "reduce_input",
-    "right_context",
-    "row_vectors",
-    "score_rows",
-    "sense_separation",
-    "sentence_order_target",
-    "SALIENCY_METHODS",
-    "saliency",
-    "smoothgrad",
-    "residual_decomposition",
-    "summarise_classes",
-    "summarise_heads",
-    "summarise_rows",
-    "svcca",
-    "swapped",
-    "sweep",
-    "syntax_agreement",
-    "fill_text",
-    "token_attention",
-    "tsne",
-    "umap",
-    "with_word",
-    "without_each_word",
-    "without_word",
-    "word_attention",
-    "word_vectors",
-    "words_of",
-]
+#: Module of this package -> its public names.
+_MODULES = {
+    "attention.attention_divergence": "AttentionDivergence attention_divergence fine_tuning_divergence",
+    "attention.context_labels": (
+        "ContextCounts count_contexts count_labels count_offsets label_contexts matched_labels parsed_labels"
+    ),
+    "attention.flow": "attention_flow",
+    "attention.head_profile": "HeadProfile head_profiles profile_heads profile_trace",
+    "attention.head_summary": "HeadSummary summarise_heads",
+    "attention.head_vectors": "HeadVectors NeuronView head_vectors neuron_view query_key_vectors",
+    "attention.layer_attention": "LayerAttention layer_attention",
+    "attention.rollout": "attention_rollout",
+    "attention.syntax": (
+        "ConlluError ParsedSentence RelationAgreement SyntaxAgreement read_conllu syntax_agreement word_attention"
+    ),
+    "attention.token_attention": "TokenAttention token_attention",
+    "attention.value_attention": "NormWeightedAttention effective_attention head_outputs norm_weighted_attention",
+    "attribution.deeplift": "deeplift",
+    "attribution.hotflip": "Flip HotFlip hotflip",
+    "attribution.input_reduction": "InputReduction RemovedWord reduce_input",
+    "attribution.lime": "lime",
+    "attribution.lrp": "layerwise_relevance",
+    "attribution.methods": "SALIENCY_METHODS saliency",
+    "attribution.saliency": "Saliency WordScore gradient_x_input integrated_gradients occlusion smoothgrad",
+    "attribution.target": "Target class_target mask_target next_sentence_target replaced_target sentence_order_target",
+    "datasets.agreement": "Agreement RowAgreement agreement agreement_over_rows",
+    "datasets.class_curves": "ClassCurve ThresholdMetrics class_curve curve_labels",
+    "datasets.dataset": "DatasetPredictions RowMap predict_dataset",
+    "datasets.pseudo_likelihood": (
+        "MinimalPair MinimalPairs PseudoLikelihood minimal_pairs minimal_pairs_of_rows pseudo_likelihood"
+    ),
+    "datasets.row_map": "RowVectors nearest_rows row_attributes row_vectors",
+    "datasets.row_predictions": (
+        "ClassSummary RowResult RowSummary score_rows summarise_classes summarise_rows supported_predictions"
+    ),
+    "datasets.text_rows": "TextRow TextRows file_kind read_rows",
+    "interventions.ablation": (
+        "Ablation AblationEffect AblationSweep CleanRun ScoreDrops ablate ablation_or_sweep clean_run "
+        "every_feed_forward every_head every_layer every_token sweep"
+    ),
+    "interventions.contributions": "Contributions ResidualDecomposition contributions residual_decomposition",
+    "interventions.counterfactual": (
+        "Counterfactuals Variant VariantPrediction counterfactuals left_context predict_variants right_context "
+        "swapped with_word without_each_word without_word"
+    ),
+    "interventions.patching": "PatchingResult patch patch_blocks patch_heads patch_states",
+    "interventions.path_patching": "PathPatchingResult Receiver patch_paths path_patching",
+    "interventions.replaced_token_detection": "ReplacedTokenResult detect_replaced_tokens replace_and_detect",
+    "models.architecture": "LayerActivations ModelParts ModelSizes architecture",
+    "models.architecture_table": "ArchitectureTable compare_architectures",
+    "models.compare": "Comparison MaskAgreement aligned_layers compare jensen_shannon",
+    "models.directionality": "Directionality SpanPrediction directionality predict_span",
+    "models.side_by_side": "SideBySide side_by_side",
+    "models.snapshot_series": "TimeLapse time_lapse",
+    "representations.factors": "FactorUnits Factors Unit factorise feed_forward_activations neuron_factors",
+    "representations.layer_similarity": (
+        "LayerSimilarity compare_layers compare_traces layer_similarity linear_cka pwcca svcca"
+    ),
+    "representations.logit_lens": "ClassLogitLens LogitLens class_lens logit_lens",
+    "representations.nearest_contexts": "Context MostAttendedToken NearestContexts nearest nearest_contexts",
+    "representations.nearest_words": "NearestWords nearest_words",
+    "representations.projection": "project_to_plane tsne umap",
+    "representations.tcav": "ConceptSlopes ConceptTest can_test concept_test tcav",
+    "representations.vectors": (
+        "EmbeddingParts Neighbour Occurrences PositionSimilarity VectorSimilarity cosine_similarities "
+        "embedding_parts embedding_table input_embeddings nearest_tokens occurrences position_similarity "
+        "principal_components word_vectors"
+    ),
+    "representations.word_senses": "SenseSeparation WordSenses labelled_sentences sense_separation word_senses",
+}
+_HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name):
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_HOMES})

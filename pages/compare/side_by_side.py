@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from bert_tf.explain import compare, fill_mask
+from bert_tf.explain import compare
 from bert_tf.explain.models.side_by_side import ComparedAnswers, compared_side
+from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.compare import attention_view, comparison_inputs
 from pages.compare.snippets.side_by_side import snippet

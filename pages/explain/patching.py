@@ -6,7 +6,8 @@ import functools
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import fill_mask, patch_blocks, patch_heads, patch_states
+from bert_tf.explain import patch_blocks, patch_heads, patch_states
+from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.interventions.patching import patch_map, patched_heads_map
 from pages.explain import path_patching_view
 from pages.explain.snippets.patching import snippet

@@ -7,7 +7,6 @@ import streamlit as st
 
 from bert_tf.explain import (
     Counterfactuals,
-    fill_mask,
     left_context,
     predict_variants,
     right_context,
@@ -15,6 +14,7 @@ from bert_tf.explain import (
     with_word,
     without_each_word,
 )
+from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.interventions.ablation import ranked_bars
 from ui.elements import components
 from ui.elements.cards import cards, with_top_k

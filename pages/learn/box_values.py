@@ -4,8 +4,9 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain import fill_mask, sigmoid
 from bert_tf.explain.models.architecture import choice_scores, layer_activations, task_head_activations
+from bert_tf.inference.predictions import fill_mask
+from bert_tf.inference.trace import sigmoid
 from bert_tf.plots.models.architecture import MAX_TOKENS, MOST_UNITS, activations
 from bert_tf.plots.training.task_predictions import probabilities
 from ui.elements import components

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf.explain import fill_text
+from bert_tf.inference.text_filling import fill_text
 from ui.elements.mask_chips import mask_position_at, token_positions, word_positions
 
 

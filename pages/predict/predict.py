@@ -4,8 +4,8 @@ import dataclasses
 
 import streamlit as st
 
-from bert_tf.explain import InputError, fill_mask
-from bert_tf.inference.predictions import vocabulary_id
+from bert_tf.errors import InputError
+from bert_tf.inference.predictions import fill_mask, vocabulary_id
 from pages.predict.filling import filled
 from pages.predict.snippets.predict import snippet
 from ui.elements import components

@@ -3,7 +3,8 @@
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import attention_divergence, fill_mask
+from bert_tf.explain import attention_divergence
+from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.models.compare import difference_map
 from pages.tasks.snippets.fine_tuning_changes import snippet

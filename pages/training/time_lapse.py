@@ -6,8 +6,8 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain import fill_mask
 from bert_tf.explain.models.snapshot_series import time_lapse_of, token_trajectory
+from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.training.curves import answer_trajectory
 from pages.training.snippets.time_lapse import snippet
 from ui.elements import components

@@ -81,7 +81,7 @@ def test_words_asked_about_are_shown_saved_and_copied(open_app, saved, bert):
 
 
 def test_predictions_and_the_pair(open_app, saved, bert, trace):
-    from bert_tf.explain import fill_mask
+    from bert_tf.inference.predictions import fill_mask
 
     opened(open_app, saved, ("predictions", "next-sentence"), page="predict", **ASKED)
     (answer,) = fill_mask(trace, bert.tokenizer, 5)
@@ -578,7 +578,8 @@ def test_layers_of_two_models(open_app, saved, bert, explorer_home):
 @pytest.mark.parametrize("measure", ["svcca", "pwcca"])
 def test_layers_of_two_models_by_canonical_correlations(open_app, saved, bert, explorer_home, measure):
     import bert_tf
-    from bert_tf.explain import chance_similarity, layer_similarity
+    from bert_tf.explain import layer_similarity
+    from bert_tf.explain.representations.layer_similarity import chance_similarity
     from tests.app.page_reading import page_text
 
     app = opened(

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.explain import InputError, summarise_rows
+from bert_tf.errors import InputError
+from bert_tf.explain import summarise_rows
 from bert_tf.explain.datasets.text_rows import format_row_numbers, parse_row_numbers
 from tests.app.page_reading import page_text, param, run_until_done
 from tests.app.test_dataset import sample

@@ -13,7 +13,6 @@ from bert_tf.explain import (
     ablate,
     contributions,
     every_head,
-    fill_mask,
     left_context,
     logit_lens,
     mask_target,
@@ -29,6 +28,7 @@ from bert_tf.explain import predict_variants as ask_variants
 from bert_tf.explain.models.architecture import layer_activations, parts
 from bert_tf.explain.models.architecture_table import architecture_rows
 from bert_tf.explain.models.snapshot_series import SnapshotSeries
+from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.models.architecture import MOST_UNITS
 from bert_tf.plots.theme import ramp
 from bert_tf.training.run_folder import find_runs, read_run

@@ -11,7 +11,6 @@ from playwright.sync_api import expect
 import bert_tf
 from bert_tf.explain import (
     agreement,
-    chance_similarity,
     compare,
     embedding_parts,
     factorise,
@@ -26,6 +25,7 @@ from bert_tf.explain import (
     summarise_rows,
 )
 from bert_tf.explain.models.architecture import layer_activations
+from bert_tf.explain.representations.layer_similarity import chance_similarity
 from bert_tf.explain.representations.vectors import word_ids
 from tests.browser.page_reading import (
     FIGURE,

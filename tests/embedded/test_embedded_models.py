@@ -7,7 +7,7 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints import embedded_dir
-from bert_tf.explain import fill_mask
+from bert_tf.inference.predictions import fill_mask
 
 BASE, SMALL = "bert-base-cased-embedded", "bert-small-uncased-embedded"
 

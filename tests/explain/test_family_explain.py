@@ -7,11 +7,9 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints import MissingHead
+from bert_tf.errors import InputError, MaskPositionError, NothingToPredict
 from bert_tf.explain import (
     Ablation,
-    InputError,
-    MaskPositionError,
-    NothingToPredict,
     ablate,
     agreement,
     compare,
@@ -19,7 +17,6 @@ from bert_tf.explain import (
     every_layer,
     factorise,
     feed_forward_activations,
-    fill_text,
     gradient_x_input,
     hotflip,
     integrated_gradients,
@@ -30,7 +27,6 @@ from bert_tf.explain import (
     predict_variants,
     reduce_input,
     replace_and_detect,
-    replaced_scores,
     replaced_target,
     score_rows,
     sentence_order_target,
@@ -41,6 +37,8 @@ from bert_tf.explain import (
 )
 from bert_tf.explain.attention.value_attention import output_kernels
 from bert_tf.explain.datasets.text_rows import TextRow
+from bert_tf.explain.interventions.replaced_token_detection import replaced_scores
+from bert_tf.inference.text_filling import fill_text
 from tests.conftest import randomise
 
 GOLDEN_FOLDERS = Path(__file__).parents[1] / "golden" / "family"

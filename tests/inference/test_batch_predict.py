@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from bert_tf import read_ahead
-from bert_tf.explain import EmptyText, InputError, NothingToPredict
+from bert_tf.errors import EmptyText, InputError, NothingToPredict
 from bert_tf.inference import batch_predict
 from bert_tf.inference.batch_predict import predict_many
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from bert_tf.explain import InputError, MaskPositionError, NothingToPredict
+from bert_tf.errors import InputError, MaskPositionError, NothingToPredict
 from bert_tf.explain.attribution.target import Target, mask_target, next_sentence_target
 from bert_tf.inference.hooked_model import HookedModel, blocked
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from bert_tf.errors import MissingHead
-from bert_tf.explain import InputError, NothingToPredict, fill_mask, fill_text
-from bert_tf.inference.predictions import top_probabilities
+from bert_tf.errors import InputError, MissingHead, NothingToPredict
+from bert_tf.inference.predictions import fill_mask, top_probabilities
+from bert_tf.inference.text_filling import fill_text
 
 
 def test_probabilities_are_those_of_a_full_softmax():

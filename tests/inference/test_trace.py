@@ -7,14 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from bert_tf.explain import (
-    EmptyText,
-    InputError,
-    MaskPositionError,
-    MaskTruncated,
-    Word,
-    WordNotFound,
-)
+from bert_tf.errors import EmptyText, InputError, MaskPositionError, MaskTruncated, WordNotFound
+from bert_tf.inference.words import Word
 from bert_tf.models import view
 from bert_tf.tokenizers import TextError
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from plotly.colors import sample_colorscale, unlabel_rgb
 
-from bert_tf.explain import AttentionDivergence, InputReduction, Prediction, RemovedWord, Target
+from bert_tf.explain import AttentionDivergence, InputReduction, RemovedWord, Target
 from bert_tf.explain.representations.logit_lens import LogitLens
+from bert_tf.inference.predictions import Prediction
 from bert_tf.inference.words import WordSpan
 from bert_tf.plots.diverging import diverging_ramp, diverging_scale
 from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars

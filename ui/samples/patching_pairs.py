@@ -3,7 +3,7 @@
 import difflib
 from dataclasses import dataclass
 
-from bert_tf.explain import words_of
+from bert_tf.inference.words import words_of
 
 # Texts of the examples with one word changed for another of as many pieces.
 _PARTNERS = {

@@ -75,7 +75,7 @@ class SharedModel:
 
     def fill_jointly(self, trace, top_k, targets=()):
         """Fill all masks of ``trace``, the surest first; ``targets``: words asked about on the way."""
-        from bert_tf.explain import fill_jointly
+        from bert_tf.inference.joint_filling import fill_jointly
 
         with self.lock:
             return fill_jointly(self.bert, trace, top_k=top_k, targets=targets)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from bert_tf.explain import Answer
+from bert_tf.inference.answer import Answer
 from bert_tf.plots.theme import ramp
 from ui.elements import components
 from ui.elements.cells import marks

@@ -4,7 +4,8 @@ import weakref
 
 import streamlit as st
 
-from bert_tf.explain import InputError, project_to_plane
+from bert_tf.errors import InputError
+from bert_tf.explain import project_to_plane
 from bert_tf.explain.representations.projection import MIN_POINTS
 from ui.session import jobs
 from ui.session.session_cache import cached

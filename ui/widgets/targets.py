@@ -263,7 +263,7 @@ def token_picker(name, key, shared, trace, position, label):
     Returns:
         The token, or None for the likeliest.
     """
-    from bert_tf.explain import fill_mask
+    from bert_tf.inference.predictions import fill_mask
 
     answers = cached("why_answers", trace, lambda: fill_mask(trace, shared.tokenizer, 10))
     tokens = [one.token for answer in answers if answer.position == position for one in answer.predictions]

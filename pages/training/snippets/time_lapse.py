@@ -27,7 +27,7 @@ def snippet(view, folder, trace, step, layer, head, some=None):
     masks = bool(trace.masks) and trace.logits is not None
     names = "SnapshotSeries, token_trajectory" if masks else "SnapshotSeries"
     imports = [*imports, f"from bert_tf.explain.models.snapshot_series import {names}"]
-    imports += ["from bert_tf.explain import fill_mask"] if masks else []
+    imports += ["from bert_tf.inference.predictions import fill_mask"] if masks else []
     chosen = f"[one for one in run.snapshots if one.step in {some}]" if some else "run.snapshots"
     said = [
         _SERIES.format(asked=asked(trace), step=step, snapshots=chosen),

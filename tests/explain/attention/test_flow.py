@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from bert_tf.explain import Cancelled, InputError, attention_flow
+from bert_tf.errors import Cancelled, InputError
+from bert_tf.explain import attention_flow
 
 
 def _maps(layers, tokens, seed=0, heads=2):

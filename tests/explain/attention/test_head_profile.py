@@ -3,17 +3,9 @@
 import numpy as np
 import pytest
 
-from bert_tf.explain import (
-    Cancelled,
-    InputError,
-    cluster_heads,
-    head_distances,
-    jensen_shannon,
-    profile_heads,
-    profile_trace,
-    project_heads,
-    summarise_heads,
-)
+from bert_tf.errors import Cancelled, InputError
+from bert_tf.explain import jensen_shannon, profile_heads, profile_trace, summarise_heads
+from bert_tf.explain.attention.head_profile import cluster_heads, head_distances, project_heads
 
 
 def test_distances_are_mean_divergences_between_what_heads_look_at(tiny_bert):

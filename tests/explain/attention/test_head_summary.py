@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bert_tf.explain import InputError, summarise_heads
+from bert_tf.errors import InputError
+from bert_tf.explain import summarise_heads
 
 SOURCES = (None, "a", "a", None, "b", None)
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.explain import InputError, head_vectors, query_key_vectors
+from bert_tf.errors import InputError
+from bert_tf.explain import head_vectors, query_key_vectors
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bert_tf.explain import InputError
+from bert_tf.errors import InputError
 from bert_tf.explain.attention.rollout import attention_rollout
 from bert_tf.explain.attention.value_attention import (
     effective_attention,

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bert_tf.errors import Cancelled
-from bert_tf.explain import InputError
+from bert_tf.errors import Cancelled, InputError
 from bert_tf.explain.attention.syntax import (
     ConlluError,
     ParsedSentence,

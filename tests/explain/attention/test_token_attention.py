@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.explain import (
-    InputError,
-    attention_rollout,
-    effective_attention,
-    norm_weighted_attention,
-    token_attention,
-)
+from bert_tf.errors import InputError
+from bert_tf.explain import attention_rollout, effective_attention, norm_weighted_attention, token_attention
 
 
 @pytest.fixture(scope="module")

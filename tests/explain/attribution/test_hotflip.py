@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bert_tf.errors import Cancelled
-from bert_tf.explain import InputError, Target, hotflip, mask_target, next_sentence_target
+from bert_tf.errors import Cancelled, InputError
+from bert_tf.explain import Target, hotflip, mask_target, next_sentence_target
 from bert_tf.explain.attribution.hotflip import is_word, replaceable_words
 
 TEXTS = ("the cats sat on the [MASK] in the park", "it ran to the big river.")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.errors import Cancelled
-from bert_tf.explain import InputError, lime, mask_target, next_sentence_target, occlusion
+from bert_tf.errors import Cancelled, InputError
+from bert_tf.explain import lime, mask_target, next_sentence_target, occlusion
 from bert_tf.explain.attribution.lime import fit_linear_model, sample_word_masks
 from tests.explain.attribution.test_hotflip import _answers
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.errors import Cancelled
-from bert_tf.explain import InputError
+from bert_tf.errors import Cancelled, InputError
 from bert_tf.explain.attribution.saliency import (
     gradient_x_input,
     integrated_gradients,

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from bert_tf.explain import InputError, class_curve, curve_labels, score_rows
+from bert_tf.errors import InputError
+from bert_tf.explain import class_curve, curve_labels, score_rows
 from bert_tf.explain.datasets.text_rows import TextRow
 from tests.explain.datasets.test_dataset import FILMS
 from tests.explain.test_class_target import made

@@ -3,18 +3,11 @@
 import numpy as np
 import pytest
 
-from bert_tf.errors import Cancelled
-from bert_tf.explain import (
-    InputError,
-    Word,
-    pseudo_likelihood,
-    score_rows,
-    summarise_classes,
-    summarise_rows,
-    supported_predictions,
-)
+from bert_tf.errors import Cancelled, InputError
+from bert_tf.explain import pseudo_likelihood, score_rows, summarise_classes, summarise_rows, supported_predictions
 from bert_tf.explain.datasets.row_predictions import RowResult
 from bert_tf.explain.datasets.text_rows import TextRow
+from bert_tf.inference.words import Word
 from tests.explain.test_class_target import made
 
 ROWS = (

@@ -5,9 +5,9 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from bert_tf.errors import Cancelled
-from bert_tf.explain import EmptyText, InputError, NothingToPredict, fill_mask
+from bert_tf.errors import Cancelled, EmptyText, InputError, NothingToPredict
 from bert_tf.explain.datasets.pseudo_likelihood import minimal_pairs, pseudo_likelihood
+from bert_tf.inference.predictions import fill_mask
 
 
 def _by_hand(bert, text_a, text_b, masked, position):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.errors import Cancelled
-from bert_tf.explain import InputError, RowResult, nearest_rows, row_attributes, row_vectors, score_rows
+from bert_tf.errors import Cancelled, InputError
+from bert_tf.explain import RowResult, nearest_rows, row_attributes, row_vectors, score_rows
 from bert_tf.explain.datasets.row_map import available_row_attributes, constant_first_token, supported_poolings
 from bert_tf.explain.datasets.text_rows import TextRow
 from tests.conftest import make_bert

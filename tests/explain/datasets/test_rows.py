@@ -2,8 +2,10 @@
 
 import pytest
 
-from bert_tf.explain import ConlluError, InputError, Word, file_kind, hidden_words, read_rows
-from bert_tf.explain.datasets.text_rows import TextRow, labelled, labels_of
+from bert_tf.errors import InputError
+from bert_tf.explain import ConlluError, file_kind, read_rows
+from bert_tf.explain.datasets.text_rows import TextRow, hidden_words, labelled, labels_of
+from bert_tf.inference.words import Word
 
 
 def texts(found):

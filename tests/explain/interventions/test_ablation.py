@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.errors import Cancelled
-from bert_tf.explain import InputError, NothingToPredict, jensen_shannon
+from bert_tf.errors import Cancelled, InputError, NothingToPredict
+from bert_tf.explain import jensen_shannon
 from bert_tf.explain.interventions.ablation import (
     Ablation,
     ablate,

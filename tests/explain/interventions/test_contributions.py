@@ -10,9 +10,8 @@ from scipy.special import erf, logsumexp
 
 import bert_tf
 from bert_tf.config import BertConfig
-from bert_tf.errors import Cancelled, InputError
+from bert_tf.errors import Cancelled, InputError, MaskPositionError
 from bert_tf.explain import (
-    MaskPositionError,
     class_target,
     contributions,
     mask_target,

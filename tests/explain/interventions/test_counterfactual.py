@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.errors import Cancelled
-from bert_tf.explain import InputError, NothingToPredict, jensen_shannon
+from bert_tf.errors import Cancelled, InputError, NothingToPredict
+from bert_tf.explain import jensen_shannon
 from bert_tf.explain.interventions.counterfactual import (
     left_context,
     predict_variants,

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.errors import Cancelled
-from bert_tf.explain import InputError, MaskPositionError, NotComparable
+from bert_tf.errors import Cancelled, InputError, MaskPositionError, NotComparable
 from bert_tf.explain.attention.value_attention import output_kernels
 from bert_tf.explain.attribution.target import mask_target, next_sentence_target
 from bert_tf.explain.interventions.patching import patch_blocks, patch_heads, patch_states

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.errors import Cancelled
-from bert_tf.explain import InputError, MaskPositionError, NotComparable
+from bert_tf.errors import Cancelled, InputError, MaskPositionError, NotComparable
 from bert_tf.explain.attribution.target import mask_target, next_sentence_target
 from bert_tf.explain.interventions.patching import patch_blocks, patch_states
 from bert_tf.explain.interventions.path_patching import RECEIVERS, Receiver, patch_paths

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.explain import NotComparable, aligned_layers, compare, jensen_shannon
+from bert_tf.errors import NotComparable
+from bert_tf.explain import aligned_layers, compare, jensen_shannon
 from bert_tf.explain.models.compare import common_vocabulary
 
 

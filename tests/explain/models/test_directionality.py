@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.errors import MissingHead
-from bert_tf.explain import InputError, fill_mask, predict_span
+from bert_tf.errors import InputError, MissingHead
+from bert_tf.explain import predict_span
+from bert_tf.inference.predictions import fill_mask
 from tests.layers.test_causal import APART, LEFT, make_reader
 
 TEXT = "The cat sat on the mat in Paris."

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.decomposition import NMF
 
-from bert_tf.errors import Cancelled
-from bert_tf.explain import InputError, factorise, feed_forward_activations
+from bert_tf.errors import Cancelled, InputError
+from bert_tf.explain import factorise, feed_forward_activations
 from bert_tf.explain.models.architecture import layer_activations
 from bert_tf.explain.representations import factors as module
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.errors import Cancelled
-from bert_tf.explain import InputError, NotComparable
+from bert_tf.errors import Cancelled, InputError, NotComparable
 from bert_tf.explain.representations.layer_similarity import (
     chance_similarity,
     layer_similarity,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bert_tf.explain import InputError, MaskPositionError, NothingToPredict
+from bert_tf.errors import InputError, MaskPositionError, NothingToPredict
 from bert_tf.explain.representations.logit_lens import logit_lens
 from bert_tf.models import named_variables
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.errors import Cancelled
+from bert_tf.errors import Cancelled, InputError
 from bert_tf.explain import (
     Context,
-    InputError,
     MostAttendedToken,
     count_labels,
     count_offsets,
@@ -17,11 +16,11 @@ from bert_tf.explain import (
     matched_labels,
     nearest_contexts,
     parsed_labels,
-    words_of,
 )
 from bert_tf.explain.attention.value_attention import value_vectors
 from bert_tf.explain.datasets.text_rows import TextRow, read_rows
 from bert_tf.inference.bert import Bert
+from bert_tf.inference.words import words_of
 from tests.conftest import make_bert, randomise
 from tests.explain.test_family_explain import GOLDEN_FOLDERS, NAMES, text_for
 from tests.layers.test_causal import APART, LEFT, make_reader

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from bert_tf.errors import Cancelled
-from bert_tf.explain import InputError, can_test, concept_test, row_vectors
+from bert_tf.errors import Cancelled, InputError
+from bert_tf.explain import can_test, concept_test, row_vectors
 from bert_tf.explain.datasets.text_rows import TextRow
 from bert_tf.explain.representations import tcav as module
 from tests.explain.test_class_target import made

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.errors import Cancelled
-from bert_tf.explain import InputError, WordNotFound
+from bert_tf.errors import Cancelled, InputError, WordNotFound
 from bert_tf.explain.representations.vectors import (
     cosine_similarities,
     embedding_parts,

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.explain import InputError, principal_components, project_to_plane, sense_separation, tsne, umap
+from bert_tf.errors import InputError
+from bert_tf.explain import principal_components, project_to_plane, sense_separation, tsne, umap
 
 
 def clusters(count=10, apart=6.0):

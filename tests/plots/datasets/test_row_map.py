@@ -91,8 +91,9 @@ def test_numbers_have_a_scale_that_spans_all_rows_and_is_told():
 
 
 def test_whatever_is_known_of_a_row_has_a_title():
-    from bert_tf.explain import MaskPrediction, RowResult, row_attributes
+    from bert_tf.explain import RowResult, row_attributes
     from bert_tf.explain.datasets.text_rows import TextRow
+    from bert_tf.inference.predictions import MaskPrediction
 
     said = {"probabilities": {"x": 1.0}, "label": "x", "probability": 1.0}
     one = RowResult(
