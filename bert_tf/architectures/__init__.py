@@ -1,28 +1,26 @@
-"""BERT and the models built from the same layers, each a record of what it changes. Imports no TensorFlow."""
+"""BERT and the models built from the same layers, each a record of what it changes. Imports no TensorFlow.
 
-from bert_tf.architectures.albert import ALBERT
+Every file of this folder that holds an `Architecture` is a member; no list names it.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
 from bert_tf.architectures.architecture import Architecture
 from bert_tf.architectures.bert import BERT
-from bert_tf.architectures.distilbert import DISTILBERT
-from bert_tf.architectures.electra import ELECTRA
-from bert_tf.architectures.left_to_right import LEFT_TO_RIGHT
-from bert_tf.architectures.roberta import ROBERTA
-from bert_tf.architectures.two_one_way import TWO_ONE_WAY
+
+
+def _records():
+    """All records of this folder by model_type, in their order."""
+    records = {}
+    for file in iter_modules(__path__):
+        for value in vars(import_module(f"{__name__}.{file.name}")).values():
+            if isinstance(value, Architecture) and records.setdefault(value.model_type, value) is not value:
+                raise ValueError(f"Two architectures have the model_type {value.model_type!r}: {file.name}.py has one.")
+    return dict(sorted(records.items(), key=lambda item: (item[1].order, item[1].title)))
+
 
 #: model_type -> `Architecture`
-ARCHITECTURES = {
-    architecture.model_type: architecture
-    for architecture in (BERT, ROBERTA, DISTILBERT, ALBERT, ELECTRA, LEFT_TO_RIGHT, TWO_ONE_WAY)
-}
+ARCHITECTURES = _records()
 
-__all__ = [
-    "ALBERT",
-    "BERT",
-    "DISTILBERT",
-    "ELECTRA",
-    "LEFT_TO_RIGHT",
-    "ARCHITECTURES",
-    "ROBERTA",
-    "TWO_ONE_WAY",
-    "Architecture",
-]
+__all__ = ["ARCHITECTURES", "BERT", "Architecture"]

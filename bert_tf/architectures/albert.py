@@ -19,6 +19,7 @@ def _size(layers, hidden, heads):
 ALBERT = Architecture(
     model_type="albert",
     title="ALBERT",
+    order=4,
     source="Lan et al. 2020",
     changes=(
         "All layers share one set of weights: that saves memory, not time.",

@@ -17,6 +17,7 @@ class Architecture:
 
     Attributes:
         model_type: Hugging Face's word for it. title: as it is written. source: the paper.
+        order: its place among the others in lists and tables; equal ones stand by title.
         changes: what was changed from BERT, a sentence each.
         heads: those its checkpoints may hold. trained: those its own pre-training trains, in one model.
         trained_otherwise: name of a size -> the heads it is trained with instead.
@@ -51,6 +52,7 @@ class Architecture:
     heads: tuple
     trained: tuple
     sizes: dict
+    order: int = 100
     trained_otherwise: dict = field(default_factory=dict)
     learns_besides: tuple = ()
     defaults: dict = field(default_factory=dict)

@@ -14,6 +14,7 @@ _SHAPES = {
 BERT = Architecture(
     model_type="bert",
     title="BERT",
+    order=1,
     source="Devlin et al. 2019",
     changes=(),
     heads=("pooler", "mlm", "nsp"),

@@ -8,6 +8,7 @@ _LAYER, _THEIRS = "bert.encoder.layer.*", "distilbert.transformer.layer.*"
 DISTILBERT = Architecture(
     model_type="distilbert",
     title="DistilBERT",
+    order=3,
     source="Sanh et al. 2019",
     changes=(
         "Six layers in the place of twelve, started from every other one of BERT's.",

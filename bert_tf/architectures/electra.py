@@ -18,6 +18,7 @@ _GENERATOR = (
 ELECTRA = Architecture(
     model_type="electra",
     title="ELECTRA",
+    order=5,
     source="Clark et al. 2020",
     changes=(
         "A small generator fills masked places; the discriminator judges every token: replaced or not.",

@@ -6,6 +6,7 @@ from bert_tf.architectures.bert import BERT
 LEFT_TO_RIGHT = Architecture(
     model_type="left-to-right",
     title="Left to right",
+    order=6,
     source='Devlin et al. 2019, section 5.1 ("LTR & No NSP"); Radford et al. 2018',
     changes=(
         "Every token sees itself and those before it: a causal mask, GPT's way.",

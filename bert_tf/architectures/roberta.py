@@ -6,6 +6,7 @@ from bert_tf.architectures.bert import BERT
 ROBERTA = Architecture(
     model_type="roberta",
     title="RoBERTa",
+    order=2,
     source="Liu et al. 2019",
     changes=(
         "Masked words alone are predicted, drawn anew each time a text is read; no next sentence.",

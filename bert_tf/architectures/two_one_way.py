@@ -6,6 +6,7 @@ from bert_tf.architectures.bert import BERT
 TWO_ONE_WAY = Architecture(
     model_type="two-one-way",
     title="Two one-way readers",
+    order=7,
     source="Peters et al. 2018 (ELMo); Devlin et al. 2019, appendix A.4",
     changes=(
         "Two stacks, each of half the width: one reads from left to right, the other from right to left.",
