@@ -52,6 +52,7 @@ class Architecture:
     heads: tuple
     trained: tuple
     sizes: dict
+    transformers_classes: tuple
     order: int = 100
     trained_otherwise: dict = field(default_factory=dict)
     learns_besides: tuple = ()
@@ -61,7 +62,6 @@ class Architecture:
     only: dict = field(default_factory=dict)
     positions_after_pad: bool = False
     names: tuple = ()
-    transformers_classes: tuple = ()
     sentence_heads: dict = field(default_factory=dict)
     sentence_settings: dict = field(default_factory=dict)
     google_settings: str | None = None

@@ -18,6 +18,7 @@ from bert_tf.errors import InputError
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
 from bert_tf.layers.attention import MASKED_SCORE
+from bert_tf.layers.encoder import EncoderLayer
 from bert_tf.layers.hooks import HOOK_POINTS, POINTS
 
 
@@ -119,6 +120,18 @@ class HookedModel:
         if "replaced" in self._heads:
             found["replaced_logits"] = layers["replaced"](x)
         return {name: found[name].numpy()[0] for _, name in HEAD_OUTPUTS if name in found}
+
+    def check_post_norm(self, analysis):
+        """Raise InputError unless every layer computes what `EncoderLayer` does: an analysis follows these steps back.
+
+        Args: analysis: its name in the message.
+        """
+        for stack in self.layers["layer_0"].stacks():
+            if type(stack).steps is not EncoderLayer.steps:
+                raise InputError(
+                    f"{analysis} needs BERT's encoder layer, which normalises the sum after each block; "
+                    f"{self._name} has {type(stack).__name__}. Ablation, patching and gradients work with any layer."
+                )
 
     def embed(self, token_ids, segment_ids):
         """Hidden state 0, [B, T, H], of int32 [B, T] ids."""

@@ -20,9 +20,12 @@ class RulePropagation:
     the states between them.
 
     Args: hooked: a `HookedModel`. rules: `BackwardRules`.
+
+    Raises: InputError: the model has another encoder layer than BERT's.
     """
 
     def __init__(self, hooked, rules):
+        hooked.check_post_norm("DeepLift and LRP")
         self._hooked, self._rules = hooked, rules
 
     def gradients(self, vectors, segments, target, progress=None):

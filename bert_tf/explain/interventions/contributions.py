@@ -216,6 +216,7 @@ class _Norm:
 def _taken_apart(bert, state, positions, progress=None):
     """From the embeddings, float32 [T, H]: (these at K positions, float64 [K, H], a `_Layer` for each layer, the last
     state, float32 [T, H])."""
+    bert.hooked().check_post_norm("The residual decomposition")
     count = bert.config.num_hidden_layers
     entered, layers = state[positions].astype(np.float64), []
     names = ("resid_pre", "attn_out", "resid_mid", "mlp_out")
