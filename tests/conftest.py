@@ -58,12 +58,14 @@ SLOW = (
 
 
 def pytest_collection_modifyitems(items):
-    """Marks the slow tests."""
+    """Marks the slow tests, and puts them first: the quick ones then fill the ends of both processes."""
     tests = Path(__file__).parent
     slow = [tests / path for path in SLOW]
     for item in items:
         if any(item.path == path or path in item.path.parents for path in slow):
             item.add_marker("slow")
+    browser = tests / "browser"
+    items.sort(key=lambda item: (browser not in item.path.parents, item.get_closest_marker("slow") is None))
 
 
 WORDS = """
