@@ -2,7 +2,8 @@
 
 A run keeps its newest checkpoints and the best one. A checkpoint is a folder `step-N` with `state.safetensors` and
 `state.json`. It is written under a temporary name, renamed when it is complete, and renamed again before it is
-removed. So a folder named `step-N` is always complete.
+removed. So a folder named `step-N` is always complete. Its `checksums.json` shows later damage, such as a file that was
+cut or a disk's flipped bit.
 """
 
 import errno
@@ -10,10 +11,13 @@ import json
 import os
 import re
 import shutil
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+
+from bert_tf.checksums import find_damage, has_checksums, write_checksums
 
 _NAME = re.compile(r"step-(\d+)$")
 _WEIGHTS, _STATE = "state.safetensors", "state.json"
@@ -88,8 +92,8 @@ class Checkpoints:
     def _state(self, step):
         try:
             return json.loads((self.folder / f"step-{step}" / _STATE).read_text())
-        except FileNotFoundError:
-            return {}  # a training that is still running has just removed it
+        except (FileNotFoundError, ValueError):
+            return {}  # a training that is still running has just removed it, or it is damaged
 
     def save(self, step, variables, state):
         """Writes a checkpoint, then removes the older ones beyond `keep`, except the best.
@@ -113,6 +117,7 @@ class Checkpoints:
                     {f"{index:05d}": np.asarray(variable) for index, variable in enumerate(variables)}, part / _WEIGHTS
                 )
                 (part / _STATE).write_text(json.dumps({**state, "step": step}))
+                write_checksums(part, (_WEIGHTS, _STATE))
                 for path in part.iterdir():
                     with open(path, "rb") as file:
                         os.fsync(file.fileno())
@@ -151,27 +156,57 @@ class Checkpoints:
             step: int. The checkpoint to read; None for the newest.
             partly: bool. Whether `variables` may be only the first ones (the model's, without the optimiser's).
 
-        Returns: the state dict of the checkpoint, with "step"; None if there is no checkpoint.
+        Returns: the state dict of the checkpoint, with "step"; None if there is no checkpoint. Where the newest is
+            damaged, the newest whole one is read, and a warning on standard error says so.
 
-        Raises: ValueError if the checkpoint is of another model or optimiser; then nothing is assigned.
+        Raises: ValueError if the checkpoint is of another model or optimiser, or if `step` or all checkpoints are
+            damaged; then nothing is assigned.
         """
-        from safetensors import safe_open
-
         steps = self.steps()
         if not steps:
             return None
-        folder = self.folder / f"step-{step or steps[-1]}"
-        with safe_open(folder / _WEIGHTS, framework="np") as file:
-            names = sorted(file.keys())[: len(variables) if partly else None]
-            shapes = [tuple(file.get_slice(name).get_shape()) for name in names]
-            if shapes != [tuple(variable.shape) for variable in variables]:
-                raise ValueError(
-                    f"{folder} is a checkpoint of another model or with other layers frozen; "
-                    f"give the settings it was made with, or another --output."
-                )
-            for name, variable in zip(names, variables):
-                variable.assign(file.get_tensor(name))
-        return json.loads((folder / _STATE).read_text())
+        for candidate in reversed(steps) if step is None else [step]:
+            folder = self.folder / f"step-{candidate}"
+            damage = _damage(folder)
+            if not damage:
+                return _assign(folder, variables, partly)
+            if step is None and candidate != steps[0]:
+                print(f"Warning: {damage} The checkpoint before it is read.", file=sys.stderr, flush=True)
+        others = ", ".join(str(other) for other in steps if other != step)
+        advice = f"The other checkpoints are {others}." if step and others else "No other checkpoint is left."
+        raise ValueError(f"{damage} {advice}")
+
+
+def _damage(folder):
+    """What is wrong with the files of a checkpoint, in sentences; "" if they are whole."""
+    if has_checksums(folder):
+        return " ".join(find_damage(folder))
+    # Earlier versions wrote no checksums; a file that was cut shows all the same.
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        json.loads((folder / _STATE).read_text())
+        with safe_open(folder / _WEIGHTS, framework="np"):
+            return ""
+    except (ValueError, SafetensorError) as error:
+        return f"{folder} is damaged: {str(error).rstrip('.')}."
+
+
+def _assign(folder, variables, partly):
+    """Assigns the values of a whole checkpoint to variables; returns its state."""
+    from safetensors import safe_open
+
+    with safe_open(folder / _WEIGHTS, framework="np") as file:
+        names = sorted(file.keys())[: len(variables) if partly else None]
+        shapes = [tuple(file.get_slice(name).get_shape()) for name in names]
+        if shapes != [tuple(variable.shape) for variable in variables]:
+            raise ValueError(
+                f"{folder} is a checkpoint of another model or with other layers frozen; "
+                f"give the settings it was made with, or another --output."
+            )
+        for name, variable in zip(names, variables):
+            variable.assign(file.get_tensor(name))
+    return json.loads((folder / _STATE).read_text())
 
 
 def _is_whole(folder):

@@ -382,6 +382,72 @@ def test_what_is_left_of_a_removed_checkpoint_is_no_checkpoint(tmp_path):
     assert saved.best() == 40
 
 
+def cut(path, size):
+    with open(path, "r+b") as file:
+        file.truncate(size)
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+#: What can happen to a checkpoint that was written whole.
+DAMAGES = {
+    "weights cut": lambda step: cut(step / "state.safetensors", 100),
+    "state cut": lambda step: cut(step / "state.json", 5),
+    "a bit of the weights": lambda step: flip(step / "state.safetensors"),
+    "a bit of the state": lambda step: flip(step / "state.json"),
+    "checksums cut": lambda step: cut(step / "checksums.json", 5),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_passed_over(tmp_path, capsys, damage):
+    variable = keras.Variable(np.zeros(2, "float32"))
+    saved = Checkpoints(tmp_path, keep=3)
+    for step in (10, 20, 30):
+        variable.assign([step, step])
+        saved.save(step, [variable], {"loss": 1.0 / step})
+    DAMAGES[damage](tmp_path / "step-30")
+    assert saved.restore([variable])["step"] == 20
+    np.testing.assert_array_equal(variable, [20, 20])
+    warning = capsys.readouterr().err
+    assert "step-30" in warning and warning.endswith("The checkpoint before it is read.\n")
+    with pytest.raises(ValueError, match="step-30.*The other checkpoints are 10, 20"):
+        saved.restore([variable], step=30)
+    for step in (10, 20):
+        DAMAGES[damage](tmp_path / f"step-{step}")
+    with pytest.raises(ValueError, match="step-10.*No other checkpoint is left"):
+        saved.restore([variable])
+    np.testing.assert_array_equal(variable, [20, 20])
+
+
+@pytest.mark.parametrize("damage", ["weights cut", "state cut"])
+def test_a_cut_checkpoint_of_an_earlier_version_is_passed_over(tmp_path, damage):
+    variable = keras.Variable(np.zeros(2, "float32"))
+    saved = Checkpoints(tmp_path)
+    for step in (10, 20):
+        saved.save(step, [variable], {})
+        (tmp_path / f"step-{step}" / "checksums.json").unlink()
+    DAMAGES[damage](tmp_path / "step-20")
+    assert saved.restore([variable])["step"] == 10
+
+
+def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one(start, tmp_path, capsys):
+    settings = ["--steps", 4, "--save-every", 2]
+    pretrain(start, tmp_path, *settings)
+    whole = weights(tmp_path / "model")
+    flip(tmp_path / "checkpoints" / "step-4" / "state.safetensors")
+    shutil.rmtree(tmp_path / "model")
+    assert pretrain(start, tmp_path, *settings) == 0
+    assert "step-4" in capsys.readouterr().err
+    again = weights(tmp_path / "model")
+    for name in whole:
+        np.testing.assert_allclose(again[name], whole[name], atol=1e-5, err_msg=name)
+
+
 def test_a_mean_over_few_updates_does_not_make_the_best_checkpoint(tmp_path):
     variable = keras.Variable(np.zeros(2, "float32"))
     saved = Checkpoints(tmp_path, keep=9)
