@@ -1,7 +1,7 @@
-"""The settings of a model of BERT's family: one frozen dataclass, named sizes, the two public file formats.
+"""The settings of BERT and the related architectures: a frozen dataclass, named sizes and two public file formats.
 
-Field names are those of Hugging Face's ``config.json``; Google's ``bert_config.json`` uses the same
-names for all that the two have in common.
+The field names are those of Hugging Face's ``config.json``; Google's ``bert_config.json`` uses the same names for the
+settings that both files have.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from typing import Any
 
 from bert_tf.architectures import ARCHITECTURES, BERT, Architecture
 
-# Google's and Hugging Face's files carry settings that say nothing about the network itself.
+# Settings in Google's and Hugging Face's files that do not change the network.
 _BOOKKEEPING = frozenset(
     """
     _name_or_path _num_labels add_cross_attention architectures attn_implementation bos_token_id
@@ -36,18 +36,17 @@ _BOOKKEEPING = frozenset(
 _ACTIVATIONS = ("gelu", "gelu_new", "relu")
 _ACTIVATION_ALIASES = {"gelu_pytorch_tanh": "gelu_new", "gelu_fast": "gelu_new"}
 
-#: BERT's sizes: name -> (layers L, hidden size H, attention heads A)
+#: BERT's sizes: name -> (layers L, hidden size H, attention heads N).
 SIZES = {
     name: (size["num_hidden_layers"], size["hidden_size"], size["num_attention_heads"])
     for name, size in BERT.sizes.items()
 }
 
+# The largest values that a file can have. Code loops over the layers, so a huge value would cost time and memory.
+_LARGEST = {"num_hidden_layers": 10_000, "num_attention_heads": 10_000}
+_LARGEST_OTHER = 2**31 - 1
 
-# What a file may ask for, so that settings alone, whose layers are counted one by one, cost no time or memory.
-_MOST = {"num_hidden_layers": 10_000, "num_attention_heads": 10_000}
-_MOST_ROWS = 2**31 - 1
-
-#: Name of the settings' file beside a Google checkpoint -> the architecture.
+#: Name of the settings file beside a Google checkpoint -> the architecture.
 GOOGLE_SETTINGS = {
     architecture.google_settings: architecture
     for architecture in ARCHITECTURES.values()
@@ -56,7 +55,7 @@ GOOGLE_SETTINGS = {
 
 
 class ConfigError(ValueError):
-    """A model setting that cannot be: the message names it, its value, and what is allowed."""
+    """An invalid model setting: the message names it, its value and the allowed values."""
 
 
 @dataclass(frozen=True)
@@ -64,26 +63,33 @@ class BertConfig:
     """The settings of one model (Devlin et al. 2019, section 3; defaults: BERT base, uncased).
 
     Args:
-        vocab_size: rows of the token table, V > 0.
-        hidden_size: width of the hidden states, H; a multiple of `num_attention_heads`.
-        num_hidden_layers: encoder layers, L >= 1.
-        num_attention_heads: heads in each layer, N >= 1.
-        intermediate_size: width of the feed-forward block; 4 H in all released models.
-        hidden_act: `"gelu"` (exact, erf), `"gelu_new"` (tanh approximation) or `"relu"`.
-        hidden_dropout_prob: dropout on the embeddings and both sub-layer outputs, in [0, 1).
-        attention_probs_dropout_prob: dropout on the attention probabilities, in [0, 1).
-        max_position_embeddings: rows of the position table: the longest input in tokens.
-        type_vocab_size: rows of the segment table; 0 for none. With fewer than 2, segment ids are not looked
-            at.
-        initializer_range: standard deviation of the truncated normal initialiser.
-        layer_norm_eps: epsilon of every layer normalisation.
-        pad_token_id: row of the padding token.
-        model_type: the architecture, a key of `bert_tf.architectures.ARCHITECTURES`.
-        embedding_size: width E of the three tables; None for H. Others are projected to H.
-        num_hidden_groups: sets of layer weights, shared among neighbouring layers; None for one each.
+        vocab_size: int. The rows of the token embedding table, V >= 1.
+        hidden_size: int. The width H of the hidden states, a multiple of `num_attention_heads`.
+        num_hidden_layers: int. The number of encoder layers, L >= 1.
+        num_attention_heads: int. The number of attention heads in each layer, N >= 1.
+        intermediate_size: int. The width of the feed-forward block; 4 H in all released models.
+        hidden_act: str. "gelu" (exact, erf), "gelu_new" (tanh approximation) or "relu".
+        hidden_dropout_prob: float. The dropout rate of the embeddings and of both sub-layer outputs, in [0, 1).
+        attention_probs_dropout_prob: float. The dropout rate of the attention probabilities, in [0, 1).
+        max_position_embeddings: int. The rows of the position embedding table, which limit the length of the input.
+        type_vocab_size: int. The rows of the segment embedding table; 0 for no table. With fewer than 2 rows,
+            segment ids are ignored.
+        initializer_range: float. The standard deviation of the truncated normal initializer.
+        layer_norm_eps: float. The epsilon of every layer normalization.
+        pad_token_id: int. The id of the padding token.
+        model_type: str. The architecture, a key of `bert_tf.architectures.ARCHITECTURES`.
+        embedding_size: int or None. The width E of the three embedding tables; None for H. If E differs from H, the
+            embeddings are projected to H.
+        num_hidden_groups: int or None. The number of sets of layer weights, each shared by neighbouring layers; None
+            for one set per layer.
 
     Raises:
-        ConfigError: on a value that is out of range or of the wrong type.
+        ConfigError: a value is out of range or has the wrong type.
+
+    Example:
+        >>> config = BertConfig.named("tiny", vocab_size=1000)
+        >>> config.num_hidden_layers, config.hidden_size, config.head_size
+        (2, 128, 64)
     """
 
     vocab_size: int = 30522
@@ -103,8 +109,8 @@ class BertConfig:
     embedding_size: int | None = None
     num_hidden_groups: int | None = None
 
-    def __post_init__(self):
-        _check_word("model_type", self.model_type, ARCHITECTURES)
+    def __post_init__(self) -> None:
+        _check_choice("model_type", self.model_type, ARCHITECTURES)
         for name in (
             "vocab_size",
             "hidden_size",
@@ -113,128 +119,137 @@ class BertConfig:
             "intermediate_size",
             "max_position_embeddings",
         ):
-            _check_integer(name, getattr(self, name), least=1)
+            _check_integer(name, getattr(self, name), minimum=1)
         for name in ("pad_token_id", "type_vocab_size"):
-            _check_integer(name, getattr(self, name), least=0)
+            _check_integer(name, getattr(self, name), minimum=0)
         for name in ("embedding_size", "num_hidden_groups"):
             if getattr(self, name) is not None:
-                _check_integer(name, getattr(self, name), least=1)
+                _check_integer(name, getattr(self, name), minimum=1)
         for name, value in self.architecture.only.items():
             if getattr(self, name) != value:
                 raise ConfigError(
-                    f"{name} is {getattr(self, name)!r}; in a model of type {self.model_type!r} it is {value!r}."
+                    f"{name} is {getattr(self, name)!r}; in a model of type {self.model_type!r} it must be {value!r}."
                 )
         if self.position_offset >= self.max_position_embeddings:
             raise ConfigError(
                 f"max_position_embeddings is {self.max_position_embeddings}, but positions "
-                f"start at {self.position_offset} in this model; give more."
+                f"start at {self.position_offset} in this model; give a larger number."
             )
         if self.num_hidden_layers % (self.num_hidden_groups or 1):
             raise ConfigError(
-                f"num_hidden_layers {self.num_hidden_layers} cannot be divided among "
+                f"num_hidden_layers {self.num_hidden_layers} cannot be divided into "
                 f"num_hidden_groups {self.num_hidden_groups}; choose a multiple."
             )
         if self.pad_token_id >= self.vocab_size:
             raise ConfigError(
                 f"pad_token_id is {self.pad_token_id}, but the vocabulary has only "
-                f"{self.vocab_size} rows; give an id below that."
+                f"{self.vocab_size} rows; give a smaller id."
             )
         if self.stacks > 1:
             for name in ("hidden_size", "num_attention_heads", "intermediate_size"):
                 if getattr(self, name) % self.stacks:
                     raise ConfigError(
-                        f"{name} is {getattr(self, name)}; a {self.architecture.title} model divides it among "
+                        f"{name} is {getattr(self, name)}; a {self.architecture.title} model divides it into "
                         f"{self.stacks} stacks: choose a multiple."
                     )
         if self.hidden_size % self.num_attention_heads:
             raise ConfigError(
-                f"hidden_size {self.hidden_size} cannot be divided among num_attention_heads "
+                f"hidden_size {self.hidden_size} cannot be divided into num_attention_heads "
                 f"{self.num_attention_heads}; choose a multiple of the number of heads."
             )
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             value = _check_number(name, getattr(self, name))
             if not 0 <= value < 1:
-                raise ConfigError(f"{name} is {value}; a dropout rate lies in [0, 1).")
+                raise ConfigError(f"{name} is {value}; a dropout rate must be in [0, 1).")
         for name in ("initializer_range", "layer_norm_eps"):
             value = _check_number(name, getattr(self, name))
             if not 0 < value < float("inf"):
                 raise ConfigError(f"{name} is {value}; it must be a positive number.")
-        _check_word("hidden_act", self.hidden_act, _ACTIVATIONS)
+        _check_choice("hidden_act", self.hidden_act, _ACTIVATIONS)
 
     @property
     def head_size(self) -> int:
-        """Width D of one attention head: H / N."""
+        """The width D of one attention head: H / N."""
         return self.hidden_size // self.num_attention_heads
 
     @property
     def architecture(self) -> Architecture:
-        """The `bert_tf.architectures.Architecture` this is a model of."""
+        """The `bert_tf.architectures.Architecture` of the model."""
         return ARCHITECTURES[self.model_type]
 
     @property
     def embedding_width(self) -> int:
-        """Width E of the embedding tables; where two stacks read them, that of one stack."""
+        """The width E of the embedding tables; with two stacks, the width of one stack."""
         return self.hidden_size // self.stacks if self.embedding_size is None else self.embedding_size
 
     @property
     def stacks(self) -> int:
-        """How many stacks of layers stand side by side, each with its share of H, heads and inner width."""
+        """The number of parallel stacks of layers; H, heads and feed-forward width are divided among them."""
         return self.architecture.stacks
 
     @property
-    def stack_names(self) -> tuple:
-        """What the names of a layer's tensors go on with, stack by stack."""
+    def stack_names(self) -> tuple[str, ...]:
+        """The suffix of each stack in the names of a layer's tensors."""
         return ("",) if self.stacks == 1 else (".left", ".right")
 
     @property
     def has_embedding_projection(self) -> bool:
-        """Whether embeddings of E are projected to H by a matrix."""
+        """Whether a matrix projects the embeddings from E to H."""
         return self.stacks == 1 and self.embedding_width != self.hidden_size
 
     @property
     def position_offset(self) -> int:
-        """Row of the position table that the first token takes."""
+        """The row of the position embedding table for the first token."""
         return self.pad_token_id + 1 if self.architecture.positions_after_pad else 0
 
     @property
     def max_tokens(self) -> int:
-        """The longest input in tokens."""
+        """The largest number of tokens in an input."""
         return self.max_position_embeddings - self.position_offset
 
     @property
-    def layer_groups(self) -> tuple:
-        """For each layer the number of the weights it uses."""
+    def layer_groups(self) -> tuple[int, ...]:
+        """For each layer, the number of the set of weights that it uses."""
         groups = self.num_hidden_layers if self.num_hidden_groups is None else self.num_hidden_groups
         return tuple(index * groups // self.num_hidden_layers for index in range(self.num_hidden_layers))
 
     @property
-    def max_frozen_layers(self) -> tuple:
-        """How many of the lowest layers may stay as they are while the others, sharing no weights with them, learn."""
+    def max_frozen_layers(self) -> tuple[int, ...]:
+        """The numbers of lowest layers that can be frozen, because they share no weights with the layers above."""
         groups = self.layer_groups
         return (0, *(count for count in range(1, len(groups)) if groups[count - 1] != groups[count]), len(groups))
 
     @property
     def size_name(self) -> str | None:
-        """The name among the architecture's sizes with these layers, widths and heads, or None."""
-        named = {name: BertConfig.named(name, self.model_type) for name in self.architecture.sizes}
-        return next((name for name, config in named.items() if config._shape == self._shape), None)
+        """The name of the architecture's size with these layers, widths and heads, or None."""
+        sizes = {name: BertConfig.named(name, self.model_type) for name in self.architecture.sizes}
+        return next((name for name, config in sizes.items() if config._shape == self._shape), None)
 
     @property
     def _shape(self):
         return self.num_hidden_layers, self.hidden_size, self.num_attention_heads, self.embedding_width
 
     def replace(self, **changes: Any) -> "BertConfig":
-        """A copy with some settings changed (and checked again)."""
+        """Return a copy with some settings changed; all settings are checked again."""
         return dataclasses.replace(self, **changes)
 
     @classmethod
     def named(cls, size: str, model_type: str = "bert", **overrides: Any) -> "BertConfig":
-        """One of an architecture's sizes; BERT's are tiny, mini, small, medium, base, large."""
-        _check_word("model_type", model_type, ARCHITECTURES)
+        """Return the settings of a named size of an architecture.
+
+        Args:
+            size: str. A key of the architecture's `sizes`; for BERT: tiny, mini, small, medium, base or large.
+            model_type: str. The architecture.
+            **overrides: Other settings.
+
+        Raises:
+            ConfigError: the architecture or the size is unknown, or a setting is invalid.
+        """
+        _check_choice("model_type", model_type, ARCHITECTURES)
         architecture = ARCHITECTURES[model_type]
         if size not in architecture.sizes:
             raise ConfigError(
-                f"There is no {architecture.title} size {size!r}; known are {', '.join(architecture.sizes)}."
+                f"There is no {architecture.title} size {size!r}; choose from {', '.join(architecture.sizes)}."
             )
         return cls(**{"model_type": model_type, **architecture.defaults, **architecture.sizes[size], **overrides})
 
@@ -269,25 +284,26 @@ class BertConfig:
         return cls.named("large", **overrides)
 
     @classmethod
-    def from_dict(cls, values: dict) -> "BertConfig":
-        """From the content of a Hugging Face ``config.json`` or a Google ``bert_config.json``.
+    def from_dict(cls, values: dict[str, Any]) -> "BertConfig":
+        """Create the settings from the content of a Hugging Face ``config.json`` or a Google ``bert_config.json``.
 
-        Settings of those files that do not touch the network (`transformers_version`, …) are passed over.
+        Settings that do not change the network (`transformers_version`, …) are ignored.
+
+        Args:
+            values: dict. The content of the file.
 
         Raises:
-            ConfigError: on an unknown key (named, with the nearest known one), a model of another
-                family, or a setting this model does not have (relative positions, say).
+            ConfigError: a key is unknown (the message has the most similar known key), the architecture is unknown,
+                or a setting is not supported (such as relative positions).
         """
         values = dict(values)
-        family = values.get("model_type", "bert")
-        if family not in list(ARCHITECTURES):
-            raise ConfigError(
-                f"model_type is {family!r}; models of these types can be read: {', '.join(ARCHITECTURES)}."
-            )
-        architecture = ARCHITECTURES[family]
-        values = {_ours(architecture, key): value for key, value in values.items()}
+        model_type = values.get("model_type", "bert")
+        if model_type not in list(ARCHITECTURES):
+            raise ConfigError(f"model_type is {model_type!r}; the supported types are {', '.join(ARCHITECTURES)}.")
+        architecture = ARCHITECTURES[model_type]
+        values = {_field_name(architecture, key): value for key, value in values.items()}
         if values.get("inner_group_num", 1) != 1:
-            raise ConfigError(f"inner_group_num is {values['inner_group_num']!r}; only 1 can be read.")
+            raise ConfigError(f"inner_group_num is {values['inner_group_num']!r}; only 1 is supported.")
         if (
             values.get("add_cross_attention")
             or values.get("is_decoder")
@@ -295,8 +311,8 @@ class BertConfig:
         ):
             name = "add_cross_attention" if values.get("add_cross_attention") else "is_decoder"
             raise ConfigError(
-                f"{name} is {values[name]!r}: a decoder, whose tokens see only those before them or another "
-                "text, cannot be read."
+                f"{name} is {values[name]!r}: decoders, whose tokens attend only to the tokens before them or to "
+                "another text, cannot be read."
             )
         if values.pop("position_embedding_type", "absolute") != "absolute":
             raise ConfigError(
@@ -308,24 +324,29 @@ class BertConfig:
             near = difflib.get_close_matches(unknown[0], fields, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ConfigError(f"Unknown model setting {', '.join(map(repr, unknown))}.{hint}")
-        known = {key: value for key, value in values.items() if key in fields}
-        if known.get("pad_token_id", 0) is None:
-            del known["pad_token_id"]
-        known = {**architecture.defaults, **known}
-        act = known.get("hidden_act", "gelu")
-        known["hidden_act"] = _ACTIVATION_ALIASES.get(act, act) if isinstance(act, str) else act
-        return cls(**known)
+        settings = {key: value for key, value in values.items() if key in fields}
+        if settings.get("pad_token_id", 0) is None:
+            del settings["pad_token_id"]
+        settings = {**architecture.defaults, **settings}
+        activation = settings.get("hidden_act", "gelu")
+        if isinstance(activation, str):
+            activation = _ACTIVATION_ALIASES.get(activation, activation)
+        return cls(**{**settings, "hidden_act": activation})
 
     @classmethod
     def from_json(cls, path: str | os.PathLike) -> "BertConfig":
-        """From a file in either format, Google's told by the file's name; errors name the file."""
+        """Read the settings from a file in either format; the name of the file tells Google's format.
+
+        Raises:
+            ConfigError: the file is not a JSON object or a setting is invalid; the message names the file.
+        """
         path = Path(path)
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"{path} is not a JSON file: {error}.") from error
         if not isinstance(values, dict):
-            raise ConfigError(f"{path} holds a JSON {type(values).__name__}; a model's settings are an object.")
+            raise ConfigError(f"{path} holds a JSON {type(values).__name__}; the settings must be an object.")
         if path.name in GOOGLE_SETTINGS:
             values = GOOGLE_SETTINGS[path.name].from_google(values)
         try:
@@ -333,32 +354,32 @@ class BertConfig:
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
 
-    def to_dict(self) -> dict:
-        """The fields of this dataclass as a plain dict."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields of this dataclass as a plain dict."""
         return dataclasses.asdict(self)
 
-    def to_hf_dict(self) -> dict:
-        """The content of a Hugging Face ``config.json``."""
-        names, given = self.architecture.settings, self._given()
+    def to_hf_dict(self) -> dict[str, Any]:
+        """Return the content of a Hugging Face ``config.json``."""
+        names, fields = self.architecture.settings, self._file_fields()
         return {
             "architectures": [self.architecture.transformers_class(self.architecture.trained)],
             "position_embedding_type": "absolute",
             "use_cache": False,
-            **{names.get(name, name): value for name, value in given.items()},
+            **{names.get(name, name): value for name, value in fields.items()},
         }
 
-    def to_google_dict(self) -> dict:
-        """The content of a Google ``bert_config.json`` (which knows no epsilon and no padding id)."""
-        words = {
-            name: {ours: theirs for theirs, ours in known.items()}
-            for name, known in self.architecture.google_values.items()
+    def to_google_dict(self) -> dict[str, Any]:
+        """Return the content of a Google ``bert_config.json``, which has no epsilon and no padding id."""
+        google_values = {
+            name: {value: google_value for google_value, value in values.items()}
+            for name, values in self.architecture.google_values.items()
         }
-        values = {name: words.get(name, {}).get(value, value) for name, value in self._given().items()}
-        del values["layer_norm_eps"], values["pad_token_id"], values["model_type"]
-        return values
+        settings = {name: google_values.get(name, {}).get(value, value) for name, value in self._file_fields().items()}
+        del settings["layer_norm_eps"], settings["pad_token_id"], settings["model_type"]
+        return settings
 
-    def _given(self):
-        """The fields that a file of this architecture has."""
+    def _file_fields(self):
+        """The fields that a settings file of this architecture has."""
         return {
             name: value
             for name, value in self.to_dict().items()
@@ -366,21 +387,21 @@ class BertConfig:
         }
 
 
-def _ours(architecture, key):
-    return next((ours for ours, theirs in architecture.settings.items() if theirs == key), key)
+def _field_name(architecture, key):
+    return next((name for name, file_key in architecture.settings.items() if file_key == key), key)
 
 
-def _check_word(name, value, known):
-    if value not in list(known):
-        raise ConfigError(f"{name} is {value!r}; known are {', '.join(known)}.")
+def _check_choice(name, value, choices):
+    if value not in list(choices):
+        raise ConfigError(f"{name} is {value!r}; choose from {', '.join(choices)}.")
 
 
-def _check_integer(name, value, least):
-    most = _MOST.get(name, _MOST_ROWS)
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
-    if value > most:
-        raise ConfigError(f"{name} is {value}; it can be {most:,} at most.")
+def _check_integer(name, value, minimum):
+    maximum = _LARGEST.get(name, _LARGEST_OTHER)
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise ConfigError(f"{name} is {value!r}; it must be a whole number of at least {minimum}.")
+    if value > maximum:
+        raise ConfigError(f"{name} is {value}; it can be {maximum:,} at most.")
 
 
 def _check_number(name, value):

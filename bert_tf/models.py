@@ -1,13 +1,14 @@
-"""BERT and its family as Keras functional models with named inputs and outputs; several views of one set of
-weights.
+"""BERT and the related architectures as Keras functional models with named inputs and outputs.
+
+Several models ("views") can share one set of weights.
 
 B batch, T tokens, P predicted positions, H hidden size, E embedding size (H in BERT), L layers, N heads,
 D head size, V vocabulary.
 
-Inputs (int32): `token_ids` [B, T], `segment_ids` [B, T], `padding_mask` [B, T] (1 real, 0 padding) and, where
-`mlm_logits` is asked for, `mask_positions` [B, P].
+Inputs (int32): `token_ids` [B, T], `segment_ids` [B, T], `padding_mask` [B, T] (1 for tokens, 0 for padding) and, if
+`mlm_logits` is an output, `mask_positions` [B, P].
 
-Outputs, each computed only when asked for:
+Outputs, each computed only if it is requested:
 
 - `sequence_output` [B, T, H] (last hidden state), `pooled_output` [B, H]
 - `mlm_logits` [B, P, V], `mlm_logits_all` [B, T, V], `nsp_logits` [B, 2] (0 IsNext, 1 NotNext),
@@ -33,10 +34,10 @@ from bert_tf.layers.attention import MASKED_SCORE
 from bert_tf.layers.common import register
 from bert_tf.parameters import parameter_spec
 
-#: BERT's own pre-training heads.
+#: The pre-training heads of BERT.
 HEADS = ("pooler", "mlm", "nsp")
 ALL_HEADS = (*HEADS, "sop", "replaced")
-#: Output, a list of L tensors -> the hook point of each layer that it is taken at.
+#: Output that is a list of L tensors -> the hook point in each layer.
 PER_LAYER = {"attentions": "pattern", "queries": "q", "keys": "k", "values": "v"}
 OUTPUTS = (
     "sequence_output",
@@ -51,7 +52,7 @@ OUTPUTS = (
     "hidden_states",
     *PER_LAYER,
 )
-#: Heads that an output needs.
+#: Output -> the heads that it needs.
 NEEDS = {
     "pooled_output": ("pooler",),
     "nsp_logits": ("pooler", "nsp"),
@@ -67,22 +68,36 @@ class PaddingBias(keras.layers.Layer):
     """The additive attention mask: padding_mask int32 [B, T] -> [B, 1, 1, T], 0 or `MASKED_SCORE`."""
 
     def call(self, padding_mask: Any) -> Any:
-        hidden = 1 - keras.ops.cast(padding_mask, self.compute_dtype)
-        return keras.ops.expand_dims(hidden * MASKED_SCORE, (1, 2))
+        """Return the additive mask [B, 1, 1, T] of a padding mask int32 [B, T]."""
+        is_padding = 1 - keras.ops.cast(padding_mask, self.compute_dtype)
+        return keras.ops.expand_dims(is_padding * MASKED_SCORE, (1, 2))
 
 
 @register
 class BertModel(keras.Model):
-    """A functional BERT; made by `build_encoder`, `build_pretraining_model` or `view`.
+    """A functional BERT model, created by `build_encoder`, `build_pretraining_model` or `view`.
 
     Attributes:
-        bert_config: its `BertConfig`.
-        bert_heads: frozenset out of `ALL_HEADS`: the heads it has weights for.
-        bert_layers: name -> layer, all of them, also those that no output of this view needs; layers that
+        bert_config: `BertConfig`. The settings.
+        bert_heads: frozenset of str. The heads that have weights, some of `ALL_HEADS`.
+        bert_layers: dict of name -> layer. All layers, with those that no output of this view needs. Layers that
             share their weights are the same object.
+
+    Example:
+        >>> model = build_encoder(BertConfig.tiny(vocab_size=100), outputs=("sequence_output",))
+        >>> ids = np.ones((1, 3), "int32")
+        >>> model({"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids})["sequence_output"].shape
+        TensorShape([1, 3, 128])
     """
 
-    def __init__(self, bert_config, outputs, heads=(), layers=None, **kwargs):
+    def __init__(
+        self,
+        bert_config: BertConfig | dict[str, Any],
+        outputs: Sequence[str],
+        heads: Iterable[str] = (),
+        layers: dict[str, keras.layers.Layer] | None = None,
+        **kwargs: Any,
+    ) -> None:
         if isinstance(bert_config, dict):
             bert_config = BertConfig.from_dict(bert_config)
         heads = frozenset(heads)
@@ -92,21 +107,23 @@ class BertModel(keras.Model):
         super().__init__(inputs=inputs, outputs=results, **kwargs)
         self.bert_config, self.bert_heads = bert_config, heads
         self._output_choice = tuple(outputs)
-        # In a closure, so that Keras counts only the layers that this view's outputs use.
+        # A closure hides the layers from Keras, so that it counts only the layers that this view's outputs use.
         self._all_layers = lambda: layers
 
     @property
     def bert_layers(self) -> dict[str, keras.layers.Layer]:
+        """All layers by name; layers that share their weights are the same object."""
         return self._all_layers()
 
     def _run_through_graph(self, inputs, operation_fn=lambda op: op, call_fn=None):
-        # `call_fn` is given only by Keras' check at construction, which takes it that a shared layer gives as many
-        # tensors each time as on its first call; these give their maps only to the views that ask for them.
+        # Only Keras' check at construction passes `call_fn`. The check assumes that every call of a shared layer
+        # returns as many tensors as the first call, but these layers return attention maps only if requested.
         if call_fn is None:
             return super()._run_through_graph(inputs, operation_fn)
 
     def get_config(self) -> dict[str, Any]:
-        # Functional's own config lists every layer; the settings say the same in a few lines.
+        """Return the settings, outputs, heads, name and dtype, from which Keras recreates the model."""
+        # The config of `keras.Functional` would list every layer instead.
         return {
             "bert_config": self.bert_config.to_dict(),
             "outputs": list(self._output_choice),
@@ -117,6 +134,7 @@ class BertModel(keras.Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> "BertModel":
+        """Create a model from the result of `get_config`."""
         return cls(**config)
 
 
@@ -126,15 +144,19 @@ def build_encoder(
     dtype: Any = None,
     name: str = "bert_encoder",
 ) -> BertModel:
-    """The encoder, with a pooler if `pooled_output` is among the outputs.
+    """Build the encoder, with a pooler if `pooled_output` is one of the outputs.
 
     Args:
-        config: a `BertConfig`. outputs: names from this module's docstring. dtype: Keras dtype or policy.
+        config: `BertConfig`. The settings.
+        outputs: sequence of str. Names from the docstring of this module.
+        dtype: str or `keras.DTypePolicy` or None. The dtype or dtype policy.
+        name: str. The name of the model.
 
-    Returns: a `BertModel`.
+    Returns:
+        `BertModel`.
 
     Raises:
-        ValueError: on an unknown output, or one that needs a head this model has not.
+        ValueError: an output is unknown, or needs a head that the model does not have.
     """
     heads = ("pooler",) if "pooled_output" in outputs else ()
     return BertModel(config, outputs, heads, dtype=dtype, name=name)
@@ -147,21 +169,40 @@ def build_pretraining_model(
     dtype: Any = None,
     name: str = "bert_pretraining",
 ) -> BertModel:
-    """The encoder with the heads that its pre-training trains (BERT: pooler, MLM and NSP), or other `heads`.
+    """Build the encoder with the heads that its pre-training trains (BERT: pooler, MLM and NSP), or other heads.
 
-    Args and errors as in `build_encoder`; `outputs` None for the logits of all these heads. `mlm_logits` are
-    at the `mask_positions` asked for only; `mlm_logits_all` at every token.
+    Args:
+        config: `BertConfig`. The settings.
+        outputs: sequence of str or None. Names from the docstring of this module; None for the logits of all heads.
+            `mlm_logits` are computed at the `mask_positions` only, `mlm_logits_all` at every token.
+        heads: iterable of str or None. Some of `ALL_HEADS`; None for the heads of the architecture's pre-training.
+        dtype: str or `keras.DTypePolicy` or None. The dtype or dtype policy.
+        name: str. The name of the model.
+
+    Returns:
+        `BertModel`.
+
+    Raises:
+        ValueError: an output is unknown, or needs a head that the model does not have.
     """
-    heads = config.architecture.trained if heads is None else heads
+    heads = config.architecture.trained if heads is None else tuple(heads)
     outputs = outputs or [f"{head}_logits" for head in heads if head != "pooler"]
     return BertModel(config, outputs, heads, dtype=dtype, name=name)
 
 
 def view(model: BertModel, outputs: Sequence[str], name: str | None = None) -> BertModel:
-    """Another model over the very layers and weights of `model`, with other outputs. Nothing is copied.
+    """Build a model with other outputs over the layers and weights of `model`. No weight is copied.
 
     Args:
-        model: a `BertModel`. outputs: names from this module's docstring.
+        model: `BertModel`. The model whose layers are used.
+        outputs: sequence of str. Names from the docstring of this module.
+        name: str or None. The name; None for the name of `model` with "_view".
+
+    Returns:
+        `BertModel`.
+
+    Raises:
+        ValueError: an output is unknown, or needs a head that the model does not have.
     """
     return BertModel(
         model.bert_config, tuple(outputs), model.bert_heads, layers=model.bert_layers, name=name or f"{model.name}_view"
@@ -170,7 +211,7 @@ def view(model: BertModel, outputs: Sequence[str], name: str | None = None) -> B
 
 def _check_outputs(outputs, heads):
     if not outputs:
-        raise ValueError(f"No outputs asked for; choose from {', '.join(OUTPUTS)}.")
+        raise ValueError(f"There are no outputs; choose from {', '.join(OUTPUTS)}.")
     for output in outputs:
         if output not in OUTPUTS:
             raise ValueError(f"There is no output {output!r}; choose from {', '.join(OUTPUTS)}.")
@@ -230,13 +271,13 @@ def _make_layers(config, heads, dtype):
 
 
 def _class(path):
-    """The class of a dotted path such as "bert_tf.layers.encoder.EncoderLayer"."""
+    """The class with a dotted path such as "bert_tf.layers.encoder.EncoderLayer"."""
     module, name = path.rsplit(".", 1)
     return getattr(importlib.import_module(module), name)
 
 
 def _encoder_layers(config, layer, dtype):
-    """ "layer_0" to "layer_{L-1}"; those of one group are one layer."""
+    """The layers by their names "layer_0" to "layer_{L-1}"; the layers of one group are the same object."""
     groups, layers = {}, {}
     for index, group in enumerate(config.layer_groups):
         if group not in groups:
@@ -257,7 +298,7 @@ def _encoder_layers(config, layer, dtype):
 
 
 def _build(layers, config):
-    """Creates every variable now, so that a layer no output uses yet has its weights too."""
+    """Create all variables, so that layers that no output uses also have their weights."""
     hidden = (None, None, config.hidden_size)
     for name, layer in layers.items():
         if not layer.built:
@@ -265,17 +306,17 @@ def _build(layers, config):
 
 
 def _connect(layers, outputs):
-    """The functional graph from the inputs to just the outputs asked for."""
+    """The functional graph from the inputs to the requested outputs."""
     inputs = {
         name: keras.Input((None,), dtype="int32", name=name) for name in ("token_ids", "segment_ids", "padding_mask")
     }
-    found = layers["embeddings"](inputs["token_ids"], inputs["segment_ids"])
+    embedded = layers["embeddings"](inputs["token_ids"], inputs["segment_ids"])
     bias = layers["padding_bias"](inputs["padding_mask"])
     points = {output: point for output, point in PER_LAYER.items() if output in outputs}
-    x = found["embeddings"]
+    x = embedded["embeddings"]
     results = {
         "embeddings": x,
-        "embeddings_sum": found["embeddings_sum"],
+        "embeddings_sum": embedded["embeddings_sum"],
         "hidden_states": [x],
         **{output: [] for output in points},
     }
@@ -290,9 +331,9 @@ def _connect(layers, outputs):
     results["sequence_output"] = x
     if "mlm_logits" in outputs:
         inputs["mask_positions"] = keras.Input((None,), dtype="int32", name="mask_positions")
-        results["mlm_logits"] = layers["mlm"](x, found["token_table"], inputs["mask_positions"])
+        results["mlm_logits"] = layers["mlm"](x, embedded["token_table"], inputs["mask_positions"])
     if "mlm_logits_all" in outputs:
-        results["mlm_logits_all"] = layers["mlm"](x, found["token_table"])
+        results["mlm_logits_all"] = layers["mlm"](x, embedded["token_table"])
     if any("pooler" in NEEDS.get(output, ()) for output in outputs):
         results["pooled_output"] = layers["pooler"](x)
     for head in ("nsp", "sop"):
@@ -304,12 +345,13 @@ def _connect(layers, outputs):
 
 
 def named_variables(model: BertModel) -> dict[str, keras.Variable]:
-    """Every variable of a `BertModel` under the name that Hugging Face's BertForPreTraining gives it.
+    """Return the variables of a `BertModel` by their names in Hugging Face's BertForPreTraining.
 
-    The names are the same in the whole family; `Architecture.stored_name` gives those of each architecture's own files.
+    All architectures use these names; `Architecture.stored_name` returns the names in an architecture's files.
 
-    Returns: dict name -> `keras.Variable`, in the order of `parameter_spec`; Dense kernels are [in, out] here,
-        [out, in] there (see `is_transposed`).
+    Returns:
+        Dict of name -> `keras.Variable`, in the order of `parameter_spec`. Dense kernels are [in, out] in Keras and
+        [out, in] in Hugging Face's files (see `is_transposed`).
     """
     return {
         parameter.name: attrgetter(parameter.attribute)(model.bert_layers[parameter.layer])

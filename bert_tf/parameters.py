@@ -1,12 +1,19 @@
-"""The parameters of a model, by arithmetic alone: names, shapes, and the part each belongs to. Imports no TensorFlow.
+"""The parameters of a model, computed from its settings: their names, shapes and parts of the model.
 
-H hidden size, E embedding size, F intermediate size, V vocabulary.
+This module does not import TensorFlow.
 """
 
-import math
-from dataclasses import dataclass
+from __future__ import annotations
 
-#: Parts of one encoder layer, in the order in which a sentence passes them.
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bert_tf.config import BertConfig
+
+#: The parts of one encoder layer, in the order of a forward pass.
 LAYER_PARTS = ("attention", "attention_norm", "feed_forward", "feed_forward_norm")
 
 
@@ -15,53 +22,59 @@ class Parameter:
     """One trainable tensor of a model.
 
     Attributes:
-        name: str, what Hugging Face's BertForPreTraining calls it, with the `bert.` prefix.
-        shape: tuple of int, as Hugging Face stores it: matrices of dense layers are [out, in].
-        part: str, "embeddings", one of `LAYER_PARTS`, or a head.
-        layer: str, the name of the Keras layer in `BertModel.bert_layers`. attribute: str, dotted, where in that layer
-            the variable is.
+        name: str. The name in Hugging Face's BertForPreTraining, with the `bert.` prefix.
+        shape: tuple of int. The shape in Hugging Face's files: matrices of dense layers are [out, in].
+        part: str. "embeddings", one of `LAYER_PARTS`, or a head.
+        layer: str. The name of the Keras layer in `BertModel.bert_layers`.
+        attribute: str. The dotted attribute of the variable in that layer.
     """
 
     name: str
-    shape: tuple
+    shape: tuple[int, ...]
     part: str
     layer: str
     attribute: str
 
     @property
-    def size(self):
+    def size(self) -> int:
+        """The number of values."""
         return math.prod(self.shape)
 
 
-def parameter_spec(config, heads=None):
-    """Every parameter of a model; weights that layers share stand here once.
+def parameter_spec(config: BertConfig, heads: Collection[str] | None = None) -> tuple[Parameter, ...]:
+    """Return all parameters of a model; weights that layers share appear once.
 
     Args:
-        config: a `BertConfig`. heads: out of "pooler", "mlm", "nsp", "sop", "replaced"; None for all that the
-            architecture may have.
+        config: `BertConfig`. The settings.
+        heads: collection of str or None. Some of "pooler", "mlm", "nsp", "sop", "replaced"; None for all heads that
+            the architecture can have.
 
-    Returns: tuple of `Parameter`, in the order of a forward pass.
+    Returns:
+        Tuple of `Parameter`, in the order of a forward pass.
     """
     heads = config.architecture.heads if heads is None else heads
-    # The first layer of each group stands for all that share its weights.
+    # The parameters of a group of layers that share their weights belong to its first layer.
     groups = {group: config.layer_groups.index(group) for group in config.layer_groups}
-    found = list(_embeddings(config))
+    parameters = list(_embeddings(config))
     for group, layer in groups.items():
         for stack in config.stack_names:
-            found += _encoder_layer(config, f"bert.encoder.layer.{group}{stack}", f"layer_{layer}", stack)
-    for head, parameters in _HEADS.items():
+            parameters += _encoder_layer(config, f"bert.encoder.layer.{group}{stack}", f"layer_{layer}", stack)
+    for head, head_parameters in _HEADS.items():
         if head in heads:
-            found += parameters(config)
-    return tuple(found)
+            parameters += head_parameters(config)
+    return tuple(parameters)
 
 
-def parameter_counts(config, heads=("pooler",)):
-    """How many parameters each part of a model has; weights that layers share count once.
+def parameter_counts(config: BertConfig, heads: Collection[str] = ("pooler",)) -> dict[str, int]:
+    """Count the parameters of each part of a model; weights that layers share count once.
 
-    Args: as `parameter_spec`.
+    Args:
+        config: `BertConfig`. The settings.
+        heads: collection of str. As in `parameter_spec`.
 
-    Returns: dict part -> int with "embeddings" (their projection included), "encoder", each head, and "total". The
-        masked-LM head counts its transform and bias; its output table is the embeddings' own.
+    Returns:
+        Dict with "embeddings" (with their projection), "encoder", each head and "total". The masked-LM head counts
+        its transform and bias; its output matrix is the token embedding table.
     """
     counts = {"embeddings": 0, "encoder": 0, **dict.fromkeys(heads, 0)}
     for parameter in parameter_spec(config, heads):
@@ -69,8 +82,8 @@ def parameter_counts(config, heads=("pooler",)):
     return {**counts, "total": sum(counts.values())}
 
 
-def is_transposed(name):
-    """Whether the Keras variable of this name is the transpose of Hugging Face's: a dense layer's matrix."""
+def is_transposed(name: str) -> bool:
+    """Return whether the Keras variable is the transpose of Hugging Face's tensor (the matrix of a dense layer)."""
     return name.endswith(".weight") and not name.startswith("bert.embeddings.") and "LayerNorm" not in name
 
 
@@ -93,16 +106,16 @@ def _encoder_layer(config, name, layer, stack):
     hidden, inner = config.hidden_size // config.stacks, config.intermediate_size // config.stacks
     start = f"{stack[1:]}." if stack else ""
     attention, norm, feed_forward, last_norm = LAYER_PARTS
-    for one in ("query", "key", "value"):
-        own = f"{name}.attention.self.{one}", hidden, hidden
-        yield from _dense(*own, attention, layer, f"{start}attention.{one}")
-    own = f"{name}.attention.output.dense", hidden, hidden
-    yield from _dense(*own, attention, layer, f"{start}attention.output_dense")
+    for projection in ("query", "key", "value"):
+        path = f"{name}.attention.self.{projection}"
+        yield from _dense(path, hidden, hidden, attention, layer, f"{start}attention.{projection}")
+    path = f"{name}.attention.output.dense"
+    yield from _dense(path, hidden, hidden, attention, layer, f"{start}attention.output_dense")
     yield from _norm(f"{name}.attention.output.LayerNorm", hidden, norm, layer, f"{start}attention_norm")
-    own = f"{name}.intermediate.dense", inner, hidden
-    yield from _dense(*own, feed_forward, layer, f"{start}feed_forward.intermediate")
-    own = f"{name}.output.dense", hidden, inner
-    yield from _dense(*own, feed_forward, layer, f"{start}feed_forward.output_dense")
+    path = f"{name}.intermediate.dense"
+    yield from _dense(path, inner, hidden, feed_forward, layer, f"{start}feed_forward.intermediate")
+    path = f"{name}.output.dense"
+    yield from _dense(path, hidden, inner, feed_forward, layer, f"{start}feed_forward.output_dense")
     yield from _norm(f"{name}.output.LayerNorm", hidden, last_norm, layer, f"{start}feed_forward_norm")
 
 

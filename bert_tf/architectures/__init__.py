@@ -10,9 +10,9 @@ from bert_tf.architectures.architecture import Architecture
 from bert_tf.architectures.bert import BERT
 
 
-def _records():
+def _records() -> dict[str, Architecture]:
     """All records of this folder by model_type, in their order."""
-    records = {}
+    records: dict[str, Architecture] = {}
     for file in iter_modules(__path__):
         for value in vars(import_module(f"{__name__}.{file.name}")).values():
             if isinstance(value, Architecture) and records.setdefault(value.model_type, value) is not value:

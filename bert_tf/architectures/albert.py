@@ -1,9 +1,9 @@
-"""ALBERT (Lan et al. 2020): one layer's weights used in every layer, and narrow embeddings."""
+"""ALBERT (Lan et al. 2020): all layers share one set of weights, and the embeddings are narrower."""
 
 from bert_tf.architectures.architecture import Architecture
 
 _LAYER = "bert.encoder.layer.*"
-_THEIRS = "albert.encoder.albert_layer_groups.*.albert_layers.0"
+_STORED = "albert.encoder.albert_layer_groups.*.albert_layers.0"
 _GOOGLE = "bert.encoder.transformer.group_*.inner_group_0"
 
 
@@ -22,10 +22,11 @@ ALBERT = Architecture(
     order=4,
     source="Lan et al. 2020",
     changes=(
-        "All layers share one set of weights: that saves memory, not time.",
-        "Tokens are embedded in 128 numbers and then projected to the hidden size.",
-        "In the place of the next sentence: are two neighbouring stretches of text in order or swapped?",
-        "SentencePiece with 30,000 pieces; the tanh form of GELU.",
+        "All layers share one set of weights, which saves memory but no time.",
+        "Token embeddings have 128 dimensions and are then projected to the hidden size.",
+        "Sentence-order prediction replaces next-sentence prediction: are two neighbouring segments in order or "
+        "swapped?",
+        "The tokenizer is SentencePiece with 30,000 pieces; the activation is the tanh approximation of GELU.",
     ),
     heads=("pooler", "mlm", "sop"),
     trained=("pooler", "mlm", "sop"),
@@ -59,12 +60,12 @@ ALBERT = Architecture(
         }
     ),
     names=(
-        (f"{_LAYER}.attention.output.dense", f"{_THEIRS}.attention.dense"),
-        (f"{_LAYER}.attention.output.LayerNorm", f"{_THEIRS}.attention.LayerNorm"),
-        (f"{_LAYER}.attention.self", f"{_THEIRS}.attention"),
-        (f"{_LAYER}.intermediate.dense", f"{_THEIRS}.ffn"),
-        (f"{_LAYER}.output.dense", f"{_THEIRS}.ffn_output"),
-        (f"{_LAYER}.output.LayerNorm", f"{_THEIRS}.full_layer_layer_norm"),
+        (f"{_LAYER}.attention.output.dense", f"{_STORED}.attention.dense"),
+        (f"{_LAYER}.attention.output.LayerNorm", f"{_STORED}.attention.LayerNorm"),
+        (f"{_LAYER}.attention.self", f"{_STORED}.attention"),
+        (f"{_LAYER}.intermediate.dense", f"{_STORED}.ffn"),
+        (f"{_LAYER}.output.dense", f"{_STORED}.ffn_output"),
+        (f"{_LAYER}.output.LayerNorm", f"{_STORED}.full_layer_layer_norm"),
         ("bert.embeddings_project", "albert.encoder.embedding_hidden_mapping_in"),
         ("bert.pooler.dense", "albert.pooler"),
         ("cls.predictions.transform.dense", "predictions.dense"),
@@ -78,7 +79,7 @@ ALBERT = Architecture(
         (set(), "AlbertModel"),
     ),
     google_settings="albert_config.json",
-    # Google's own code computes the tanh form under the plain name.
+    # In Google's code "gelu" is the tanh approximation.
     google_values={"hidden_act": {"gelu": "gelu_new"}},
     google_names={
         ("pooler", "mlm", "sop"): (

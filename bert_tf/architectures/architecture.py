@@ -1,73 +1,80 @@
-"""What sets one model of BERT's family apart: a record of settings and names, no code of its own.
-
-B batch, T tokens, H hidden size, E embedding size.
-"""
+"""The record that describes how an architecture differs from BERT. It holds settings and names."""
 
 import functools
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """A model architecture, told by how it differs from BERT.
+    """A model architecture, described by its differences from BERT.
 
-    Names of tensors are pairs (ours, theirs) of dotted beginnings with `*` for a layer's number; the first
-    pair that fits counts, and what fits none stays as it is. Ours are those of BERT in Hugging Face's files.
+    Names of tensors are given as pairs (canonical, stored) of dotted prefixes, with `*` for the number of a layer. The
+    first pair that matches is used; a name without a match is unchanged. The canonical names are those of BERT in
+    Hugging Face's files.
 
     Attributes:
-        model_type: Hugging Face's word for it. title: as it is written. source: the paper.
-        order: its place among the others in lists and tables; equal ones stand by title.
-        changes: what was changed from BERT, a sentence each.
-        heads: those its checkpoints may hold. trained: those its own pre-training trains, in one model.
-        trained_otherwise: name of a size -> the heads it is trained with instead.
-        learns_besides: what it learns from that no head tells, a few words each.
-        sizes: name -> settings of the released sizes.
-        defaults: settings that differ from BERT's where a file leaves them out.
-        settings: our setting -> what its config.json calls it, where that differs.
-        only: setting -> the one value it can have.
-        ignored: keys of its config.json that do not touch the network.
-        positions_after_pad: the first token's position is the padding id + 1, not 0.
-        names: tensors in Hugging Face's files.
-        transformers_classes: (heads, Transformers' class), the first whose heads are all there counts.
-        sentence_heads: task ("classify", "choose") -> (activation, name of the dense layer, name of the last one) of
-            Transformers' heads that bring a layer of their own where this architecture has no pooler.
-        sentence_settings: keys of its config.json with the only values under which its choosers' head is so.
-        google_settings: name of the settings' file beside its TF checkpoint, None where none was released.
-        google_values: setting -> {value in that file: ours}, where the same word means another thing there.
-        google_names: heads in one model -> pairs for Google's tensors, dotted.
-        google_others: the same -> how the tensors of another model in the same checkpoint begin.
-        tokenizer: "wordpiece", "bytes" or "pieces" (SentencePiece).
-        attention_direction: what a token attends to: "bidirectional", all tokens; "left_to_right", itself and those
-            before it; "two_one_way", in one of two stacks those before it and in the other those after it.
-        stacks: how many stacks of layers stand side by side, each with its share of H, heads and inner width.
-        embeddings_class, layer_class, mlm_head_class: dotted paths of the Keras layers that the model is built of;
-            text, so that a record imports no Keras.
+        model_type: str. Hugging Face's `model_type`.
+        title: str. The name for display.
+        source: str. The paper.
+        order: int. The place among the others in lists and tables; equal ones are sorted by title.
+        changes: tuple of str. The changes from BERT, one sentence each.
+        heads: tuple of str. The heads that its checkpoints can hold.
+        trained: tuple of str. The heads that its pre-training trains, in one model.
+        sizes: dict of name -> settings. The released sizes.
+        trained_otherwise: dict of size name -> heads. The sizes that are trained with other heads.
+        learns_besides: tuple of str. Training signals beside the heads' objectives, a few words each.
+        defaults: dict. Settings that differ from BERT's if a file does not state them.
+        settings: dict of field of `BertConfig` -> key in its config.json, where they differ.
+        ignored: frozenset of str. Keys of its config.json that do not change the network.
+        only: dict of setting -> the only value that it can have.
+        positions_after_pad: bool. Whether the position of the first token is the padding id + 1, not 0.
+        names: tuple of pairs. The names of the tensors in Hugging Face's files.
+        transformers_classes: tuple of (heads, name of a Transformers class). The first entry whose heads are all
+            present is used.
+        sentence_heads: dict of task ("classify", "choose") -> (activation, name of the dense layer, name of the last
+            layer) of Transformers' heads that contain a dense layer because this architecture has no pooler.
+        sentence_settings: dict of key in config.json -> the only supported value, for the head of multiple choice.
+        google_settings: str or None. The name of the settings file beside its TF checkpoint; None if no TF
+            checkpoint was released.
+        google_values: dict of setting -> {value in that file: our value}, where a value has another meaning there.
+        google_names: dict of the heads in one model -> pairs for Google's tensors, dotted.
+        google_others: dict of the heads in one model -> prefixes of the tensors of another model in the same
+            checkpoint.
+        tokenizer: str. "wordpiece", "bytes" or "pieces" (SentencePiece).
+        attention_direction: str. The tokens that a token attends to: "bidirectional", all tokens; "left_to_right",
+            itself and the tokens before it; "two_one_way", the tokens before it in one of two stacks and the tokens
+            after it in the other.
+        stacks: int. The number of parallel stacks of layers; H, heads and feed-forward width are divided among them.
+        embeddings_class, layer_class, mlm_head_class: str. The dotted paths of the model's Keras layers; as strings,
+            so that a record does not import Keras.
     """
 
     model_type: str
     title: str
     source: str
-    changes: tuple
-    heads: tuple
-    trained: tuple
-    sizes: dict
-    transformers_classes: tuple
+    changes: tuple[str, ...]
+    heads: tuple[str, ...]
+    trained: tuple[str, ...]
+    sizes: dict[str, dict[str, Any]]
+    transformers_classes: tuple[tuple[Collection[str], str], ...]
     order: int = 100
-    trained_otherwise: dict = field(default_factory=dict)
-    learns_besides: tuple = ()
-    defaults: dict = field(default_factory=dict)
-    settings: dict = field(default_factory=dict)
-    ignored: frozenset = frozenset()
-    only: dict = field(default_factory=dict)
+    trained_otherwise: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    learns_besides: tuple[str, ...] = ()
+    defaults: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    ignored: frozenset[str] = frozenset()
+    only: dict[str, Any] = field(default_factory=dict)
     positions_after_pad: bool = False
-    names: tuple = ()
-    sentence_heads: dict = field(default_factory=dict)
-    sentence_settings: dict = field(default_factory=dict)
+    names: tuple[tuple[str, str], ...] = ()
+    sentence_heads: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    sentence_settings: dict[str, Any] = field(default_factory=dict)
     google_settings: str | None = None
-    google_values: dict = field(default_factory=dict)
-    google_names: dict = field(default_factory=dict)
-    google_others: dict = field(default_factory=dict)
+    google_values: dict[str, dict[str, str]] = field(default_factory=dict)
+    google_names: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    google_others: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
     tokenizer: str = "wordpiece"
     attention_direction: str = "bidirectional"
     stacks: int = 1
@@ -76,54 +83,57 @@ class Architecture:
     mlm_head_class: str = "bert_tf.layers.heads.MaskedLMHead"
 
     @property
-    def prefix(self):
-        """What the names of the encoder's tensors begin with in its files."""
+    def prefix(self) -> str:
+        """The prefix of the encoder's tensors in its files."""
         return self.model_type if self.names else "bert"
 
-    def stored_name(self, name):
-        """What Hugging Face's files of this architecture call one of our tensors."""
+    def stored_name(self, name: str) -> str:
+        """Return the name of a tensor in Hugging Face's files of this architecture."""
         return rename(name, self.names)
 
-    def own_name(self, stored):
-        """Our name of a tensor in its files, which may lack the model's prefix; reverses `stored_name`."""
-        if stored.startswith(_BARE):
+    def own_name(self, stored: str) -> str:
+        """Return the canonical name of a tensor in its files, the inverse of `stored_name`.
+
+        The stored name can lack the model's prefix.
+        """
+        if stored.startswith(_UNPREFIXED):
             stored = f"{self.prefix}.{stored}"
         return rename(stored, _reversed(self.names))
 
-    def from_google(self, values):
-        """The settings of Google's file in our words."""
-        ours = {
-            name: known[values[name]] for name, known in self.google_values.items() if values.get(name) in list(known)
+    def from_google(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings of Google's file with our values."""
+        translated = {
+            name: ours[values[name]] for name, ours in self.google_values.items() if values.get(name) in list(ours)
         }
-        return {"model_type": self.model_type, **values, **ours}
+        return {"model_type": self.model_type, **values, **translated}
 
-    def trained_heads(self, size):
-        """The heads that the pre-training of one of the released sizes trains."""
+    def trained_heads(self, size: str) -> tuple[str, ...]:
+        """Return the heads that the pre-training of a released size trains."""
         return self.trained_otherwise.get(size, self.trained)
 
-    def transformers_class(self, heads):
-        """The Transformers class for a model with these heads."""
-        return next(name for needed, name in self.transformers_classes if needed <= set(heads))
+    def transformers_class(self, heads: Iterable[str]) -> str:
+        """Return the name of the Transformers class for a model with these heads."""
+        return next(name for needed, name in self.transformers_classes if set(needed) <= set(heads))
 
 
-_BARE = ("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler.")
+_UNPREFIXED = ("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler.")
 
 
-def rename(name, pairs):
-    """A dotted name with its beginning exchanged by the first of the pairs (from, to) that fits."""
-    for start, other in pairs:
-        match = _pattern(start).match(name)
+def rename(name: str, pairs: Iterable[tuple[str, str]]) -> str:
+    """Return a dotted name with its prefix replaced by the first pair (old prefix, new prefix) that matches."""
+    for old_prefix, new_prefix in pairs:
+        match = _pattern(old_prefix).match(name)
         if match:
-            number = match.group(1) if "*" in start else ""
-            return other.replace("*", number) + name[match.end() :]
+            number = match.group(1) if "*" in old_prefix else ""
+            return new_prefix.replace("*", number) + name[match.end() :]
     return name
 
 
 @functools.cache
-def _pattern(start):
-    return re.compile(re.escape(start).replace(r"\*", r"(\d+)") + r"(?=\.|$)")
+def _pattern(prefix):
+    return re.compile(re.escape(prefix).replace(r"\*", r"(\d+)") + r"(?=\.|$)")
 
 
 @functools.cache
 def _reversed(pairs):
-    return tuple((theirs, ours) for ours, theirs in pairs)
+    return tuple((stored, canonical) for canonical, stored in pairs)

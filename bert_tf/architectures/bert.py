@@ -1,4 +1,4 @@
-"""BERT itself (Devlin et al. 2019), from which the others are told apart."""
+"""BERT (Devlin et al. 2019), the architecture that the other records are compared with."""
 
 from bert_tf.architectures.architecture import Architecture
 
@@ -19,7 +19,7 @@ BERT = Architecture(
     changes=(),
     heads=("pooler", "mlm", "nsp"),
     trained=("pooler", "mlm", "nsp"),
-    # Turc et al. 2019 for the four small ones, Devlin et al. 2019, section 3 for base and large.
+    # Turc et al. 2019 for the four small sizes; Devlin et al. 2019, section 3 for base and large.
     sizes={
         name: {
             "num_hidden_layers": layers,

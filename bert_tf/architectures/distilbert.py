@@ -1,9 +1,9 @@
-"""DistilBERT (Sanh et al. 2019): half of BERT's layers, taught by the whole."""
+"""DistilBERT (Sanh et al. 2019): half of BERT's layers, trained with BERT as the teacher."""
 
 from bert_tf.architectures.architecture import Architecture
 from bert_tf.architectures.bert import BERT
 
-_LAYER, _THEIRS = "bert.encoder.layer.*", "distilbert.transformer.layer.*"
+_LAYER, _STORED = "bert.encoder.layer.*", "distilbert.transformer.layer.*"
 
 DISTILBERT = Architecture(
     model_type="distilbert",
@@ -11,9 +11,9 @@ DISTILBERT = Architecture(
     order=3,
     source="Sanh et al. 2019",
     changes=(
-        "Six layers in the place of twelve, started from every other one of BERT's.",
-        "Learns from the teacher's probabilities and hidden states as well as from the masked words.",
-        "No segments and no pooler.",
+        "It has six layers instead of twelve, initialized from every other layer of BERT.",
+        "It learns from the teacher's probabilities and hidden states as well as from the masked words.",
+        "It has no segments and no pooler.",
     ),
     heads=("mlm",),
     trained=("mlm",),
@@ -33,14 +33,14 @@ DISTILBERT = Architecture(
     # The epsilon is fixed in Transformers' code.
     only={**BERT.only, "type_vocab_size": 0, "layer_norm_eps": 1e-12},
     names=(
-        (f"{_LAYER}.attention.self.query", f"{_THEIRS}.attention.q_lin"),
-        (f"{_LAYER}.attention.self.key", f"{_THEIRS}.attention.k_lin"),
-        (f"{_LAYER}.attention.self.value", f"{_THEIRS}.attention.v_lin"),
-        (f"{_LAYER}.attention.output.dense", f"{_THEIRS}.attention.out_lin"),
-        (f"{_LAYER}.attention.output.LayerNorm", f"{_THEIRS}.sa_layer_norm"),
-        (f"{_LAYER}.intermediate.dense", f"{_THEIRS}.ffn.lin1"),
-        (f"{_LAYER}.output.dense", f"{_THEIRS}.ffn.lin2"),
-        (f"{_LAYER}.output.LayerNorm", f"{_THEIRS}.output_layer_norm"),
+        (f"{_LAYER}.attention.self.query", f"{_STORED}.attention.q_lin"),
+        (f"{_LAYER}.attention.self.key", f"{_STORED}.attention.k_lin"),
+        (f"{_LAYER}.attention.self.value", f"{_STORED}.attention.v_lin"),
+        (f"{_LAYER}.attention.output.dense", f"{_STORED}.attention.out_lin"),
+        (f"{_LAYER}.attention.output.LayerNorm", f"{_STORED}.sa_layer_norm"),
+        (f"{_LAYER}.intermediate.dense", f"{_STORED}.ffn.lin1"),
+        (f"{_LAYER}.output.dense", f"{_STORED}.ffn.lin2"),
+        (f"{_LAYER}.output.LayerNorm", f"{_STORED}.output_layer_norm"),
         ("cls.predictions.transform.dense", "vocab_transform"),
         ("cls.predictions.transform.LayerNorm", "vocab_layer_norm"),
         ("cls.predictions.bias", "vocab_projector.bias"),

@@ -1,4 +1,4 @@
-"""ELECTRA (Clark et al. 2020): a small generator replaces words, the discriminator says which ones."""
+"""ELECTRA (Clark et al. 2020): a small generator replaces tokens, and the discriminator detects them."""
 
 from bert_tf.architectures.architecture import Architecture
 from bert_tf.architectures.bert import BERT
@@ -7,7 +7,7 @@ _DISCRIMINATOR = (
     ("discriminator_predictions.dense_prediction", "discriminator_predictions.dense_1"),
     ("bert", "electra"),
 )
-# The token, position and segment tables of the two models are the same tensors.
+# The two models share the token, position and segment embedding tables.
 _GENERATOR = (
     ("bert.embeddings", "electra.embeddings"),
     ("cls.predictions.transform", "generator_predictions"),
@@ -21,9 +21,9 @@ ELECTRA = Architecture(
     order=5,
     source="Clark et al. 2020",
     changes=(
-        "A small generator fills masked places; the discriminator judges every token: replaced or not.",
-        "Both read with the same embeddings; small ones are 128 wide and projected to the hidden size.",
-        "No pooler and no next sentence.",
+        "A small generator fills masked positions; the discriminator classifies every token as replaced or original.",
+        "Both models share the embeddings; in the small size they are 128 wide and projected to the hidden size.",
+        "It has no pooler and no next-sentence prediction.",
     ),
     heads=("mlm", "replaced"),
     trained=("replaced",),
@@ -56,7 +56,7 @@ ELECTRA = Architecture(
         "classify": ("gelu", "classifier.dense", "classifier.out_proj"),
         "choose": ("gelu", "sequence_summary.summary", "classifier"),
     },
-    # Of its choosers alone; what stands here is what is so where a file says nothing.
+    # For multiple choice only; these are also the defaults if a file does not state them.
     sentence_settings={"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"},
     google_settings="electra_config.json",
     google_names={("replaced",): _DISCRIMINATOR, ("mlm",): _GENERATOR},

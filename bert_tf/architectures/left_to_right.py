@@ -1,4 +1,4 @@
-"""A left-to-right reader: BERT's layers, each token seeing only those before it (Devlin et al. 2019, section 5.1)."""
+"""A left-to-right model: BERT's layers with a causal attention mask (Devlin et al. 2019, section 5.1)."""
 
 from bert_tf.architectures.architecture import Architecture
 from bert_tf.architectures.bert import BERT
@@ -9,13 +9,13 @@ LEFT_TO_RIGHT = Architecture(
     order=6,
     source='Devlin et al. 2019, section 5.1 ("LTR & No NSP"); Radford et al. 2018',
     changes=(
-        "Every token sees itself and those before it: a causal mask, GPT's way.",
-        "A place is predicted from the state of the token before it, so every token can be learnt from at once.",
-        "No pooler and no next sentence.",
+        "Every token attends to itself and the tokens before it: a causal mask, as in GPT.",
+        "A token is predicted from the hidden state of the token before it, so all tokens are trained at once.",
+        "It has no pooler and no next-sentence prediction.",
     ),
     heads=("mlm",),
     trained=("mlm",),
-    # The paper's ablation: BERT base otherwise.
+    # The paper's ablation has the size of BERT base.
     sizes={"base": BERT.sizes["base"]},
     only=BERT.only,
     transformers_classes=(({"mlm"}, "BertLMHeadModel"), (set(), "BertModel")),

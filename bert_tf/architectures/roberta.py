@@ -9,9 +9,9 @@ ROBERTA = Architecture(
     order=2,
     source="Liu et al. 2019",
     changes=(
-        "Masked words alone are predicted, drawn anew each time a text is read; no next sentence.",
-        "Bytes are the alphabet: 50,265 byte-level pieces spell any text, with no unknown token.",
-        "Positions count from 2, after the padding id 1; one segment; epsilon 1e-5.",
+        "It predicts only masked words, with new masks each time a text is read, and no next sentence.",
+        "Its alphabet is bytes: 50,265 byte-level pieces spell any text, so no token is unknown.",
+        "Positions begin at 2, after the padding id 1; there is one segment; epsilon is 1e-5.",
     ),
     heads=("pooler", "mlm"),
     trained=("mlm",),

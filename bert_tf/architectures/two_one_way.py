@@ -1,4 +1,4 @@
-"""Two one-way readers, left to right and right to left, side by side: ELMo's way with BERT's layers."""
+"""Two parallel one-way stacks, left to right and right to left, as in ELMo, with BERT's layers."""
 
 from bert_tf.architectures.architecture import Architecture
 from bert_tf.architectures.bert import BERT
@@ -9,14 +9,14 @@ TWO_ONE_WAY = Architecture(
     order=7,
     source="Peters et al. 2018 (ELMo); Devlin et al. 2019, appendix A.4",
     changes=(
-        "Two stacks, each of half the width: one reads from left to right, the other from right to left.",
-        "They share the embeddings and meet at the top: a place is told from the states before and after it.",
-        "No pooler and no next sentence.",
+        "It has two stacks of half the width: one reads from left to right, the other from right to left.",
+        "They share the embeddings and are joined at the top: a token is predicted from the hidden states before and "
+        "after it.",
+        "It has no pooler and no next-sentence prediction.",
     ),
     heads=("mlm",),
     trained=("mlm",),
-    # Each of the two as large as BERT base, as the paper has it ("twice as expensive as a single bidirectional
-    # model").
+    # Each stack is as large as BERT base, as in the paper ("twice as expensive as a single bidirectional model").
     sizes={
         "base": {"num_hidden_layers": 12, "hidden_size": 1536, "num_attention_heads": 24, "intermediate_size": 6144}
     },

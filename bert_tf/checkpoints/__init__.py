@@ -1,6 +1,6 @@
-"""Stored models: found by name, read in four formats, saved, converted, downloaded.
+"""Stored models: find them by name, read four formats, save, convert and download them.
 
-Importing this imports no TensorFlow; `read`, `save` and `convert` do when they are called.
+Importing this package does not import TensorFlow; `read`, `save` and `convert` import it when they are called.
 """
 
 from bert_tf.checkpoints.convert import Conversion, convert

@@ -1,4 +1,4 @@
-"""A model folder of one format made into a folder of another."""
+"""Conversion of a model folder from one format to another."""
 
 import os
 from dataclasses import dataclass
@@ -16,17 +16,20 @@ FORMATS = ("own", "hf", "google", "keras-nlp")
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was written.
+    """The result of a conversion.
 
     Attributes:
-        path: the new folder. format: one of `FORMATS`. heads: frozenset of the heads in it.
-        dropped: heads the source had and the format has no place for. note: what is worth knowing, or "".
+        path: Path. The new folder.
+        format: str. One of `FORMATS`.
+        heads: frozenset of str. The heads in the new folder.
+        dropped: frozenset of str. The heads of the source that the format cannot store.
+        note: str. A remark for the user, or "".
     """
 
     path: Path
     format: str
-    heads: frozenset
-    dropped: frozenset
+    heads: frozenset[str]
+    dropped: frozenset[str]
     note: str = ""
 
 
@@ -37,38 +40,44 @@ def convert(
     dtype: str = "float32",
     max_shard_bytes: int | None = None,
 ) -> Conversion:
-    """Reads a model folder in any format and writes it in another.
+    """Read a model folder in any format and write it in another.
 
     Args:
-        src: folder of the model. dst: folder to make; it must not exist, or be empty.
-        to: "own" (this project's; Transformers reads it unless it is int8), "hf" (the same, never int8),
-            "google" (TF checkpoint), "keras-nlp" (KerasHub preset).
-        dtype: "float32", "float16", or "int8" for "own"; "float16" also for "hf"; the other two hold float32.
-        max_shard_bytes: as in `save`.
+        src: str or path. The folder of the model.
+        dst: str or path. The folder to write; it must be missing or empty.
+        to: str. "own" (the format of this project, which Transformers reads unless it is int8), "hf" (the same,
+            never int8), "google" (TF checkpoint) or "keras-nlp" (KerasHub preset).
+        dtype: str. "float32"; also "float16" for "own" and "hf"; also "int8" for "own".
+        max_shard_bytes: int or None. As in `save`.
 
-    Returns: Conversion.
+    Returns:
+        `Conversion`.
 
     Raises:
-        CheckpointError: an unknown format, a dtype it cannot hold, a target that is not empty, or a source
-            that cannot be read. Then nothing is left at `dst`.
+        CheckpointError: the format is unknown, the format does not support the dtype, `dst` is not empty, or `src`
+            cannot be read. Nothing is written to `dst` then.
     """
     src, dst = Path(src), Path(dst)
     check_request(dst, to, dtype)
     config, tokenizer, model = read(src)
-    card = src / "README.md"
-    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else None
+    card_path = src / "README.md"
+    card = card_path.read_text(encoding="utf-8", errors="replace") if card_path.is_file() else None
     with atomic_folder(dst) as unfinished:
         if to == "google":
             write_google(unfinished, config, tokenizer, dict(tensor_values(model)))
         elif to == "keras-nlp":
             write_preset(unfinished, config, tokenizer, dict(tensor_values(model)))
         else:
-            save(unfinished, config, tokenizer, model, dtype, card=text, max_shard_bytes=max_shard_bytes)
+            save(unfinished, config, tokenizer, model, dtype, card=card, max_shard_bytes=max_shard_bytes)
     return _report(dst, to, config, model.bert_heads)
 
 
 def check_request(dst: Path, to: str, dtype: str) -> None:
-    """Refuses what `convert` cannot write. Raises: CheckpointError with one sentence."""
+    """Check the arguments of `convert`.
+
+    Raises:
+        CheckpointError: the format is unknown, it does not support the dtype, or `dst` is not empty.
+    """
     if to not in FORMATS:
         raise CheckpointError(f"There is no format {to!r}; choose from {', '.join(FORMATS)}.")
     if dtype not in DTYPES:
@@ -78,15 +87,16 @@ def check_request(dst: Path, to: str, dtype: str) -> None:
     if dtype != "float32" and to in ("google", "keras-nlp"):
         raise CheckpointError(f"The format {to!r} is written in float32 only, not {dtype}.")
     if not is_missing_or_empty(dst):
-        raise CheckpointError(f"{dst} is there already and not empty; give a new folder.")
+        raise CheckpointError(f"{dst} already exists and is not empty; give a new folder.")
 
 
 def _report(dst, to, config, heads):
-    kept = heads & {"pooler"} if to == "keras-nlp" else heads
+    stored = heads & {"pooler"} if to == "keras-nlp" else heads
+    dropped = heads - stored
     notes = []
-    if heads - kept:
-        lost = " and ".join(sorted(head.upper() for head in heads - kept))
-        notes.append(f"A KerasHub preset has no place for an {lost} head: left out.")
+    if dropped:
+        names = " and ".join(sorted(head.upper() for head in dropped))
+        notes.append(f"A KerasHub preset cannot store an {names} head, so it was left out.")
     if to == "keras-nlp" and activation_note(config):
         notes.append(activation_note(config))
-    return Conversion(dst, to, kept, heads - kept, " ".join(notes))
+    return Conversion(dst, to, stored, dropped, " ".join(notes))

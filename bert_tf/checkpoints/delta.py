@@ -1,32 +1,43 @@
-"""Folders that hold only what differs from another model: a task's head, the layers that were trained.
+"""Delta folders: they store only the tensors that differ from a base model, such as a task head or trained layers.
 
-Such a folder's task.json, or base.json where there is no task, names the other model as "base_model". Its settings
-are the folder's own, the number of layers too; every tensor that it lacks, and the vocabulary if it has none, are the
-other model's.
+The folder's task.json (base.json if there is no task) names the base model as "base_model". The folder has its own
+settings, with its own number of layers. A tensor that the folder does not hold is read from the base model; so is the
+vocabulary if the folder has none.
 """
 
+from __future__ import annotations
+
 import hashlib
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
 from bert_tf.checkpoints.library import find
 from bert_tf.checkpoints.saving import save, tensor_values
+from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import canonical_name, is_task_tensor, tensor_shapes
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, UnknownModel
 from bert_tf.files import read_json, write_json
-from bert_tf.tokenizers import read_tokenizer
+from bert_tf.tokenizers import BaseTokenizer, read_tokenizer
 
-#: Where the other model is named.
+if TYPE_CHECKING:  # it imports Keras
+    from bert_tf.models import BertModel
+
+#: The files that can name the base model.
 FILES = ("task.json", "base.json")
-#: What the kinds of tokenizers write beside tokenizer_config.json.
+#: The vocabulary files that the tokenizers write beside tokenizer_config.json.
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json", "vocab.json", "merges.txt", "spiece.model")
 
+OpenFolder = Callable[[Path], tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]]
 
-def base_model(folder):
-    """The name of the model that the folder's tensors lie over, or None for a folder that is whole."""
+
+def base_model(folder: str | os.PathLike) -> str | None:
+    """Return the name of a delta folder's base model, or None for a folder that holds a complete model."""
     return _reference(folder).get("base_model")
 
 
@@ -35,63 +46,69 @@ def _reference(folder):
     return next((read_json(path) for path in paths if path.is_file()), {})
 
 
-def open_delta(folder, open_folder):
-    """As `reading.read` opens a whole folder, the two joined.
+def open_delta(folder: Path, open_folder: OpenFolder) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:
+    """Open a delta folder together with its base model; see `reading.open_folder`.
 
     Args:
-        folder: Path of the folder. open_folder: opens the other one.
+        folder: Path. The delta folder.
+        open_folder: callable. It opens the folder of the base model.
 
-    Returns: (BertConfig, Tokenizer, dict canonical name -> StoredTensor).
+    Returns:
+        (`BertConfig`, tokenizer, dict of canonical name -> `StoredTensor`).
 
     Raises:
-        CheckpointError: the other model is not here, is itself such a folder, or is not the one that was
-            trained on.
+        CheckpointError: the base model is not installed, is itself a delta folder, or is not the model that was
+            trained.
     """
     values = _reference(folder)
     base = find(values["base_model"])
     if base_model(base):
         raise CheckpointError(
-            f"{folder} lies over {base}, which itself lies over another model; only one model under a folder is read."
+            f"{folder} needs the base model {base}, which itself needs a base model; only one level is supported."
         )
     config = BertConfig.from_json(folder / "config.json")
     _, tokenizer, tensors = open_folder(base)
-    own, taken = _own_and_taken(folder, config, tensors)
-    # Folders made before signed the whole of the other model.
-    if values.get("base_sign") not in (None, _signature(taken), _signature(tensors)):
+    stored, inherited = _stored_and_inherited(folder, config, tensors)
+    # Older folders hold a signature of all tensors of the base model.
+    if values.get("base_sign") not in (None, _signature(inherited), _signature(tensors)):
         raise CheckpointError(
-            f"{folder} was trained on another {values['base_model']} than {base}; get the one it was made from."
+            f"{folder} was trained on another {values['base_model']} than {base}; get the one it was trained on."
         )
     if any((folder / name).is_file() for name in VOCABULARY_FILES):
         tokenizer = read_tokenizer(folder)
-    return config, tokenizer, {**taken, **own}
+    return config, tokenizer, {**inherited, **stored}
 
 
-def _own_and_taken(folder, config, tensors):
-    """The tensors that the folder holds, and those that it takes of the other model's."""
-    own = {canonical_name(name, config.architecture): tensor for name, tensor in open_tensors(folder).items()}
-    wanted = set(tensor_shapes(config, ()))
-    # The other model's pre-training heads were not trained along; the pooler stays where the folder has none and its
-    # architecture has one.
+def _stored_and_inherited(folder, config, tensors):
+    """The tensors that the folder holds, and those that it inherits from the base model."""
+    stored = {canonical_name(name, config.architecture): tensor for name, tensor in open_tensors(folder).items()}
+    needed = set(tensor_shapes(config, ()))
+    # The pre-training heads of the base model were not trained with the folder, so they are not inherited. The pooler
+    # is inherited if the folder's architecture has one and the folder does not hold it.
     if "pooler" in config.architecture.heads:
-        wanted |= {name for name in tensors if name.startswith("bert.pooler.")}
-    wanted -= set(own)
-    return own, {name: tensor for name, tensor in tensors.items() if name in wanted and not is_task_tensor(name)}
+        needed |= {name for name in tensors if name.startswith("bert.pooler.")}
+    needed -= set(stored)
+    return stored, {name: tensor for name, tensor in tensors.items() if name in needed and not is_task_tensor(name)}
 
 
-def check_base(base):
-    """Raises CheckpointError where nothing can be stored over a model, as it lies over another one itself.
+def check_base(base: str | os.PathLike) -> None:
+    """Check that a model can be the base of a delta folder.
 
-    Args: base: name or folder of the model.
+    Args:
+        base: str or path. The name or folder of the model.
+
+    Raises:
+        CheckpointError: the model is itself a delta folder.
     """
     if lower := base_model(find(base)):
         raise CheckpointError(
-            f"{base} is stored over {lower}, and what is stored over it could not be read; "
+            f"{base} is stored over {lower}, and a model stored over {base} could not be read; "
             f"store the whole model (without --delta), or begin with {lower}."
         )
 
 
-def reference(base):
-    """How another model is named in a folder: a known name as it is, the path of a folder made absolute."""
+def reference(base: str | os.PathLike) -> str:
+    """Return how a folder names its base model: a known name unchanged, or the absolute path of a folder."""
     try:
         find(base, allow_paths=False)
         return str(base)
@@ -99,29 +116,31 @@ def reference(base):
         return str(find(base).resolve())
 
 
-def remove_vocabulary(folder):
-    """Takes the vocabulary of any kind of tokenizer out of a folder, whose other model has the same."""
+def remove_vocabulary(folder: str | os.PathLike) -> None:
+    """Delete the vocabulary files of a delta folder whose base model has the same vocabulary."""
     for name in VOCABULARY_FILES:
         (Path(folder) / name).unlink(missing_ok=True)
 
 
-def fingerprint(folder, config, tensors):
-    """A short text that is another one where what a folder takes of the model below it is another, in nearly every
-    case.
+def fingerprint(folder: Path, config: BertConfig, tensors: Mapping[str, StoredTensor]) -> str | None:
+    """Return a short hash of the tensors that a delta folder inherits from its base model.
 
-    Whatever else of that model is trained on leaves it, and the folder, as they are.
+    It hashes two LayerNorm weights, so it changes in nearly every case in which an inherited tensor changes. Training
+    of tensors that are not inherited does not change it.
 
     Args:
-        folder: Path of the folder, with its tensors written. config: its `BertConfig`.
-        tensors: dict canonical name -> StoredTensor of the model below.
+        folder: Path. The delta folder, with its tensors written.
+        config: `BertConfig`. The settings of the delta folder.
+        tensors: dict of canonical name -> `StoredTensor`. The tensors of the base model.
 
-    Returns: str, or None where no layer is taken.
+    Returns:
+        str, or None if no layer is inherited.
     """
-    return _signature(_own_and_taken(folder, config, tensors)[1])
+    return _signature(_stored_and_inherited(folder, config, tensors)[1])
 
 
 def _signature(tensors):
-    vectors = sorted(name for name, tensor in tensors.items() if name.endswith("output.LayerNorm.weight"))
+    vectors = sorted(name for name in tensors if name.endswith("output.LayerNorm.weight"))
     if not vectors:
         return None
     digest = hashlib.sha256()
@@ -130,28 +149,43 @@ def _signature(tensors):
     return digest.hexdigest()[:16]
 
 
-def save_delta(folder, config, tokenizer, model, base, open_folder, **options):
-    """Writes of a pre-trained model its heads and those other tensors that differ from another model's.
+def save_delta(
+    folder: str | os.PathLike,
+    config: BertConfig,
+    tokenizer: BaseTokenizer,
+    model: BertModel,
+    base: str | os.PathLike,
+    open_folder: OpenFolder,
+    **options: Any,
+) -> Path:
+    """Write a delta folder of a pre-trained model: its heads, and its other tensors that differ from a base model.
 
     Args:
-        folder, config, tokenizer, model, options: as `save` takes them.
-        base: name or folder of the other model, of the same width and vocabulary. open_folder: opens it.
+        folder: str or path. As in `save`.
+        config: `BertConfig`. As in `save`.
+        tokenizer: tokenizer. As in `save`.
+        model: `BertModel`. As in `save`.
+        base: str or path. The name or folder of the base model, of the same width and vocabulary.
+        open_folder: callable. It opens the folder of the base model.
+        **options: Further arguments of `save`.
 
-    Returns: Path of the folder.
+    Returns:
+        Path of the folder.
 
-    Raises: CheckpointError as `save` and `check_base`, and for a model of another vocabulary.
+    Raises:
+        CheckpointError: as `save` and `check_base`, or the base model has another vocabulary.
     """
     check_base(base)
-    _, its_tokenizer, tensors = open_folder(find(base))
-    if its_tokenizer.vocab != tokenizer.vocab:
-        raise CheckpointError(f"{base} has another vocabulary than the model that is to lie over it.")
+    _, base_tokenizer, tensors = open_folder(find(base))
+    if base_tokenizer.vocab != tokenizer.vocab:
+        raise CheckpointError(f"{base} has another vocabulary than the model to store, so it cannot be its base model.")
     body = tensor_shapes(config, ())
-    same = {
+    equal = {
         name
         for name, value in tensor_values(model)
         if name in body and name in tensors and np.array_equal(tensors[name].read(), value)
     }
-    folder = save(folder, config, tokenizer, model, leave_out=same, **options)
-    remove_vocabulary(folder)
-    write_json(folder / "base.json", {"base_model": reference(base), "base_sign": fingerprint(folder, config, tensors)})
-    return folder
+    path = save(folder, config, tokenizer, model, leave_out=equal, **options)
+    remove_vocabulary(path)
+    write_json(path / "base.json", {"base_model": reference(base), "base_sign": fingerprint(path, config, tensors)})
+    return path

@@ -1,4 +1,8 @@
-"""Released models from the Hugging Face hub: resumed after a cut, checked, and whole or not at all."""
+"""Downloads of released models from the Hugging Face hub.
+
+An interrupted download is resumed. Every file is checked against its hash. A model folder appears only when it is
+complete.
+"""
 
 import errno
 import hashlib
@@ -32,21 +36,23 @@ def download(
     endpoint: str | None = None,
     folder: str | os.PathLike | None = None,
 ) -> Path:
-    """Downloads a released model into the models folder, or goes on with a download that was cut.
+    """Download a released model into the models folder, or resume an interrupted download.
 
     Args:
-        name: of the registry: a name, alias or hub repository.
-        progress: called as progress(done, total) in bytes; an exception it raises stops the download, which
-            can be resumed later.
-        endpoint: address of the hub; None for HF_ENDPOINT, else https://huggingface.co.
-        folder: where models are kept; None for `models_dir()`.
+        name: str. A name, alias or hub repository of the registry.
+        progress: callable or None. It is called as progress(done, total), in bytes. An exception that it raises
+            stops the download, which can be resumed later.
+        endpoint: str or None. The address of the hub; None for HF_ENDPOINT or, if that is not set,
+            https://huggingface.co.
+        folder: str or path or None. The models folder; None for `models_dir()`.
 
-    Returns: Path of the model's folder. Nothing is fetched when the model is already there.
+    Returns:
+        Path of the model's folder. Nothing is downloaded if the model is already installed.
 
     Raises:
-        UnknownModel: no released model of that name.
-        DownloadError: no network, no such file on the hub, no room on the disk, a file with another hash, or
-            something else under the model's name in the models folder.
+        UnknownModel: there is no released model of this name.
+        DownloadError: there is no network, the hub does not have a file, the disk is full, a file has another
+            hash, or the model's folder exists and holds other files.
     """
     model = released(name)
     if model is None:
@@ -58,11 +64,11 @@ def download(
     if looks_like_model(target):
         return target
     if not is_missing_or_empty(target):
-        raise DownloadError(f"{target} is there and holds no weights; move it away or empty it, then try again.")
+        raise DownloadError(f"{target} exists but holds no weights; move it away or empty it, then try again.")
     unfinished = root / ".partial" / model.name
     try:
         unfinished.mkdir(parents=True, exist_ok=True)
-        with _only_one(unfinished):
+        with _download_lock(unfinished):
             if not looks_like_model(target):
                 _fetch_all(model, unfinished, progress, endpoint)
                 for outdated in unfinished.glob("*.part"):
@@ -77,10 +83,11 @@ def download(
 
 
 def partial_download_bytes(name: str, folder: str | os.PathLike | None = None) -> int:
-    """Bytes of a released model that a download has left unfinished here; 0 where there is none.
+    """Return the bytes of a released model that an interrupted download has stored; 0 if there is none.
 
     Args:
-        name, folder: as `download` takes them.
+        name: str. As in `download`.
+        folder: str or path or None. As in `download`.
     """
     model = released(name)
     if model is None:
@@ -89,17 +96,17 @@ def partial_download_bytes(name: str, folder: str | os.PathLike | None = None) -
     try:
         return sum(path.stat().st_size for path in unfinished.iterdir() if path.is_file())
     except OSError:
-        return 0  # there is none, or it has just come to its end
+        return 0  # there is no unfinished download, or it has just ended
 
 
 def _transport_error():
-    # The base class of whichever HTTP library the hub's own is built on.
+    # The base class of the errors of the HTTP library that huggingface_hub uses.
     from huggingface_hub.errors import HTTPError
 
     return HTTPError
 
 
-def _only_one(unfinished):
+def _download_lock(unfinished):
     from filelock import FileLock
 
     return FileLock(unfinished.with_suffix(".lock"), timeout=0)
@@ -109,24 +116,24 @@ def _fetch_all(model, unfinished, progress, endpoint):
     files, revision = {}, model.revision
     vocabulary = _VOCABULARIES[model.config.architecture.tokenizer]
     for name in ("config.json", *vocabulary, WEIGHTS, *_OPTIONAL):
-        facts = _look_up(model, name, revision, endpoint)
-        if facts is not None:
-            files[name] = facts
-            revision = facts.commit_hash or revision  # so that all files are of one commit
-    meter = _Meter(sum(facts.size or 0 for facts in files.values()), progress)
-    _check_room(unfinished, meter.total)
-    for name, facts in files.items():
-        _fetch(unfinished / name, facts, _expected_hash(model, name, facts), meter)
+        metadata = _file_metadata(model, name, revision, endpoint)
+        if metadata is not None:
+            files[name] = metadata
+            revision = metadata.commit_hash or revision  # so that all files are of one commit
+    meter = _Meter(sum(metadata.size or 0 for metadata in files.values()), progress)
+    _check_free_space(unfinished, meter.total)
+    for name, metadata in files.items():
+        _fetch(unfinished / name, metadata, _expected_hash(model, name, metadata), meter)
 
 
-def _look_up(model, name, revision, endpoint):
-    """The hub's facts about one file; None for an optional one that is not there."""
+def _file_metadata(model, name, revision, endpoint):
+    """The hub's metadata of one file; None for an optional file that the hub does not have."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError
 
     url = hf_hub_url(model.repo, name, revision=revision, endpoint=endpoint)
     try:
-        # The models are public: no token of the user's is sent.
+        # The models are public, so the user's token is not sent.
         return get_hf_file_metadata(url, token=False, endpoint=endpoint)
     except EntryNotFoundError as error:
         if name in _OPTIONAL:
@@ -138,55 +145,55 @@ def _look_up(model, name, revision, endpoint):
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         raise DownloadError(
             f"The hub does not have {model.repo} at revision {revision}; it may have been "
-            "moved or the endpoint may be another hub."
+            "moved, or the endpoint may be another hub."
         ) from error
 
 
-def _expected_hash(model, name, facts):
-    """What a file must hash to: the registry's, else what the hub declares; None where neither is a hash."""
+def _expected_hash(model, name, metadata):
+    """The hash of a file in the registry, else the one that the hub declares; None if the hub declares none."""
     if name == WEIGHTS and model.sha256:
         return model.sha256
-    etag, xet = facts.etag or "", facts.xet_file_data
+    etag, xet = metadata.etag or "", metadata.xet_file_data
     is_hash = _SHA256.fullmatch(etag) or _GIT_SHA1.fullmatch(etag)
-    # An address in the hub's chunk store looks like a SHA-256 and is none.
+    # An address in the hub's chunk store looks like a SHA-256 but is not the hash of the file.
     return etag if is_hash and not (xet and xet.file_hash == etag) else None
 
 
-def _fetch(path, facts, expected, meter):
-    if path.is_file() and path.stat().st_size == facts.size and _matches(path, expected):
-        meter.add(facts.size)
+def _fetch(path, metadata, expected, meter):
+    if path.is_file() and path.stat().st_size == metadata.size and _matches(path, expected):
+        meter.add(metadata.size)
         return
-    # The name holds the version: a file changed on the hub since the cut must not be joined to the old part.
-    version = hashlib.sha256((facts.etag or "").encode()).hexdigest()[:16]
+    # The name holds the version: after a change on the hub, the old part must not be resumed.
+    version = hashlib.sha256((metadata.etag or "").encode()).hexdigest()[:16]
     part = path.with_name(f"{path.name}.{version}.part")
-    _stream(facts, part, meter)
+    _stream(metadata, part, meter)
     if not _matches(part, expected):
         part.unlink()
         raise DownloadError(
-            f"{path.name} arrived with another hash than {expected}: it was damaged on the "
-            "way or replaced; it has been deleted, so try again."
+            f"{path.name} arrived with another hash than {expected}: it was damaged during the "
+            "download or replaced on the hub; it has been deleted, so try again."
         )
     os.replace(part, path)
 
 
-def _stream(facts, part, meter):
+def _stream(metadata, part, meter):
     from huggingface_hub.file_download import http_get
 
     part.touch()
     with part.open("r+b") as file:
-        held = file.seek(0, os.SEEK_END)
-        if facts.size is not None and held > facts.size:
-            held = file.seek(0)
+        stored_bytes = file.seek(0, os.SEEK_END)
+        if metadata.size is not None and stored_bytes > metadata.size:
+            stored_bytes = file.seek(0)
             file.truncate()
-        meter.add(held)
+        meter.add(stored_bytes)
         http_get(
-            facts.location,
+            metadata.location,
             file,
-            resume_size=held,
+            resume_size=stored_bytes,
             headers={"Accept-Encoding": "identity"},
-            expected_size=facts.size,
+            expected_size=metadata.size,
             displayed_filename=part.name,
-            tqdm_class=partial(_Bar, meter),  # type: ignore[arg-type]  # it is only called
+            tqdm_class=partial(_ProgressBar, meter),  # type: ignore[arg-type]  # it is only called
         )
 
 
@@ -201,7 +208,7 @@ def _matches(path, expected):
 
 
 class _Meter:
-    """Bytes of all files together, told to the caller as they come."""
+    """Counts the bytes of all files and reports them to the progress callback."""
 
     def __init__(self, total, progress):
         self.done, self.total, self.progress = 0, total, progress
@@ -212,8 +219,8 @@ class _Meter:
             self.progress(self.done, self.total)
 
 
-class _Bar:
-    """What the hub's library takes for a progress bar; draws nothing."""
+class _ProgressBar:
+    """The progress bar that huggingface_hub updates; it only passes the counts to a `_Meter`."""
 
     def __init__(self, meter, **_):
         self.meter = meter
@@ -228,24 +235,24 @@ class _Bar:
         self.meter.add(count)
 
 
-def _check_room(unfinished, total):
-    held = sum(path.stat().st_size for path in unfinished.iterdir() if path.is_file())
+def _check_free_space(unfinished, total):
+    stored_bytes = sum(path.stat().st_size for path in unfinished.iterdir() if path.is_file())
     free = shutil.disk_usage(unfinished).free
-    if free < total - held:
-        raise OSError(errno.ENOSPC, f"{(total - held) / 1e6:.0f} MB needed, {free / 1e6:.0f} MB free")
+    if free < total - stored_bytes:
+        raise OSError(errno.ENOSPC, f"{(total - stored_bytes) / 1e6:.0f} MB needed, {free / 1e6:.0f} MB free")
 
 
 def _explained(error, model, root):
-    """One sentence for whatever ended a download."""
+    """A `DownloadError` with one sentence about the error that ended a download."""
     from filelock import Timeout
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-    held = any(part.stat().st_size for part in (root / ".partial" / model.name).glob("*.part"))
-    again = "What has arrived is kept: the next try goes on from there." if held else "Try again later."
+    can_resume = any(part.stat().st_size for part in (root / ".partial" / model.name).glob("*.part"))
+    again = "The downloaded part is kept: the next try resumes it." if can_resume else "Try again later."
     if isinstance(error, DownloadError):
         return error
     if isinstance(error, Timeout):
-        return DownloadError(f"{model.name} is being downloaded already; wait until that has ended.")
+        return DownloadError(f"{model.name} is being downloaded already; wait until that download has ended.")
     if isinstance(error, OfflineModeIsEnabled):
         return DownloadError(f"{model.name} was not downloaded: HF_HUB_OFFLINE is set; unset it to download.")
     if isinstance(error, HfHubHTTPError):
@@ -253,7 +260,7 @@ def _explained(error, model, root):
     if getattr(error, "errno", None) == errno.ENOSPC:
         return DownloadError(
             f"{model.name} was not downloaded: the disk of {root} is full "
-            f"({error.strerror}); make room and try again. {again}"
+            f"({error.strerror}); free space and try again. {again}"
         )
     if getattr(error, "errno", None) and not isinstance(error, ConnectionError):
         return DownloadError(f"{model.name} was not downloaded: {root} cannot be written ({error.strerror}).")
@@ -261,9 +268,9 @@ def _explained(error, model, root):
 
 
 def _card(model):
-    known = f"SHA-256 {model.sha256}" if model.sha256 else "checked against the hash the hub declares"
+    checked = f"SHA-256 {model.sha256}" if model.sha256 else "checked against the hash the hub declares"
     return (
         f"---\nlicense: {model.licence}\nbase_model: {model.repo}\n---\n\n# {model.name}\n\n"
-        f"Downloaded from the Hugging Face hub, {model.repo}, revision {model.revision} ({known}).\n"
+        f"Downloaded from the Hugging Face hub, {model.repo}, revision {model.revision} ({checked}).\n"
         f"Source: {model.source}. Licence: {model.licence}.\n"
     )

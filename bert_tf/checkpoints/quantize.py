@@ -1,7 +1,7 @@
-"""Eight-bit storage of matrices: one symmetric scale for each row.
+"""Eight-bit storage of matrices, with one symmetric scale per row.
 
-A row of float32 x is kept as round(x / s) in int8 with s = max|x| / 127; read back it is at most s / 2 off.
-This is for storage only: a model computes with the dequantised values.
+A float32 row x is stored as round(x / s) in int8 with s = max|x| / 127, so the error of a value is at most s / 2.
+This is for storage only: a model computes with the dequantised values. Shapes: R rows, C columns.
 """
 
 import numpy as np
@@ -10,10 +10,14 @@ SCALE_SUFFIX = ".scale"
 _LARGEST = 127
 
 
-def quantize_rows(matrix):
-    """Args: matrix: float [R, C], finite.
+def quantize_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Quantise the rows of a matrix.
 
-    Returns: (int8 [R, C], scales float32 [R]); a row of zeros has scale 0.
+    Args:
+        matrix: float [R, C]. Finite values.
+
+    Returns:
+        (int8 [R, C], float32 [R]): the quantised values and the scales; a row of zeros has scale 0.
 
     Raises:
         ValueError: a value is not finite.
@@ -24,10 +28,10 @@ def quantize_rows(matrix):
         row = int(np.flatnonzero(~np.isfinite(scales))[0])
         raise ValueError(f"row {row} holds a value that is not finite")
     steps = np.where(scales > 0, scales, 1).astype(np.float32)
-    whole = np.rint(matrix / steps[:, None]).clip(-_LARGEST, _LARGEST)
-    return whole.astype(np.int8), scales.astype(np.float32)
+    integers = np.rint(matrix / steps[:, None]).clip(-_LARGEST, _LARGEST)
+    return integers.astype(np.int8), scales.astype(np.float32)
 
 
-def dequantize_rows(whole, scales):
-    """Args: whole: int8 [R, C]. scales: float [R]. Returns: float32 [R, C]."""
-    return whole.astype(np.float32) * np.asarray(scales, np.float32)[:, None]
+def dequantize_rows(integers: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """Return the float32 [R, C] matrix of int8 [R, C] values and float [R] scales."""
+    return integers.astype(np.float32) * np.asarray(scales, np.float32)[:, None]

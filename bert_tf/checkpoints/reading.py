@@ -1,8 +1,7 @@
-"""A model folder, in any of the formats, made into a Keras model.
+"""Reading a model folder of any supported format into a Keras model.
 
-Everything that can be known from headers is checked before a variable exists; then one tensor after the other
-is read and assigned. The model is new and nobody else's until `read` returns, so none is ever seen half
-loaded.
+The headers are checked before a variable is created; then the tensors are read and assigned one by one. Nobody else
+holds the new model until `read` returns, so no caller sees a partly loaded model.
 """
 
 import math
@@ -29,23 +28,25 @@ from bert_tf.tokenizers import BaseTokenizer
 if TYPE_CHECKING:  # it imports Keras
     from bert_tf.models import BertModel
 
-# What a model with all heads, and one with fewer, gives when it is called as it comes.
+# The output of each head in the model that `read` returns.
 _OUTPUTS = {head: f"{head}_logits" for head in HEADS if head != "pooler"}
 _BLOCK_VALUES = 1 << 21
 
 
 def read(folder: str | os.PathLike, dtype: str = "float32") -> tuple[BertConfig, BaseTokenizer, "BertModel"]:
-    """Loads a model: our own folder, Hugging Face's (safetensors), Google's TF checkpoint, a KerasHub preset.
+    """Load a model from a folder of this project, of Hugging Face (safetensors), of Google (TF checkpoint) or a
+    KerasHub preset.
 
     Args:
-        folder: path of the model folder.
-        dtype: Keras dtype or dtype policy of the model ("float32", "bfloat16", "mixed_bfloat16").
+        folder: str or path. The model folder.
+        dtype: str. The Keras dtype or dtype policy of the model ("float32", "bfloat16", "mixed_bfloat16").
 
-    Returns: (BertConfig, Tokenizer, BertModel). The heads that the files have are in `model.bert_heads`.
+    Returns:
+        (`BertConfig`, tokenizer, `BertModel`). `model.bert_heads` are the heads in the files.
 
     Raises:
-        CheckpointError: a file is missing, truncated or of a format that is not read, a tensor is unknown,
-            missing or of another shape, a weight is not finite, or the vocabulary is of another size.
+        CheckpointError: a file is missing, truncated or of an unsupported format, a tensor is unknown, missing or
+            has another shape, a weight is not finite, or the vocabulary has another size.
         ConfigError, VocabularyError, OSError: the settings or the vocabulary cannot be used.
     """
     folder = Path(folder)
@@ -56,11 +57,16 @@ def read(folder: str | os.PathLike, dtype: str = "float32") -> tuple[BertConfig,
 
 
 def open_folder(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:
-    """Settings, tokenizer and the weights' headers of a folder in any of the formats.
+    """Open a model folder of any supported format: read its settings, tokenizer and the headers of its weights.
 
-    Returns: (BertConfig, Tokenizer, dict canonical name -> StoredTensor), a fine-tuned model's head included.
+    Args:
+        folder: str or path. The model folder.
 
-    Raises: as `read`.
+    Returns:
+        (`BertConfig`, tokenizer, dict of canonical name -> `StoredTensor`), with the head of a fine-tuned model.
+
+    Raises:
+        As `read`.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -77,48 +83,51 @@ def open_folder(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
 def check(
     folder: str | os.PathLike, config: BertConfig, tokenizer: BaseTokenizer, tensors: dict[str, StoredTensor]
 ) -> frozenset[str]:
-    """Compares what is stored with what the settings ask for.
+    """Check that the stored tensors and the vocabulary fit the settings.
 
     Args:
-        folder: for the messages. config: BertConfig. tokenizer: Tokenizer.
-        tensors: dict canonical name -> StoredTensor.
+        folder: str or path. The folder, for the messages.
+        config: `BertConfig`. The settings.
+        tokenizer: tokenizer. Its vocabulary size is checked.
+        tensors: dict of canonical name -> `StoredTensor`.
 
-    Returns: frozenset of the heads the checkpoint has.
+    Returns:
+        frozenset of str. The heads in the checkpoint.
 
     Raises:
-        CheckpointError: naming the file, the tensor and both shapes.
+        CheckpointError: they do not fit; the message names the file, the tensor and both shapes.
     """
     if tokenizer.vocab_size != config.vocab_size:
         raise CheckpointError(
             f"{folder}: the vocabulary has {tokenizer.vocab_size} tokens, but the settings "
-            f"say vocab_size {config.vocab_size}; they must be of the same model."
+            f"say vocab_size {config.vocab_size}; they must belong to the same model."
         )
     heads = heads_present(tensors)
     expected = tensor_shapes(config, heads | ({"pooler"} if heads & {"nsp", "sop"} else frozenset()))
     for name, tensor in tensors.items():
         if name not in expected:
             raise CheckpointError(
-                f"{tensor.file}: {tensor.name} {tensor.shape} is no tensor of a "
+                f"{tensor.file}: {tensor.name} {tensor.shape} is not a tensor of a "
                 f"{config.architecture.title} model with "
                 f"{config.num_hidden_layers} layers and its pre-training heads."
             )
         if tensor.shape != expected[name]:
             raise CheckpointError(
                 f"{tensor.file}: {tensor.name} has shape {tensor.shape}, but the settings "
-                f"of {folder} ask for {expected[name]}."
+                f"of {folder} need {expected[name]}."
             )
     missing = [name for name in expected if name not in tensors]
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise CheckpointError(
             f"{folder}: {missing[0]} {expected[missing[0]]}{more} is missing from the "
-            "weights; the file is incomplete or of another model."
+            "weights; the file is incomplete or belongs to another model."
         )
     return heads
 
 
 def _load(config, heads, tensors, dtype):
-    # Keras and TensorFlow are imported here, so that a folder that is refused costs nothing.
+    # Keras and TensorFlow are imported here, so that a folder with an error is refused quickly.
     from bert_tf.layers.common import values_follow
     from bert_tf.models import build_pretraining_model, named_variables
     from bert_tf.parameters import is_transposed
@@ -138,10 +147,10 @@ def _load(config, heads, tensors, dtype):
 
 
 def _assign(variable, tensor):
-    """Assigns a tensor; a large one in blocks of rows and in place.
+    """Assign a tensor to a variable; a large one in blocks of rows and in place.
 
-    TensorFlow copies a NumPy array twice on its way into a variable and keeps the memory it freed: for the
-    token table, a fifth of Base, that alone would be over half of the whole model again.
+    TensorFlow copies a NumPy array twice when it assigns it and keeps the freed memory. For the token embeddings, a
+    fifth of Base, that would need more than half of the model's memory again.
     """
     import keras
 

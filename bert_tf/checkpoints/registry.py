@@ -1,8 +1,8 @@
-"""The released models that can be downloaded by name. Reading this needs no TensorFlow and no network.
+"""The released models that can be downloaded by name. This module needs no TensorFlow and no network.
 
-Sizes are those of the fp32 `model.safetensors` (the weights' own bytes where the file's exact size is not
-known). A SHA-256 is given only where it is known for the pinned revision; for the others the download is
-checked against the hash that the hub itself declares.
+A size is that of the fp32 `model.safetensors`; where the size of the file is not known, it is the size of the weights.
+A SHA-256 stands only where it is known for the pinned revision; the other downloads are checked against the hash that
+the hub declares.
 """
 
 import difflib
@@ -21,32 +21,37 @@ class ReleasedModel:
     """One released model.
 
     Attributes:
-        name: what it is called here, and the name of its folder. aliases: further names.
-        repo: repository on the Hugging Face hub. revision: branch or pinned commit.
-        config: its BertConfig.
-        size_bytes: of the download. licence, source: for the reader. heads: the heads its weights include.
-        sha256: of model.safetensors at `revision`, None where not known.
+        name: str. The name in this project, and of its folder.
+        repo: str. The repository on the Hugging Face hub.
+        config: `BertConfig`. The settings.
+        source: str. The paper and repository, for display.
+        aliases: tuple of str. Further names.
+        revision: str. A branch or a pinned commit.
+        sha256: str or None. The hash of model.safetensors at `revision`; None if unknown.
+        licence: str. The licence, for display.
+        heads: frozenset of str. The heads that the weights include.
+        exact_size: int or None. The size of model.safetensors in bytes; None if unknown.
     """
 
     name: str
     repo: str
     config: BertConfig
     source: str
-    aliases: tuple = ()
+    aliases: tuple[str, ...] = ()
     revision: str = "main"
     sha256: str | None = None
     licence: str = "Apache-2.0"
-    heads: frozenset = frozenset(BERT.heads)
+    heads: frozenset[str] = frozenset(BERT.heads)
     exact_size: int | None = field(default=None, repr=False)
 
     @property
     def parameters(self) -> int:
-        """Number of weights with all heads."""
+        """The number of parameters, with all heads."""
         return parameter_counts(self.config, self.heads)["total"]
 
     @property
     def size_bytes(self) -> int:
-        """Bytes to download; without the file's header where only the number of weights is known."""
+        """The bytes to download; without the file's header if only the number of parameters is known."""
         return self.exact_size or 4 * self.parameters
 
 
@@ -84,7 +89,7 @@ _ORIGINALS = (
     _original("bert-large-cased-whole-word-masking", "large", True),
 )
 
-# Turc et al. 2019, table 1: every pairing of these depths and widths was released, with heads of 64.
+# Turc et al. 2019, table 1: every combination of these depths and widths was released, with a head size of 64.
 MINIATURE_LAYERS = (2, 4, 6, 8, 10, 12)
 MINIATURE_WIDTHS = (128, 256, 512, 768)
 _MINIATURE_ALIASES = {(2, 128): "bert-tiny", (4, 256): "bert-mini", (4, 512): "bert-small", (8, 512): "bert-medium"}
@@ -113,8 +118,8 @@ def _miniature(layers, width):
 _MINIATURES = tuple(_miniature(layers, width) for layers in MINIATURE_LAYERS for width in MINIATURE_WIDTHS)
 
 
-def _member(name, owner, size, source, heads, **known):
-    """A released model of another architecture, its name beginning with the architecture's."""
+def _other(name, owner, size, source, heads, **known):
+    """A released model of another architecture than BERT; its name begins with the architecture's name."""
     architecture = ARCHITECTURES[name.split("-")[0]]
     config = BertConfig.named(size, architecture.model_type, **known.pop("settings", {}))
     return ReleasedModel(
@@ -127,14 +132,14 @@ def _member(name, owner, size, source, heads, **known):
     )
 
 
-# Of these files the exact sizes are not known.
-_FAMILY = (
+# The exact sizes of these files are not known.
+_OTHERS = (
     *(
-        _member(f"roberta-{size}", "FacebookAI", size, "facebookresearch/fairseq", ("mlm",), licence="MIT")
+        _other(f"roberta-{size}", "FacebookAI", size, "facebookresearch/fairseq", ("mlm",), licence="MIT")
         for size in ("base", "large")
     ),
-    _member("distilbert-base-uncased", "distilbert", "base", "huggingface/transformers", ("mlm",)),
-    _member(
+    _other("distilbert-base-uncased", "distilbert", "base", "huggingface/transformers", ("mlm",)),
+    _other(
         "distilbert-base-cased",
         "distilbert",
         "base",
@@ -143,33 +148,33 @@ _FAMILY = (
         settings={"vocab_size": CASED_VOCABULARY},
     ),
     *(
-        _member(f"albert-{size}-{version}", "albert", size, "google-research/albert", ("pooler", "mlm"))
+        _other(f"albert-{size}-{version}", "albert", size, "google-research/albert", ("pooler", "mlm"))
         for version in ("v1", "v2")
         for size in ("base", "large", "xlarge", "xxlarge")
     ),
     *(
-        _member(f"electra-{size}-discriminator", "google", size, "google-research/electra", ("replaced",))
+        _other(f"electra-{size}-discriminator", "google", size, "google-research/electra", ("replaced",))
         for size in ("small", "base", "large")
     ),
     *(
-        _member(f"electra-{size}-generator", "google", f"{size}-generator", "google-research/electra", ("mlm",))
+        _other(f"electra-{size}-generator", "google", f"{size}-generator", "google-research/electra", ("mlm",))
         for size in ("small", "base", "large")
     ),
 )
 
-#: every released model, largest family first
-RELEASED = _ORIGINALS + _MINIATURES + _FAMILY
+#: All released models: the original BERT models, the miniatures, then the other architectures.
+RELEASED = _ORIGINALS + _MINIATURES + _OTHERS
 
 _BY_NAME = {key.lower(): model for model in RELEASED for key in (model.name, model.repo, *model.aliases)}
 
 
 def released(name: str) -> ReleasedModel | None:
-    """The released model of this name, alias or hub repository (letter case aside), or None."""
+    """Return the released model of this name, alias or hub repository, in any letter case, or None."""
     return _BY_NAME.get(str(name).lower())
 
 
 def closest_names(name: str, known: Iterable[str] = ()) -> list[str]:
-    """Up to three names like `name` among the released models and `known`, likeliest first."""
+    """Return up to three names similar to `name`, from the released models and `known`, most similar first."""
     names = {key.lower(): key for model in RELEASED for key in (model.name, *model.aliases)}
     names.update({key.lower(): key for key in known})
     return [names[key] for key in difflib.get_close_matches(str(name).lower(), list(names), n=3, cutoff=0.5)]

@@ -1,4 +1,4 @@
-"""A Keras model written as a folder of our own: Hugging Face's names, so that Transformers reads it too."""
+"""Saving a Keras model as a folder with Hugging Face's names, which Transformers reads too."""
 
 import itertools
 import os
@@ -36,22 +36,29 @@ def save(
     settings: dict[str, Any] | None = None,
     leave_out: Collection[str] = (),
 ) -> Path:
-    """Writes config.json, vocab.txt, tokenizer_config.json, model.safetensors and README.md.
+    """Write config.json, the tokenizer files (vocab.txt, tokenizer_config.json), model.safetensors and README.md.
 
     Args:
-        folder: path, made if it is not there; files of an earlier save are replaced, others left alone.
-        config: BertConfig. tokenizer: Tokenizer. model: BertModel.
-        dtype: "float32", "float16", or "int8": matrices in eight bits with a scale a row, the rest float32.
-        card: text of the model card (README.md); None for a short one.
-        max_shard_bytes: largest size of one file of weights; None for a single file.
-        head: dict name -> array of a fine-tuned model's head, kept in float32 unless `dtype` is "float16".
-        settings: dict of what else config.json is to hold. leave_out: names of tensors not to write.
+        folder: str or path. The folder; it is created if missing. Files of an earlier save are replaced, other
+            files stay.
+        config: `BertConfig`. The settings.
+        tokenizer: tokenizer. Its files are written.
+        model: `BertModel`. The model.
+        dtype: str. "float32", "float16" or "int8" (matrices in eight bits with one scale per row, the rest
+            float32).
+        card: str or None. The text of the model card (README.md); None for a short one.
+        max_shard_bytes: int or None. The largest size of one weights file; None for a single file.
+        head: dict of name -> array, or None. The head of a fine-tuned model, stored in float32 unless `dtype` is
+            "float16".
+        settings: dict or None. Further entries of config.json.
+        leave_out: collection of str. The names of tensors that are not written.
 
-    Returns: Path of the folder.
+    Returns:
+        Path of the folder.
 
     Raises:
-        CheckpointError: an unknown dtype, a value that is not finite or too large for it, or a vocabulary of
-            another size.
+        CheckpointError: the dtype is unknown, a value is not finite or too large for the dtype, or the vocabulary
+            has another size.
     """
     if dtype not in DTYPES:
         raise CheckpointError(f"Weights cannot be stored as {dtype!r}; choose from {', '.join(DTYPES)}.")
@@ -62,11 +69,11 @@ def save(
         )
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    head, narrow = head or {}, "float32" if dtype == "int8" else dtype
+    head, head_dtype = head or {}, "float32" if dtype == "int8" else dtype
     shapes = {name: shape for name, shape in tensor_shapes(config, model.bert_heads).items() if name not in leave_out}
     sizes = [
         *(_stored_bytes(shape, dtype) for shape in shapes.values()),
-        *(_stored_bytes(value.shape, narrow) for value in head.values()),
+        *(_stored_bytes(value.shape, head_dtype) for value in head.values()),
     ]
     packed = itertools.chain(
         (
@@ -74,7 +81,7 @@ def save(
             for name, value in tensor_values(model)
             if name in shapes
         ),
-        (_packed(name, value, narrow) for name, value in head.items()),
+        (_packed(name, value, head_dtype) for name, value in head.items()),
     )
     write_tensors(folder, packed, sizes, max_shard_bytes)
     tokenizer.save(folder, model_max_length=config.max_tokens)
@@ -85,7 +92,7 @@ def save(
 
 
 def tensor_values(model: "BertModel") -> Iterator[tuple[str, np.ndarray]]:
-    """Yields (canonical name, float32 array in Hugging Face's orientation) of a BertModel, one at a time."""
+    """Yield (canonical name, float32 array in Hugging Face's orientation) for each tensor of a `BertModel`."""
     from bert_tf.models import named_variables
     from bert_tf.parameters import is_transposed
 
@@ -106,10 +113,10 @@ def _stored_bytes(shape, dtype):
 def _packed(name, value, dtype):
     """The arrays under which one tensor is stored."""
     if not np.isfinite(value).all():
-        raise CheckpointError(f"{name} holds values that are not finite; such a model is not saved.")
+        raise CheckpointError(f"{name} holds values that are not finite, so the model is not saved.")
     if dtype == "int8" and value.ndim == 2:
-        whole, scales = quantize_rows(value)
-        return {name: whole, name + SCALE_SUFFIX: scales}
+        integers, scales = quantize_rows(value)
+        return {name: integers, name + SCALE_SUFFIX: scales}
     if dtype == "float16":
         if np.abs(value).max(initial=0) > np.finfo(np.float16).max:
             raise CheckpointError(

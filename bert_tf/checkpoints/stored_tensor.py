@@ -1,4 +1,4 @@
-"""A tensor that lies in a file and has not been read yet."""
+"""A tensor in a file whose values have not been read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,13 +11,14 @@ from bert_tf.errors import CheckpointError
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """What a file's header says of one tensor, and the way to its values.
+    """The header of one tensor in a file, and a function that reads its values.
 
     Attributes:
-        file: the file it lies in. name: what it is called there.
-        shape: in Hugging Face's orientation (dense matrices [out, in]).
-        read: read(rows=slice(None)) -> the values as a NumPy array, or those of some rows (first axis).
-        by_rows: whether a part of the rows can be read without reading the rest.
+        file: Path. The file.
+        name: str. The name of the tensor in the file.
+        shape: tuple of int. The shape in Hugging Face's orientation (dense matrices [out, in]).
+        read: callable. read(rows=slice(None)) returns the values of these rows (first axis) as a NumPy array.
+        by_rows: bool. Whether some rows can be read without reading the rest.
     """
 
     file: Path
@@ -26,15 +27,16 @@ class StoredTensor:
     read: Callable[..., np.ndarray]
     by_rows: bool = False
 
-    def finite(self, rows=slice(None)):
-        """As `read`.
+    def finite(self, rows: slice = slice(None)) -> np.ndarray:
+        """Read values as `read` does and check that they are finite.
 
-        Raises: CheckpointError: a value is not finite, which a weight never is.
+        Raises:
+            CheckpointError: a value is not finite.
         """
         values = self.read(rows)
         if not np.isfinite(values).all():
             raise CheckpointError(
-                f"{self.file}: {self.name} holds values that are not finite; the file is damaged, or of "
-                "a training that diverged."
+                f"{self.file}: {self.name} holds values that are not finite; the file is damaged, or the "
+                "training diverged."
             )
         return values

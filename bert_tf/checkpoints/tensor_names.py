@@ -1,14 +1,16 @@
-"""Which tensors a checkpoint holds: their canonical names and shapes, by arithmetic alone.
+"""The canonical names and shapes of the tensors in a checkpoint, computed from the settings.
 
-The canonical names and orientations are Hugging Face's for BERT, with the `bert.` prefix: matrices of dense
-layers are [out, in]. The other architectures have the same names here; `bert_tf.architectures` says what their files
-call them. H hidden size, V vocabulary.
+The canonical names and orientations are those of Hugging Face's BERT, with the `bert.` prefix: matrices of dense
+layers are [out, in]. The other architectures use the same canonical names; `bert_tf.architectures` has the names in
+their files.
 """
 
 import re
+from collections.abc import Collection, Iterable
 
 from bert_tf.architectures import BERT
-from bert_tf.architectures.architecture import rename
+from bert_tf.architectures.architecture import Architecture, rename
+from bert_tf.config import BertConfig
 from bert_tf.parameters import parameter_spec
 
 HEADS = ("pooler", "mlm", "nsp", "sop", "replaced")
@@ -20,50 +22,55 @@ _HEAD_STARTS = {
     "sop": "sop_classifier.",
     "replaced": "discriminator_predictions.",
 }
-# Of a fine-tuned model's head; `finetune` reads them.
+# Prefixes of the head of a fine-tuned model, which `finetune` reads.
 _TASK_STARTS = ("classifier.", "qa_outputs.", "attention_pooling.", "crf.", "pre_classifier.", "sequence_summary.")
-# Ours and Transformers' names where a classifier has the pooler within.
+# Canonical names and Transformers' names, if Transformers' classifier contains the pooler.
 _CLASSIFIER = (("bert.pooler.dense", "classifier.dense"), ("classifier", "classifier.out_proj"))
 # Index buffers that older files store beside the weights.
 _BUFFERS = re.compile(r"(^|\.)embeddings\.(position_ids|token_type_ids)$")
 
 
-def tensor_shapes(config, heads=None):
-    """Every tensor of a checkpoint with these heads.
+def tensor_shapes(config: BertConfig, heads: Collection[str] | None = None) -> dict[str, tuple[int, ...]]:
+    """Return the tensors of a checkpoint with these heads.
 
     Args:
-        config: BertConfig. heads: any of `HEADS`; None for all that the architecture may have.
+        config: `BertConfig`. The settings.
+        heads: collection of str or None. Some of `HEADS`; None for all heads that the architecture can have.
 
-    Returns: dict canonical name -> shape (tuple of int), in the order of a forward pass.
+    Returns:
+        Dict of canonical name -> shape, in the order of a forward pass.
     """
     return {parameter.name: parameter.shape for parameter in parameter_spec(config, heads)}
 
 
-def heads_present(names):
-    """The heads of which these canonical names hold any tensor, as a frozenset."""
-    names = [name for name in names if name]
-    return frozenset(head for head, start in _HEAD_STARTS.items() if any(name.startswith(start) for name in names))
+def heads_present(names: Iterable[str | None]) -> frozenset[str]:
+    """Return the heads of which at least one tensor is among these canonical names; None is ignored."""
+    tensors = [name for name in names if name]
+    return frozenset(head for head, start in _HEAD_STARTS.items() if any(name.startswith(start) for name in tensors))
 
 
-def is_task_tensor(name):
-    """Whether a tensor of this name belongs to the head of a fine-tuned model."""
+def is_task_tensor(name: str) -> bool:
+    """Return whether a tensor of this name belongs to the head of a fine-tuned model."""
     return name.startswith(_TASK_STARTS)
 
 
-def classifier_has_pooler(architecture):
-    """Whether Transformers' classifier of sentences brings the pooler: it is pre-trained without (RoBERTa)."""
+def classifier_has_pooler(architecture: Architecture) -> bool:
+    """Return whether Transformers' sentence classifier contains the pooler.
+
+    It does if the architecture has a pooler and its pre-training does not train it (RoBERTa).
+    """
     return "pooler" in architecture.heads and "pooler" not in architecture.trained
 
 
-def classifier_name(name):
-    """What a classifier of such an architecture calls the tensors of the pooler and of our head on it."""
+def classifier_name(name: str) -> str:
+    """Return the name of a tensor of the pooler or classifier in such a sentence classifier of Transformers."""
     return rename(name, _CLASSIFIER)
 
 
-def canonical_name(stored, architecture=BERT):
-    """The canonical name of a tensor in a Hugging Face file, or None for a buffer that is not a weight.
+def canonical_name(stored: str, architecture: Architecture = BERT) -> str | None:
+    """Return the canonical name of a tensor in a Hugging Face file, or None for a buffer that is not a weight.
 
-    Adds the model's prefix where a file was saved without it, and calls `gamma` and `beta` weight and bias.
+    Adds the model's prefix if the file was saved without it, and replaces `gamma` and `beta` by weight and bias.
     """
     if _BUFFERS.search(stored):
         return None

@@ -1,5 +1,6 @@
-"""Text to token ids and back: WordPiece, byte-level and SentencePiece tokenizers with offsets, packing of pairs,
-truncation, padding. No TensorFlow.
+"""Tokenizers: WordPiece, byte-level BPE and SentencePiece, with character offsets; packing, truncation and padding.
+
+This package does not import TensorFlow.
 """
 
 from bert_tf.errors import TextError, VocabularyError

@@ -1,4 +1,4 @@
-"""What every tokenizer of the family does alike: one interface over the Rust library `tokenizers`.
+"""The interface that all tokenizers share, over the Rust library `tokenizers`.
 
 Shapes: T tokens.
 """
@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer as RustTokenizer
@@ -21,11 +22,11 @@ class Tokens:
     """The tokens of one text, without [CLS] and [SEP] around them.
 
     Attributes:
-        ids: int32 [T].
-        tokens: the pieces as they stand in the vocabulary ("##ing"), "[UNK]" for what cannot be spelled.
-        offsets: (start, end) in characters of the user's own text.
-        word_ids: number of the word each piece belongs to. Spaces separate words; a punctuation mark, a CJK
-            character and a typed special token is a word of its own.
+        ids: int32 [T]. The token ids.
+        tokens: tuple of str. The pieces as the vocabulary spells them ("##ing"); "[UNK]" for an unknown word.
+        offsets: tuple of (int, int). (start, end) in characters of the original text.
+        word_ids: tuple of int. The number of the word that each piece belongs to. Spaces separate words;
+            every punctuation mark, CJK character and typed special token is one word.
     """
 
     ids: np.ndarray
@@ -42,16 +43,18 @@ class Tokens:
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """One text or pair, packed for the model; everything has T entries, in order.
+    """One text or pair, packed for the model. Every attribute but `truncated` has T entries.
 
     Attributes:
-        token_ids: int32 [T].
-        segment_ids: int32 [T]: 0 for [CLS] A [SEP], 1 for B [SEP].
-        tokens: the pieces as they stand in the vocabulary.
-        offsets: (start, end) in characters of the token's text; None for the added [CLS] and [SEP].
-        word_ids: the token's word, counted from 0 in A and again in B; None for the added [CLS] and [SEP].
-        sources: "a", "b", or None for the added [CLS] and [SEP].
-        truncated: how many tokens were cut from the end of A and of B.
+        token_ids: int32 [T]. The token ids.
+        segment_ids: int32 [T]. 0 for [CLS] A [SEP], 1 for B [SEP].
+        tokens: tuple of str. The pieces as the vocabulary spells them.
+        offsets: tuple of (int, int) or None. (start, end) in characters of the token's text; None for the added
+            [CLS] and [SEP].
+        word_ids: tuple of int or None. The token's word, counted from 0 in A and from 0 in B; None for the added
+            [CLS] and [SEP].
+        sources: tuple of "a", "b" or None. The text of the token; None for the added [CLS] and [SEP].
+        truncated: `Truncation`. How many tokens were cut from the end of A and of B.
     """
 
     token_ids: np.ndarray
@@ -69,15 +72,17 @@ class Encoding:
 
 
 class BaseTokenizer:
-    """Text to token ids and back; the ways of splitting a text are its subclasses.
+    """Text to token ids and back. The subclasses split the text.
 
     Attributes:
-        vocab: the V tokens in order of their ids, readable and each another.
-        spellings: the same in BERT's spelling: a piece that goes on a word begins with "##".
-        special_tokens: padding, unknown, beginning, separator, mask, in this order.
-        pad_id, unk_id, cls_id, sep_id, mask_id: their ids; `special_ids` all of them.
-        lower_case: whether capital letters are lost.
-        separators_between: separators between the texts of a pair. second_segment: segment id of the second.
+        vocab: tuple of str. The V tokens in order of their ids, readable and all different.
+        spellings: tuple of str. The same tokens in BERT's spelling: a piece that continues a word begins with "##".
+        special_tokens: tuple of str. Padding, unknown, beginning, separator and mask token, in this order.
+        pad_id, unk_id, cls_id, sep_id, mask_id: int. The ids of the special tokens.
+        special_ids: frozenset of int. All ids of special tokens.
+        lower_case: bool. Whether the text is lower-cased.
+        separators_between: int. The number of separators between the texts of a pair.
+        second_segment: int. The segment id of the second text.
     """
 
     separators_between = 1
@@ -85,7 +90,11 @@ class BaseTokenizer:
     lower_case = False
 
     def _set_up(
-        self, rust: RustTokenizer, vocab: Sequence[str], special_tokens: Sequence[str], fast_options: dict | None = None
+        self,
+        rust: RustTokenizer,
+        vocab: Sequence[str],
+        special_tokens: Sequence[str],
+        fast_options: dict[str, Any] | None = None,
     ) -> None:
         self.vocab = tuple(vocab)
         self._ids = {token: index for index, token in enumerate(self.vocab)}
@@ -99,20 +108,24 @@ class BaseTokenizer:
 
     @property
     def mask_token(self) -> str:
-        """What stands in a text for a hidden word."""
+        """The token that replaces a masked word."""
         return self.vocab[self.mask_id]
 
     @property
     def spellings(self) -> tuple[str, ...]:
+        """The V tokens in BERT's spelling, in order of their ids."""
         return self.vocab
 
     def spelling(self, token: str) -> str:
-        """A token in BERT's spelling; text that is no token stays as it is."""
+        """Return a token in BERT's spelling; a text that is not a token is returned unchanged."""
         index = self._ids.get(token)
         return token if index is None else self.spellings[index]
 
     def normalize_mask_token(self, text: str) -> str:
-        """The text with "[MASK]" as this vocabulary writes it; as many characters as before."""
+        """Return the text with "[MASK]" replaced by this vocabulary's mask token, if both have the same length.
+
+        The number of characters does not change, so offsets stay valid.
+        """
         return text.replace("[MASK]", self.mask_token) if len(self.mask_token) == len("[MASK]") else text
 
     @property
@@ -124,14 +137,14 @@ class BaseTokenizer:
         """Return the token with this id.
 
         Raises:
-            TextError: the vocabulary has no such id.
+            TextError: the id is not in the vocabulary.
         """
         if not 0 <= index < len(self.vocab):
             raise TextError(f"There is no token with id {index}: ids run from 0 to {len(self.vocab) - 1}.")
         return self.vocab[index]
 
     def token_to_id(self, token: str) -> int:
-        """Return the id of a token; the id of [UNK] when it is not in the vocabulary."""
+        """Return the id of a token, or the id of [UNK] if the token is not in the vocabulary."""
         return self._ids.get(token, self.unk_id)
 
     def __contains__(self, token: object) -> bool:
@@ -139,22 +152,26 @@ class BaseTokenizer:
 
     def tokenize(self, text: str) -> Tokens:
         """Split a text into pieces; see the subclasses."""
-        raise TypeError(f"{type(self).__name__} splits no text: use one of its subclasses.")
+        raise TypeError(f"{type(self).__name__} cannot split a text: use one of its subclasses.")
 
     def save(self, folder: str | Path, model_max_length: int = 512) -> None:
         """Write the files that `read_tokenizer` reads; see the subclasses."""
-        raise TypeError(f"{type(self).__name__} has no files: use one of its subclasses.")
+        raise TypeError(f"{type(self).__name__} cannot be saved: use one of its subclasses.")
 
     def encode(self, text_a: str, text_b: str | None = None, max_length: int = 512) -> Encoding:
-        """Tokenize and pack: ``[CLS] A [SEP]``, or ``[CLS] A [SEP] B [SEP]`` (two [SEP] between in RoBERTa).
+        """Tokenize and pack: ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]`` (RoBERTa: two separators between).
 
         Args:
-            text_a: first text.
-            text_b: second text; None or empty for a single text, as in Transformers.
-            max_length: greatest number of tokens; what is over is cut longest-first, see ``truncated``.
+            text_a: str. The first text.
+            text_b: str or None. The second text; None or empty for a single text, as in Transformers.
+            max_length: int. The largest number of tokens. A longer sequence is cut longest-first; the cut is
+                reported in ``truncated``.
+
+        Returns:
+            `Encoding` of T tokens.
 
         Raises:
-            TextError: something that is no text, or ``max_length`` too small for the special tokens.
+            TextError: a text is not valid text, or ``max_length`` is too small for the special tokens.
         """
         a = self.tokenize(text_a)
         b = None if text_b is None or text_b == "" else self.tokenize(text_b)
@@ -165,10 +182,10 @@ class BaseTokenizer:
         word_ids, sources = none + a.word_ids + none, none + ("a",) * len(a) + none
         if b is not None:
             b = b[: len(b) - packed.truncated.tokens_b]
-            more = self.separators_between - 1
-            tokens, offsets = tokens + sep * more + b.tokens + sep, offsets + none * more + b.offsets + none
-            word_ids = word_ids + none * more + b.word_ids + none
-            sources = sources + none * more + ("b",) * len(b) + none
+            extra = self.separators_between - 1
+            tokens, offsets = tokens + sep * extra + b.tokens + sep, offsets + none * extra + b.offsets + none
+            word_ids = word_ids + none * extra + b.word_ids + none
+            sources = sources + none * extra + ("b",) * len(b) + none
         ids, segments, truncated = packed
         return Encoding(ids, segments, tokens, offsets, word_ids, sources, truncated)
 
@@ -185,20 +202,20 @@ class BaseTokenizer:
         )
 
     def batch_ids(self, texts: Iterable[str], path: str = "auto") -> list[np.ndarray]:
-        """Tokenize many texts, ids only, no [CLS] and [SEP]; the ids are those of `tokenize`.
+        """Return the token ids of many texts, without [CLS] and [SEP]. They equal the ids of `tokenize`.
 
         Args:
-            texts: the texts.
-            path: "exact" for the tokenizer of `tokenize`, "fast" for tensorflow-text (texts in which it could
-                differ still take the exact path), "auto" for "fast" when there is much text and
+            texts: iterable of str. The texts.
+            path: str. "exact" uses the tokenizer of `tokenize`. "fast" uses tensorflow-text; texts that it could
+                tokenize differently still take the exact path. "auto" chooses "fast" for large inputs if
                 tensorflow-text is installed.
 
         Returns:
-            For every text int32 [T].
+            List with one int32 [T] per text.
 
         Raises:
-            TextError: something that is no text (the message tells which one), an unknown ``path``, or "fast"
-                when tensorflow-text is not installed or cannot do what this tokenizer does.
+            TextError: a text is not valid text (the message names it), ``path`` is unknown, or ``path`` is "fast"
+                and tensorflow-text is not installed or does not support this tokenizer.
         """
         return self._batch.ids(texts, path)
 
@@ -208,15 +225,16 @@ class BaseTokenizer:
         """Tokenize and pack many texts or pairs, ids only; see `encode` and `batch_ids`.
 
         Args:
-            pairs: single texts, or (text_a, text_b) with text_b None or empty for a single text.
-            max_length: greatest number of tokens of each.
-            path: as in `batch_ids`.
+            pairs: iterable of str or (str, str or None). Single texts, or pairs (text_a, text_b); text_b is None
+                or empty for a single text.
+            max_length: int. The largest number of tokens in each sequence.
+            path: str. As in `batch_ids`.
 
         Returns:
-            For every pair the token ids, segment ids and truncation.
+            List with one `PackedPair` per text or pair: token ids, segment ids and truncation.
 
         Raises:
-            TextError: something that is no text, or ``max_length`` too small.
+            TextError: a text is not valid text, or ``max_length`` is too small.
         """
         flat: list[str] = []
         has_second = []
@@ -229,14 +247,14 @@ class BaseTokenizer:
         return [self.pack_pair(next(ids), next(ids) if second else None, max_length) for second in has_second]
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
-        """Join token ids to a readable text, as Transformers does; not always the text they came from.
+        """Join token ids to a readable text, as Transformers does. It can differ from the original text.
 
         Args:
-            ids: token ids.
-            skip_special_tokens: leave out [CLS], [SEP], [MASK], [PAD] and [UNK].
+            ids: iterable of int. The token ids.
+            skip_special_tokens: bool. Whether to leave out [CLS], [SEP], [MASK], [PAD] and [UNK].
 
         Raises:
-            TextError: the vocabulary has no such id.
+            TextError: an id is not in the vocabulary.
         """
         ids = [int(index) for index in ids]
         for index in ids:
@@ -245,7 +263,7 @@ class BaseTokenizer:
 
 
 def extend_over_combining_marks(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Offsets that go on over the combining marks after each token, which the tokenizer dropped."""
+    """Extend each offset over the combining marks that follow its token and that the tokenizer dropped."""
     limits = [start for start, _ in offsets[1:]] + [len(text)]
     widened = []
     for (start, end), limit in zip(offsets, limits, strict=True):

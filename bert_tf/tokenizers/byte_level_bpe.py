@@ -1,10 +1,11 @@
-"""RoBERTa's byte-level byte-pair encoding: every text is spelled from the 256 bytes, so nothing is unknown.
+"""RoBERTa's byte-level byte-pair encoding. The 256 bytes spell every text, so no text is unknown.
 
-What was matched: ``transformers.RobertaTokenizer`` of Transformers 5.23, with the mask taking the space before
-it along as in the released files. Numbers of words are the Rust library's: letters, digits and punctuation are
-words apart. Sources: Radford et al. 2019, section 2.2; Liu et al. 2019, section 4.4.
+The reference is ``transformers.RobertaTokenizer`` of Transformers 5.23; as in the released files, the mask token
+includes the space before it. The word ids are those of the Rust library: letters, digits and punctuation are
+separate words. Sources: Radford et al. 2019, section 2.2; Liu et al. 2019, section 4.4.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tokenizers import Tokenizer as RustTokenizer
@@ -18,7 +19,7 @@ VOCABULARY_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 
 
 class ByteLevelTokenizer(RustBackedTokenizer):
-    """Byte-level pieces; a pair is packed as <s> A </s></s> B </s>, all of one segment."""
+    """RoBERTa's byte-level tokenizer. A pair is packed as <s> A </s></s> B </s>, all with segment id 0."""
 
     default_tokens = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
     transformers_class = "RobertaTokenizer"
@@ -26,18 +27,25 @@ class ByteLevelTokenizer(RustBackedTokenizer):
     second_segment = 0
 
     @classmethod
-    def from_files(cls, vocabulary: Path, merges: Path, special_tokens=None) -> "ByteLevelTokenizer":
-        """From ``vocab.json`` and ``merges.txt``.
+    def from_files(
+        cls, vocabulary: Path, merges: Path, special_tokens: Sequence[str] | None = None
+    ) -> "ByteLevelTokenizer":
+        """Read a tokenizer from ``vocab.json`` and ``merges.txt``.
+
+        Args:
+            vocabulary: path. The ``vocab.json``.
+            merges: path. The ``merges.txt``.
+            special_tokens: sequence of str or None. As in `RustBackedTokenizer`.
 
         Raises:
-            VocabularyError: the files do not fit together, or a special token is missing.
+            VocabularyError: the files do not belong together, or a special token is missing.
         """
         ids = read_json(vocabulary)
         try:
             model = models.BPE(*models.BPE.read_file(str(vocabulary), str(merges)))
-        except Exception as error:  # the Rust library raises nothing narrower
+        except Exception as error:  # the Rust library raises plain Exception
             names = f"{vocabulary} and {merges.name}"
-            raise VocabularyError(f"{names} are no byte-pair encoding: {error}.") from None
+            raise VocabularyError(f"{names} are not a byte-pair encoding: {error}.") from None
         rust = RustTokenizer(model)
         rust.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         rust.decoder = decoders.ByteLevel()
@@ -53,7 +61,7 @@ class ByteLevelTokenizer(RustBackedTokenizer):
         return cls(rust.to_str(), tokens)
 
     def show(self, piece: str) -> str:
-        r"""The text of a piece's bytes; bytes that are no whole character as \xNN."""
+        r"""Return the text that a piece's bytes spell; bytes of an incomplete character are written as \xNN."""
         if any(character not in _BYTES for character in piece):
             return piece
         text = bytes(_BYTES[character] for character in piece).decode("utf-8", errors="backslashreplace")
@@ -66,10 +74,10 @@ class ByteLevelTokenizer(RustBackedTokenizer):
 
 
 def _byte_of_character() -> dict[str, int]:
-    """The character that stands for each byte (GPT-2's `bytes_to_unicode`): itself if it can be seen."""
-    seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in seen]
-    return {chr(byte): byte for byte in seen} | {chr(256 + place): byte for place, byte in enumerate(others)}
+    """The byte of each character (GPT-2's `bytes_to_unicode`, inverted). A visible character is its own byte."""
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in visible]
+    return {chr(byte): byte for byte in visible} | {chr(256 + index): byte for index, byte in enumerate(others)}
 
 
 _BYTES = _byte_of_character()

@@ -1,11 +1,12 @@
-"""What the byte-level and the SentencePiece tokenizer share: they are made from a ``tokenizer.json``.
+"""The base class of the byte-level and the SentencePiece tokenizer, which are built from a ``tokenizer.json``.
 
-Their pieces are shown as text: a piece that begins a word after a space begins with a space (" Paris"), any
-other goes on what stands before it ("ing"). Shapes: T tokens.
+Their pieces are shown as text. A piece that begins a word after a space begins with a space (" Paris"); any other
+piece continues the piece before it ("ing"). Shapes: T tokens.
 """
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Self, cast
 
 import numpy as np
 from tokenizers import AddedToken
@@ -19,7 +20,7 @@ _ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 
 
 class RustBackedTokenizer(BaseTokenizer):
-    """A tokenizer whose every setting is in the JSON of the Rust library."""
+    """A tokenizer whose settings are all in the JSON of the Rust library."""
 
     default_tokens: tuple[str, ...] = ()
     transformers_class = ""
@@ -28,32 +29,34 @@ class RustBackedTokenizer(BaseTokenizer):
         """Make a tokenizer.
 
         Args:
-            settings: the content of a ``tokenizer.json``.
-            special_tokens: padding, unknown, beginning, separator and mask, None for the architecture's own.
+            settings: str. The content of a ``tokenizer.json``.
+            special_tokens: sequence of str or None. The padding, unknown, beginning, separator and mask token;
+                None for `default_tokens` of the class.
 
         Raises:
-            VocabularyError: not such a file, or a special token is not in its vocabulary.
+            VocabularyError: `settings` is not a tokenizer, or a special token is not in its vocabulary.
         """
         try:
             rust = RustTokenizer.from_str(settings)
-        except Exception as error:  # the Rust library raises nothing narrower
-            raise VocabularyError(f"This is no tokenizer of the library tokenizers: {error}.") from None
+        except Exception as error:  # the Rust library raises plain Exception
+            raise VocabularyError(f"This is not a tokenizer of the library tokenizers: {error}.") from None
         special_tokens = tuple(special_tokens or self.default_tokens)
         missing = [token for token in special_tokens if rust.token_to_id(token) is None]
         if missing:
             raise VocabularyError(f"The vocabulary has no token {', '.join(missing)}, which the model needs.")
         rust.no_truncation()
         rust.no_padding()
-        raw = [rust.id_to_token(index) for index in range(rust.get_vocab_size())]
-        if None in raw:
-            missing_id = raw.index(None)
-            raise VocabularyError(f"The vocabulary of {len(raw)} tokens has none with the id {missing_id}.")
+        pieces = [rust.id_to_token(index) for index in range(rust.get_vocab_size())]
+        if None in pieces:
+            missing_id = pieces.index(None)
+            raise VocabularyError(f"The vocabulary of {len(pieces)} tokens has no token with id {missing_id}.")
+        raw = cast(list[str], pieces)
         specials = {token.content for token in rust.get_added_tokens_decoder().values()} | set(special_tokens)
-        readable = _each_another(raw, [piece if piece in specials else self.show(piece) for piece in raw])
-        # The piece of a space alone, too, begins a word.
+        readable = _distinct(raw, [piece if piece in specials else self.show(piece) for piece in raw])
+        # A piece that is a single space also begins a word.
         self._spellings = tuple(
-            shown if piece in specials or self.show(piece).isspace() else spelled(shown)
-            for piece, shown in zip(raw, readable, strict=True)
+            text if piece in specials or self.show(piece).isspace() else spelled(text)
+            for piece, text in zip(raw, readable, strict=True)
         )
         self._special_tokens = special_tokens
         self._drops_marks = '"StripAccents"' in settings
@@ -61,11 +64,12 @@ class RustBackedTokenizer(BaseTokenizer):
         self._set_up(rust, readable, special_tokens)
 
     def show(self, piece: str) -> str:
-        """A piece of the vocabulary as text; the subclass knows how."""
+        """Return a piece of the vocabulary as readable text; subclasses override this."""
         return piece
 
     @property
     def spellings(self) -> tuple[str, ...]:
+        """The V tokens in BERT's spelling, in order of their ids."""
         return self._spellings
 
     def __reduce__(self):
@@ -75,15 +79,15 @@ class RustBackedTokenizer(BaseTokenizer):
         return f"{type(self).__name__}({self.vocab_size} tokens)"
 
     @classmethod
-    def from_settings(cls, path: Path, special_tokens: Sequence[str] | None = None):
-        """From a ``tokenizer.json``; errors name the file."""
+    def from_settings(cls, path: Path, special_tokens: Sequence[str] | None = None) -> Self:
+        """Read a tokenizer from a ``tokenizer.json``; errors name the file."""
         try:
             return cls(path.read_text(encoding="utf-8"), special_tokens)
         except (VocabularyError, UnicodeDecodeError) as error:
             raise VocabularyError(f"{path}: {error}") from None
 
     def save(self, folder: str | Path, model_max_length: int = 512) -> None:
-        """Write ``tokenizer.json``, ``tokenizer_config.json`` and the vocabulary as Transformers names it."""
+        """Write ``tokenizer.json`` and ``tokenizer_config.json``; subclasses add their vocabulary files."""
         from bert_tf.files import write_json, write_text
 
         folder = Path(folder)
@@ -97,13 +101,14 @@ class RustBackedTokenizer(BaseTokenizer):
         """Split a text into pieces.
 
         Args:
-            text: any text.
+            text: str. Any text.
 
         Returns:
-            Ids, readable pieces, offsets (without the space before a word) and word ids; no special tokens.
+            `Tokens`: ids, readable pieces, offsets (without the space before a word) and word ids, without special
+            tokens.
 
         Raises:
-            TextError: not a str, or half a surrogate pair in it.
+            TextError: the text is not a str, or holds half a surrogate pair.
         """
         check_text(text)
         encoding = self._rust.encode(text, add_special_tokens=False)
@@ -114,31 +119,38 @@ class RustBackedTokenizer(BaseTokenizer):
             ids=np.array(encoding.ids, dtype=np.int32),
             tokens=tuple(self.vocab[index] for index in encoding.ids),
             offsets=tuple(offsets),
-            word_ids=tuple(self.words(text, offsets, encoding.word_ids)),
+            word_ids=tuple(self.words(text, offsets, cast(list[int], encoding.word_ids))),
         )
 
-    def words(self, text: str, offsets: Sequence[tuple[int, int]], found: Sequence[int]) -> Iterable[int]:
-        """Word numbers of the pieces; `found` are the Rust library's."""
-        return found
+    def words(self, text: str, offsets: Sequence[tuple[int, int]], rust_word_ids: Sequence[int]) -> Iterable[int]:
+        """Return the word id of each piece.
+
+        Args:
+            text: str. The text.
+            offsets: sequence of (int, int). The offsets of the pieces.
+            rust_word_ids: sequence of int. The word ids that the Rust library returned.
+        """
+        return rust_word_ids
 
 
-def spelled(shown: str) -> str:
-    """A readable piece in BERT's spelling."""
-    return shown[1:] if shown.startswith(" ") and len(shown) > 1 else f"##{shown}"
+def spelled(piece: str) -> str:
+    """Return a readable piece in BERT's spelling."""
+    return piece[1:] if piece.startswith(" ") and len(piece) > 1 else f"##{piece}"
 
 
-def _each_another(raw: Sequence[str], readable: Sequence[str]) -> list[str]:
-    """The readable pieces, the raw one in the place of any that was there before or would not be seen."""
-    seen, result = set(), []
-    for piece, shown in zip(raw, readable, strict=True):
-        chosen = shown if shown.strip() and shown not in seen else piece
+def _distinct(raw: Sequence[str], readable: Sequence[str]) -> list[str]:
+    """The readable pieces; the raw piece replaces a readable one that is a repetition or invisible."""
+    seen: set[str] = set()
+    result = []
+    for piece, text in zip(raw, readable, strict=True):
+        chosen = text if text.strip() and text not in seen else piece
         seen.add(chosen)
         result.append(chosen)
     return result
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span without the spaces at its ends; a span of spaces alone stays."""
+    """The span without the spaces at its ends; a span of spaces only is unchanged."""
     inner = text[start:end]
     stripped = inner.strip()
     if not stripped:
@@ -148,17 +160,17 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def special_tokens_of(folder: Path) -> tuple[str, ...] | None:
-    """The special tokens a folder's ``tokenizer_config.json`` names, None where it does not name all five."""
+    """Return the five special tokens in a folder's ``tokenizer_config.json``, or None if one is missing there."""
     if not (folder / CONFIG_FILE).is_file():
         return None
-    values = read_json(folder / CONFIG_FILE)
-    found = [values.get(role) for role in _ROLES]
-    found = [value.get("content") if isinstance(value, dict) else value for value in found]
-    return tuple(found) if all(isinstance(value, str) for value in found) else None
+    config = read_json(folder / CONFIG_FILE)
+    values = [config.get(role) for role in _ROLES]
+    tokens = [value.get("content") if isinstance(value, dict) else value for value in values]
+    return cast(tuple[str, ...], tuple(tokens)) if all(isinstance(token, str) for token in tokens) else None
 
 
 def mark_special(rust: RustTokenizer, tokens: Sequence[str], mask: str) -> None:
-    """Make tokens of the vocabulary special; the mask takes the space before it along, as released."""
+    """Mark tokens of the vocabulary as special; the mask token includes the space before it, as released."""
     rust.add_special_tokens(
         [AddedToken(token, special=True, lstrip=token == mask, normalized=False) for token in tokens]
     )

@@ -1,13 +1,14 @@
-"""ALBERT's SentencePiece tokenizer: the likeliest division of a text under a unigram model.
+"""ALBERT's SentencePiece tokenizer: the most probable segmentation of a text under a unigram model.
 
-What was matched: ``transformers.AlbertTokenizer`` of Transformers 5.23. Numbers of words are BERT's: a
-punctuation mark is a word of its own, though SentencePiece counts it to the word before. Sources: Kudo 2018; Lan
-et al. 2020, section 4.1.
+The reference is ``transformers.AlbertTokenizer`` of Transformers 5.23. The word ids follow BERT: a punctuation
+mark is a separate word, while SentencePiece joins it to the word before. Sources: Kudo 2018; Lan et al. 2020,
+section 4.1.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Tokenizer as RustTokenizer
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
@@ -20,75 +21,83 @@ _SPACE = "▁"
 
 
 class SentencePieceTokenizer(RustBackedTokenizer):
-    """SentencePiece's pieces; a pair is packed as BERT's."""
+    """ALBERT's SentencePiece tokenizer. A pair is packed as in BERT."""
 
     default_tokens = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
     transformers_class = "AlbertTokenizer"
-    _stored: bytes | None = None
+    _model_bytes: bytes | None = None
 
     @classmethod
     def from_model(
-        cls, path: Path, special_tokens=None, lower_case=True, keep_accents=False
+        cls,
+        path: Path,
+        special_tokens: Sequence[str] | None = None,
+        lower_case: bool = True,
+        keep_accents: bool = False,
     ) -> "SentencePieceTokenizer":
-        """From a ``spiece.model``.
+        """Read a tokenizer from a ``spiece.model``.
 
         Args:
-            path: the file. special_tokens: as in `RustBackedTokenizer`.
-            lower_case: lose capital letters. keep_accents: keep accents and compatibility characters.
+            path: path. The file.
+            special_tokens: sequence of str or None. As in `RustBackedTokenizer`.
+            lower_case: bool. Whether to lower-case the text.
+            keep_accents: bool. Whether to keep accents and compatibility characters.
 
         Raises:
-            VocabularyError: not a SentencePiece unigram model, or a special token is missing.
+            VocabularyError: the file is not a SentencePiece unigram model, or a special token is missing.
         """
         data = path.read_bytes()
         tokens = special_tokens or cls.default_tokens
         rust = _rust_from_proto(_parsed(data, path), tokens, lower_case, keep_accents)
-        made = cls(rust.to_str(), tokens)
-        made._stored = data
-        return made
+        tokenizer = cls(rust.to_str(), tokens)
+        tokenizer._model_bytes = data
+        return tokenizer
 
     def show(self, piece: str) -> str:
-        """The text of a piece; the sign for a space as a space."""
+        """Return the text of a piece, with the space symbol replaced by a space."""
         return piece.replace(_SPACE, " ")
 
-    def words(self, text: str, offsets: Sequence[tuple[int, int]], found: Sequence[int]) -> Iterable[int]:
+    def words(self, text: str, offsets: Sequence[tuple[int, int]], rust_word_ids: Sequence[int]) -> Iterable[int]:
+        """Return the word id of each piece, with words separated as in BERT."""
         spans = pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text)
         starts = [start for _, (start, _) in spans]
         numbers = [max(0, bisect_right(starts, start) - 1) for start, _ in offsets]
-        # A piece of two words is the first one's, and no number is left out.
-        order = {number: place for place, number in enumerate(dict.fromkeys(sorted(numbers)))}
+        # A piece that covers two words counts for the first; the word ids stay consecutive.
+        order = {number: index for index, number in enumerate(dict.fromkeys(sorted(numbers)))}
         return [order[number] for number in numbers]
 
     def save(self, folder: str | Path, model_max_length: int = 512) -> None:
-        """Write ``tokenizer.json``, ``tokenizer_config.json`` and, if it came from one, ``spiece.model``."""
+        """Write ``tokenizer.json``, ``tokenizer_config.json`` and, if it was read from one, ``spiece.model``."""
         super().save(folder, model_max_length)
-        if self._stored is not None:
+        if self._model_bytes is not None:
             from bert_tf.files import atomic_write
 
             with atomic_write(Path(folder) / MODEL_FILE) as temporary:
-                temporary.write_bytes(self._stored)
+                temporary.write_bytes(self._model_bytes)
 
 
-def _parsed(data: bytes, path: Path):
+def _parsed(data: bytes, path: Path) -> Any:
     from sentencepiece import sentencepiece_model_pb2
 
-    proto = sentencepiece_model_pb2.ModelProto()
+    protobuf_classes: Any = sentencepiece_model_pb2  # protobuf creates its classes at import
+    proto = protobuf_classes.ModelProto()
     try:
         proto.ParseFromString(data)
-    except Exception as error:  # protobuf's own DecodeError is not public under one name
-        raise VocabularyError(f"{path} is no SentencePiece model ({error}).") from None
+    except Exception as error:  # protobuf has no single public name for DecodeError
+        raise VocabularyError(f"{path} is not a SentencePiece model ({error}).") from None
     if not proto.pieces or proto.trainer_spec.model_type != proto.trainer_spec.UNIGRAM:
-        raise VocabularyError(f"{path} is no SentencePiece model of the unigram kind, which ALBERT has.")
+        raise VocabularyError(f"{path} is not a SentencePiece unigram model, which ALBERT needs.")
     return proto
 
 
-def _rust_from_proto(proto, tokens, lower_case, keep_accents) -> RustTokenizer:
+def _rust_from_proto(proto: Any, tokens: Sequence[str], lower_case: bool, keep_accents: bool) -> RustTokenizer:
     vocabulary = [(piece.piece, piece.score) for piece in proto.pieces]
     names = {name: index for index, (name, _) in enumerate(vocabulary)}
     missing = [token for token in tokens if token not in names]
     if missing:
-        raise VocabularyError(f"The SentencePiece model lacks {', '.join(missing)}, which ALBERT needs.")
+        raise VocabularyError(f"The SentencePiece model has no token {', '.join(missing)}, which ALBERT needs.")
     rust = RustTokenizer(models.Unigram(vocabulary, unk_id=names[tokens[1]], byte_fallback=False))
-    steps = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
+    steps: list[normalizers.Normalizer] = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
     if not keep_accents:
         steps += [normalizers.NFKD(), normalizers.StripAccents()]
     if lower_case:

@@ -1,8 +1,9 @@
-"""Reading, checking and writing WordPiece vocabularies: one token a line, in order of the ids."""
+"""Reading, checking and writing of WordPiece vocabularies: one token per line, in order of the ids."""
 
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from bert_tf.errors import VocabularyError
 
@@ -16,17 +17,17 @@ RUST_FILE = "tokenizer.json"
 def read_vocabulary(path: str | Path) -> tuple[str, ...]:
     """Read a ``vocab.txt``.
 
-    LF and CRLF line ends and a byte-order mark are accepted: they do not move any id.
+    LF and CRLF line ends and a byte-order mark are accepted; they do not change any id.
 
     Args:
-        path: the file.
+        path: str or path. The file.
 
     Returns:
-        The tokens; a token's place is its id.
+        Tuple of str. The index of a token is its id.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        VocabularyError: not UTF-8, empty, a blank or repeated line, or a special token is missing.
+        FileNotFoundError: the file does not exist.
+        VocabularyError: the file is empty or not UTF-8, a line is blank or repeated, or a special token is missing.
     """
     path = Path(path)
     if not path.is_file():
@@ -52,15 +53,18 @@ def check_vocabulary(tokens: Iterable[str], source: str = "the vocabulary") -> t
     """Check the tokens of a vocabulary and return them as a tuple.
 
     Args:
-        tokens: the tokens in order of their ids.
-        source: file name or other origin, for the error messages.
+        tokens: iterable of str. The tokens in order of their ids.
+        source: str. The file name or another origin, for the error messages.
+
+    Returns:
+        Tuple of str. The tokens.
 
     Raises:
-        VocabularyError: empty, not text, a blank or repeated token, or a special token is missing.
+        VocabularyError: there are no tokens, a token is blank, repeated or not text, or a special token is missing.
     """
     tokens = tuple(tokens)
     if not tokens:
-        raise VocabularyError(f"{source} is empty: a BERT vocabulary has one token a line.")
+        raise VocabularyError(f"{source} is empty: a BERT vocabulary has one token per line.")
     first_line: dict[str, int] = {}
     for line, token in enumerate(tokens, start=1):
         if not isinstance(token, str):
@@ -69,13 +73,13 @@ def check_vocabulary(tokens: Iterable[str], source: str = "the vocabulary") -> t
         if first_line.setdefault(token, line) != line:
             raise VocabularyError(
                 f"{source}, line {line}: {token!r} is already on line {first_line[token]}; "
-                "a token must have one id only."
+                "a token must have only one id."
             )
     missing = [token for token in SPECIAL_TOKENS if token not in first_line]
     if missing:
         raise VocabularyError(
-            f"{source} ({len(tokens)} lines) has no line {', '.join(missing)}: BERT needs each of "
-            f"{' '.join(SPECIAL_TOKENS)} on a line of its own."
+            f"{source} ({len(tokens)} lines) has no line {', '.join(missing)}: BERT needs one line for each of "
+            f"{' '.join(SPECIAL_TOKENS)}."
         )
     return tokens
 
@@ -89,29 +93,33 @@ def _check_token(token: str, line: int, source: str) -> None:
     if "\n" in token or "\r" in token:
         raise VocabularyError(f"{source}, line {line}: {token!r} holds a line break; a token is one line.")
     if any("\ud800" <= character <= "\udfff" for character in token):
-        raise VocabularyError(f"{source}, line {line}: {token!r} holds half a surrogate pair: not text.")
+        raise VocabularyError(f"{source}, line {line}: {token!r} is not text: it holds half a surrogate pair.")
 
 
 def guess_lower_case(vocabulary: Sequence[str]) -> bool:
-    """Tell an uncased vocabulary from a cased one: only cased ones hold words with capital letters."""
+    """Return whether a vocabulary is uncased: only cased vocabularies hold words with capital letters."""
     return not any(token.lower() != token for token in vocabulary if not token.startswith("["))
 
 
-def read_folder(folder: str | Path) -> tuple[tuple[str, ...], dict]:
+def read_folder(folder: str | Path) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Read the vocabulary and the tokenizer options of a model folder.
 
-    ``vocab.txt`` is preferred; without it the vocabulary inside a WordPiece ``tokenizer.json`` is taken (what
-    Transformers 5 saves).
+    ``vocab.txt`` is preferred. Without it, the vocabulary is read from a WordPiece ``tokenizer.json``, which
+    Transformers 5 saves.
+
+    Args:
+        folder: str or path. The model folder.
 
     Returns:
-        The tokens, and the options found: ``do_lower_case``, ``strip_accents``, ``tokenize_chinese_chars``.
+        The tokens, and the options that the files name: ``do_lower_case``, ``strip_accents``,
+        ``tokenize_chinese_chars``.
 
     Raises:
         FileNotFoundError: the folder holds neither file.
-        VocabularyError: a file that cannot be used.
+        VocabularyError: a file cannot be used.
     """
     folder = Path(folder)
-    options: dict = {}
+    options: dict[str, Any] = {}
     if (folder / VOCABULARY_FILE).is_file():
         tokens = read_vocabulary(folder / VOCABULARY_FILE)
     elif (folder / RUST_FILE).is_file():
@@ -131,39 +139,42 @@ def read_folder(folder: str | Path) -> tuple[tuple[str, ...], dict]:
     return tokens, options
 
 
-def read_json(path: Path) -> dict:
-    """The object in a JSON file; VocabularyError where it holds none."""
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file that holds an object.
+
+    Raises:
+        VocabularyError: the file is not JSON or does not hold an object.
+    """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise VocabularyError(f"{path} is not JSON ({error}); fetch the file again.") from None
+        raise VocabularyError(f"{path} is not JSON ({error}); download the file again.") from None
     if not isinstance(value, dict):
         raise VocabularyError(f"{path} must hold a JSON object, not {type(value).__name__}.")
     return value
 
 
-def _read_tokenizer_json(path: Path) -> tuple[tuple[str, ...], dict]:
+def _read_tokenizer_json(path: Path) -> tuple[tuple[str, ...], dict[str, Any]]:
     data = read_json(path)
     model = data.get("model")
-    is_wordpiece = isinstance(model, dict) and model.get("type") == "WordPiece"
-    if not is_wordpiece or not isinstance(model.get("vocab"), dict):
+    if not isinstance(model, dict) or model.get("type") != "WordPiece" or not isinstance(model.get("vocab"), dict):
         raise VocabularyError(f"{path} is not a WordPiece tokenizer: a BERT model is needed.")
     ids = model["vocab"]
     tokens = sorted(ids, key=ids.get)
     if [ids[token] for token in tokens] != list(range(len(tokens))):
         raise VocabularyError(f"{path}: the ids of its vocabulary do not run from 0 to {len(tokens) - 1}.")
     normalizer = data.get("normalizer") or {}
-    names = {
+    option_names = {
         "lowercase": "do_lower_case",
         "strip_accents": "strip_accents",
         "handle_chinese_chars": "tokenize_chinese_chars",
     }
-    options = {ours: normalizer[name] for name, ours in names.items() if normalizer.get(name) is not None}
+    options = {option: normalizer[name] for name, option in option_names.items() if normalizer.get(name) is not None}
     return check_vocabulary(tokens, source=str(path)), options
 
 
-def write_folder(folder: str | Path, vocabulary: Sequence[str], options: dict) -> None:
-    """Write ``vocab.txt`` and ``tokenizer_config.json`` into a folder, which is made if need be."""
+def write_folder(folder: str | Path, vocabulary: Sequence[str], options: dict[str, Any]) -> None:
+    """Write ``vocab.txt`` and ``tokenizer_config.json`` into a folder; a missing folder is created."""
     from bert_tf.files import write_json, write_text
 
     folder = Path(folder)

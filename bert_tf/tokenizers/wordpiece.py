@@ -1,16 +1,14 @@
 """WordPiece tokenization with character offsets and word ids.
 
-What was matched: ``transformers.BertTokenizer`` of Transformers 5.23, token for token. That class is backed
-by the Rust library `tokenizers`; so is this one, with the same parts (`BertNormalizer`, `BertPreTokenizer`,
-`WordPiece`), which in turn follow ``tokenization.py`` of google-research/bert. As in Transformers, the
-special tokens typed in a text ("[MASK]", "[SEP]", ...) become the special tokens themselves, in exactly
-that spelling.
+The reference is ``transformers.BertTokenizer`` of Transformers 5.23, token for token. Both classes use the Rust
+library `tokenizers` with the same parts (`BertNormalizer`, `BertPreTokenizer`, `WordPiece`), which follow
+``tokenization.py`` of google-research/bert. As in Transformers, a special token typed in a text ("[MASK]",
+"[SEP]", ...) becomes the special token, if it is spelled exactly so.
 
-Offsets count characters (code points, so ``text[start:end]`` works) of the text as the user gave it, not of
-its normalized form. They differ from those of `tokenizers` in one thing: combining marks that an uncased
-tokenizer drops belong to the token they follow ("cafe" + U+0301 is one token of five characters, not four),
-so that a page never marks half a letter. Pieces of one letter (the jamo of a Hangul syllable) share that
-letter's offsets.
+Offsets count characters (code points, so ``text[start:end]`` works) of the original text, not of its normalized
+form. They differ from the offsets of `tokenizers` in one case: combining marks that an uncased tokenizer drops
+belong to the token before them ("cafe" + U+0301 is one token of five characters, not four), so that a page never
+highlights half a letter. Pieces of one letter (the jamo of a Hangul syllable) share that letter's offsets.
 
 Shapes: T tokens. Sources: Devlin et al. 2018, section 3; Wu et al. 2016, section 4.1 (WordPiece).
 """
@@ -18,7 +16,7 @@ Shapes: T tokens. Sources: Devlin et al. 2018, section 3; Wu et al. 2016, sectio
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
@@ -30,7 +28,13 @@ from bert_tf.tokenizers.base import BaseTokenizer, Tokens, extend_over_combining
 
 
 class Tokenizer(BaseTokenizer):
-    """BERT's WordPiece tokenizer, cased or uncased."""
+    """BERT's WordPiece tokenizer, cased or uncased.
+
+    Example:
+        >>> tokenizer = Tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "play", "##ing"])
+        >>> tokenizer.tokenize("Playing").tokens
+        ('play', '##ing')
+    """
 
     def __init__(
         self,
@@ -43,21 +47,23 @@ class Tokenizer(BaseTokenizer):
         """Make a tokenizer.
 
         Args:
-            vocab: the tokens in order of their ids, or the path of a ``vocab.txt``.
-            lower_case: True for uncased models, False for cased ones; None guesses from the vocabulary.
-            strip_accents: drop accents; None does so when ``lower_case`` is True, as the original.
-            tokenize_chinese_chars: make every CJK ideograph a word of its own, as the original.
+            vocab: sequence of str, or path. The tokens in order of their ids, or the path of a ``vocab.txt``.
+            lower_case: bool or None. True for uncased models, False for cased models; None derives it from the
+                vocabulary.
+            strip_accents: bool or None. Whether to drop accents; None drops them if ``lower_case`` is True, as
+                BERT's original code does.
+            tokenize_chinese_chars: bool. Whether every CJK ideograph is a separate word, as in BERT's original
+                code.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file does not exist.
             VocabularyError: the vocabulary cannot be used (a blank or repeated line, no [MASK], ...).
         """
         if isinstance(vocab, (str, Path)):
             vocab = vocabularies.read_vocabulary(vocab)
         else:
             vocab = vocabularies.check_vocabulary(vocab)
-        guess = lower_case is None
-        self.lower_case = vocabularies.guess_lower_case(vocab) if guess else bool(lower_case)
+        self.lower_case = vocabularies.guess_lower_case(vocab) if lower_case is None else bool(lower_case)
         self.strip_accents = strip_accents
         self.tokenize_chinese_chars = tokenize_chinese_chars
         self._drops_marks = self.lower_case if strip_accents is None else strip_accents
@@ -77,16 +83,16 @@ class Tokenizer(BaseTokenizer):
         rust.add_special_tokens([AddedToken(token, special=True) for token in vocabularies.SPECIAL_TOKENS])
         return rust
 
-    def _fast_options(self, vocab: Sequence[str]) -> dict | None:
-        # FastBertTokenizer has one switch for lower-casing and accents together, always splits CJK, and would
-        # find a token with a space in it across two words.
-        spaced = any(token.split() != [token] for token in vocab)
-        if spaced or self._drops_marks != self.lower_case or not self.tokenize_chinese_chars:
+    def _fast_options(self, vocab: Sequence[str]) -> dict[str, Any] | None:
+        # FastBertTokenizer has one option for lower-casing and accents together, always splits CJK, and would
+        # match a token that contains a space across two words.
+        has_spaces = any(token.split() != [token] for token in vocab)
+        if has_spaces or self._drops_marks != self.lower_case or not self.tokenize_chinese_chars:
             return None
         return {"vocab": list(vocab), "lower_case_nfd_strip_accents": self.lower_case}
 
     def __reduce__(self):
-        # For worker processes: the vocabulary is sent and the rest, which holds locks and caches, made anew.
+        # For worker processes: only the vocabulary and options are sent; locks and caches are created again.
         make = functools.partial(
             type(self), strip_accents=self.strip_accents, tokenize_chinese_chars=self.tokenize_chinese_chars
         )
@@ -96,8 +102,11 @@ class Tokenizer(BaseTokenizer):
     def from_folder(cls, folder: str | Path) -> "Tokenizer":
         """Read the tokenizer of a model folder.
 
-        Read are ``vocab.txt`` (without it, ``tokenizer.json``) and ``tokenizer_config.json``. Whether to
-        lower-case is taken from ``do_lower_case`` when a file says so, else guessed from the vocabulary.
+        It reads ``vocab.txt`` (or ``tokenizer.json`` if there is no ``vocab.txt``) and ``tokenizer_config.json``.
+        ``do_lower_case`` in these files decides whether to lower-case; without it, the vocabulary decides.
+
+        Args:
+            folder: str or path. The model folder.
 
         Raises:
             FileNotFoundError: the folder holds no vocabulary.
@@ -112,8 +121,8 @@ class Tokenizer(BaseTokenizer):
         )
 
     def save(self, folder: str | Path, model_max_length: int = 512) -> None:
-        """Write ``vocab.txt`` and ``tokenizer_config.json``; Transformers and `from_folder` read them."""
-        options: dict = {"do_lower_case": self.lower_case, "model_max_length": model_max_length}
+        """Write ``vocab.txt`` and ``tokenizer_config.json``, which Transformers and `from_folder` read."""
+        options: dict[str, Any] = {"do_lower_case": self.lower_case, "model_max_length": model_max_length}
         if self.strip_accents is not None:
             options["strip_accents"] = self.strip_accents
         if not self.tokenize_chinese_chars:
@@ -127,13 +136,13 @@ class Tokenizer(BaseTokenizer):
         """Split a text into word pieces.
 
         Args:
-            text: any text.
+            text: str. Any text.
 
         Returns:
-            Ids, pieces, offsets and word ids; no [CLS] and [SEP] added.
+            `Tokens`: ids, pieces, offsets and word ids, without [CLS] and [SEP].
 
         Raises:
-            TextError: not a str, or half a surrogate pair in it (which is no text and has no UTF-8 form).
+            TextError: the text is not a str, or holds half a surrogate pair (which has no UTF-8 encoding).
         """
         check_text(text)
         encoding = self._rust.encode(text, add_special_tokens=False)
@@ -144,5 +153,5 @@ class Tokenizer(BaseTokenizer):
             ids=np.array(encoding.ids, dtype=np.int32),
             tokens=tuple(encoding.tokens),
             offsets=tuple(offsets),
-            word_ids=tuple(cast(list[int], encoding.word_ids)),  # None is of special tokens alone
+            word_ids=tuple(cast(list[int], encoding.word_ids)),  # only added special tokens have None
         )

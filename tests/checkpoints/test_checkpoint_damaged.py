@@ -64,8 +64,7 @@ def test_an_unknown_tensor_is_named(folder):
     change(folder, **{"bert.encoder.layer.9.output.dense.bias": np.zeros(32, np.float32)})
     with pytest.raises(
         CheckpointError,
-        match=r"bert.encoder.layer.9.output.dense.bias \(32,\) is no tensor "
-        r"of a BERT",
+        match=r"bert.encoder.layer.9.output.dense.bias \(32,\) is not a tensor of a BERT",
     ):
         read(folder)
 

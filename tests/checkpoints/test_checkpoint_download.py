@@ -106,7 +106,7 @@ def test_one_cut_is_mended_within_the_download(served, tmp_path, tiny_folder):
 
 def test_a_download_given_up_is_resumed_by_the_next(served, tmp_path, tiny_folder):
     served.cut_after = [20_000] + [0] * 5
-    with pytest.raises(DownloadError, match="the next try goes on"):
+    with pytest.raises(DownloadError, match="the next try resumes it"):
         download(NAME, endpoint=served.endpoint, folder=tmp_path)
     assert not (tmp_path / MODEL.name).exists()
     small = sum(len(served.files[MODEL.repo, name]) for name in ("config.json", "vocab.txt"))
@@ -269,6 +269,6 @@ def test_an_empty_folder_of_the_models_name_is_filled(served, tmp_path):
 def test_a_folder_without_weights_is_not_taken_for_the_model_nor_written_over(served, tmp_path):
     (tmp_path / MODEL.name).mkdir()
     (tmp_path / MODEL.name / "config.json").write_text("mine")
-    with pytest.raises(DownloadError, match=f"{MODEL.name} is there and holds no weights"):
+    with pytest.raises(DownloadError, match=f"{MODEL.name} exists but holds no weights"):
         download(NAME, endpoint=served.endpoint, folder=tmp_path)
     assert (tmp_path / MODEL.name / "config.json").read_text() == "mine" and served.requests == []

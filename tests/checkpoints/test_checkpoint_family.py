@@ -145,7 +145,7 @@ def test_an_electra_archive_without_settings_is_told_what_to_write(tmp_path):
     shutil.copy(done.path / "vocab.txt", archive)
     for path in done.path.glob("bert_model.ckpt.*"):
         shutil.copy(path, archive / path.name.replace("bert_model.ckpt", "electra_small"))
-    said = r"no settings: bert_config.json, albert_config.json or electra_config.json\. ELECTRA's archives bring none: "
+    said = r"no settings: bert_config.json, albert_config.json or electra_config.json\. ELECTRA's archives have none: "
     with pytest.raises(CheckpointError, match=said + r"write electra_config.json \(docs/family.md"):
         checkpoints.read(archive)
     settings = json.loads((done.path / "electra_config.json").read_text())

@@ -111,8 +111,7 @@ def test_an_unknown_tensor_is_named(tiny, tmp_path):
     folder = write(tmp_path / "g", tiny, values)
     with pytest.raises(
         CheckpointError,
-        match=r"bert_model.ckpt.index: output_weights \(3, 32\) is no "
-        r"tensor",
+        match=r"bert_model.ckpt.index: output_weights \(3, 32\) is not a tensor",
     ):
         read(folder)
 

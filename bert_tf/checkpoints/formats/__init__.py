@@ -1,1 +1,1 @@
-"""The file formats of stored models, one module each."""
+"""The file formats of stored models, one module per format."""

@@ -1,10 +1,12 @@
 """Google's TensorFlow checkpoints: bert_config.json, vocab.txt, bert_model.ckpt.index and .data-*.
 
-Names as in google-research/bert, `modeling.py` and `run_pretraining.py`, for ALBERT and ELECTRA as in theirs
-(`bert_tf.architectures`). Dense kernels are [in, out] there.
+The names are those of google-research/bert, `modeling.py` and `run_pretraining.py`, and of the repositories of ALBERT
+and ELECTRA (`bert_tf.architectures`). Dense kernels are [in, out] in these files.
 """
 
+import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,40 +17,41 @@ from bert_tf.checkpoints.tensor_names import heads_present, tensor_shapes
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.files import atomic_write, read_json, write_json
-from bert_tf.tokenizers import read_tokenizer
+from bert_tf.tokenizers import BaseTokenizer, read_tokenizer
 
 PREFIX = "bert_model.ckpt"
-_TABLE_END, _TABLE_FOOTER = bytes.fromhex("57fb808b247547db"), 48  # of a table: its mark, and bytes from the end
-# The optimiser's moments and counters lie beside the weights in a checkpoint of a training run.
+_TABLE_END, _TABLE_FOOTER = bytes.fromhex("57fb808b247547db"), 48  # the magic number of a table, the size of its footer
+# A checkpoint of a training run also holds the optimiser's moments and counters.
 _TRAINING_STATE = re.compile(r"(^|/)(adam_[mv](_\d+)?|Adam(_\d+)?|global_step|beta[12]_power|lamb_[mv])$")
 
 
-def find_prefix(folder):
-    """The path before `.index` of the folder's checkpoint, or None.
+def find_prefix(folder: str | os.PathLike) -> Path | None:
+    """Return the path of the folder's checkpoint without `.index`, or None.
 
-    Of several, `bert_model.ckpt` is taken, else the one of the latest step (`model.ckpt-1000`).
+    If there are several, `bert_model.ckpt` is chosen, else the checkpoint of the latest step (`model.ckpt-1000`).
     """
 
     def rank(path):
         step = re.search(r"-(\d+)\.index$", path.name)
         return path.name == f"{PREFIX}.index", int(step.group(1)) if step else -1, path.name
 
-    found = sorted(Path(folder).glob("*.index"), key=rank)
-    return found[-1].with_suffix("") if found else None
+    paths = sorted(Path(folder).glob("*.index"), key=rank)
+    return paths[-1].with_suffix("") if paths else None
 
 
-def google_name(name, pairs=()):
-    """Google's name of a canonical one, and whether its matrix is transposed there.
+def google_name(name: str, pairs: Sequence[tuple[str, str]] = ()) -> tuple[str, bool]:
+    """Return Google's name of a tensor, and whether Google stores its matrix transposed.
 
     Args:
-        name: canonical. pairs: of `Architecture.google_names`.
+        name: str. The canonical name.
+        pairs: sequence of (str, str). A value of `Architecture.google_names`.
     """
-    theirs = rename(name, pairs)
-    if theirs == "cls.predictions.bias":
+    renamed = rename(name, pairs)
+    if renamed == "cls.predictions.bias":
         return "cls/predictions/output_bias", False
-    if theirs.startswith("cls.seq_relationship."):
-        return f"cls/seq_relationship/output_{'weights' if theirs.endswith('weight') else 'bias'}", False
-    path = re.sub(r"\.layer\.(\d+)\.", r".layer_\1.", theirs).replace(".", "/")
+    if renamed.startswith("cls.seq_relationship."):
+        return f"cls/seq_relationship/output_{'weights' if renamed.endswith('weight') else 'bias'}", False
+    path = re.sub(r"\.layer\.(\d+)\.", r".layer_\1.", renamed).replace(".", "/")
     if ".LayerNorm." in name:
         return re.sub("/weight$", "/gamma", re.sub("/bias$", "/beta", path)), False
     if name.startswith("bert.embeddings."):
@@ -56,28 +59,29 @@ def google_name(name, pairs=()):
     return re.sub(r"/weight$", "/kernel", path), path.endswith("/weight")
 
 
-def open_google(folder):
-    """Reads settings, tokenizer and the weights' index of a Google checkpoint folder.
+def open_google(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:
+    """Read the settings, the tokenizer and the index of the weights of a Google checkpoint folder.
 
-    Returns: (BertConfig, Tokenizer, dict canonical name -> StoredTensor).
+    Returns:
+        (`BertConfig`, tokenizer, dict of canonical name -> `StoredTensor`).
 
     Raises:
-        CheckpointError: the index cannot be read, or a data file is missing or too short for it.
+        CheckpointError: the settings are missing, the index cannot be read, or a data file is missing or too short.
     """
     import tensorflow as tf
 
     folder, prefix = Path(folder), find_prefix(folder)
-    known = (folder / name for name in (*GOOGLE_SETTINGS, "config.json"))
-    settings = next((path for path in known if path.is_file()), None)
+    paths = (folder / name for name in (*GOOGLE_SETTINGS, "config.json"))
+    settings = next((path for path in paths if path.is_file()), None)
     if settings is None:
-        *most, last = GOOGLE_SETTINGS
+        *first_names, last_name = GOOGLE_SETTINGS
         raise CheckpointError(
-            f"{folder} has a TensorFlow checkpoint and no settings: {', '.join(most)} or {last}. "
-            "ELECTRA's archives bring none: write electra_config.json (docs/family.md has it for "
+            f"{folder} has a TensorFlow checkpoint and no settings: {', '.join(first_names)} or {last_name}. "
+            "ELECTRA's archives have none: write electra_config.json (docs/family.md shows it for "
             "each size)."
         )
     config = BertConfig.from_json(settings)
-    heads = _heads_wanted(config.architecture, read_json(settings).get("architectures", ()))
+    heads = _heads_of_settings(config.architecture, read_json(settings).get("architectures", ()))
     pairs, others = config.architecture.google_names[heads], config.architecture.google_others.get(heads, ())
     try:
         reader = tf.train.load_checkpoint(str(prefix))
@@ -85,91 +89,99 @@ def open_google(folder):
     except (tf.errors.OpError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{prefix}.index is not a complete checkpoint index ({error}).") from error
     _check_data_files(prefix, sum(_bytes(shapes[name], dtypes[name]) for name in shapes))
-    ours = {google_name(name, pairs)[0]: name for name in tensor_shapes(config, heads)}
+    canonical_names = {google_name(name, pairs)[0]: name for name in tensor_shapes(config, heads)}
     tensors = {}
     for name in shapes:
         if not _TRAINING_STATE.search(name) and not name.startswith(others):
-            canonical = ours.get(name, name)
+            canonical = canonical_names.get(name, name)
             transposed = google_name(canonical, pairs)[1]
             tensors[canonical] = _stored(prefix, reader, name, tuple(shapes[name]), transposed)
     return config, read_tokenizer(folder), tensors
 
 
-def google_heads(folder, config):
-    """The heads of a folder's checkpoint, read from the index without TensorFlow.
+def google_heads(folder: Path, config: BertConfig) -> frozenset[str] | None:
+    """Return the heads of a folder's checkpoint, read from the index without TensorFlow.
 
     Args:
-        folder: Path. config: BertConfig, of its settings.
+        folder: Path. The folder.
+        config: `BertConfig`. Its settings.
 
-    Returns: frozenset; None where only loading can tell: a member or an index that cannot be read.
+    Returns:
+        frozenset of str; None if the model must be loaded to know them, because the architecture has no such
+        checkpoints or the index cannot be read.
     """
     settings = next(path for name in (*GOOGLE_SETTINGS, "config.json") if (path := folder / name).is_file())
     if not config.architecture.google_names:
         return None
-    heads = _heads_wanted(config.architecture, read_json(settings).get("architectures", ()))
+    heads = _heads_of_settings(config.architecture, read_json(settings).get("architectures", ()))
     pairs = config.architecture.google_names[heads]
-    ours = {google_name(name, pairs)[0]: name for name in tensor_shapes(config, heads)}
+    canonical_names = {google_name(name, pairs)[0]: name for name in tensor_shapes(config, heads)}
     try:
         names = list(_index_names(Path(f"{find_prefix(folder)}.index").read_bytes()))
     except (IndexError, ValueError):
         return None
-    return heads_present(ours.get(name) for name in names)
+    return heads_present(canonical_names.get(name) for name in names)
 
 
 def _index_names(data):
-    """The names in an index: a table as in google/leveldb, doc/table_format.md, its blocks not compressed.
+    """The names in an index: a table as in google/leveldb, doc/table_format.md, with uncompressed blocks.
 
-    Raises: IndexError, ValueError: something else.
+    Raises:
+        IndexError, ValueError: the data is not such a table.
     """
     if data[-8:] != _TABLE_END:
-        raise ValueError("no table")
+        raise ValueError("not a table")
     numbers = _Varints(data, len(data) - _TABLE_FOOTER)
-    numbers.next(), numbers.next()  # where the block of block names lies
-    for _, place in _entries(data, numbers.next(), numbers.next()):
-        block = _Varints(data, place)
+    numbers.next(), numbers.next()  # offset and size of the metaindex block
+    for _, position in _entries(data, numbers.next(), numbers.next()):
+        block = _Varints(data, position)
         for name, _ in _entries(data, block.next(), block.next()):
-            if name:  # the first entry, without a name, is about the files
+            if name:  # the first entry has no name and describes the files
                 yield name.decode()
 
 
 def _entries(data, start, size):
-    """Pairs (key, place of the value) of one block: every key is written without what it shares with the last."""
+    """Pairs (key, position of the value) of one block; each key is stored without the prefix it shares with the last.
+
+    Raises:
+        IndexError, ValueError: the data is not such a block.
+    """
     end = start + size
     if data[end]:
         raise ValueError("a compressed block")
     key, numbers = b"", _Varints(data, start)
-    last = end - 4 - 4 * int.from_bytes(data[end - 4 : end], "little")  # then come the places to start from
-    while numbers.place < last:
-        shared, own, value = numbers.next(), numbers.next(), numbers.next()
-        key = key[:shared] + data[numbers.place : numbers.place + own]
-        numbers.place += own
-        yield key, numbers.place
-        numbers.place += value
+    last = end - 4 - 4 * int.from_bytes(data[end - 4 : end], "little")  # the restart array begins here
+    while numbers.position < last:
+        shared_bytes, key_bytes, value_bytes = numbers.next(), numbers.next(), numbers.next()
+        key = key[:shared_bytes] + data[numbers.position : numbers.position + key_bytes]
+        numbers.position += key_bytes
+        yield key, numbers.position
+        numbers.position += value_bytes
 
 
 class _Varints:
-    """Numbers of seven bits a byte, the lowest first; the highest bit says that more follow."""
+    """Numbers with seven bits per byte, the lowest first; the highest bit of a byte means that more bytes follow."""
 
-    def __init__(self, data, place):
-        self.data, self.place = data, place
+    def __init__(self, data, position):
+        self.data, self.position = data, position
 
     def next(self):
         number = shift = 0
         while True:
-            byte = self.data[self.place]
-            self.place += 1
+            byte = self.data[self.position]
+            self.position += 1
             number |= (byte & 127) << shift
             if byte < 128:
                 return number
             shift += 7
 
 
-def _heads_wanted(architecture, architectures):
-    """Which model of a checkpoint that holds two (ELECTRA's) the settings are for; else the first."""
-    kinds = list(architecture.google_names)
-    if not kinds:
+def _heads_of_settings(architecture, architectures):
+    """The heads of the model that the settings describe; a checkpoint can hold two models (ELECTRA's)."""
+    head_sets = list(architecture.google_names)
+    if not head_sets:
         raise CheckpointError(f"{architecture.title} has no TensorFlow checkpoints; use its safetensors.")
-    return next((heads for heads in kinds if architecture.transformers_class(heads) in architectures), kinds[0])
+    return next((heads for heads in head_sets if architecture.transformers_class(heads) in architectures), head_sets[0])
 
 
 def _bytes(shape, dtype):
@@ -177,12 +189,12 @@ def _bytes(shape, dtype):
 
 
 def _check_data_files(prefix, needed):
-    parts = sorted(prefix.parent.glob(f"{prefix.name}.data-*"))
-    count = int(parts[0].name.rsplit("-", 1)[-1]) if parts else 1
-    held = sum(path.stat().st_size for path in parts)
-    if len(parts) != count or held < needed:
+    paths = sorted(prefix.parent.glob(f"{prefix.name}.data-*"))
+    count = int(paths[0].name.rsplit("-", 1)[-1]) if paths else 1
+    size = sum(path.stat().st_size for path in paths)
+    if len(paths) != count or size < needed:
         raise CheckpointError(
-            f"{prefix}.data-*: {len(parts)} of {count} files with {held} bytes are there, "
+            f"{prefix}.data-*: there are {len(paths)} of {count} files with {size} bytes, "
             f"but the index lists tensors of {needed} bytes; copy or download them again."
         )
 
@@ -200,36 +212,40 @@ def _stored(prefix, reader, name, shape, transposed):
     return StoredTensor(Path(f"{prefix}.index"), name, shape[::-1] if transposed else shape, read)
 
 
-def write_google(folder, config, tokenizer, tensors):
-    """Writes a Google checkpoint folder.
+def write_google(folder: Path, config: BertConfig, tokenizer: BaseTokenizer, tensors: Mapping[str, np.ndarray]) -> None:
+    """Write a Google checkpoint folder.
 
     Args:
-        folder: existing Path. config: BertConfig. tokenizer: Tokenizer.
-        tensors: dict canonical name -> float32 array in Hugging Face's orientation.
+        folder: Path. An existing folder.
+        config: `BertConfig`. The settings.
+        tokenizer: tokenizer. Its files are written.
+        tensors: dict of canonical name -> float32 array in Hugging Face's orientation.
 
     Raises:
-        CheckpointError: there are no such checkpoints of this architecture.
+        CheckpointError: the architecture has no such checkpoints.
     """
     import tensorflow as tf
 
     architecture, heads = config.architecture, heads_present(tensors)
-    kind = next((kind for kind in architecture.google_names if heads <= set(kind)), None)
-    if kind is None:
+    format_heads = next((names for names in architecture.google_names if heads <= set(names)), None)
+    if format_heads is None or architecture.google_settings is None:
         raise CheckpointError(
             f"There is no TensorFlow checkpoint format for a {architecture.title} with the heads "
             f"{', '.join(sorted(heads))}; write the format 'hf'."
         )
     names, values = [], []
     for canonical, value in tensors.items():
-        name, transposed = google_name(canonical, architecture.google_names[kind])
+        name, transposed = google_name(canonical, architecture.google_names[format_heads])
         names.append(name)
         values.append(tf.convert_to_tensor(value.T if transposed else value, tf.float32))
     with atomic_write(folder / PREFIX) as temporary:
         tf.raw_ops.SaveV2(prefix=str(temporary), tensor_names=names, shape_and_slices=[""] * len(names), tensors=values)
-        for written in folder.glob(f"{temporary.name}.*"):
-            written.replace(folder / written.name.replace(temporary.name, PREFIX))
+        for path in folder.glob(f"{temporary.name}.*"):
+            path.replace(folder / path.name.replace(temporary.name, PREFIX))
         temporary.touch()
     (folder / PREFIX).unlink()
     tokenizer.save(folder)
-    chosen = {"architectures": [architecture.transformers_class(kind)]} if len(architecture.google_names) > 1 else {}
-    write_json(folder / architecture.google_settings, {**config.to_google_dict(), **chosen})
+    settings = config.to_google_dict()
+    if len(architecture.google_names) > 1:
+        settings = {**settings, "architectures": [architecture.transformers_class(format_heads)]}
+    write_json(folder / architecture.google_settings, settings)

@@ -1,12 +1,16 @@
-"""KerasHub (once KerasNLP) presets of `BertBackbone`: read and written with h5py alone.
+"""KerasHub (formerly KerasNLP) presets of `BertBackbone`, read and written with h5py, without KerasHub.
 
-A preset holds the encoder and the pooler; it has no place for BERT's MLM and NSP heads. KerasHub 0.32's
-backbone computes the tanh approximation of GELU, so a preset is read with `hidden_act="gelu_new"`.
+A preset holds the encoder and the pooler; it cannot hold BERT's MLM and NSP heads. The backbone of KerasHub 0.32
+computes the tanh approximation of GELU, so a preset is read with `hidden_act="gelu_new"`.
 
-N heads, D head size, H hidden size. Source: what keras_hub 0.32's `save_to_preset` writes.
+N heads, D head size, H hidden size. Source: the files that `save_to_preset` of keras_hub 0.32 writes.
 """
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
+
+import numpy as np
 
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import tensor_shapes
@@ -18,7 +22,7 @@ from bert_tf.files import (
     write_json,
     write_text,
 )
-from bert_tf.tokenizers import Tokenizer
+from bert_tf.tokenizers import BaseTokenizer, Tokenizer
 
 WEIGHTS_FILE = "model.weights.h5"
 _VOCABULARIES = ("assets/tokenizer/vocabulary.txt", "assets/vocabulary.txt", "vocab.txt")
@@ -33,7 +37,7 @@ _SETTINGS = {
     "max_sequence_length": "max_position_embeddings",
     "dropout": "hidden_dropout_prob",
 }
-# Keras names a layer in a weights file by its class, with a number from the second on.
+# A weights file of Keras names a layer by its class, with a number from the second layer of the class on.
 _FIXED = {
     "bert.embeddings.word_embeddings": "reversible_embedding",
     "bert.embeddings.LayerNorm": "layer_normalization",
@@ -53,89 +57,87 @@ _IN_LAYER = {
 }
 
 
-def is_preset(folder):
-    """Whether a folder is a KerasHub preset (its config.json is a serialised Keras object)."""
+def is_preset(folder: str | os.PathLike) -> bool:
+    """Return whether a folder is a KerasHub preset (its config.json is a serialised Keras object)."""
     try:
         return "registered_name" in read_json(Path(folder) / "config.json")
     except CheckpointError:
         return False
 
 
-def preset_config(folder):
-    """The BertConfig of a preset.
+def preset_config(folder: str | os.PathLike) -> BertConfig:
+    """Read the `BertConfig` of a preset.
 
     Raises:
-        CheckpointError: a backbone other than BERT's, one stored quantised, or a setting is missing.
+        CheckpointError: the preset is not a `BertBackbone`, or a setting is missing.
     """
     path = Path(folder) / "config.json"
     values = read_json(path)
     if values.get("class_name") != "BertBackbone" or not isinstance(values.get("config"), dict):
         raise CheckpointError(f"{path} describes a {values.get('class_name')!r}; only BertBackbone presets are read.")
-    theirs = values["config"]
-    missing = sorted(set(_SETTINGS) - set(theirs))
+    preset = values["config"]
+    missing = sorted(set(_SETTINGS) - set(preset))
     if missing:
         raise CheckpointError(f"{path} lacks {', '.join(missing)}, which a BertBackbone has.")
     return BertConfig(
-        **{ours: theirs[name] for name, ours in _SETTINGS.items()},
+        **{setting: preset[name] for name, setting in _SETTINGS.items()},
         hidden_act="gelu_new",
-        attention_probs_dropout_prob=theirs["dropout"],
+        attention_probs_dropout_prob=preset["dropout"],
         layer_norm_eps=_EPSILON,
     )
 
 
-def open_preset(folder):
-    """Reads settings, tokenizer and the weights' directory of a preset.
+def open_preset(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:
+    """Read the settings, the tokenizer and the shapes of the weights of a preset.
 
-    Returns: (BertConfig, Tokenizer, dict canonical name -> StoredTensor).
+    Returns:
+        (`BertConfig`, tokenizer, dict of canonical name -> `StoredTensor`).
 
     Raises:
-        CheckpointError: a file is missing, truncated, or holds something else than a BertBackbone.
+        CheckpointError: a file is missing or truncated, or the preset is not a `BertBackbone`.
     """
     import h5py
 
     folder = Path(folder)
     config, path = preset_config(folder), folder / WEIGHTS_FILE
     if not path.is_file():
-        raise CheckpointError(f"{folder} has no {WEIGHTS_FILE}; presets with their weights in one file are read.")
-    found = {}
+        raise CheckpointError(f"{folder} has no {WEIGHTS_FILE}; only presets with their weights in one file are read.")
+    shapes_in_file = {}
 
-    def note(name, item):
+    def add_shape(name, item):
         if isinstance(item, h5py.Dataset):
-            found[name] = item.shape
+            shapes_in_file[name] = item.shape
 
     try:
         with h5py.File(path) as file:
-            file.visititems(note)
+            file.visititems(add_shape)
     except OSError as error:
         raise CheckpointError(f"{path} is not a complete HDF5 file ({error}).") from error
     tensors = {}
     for name, shape in tensor_shapes(config, heads=("pooler",)).items():
-        place, theirs = _place(name, config)
-        if place in found:
-            if found[place] != theirs:
+        key, shape_in_preset = _key_and_shape(name, config)
+        if key in shapes_in_file:
+            if shapes_in_file[key] != shape_in_preset:
                 raise CheckpointError(
-                    f"{path}: {place} has shape {found[place]}, but the settings of {folder} ask for {theirs}."
+                    f"{path}: {key} has shape {shapes_in_file[key]}, but the settings of {folder} need "
+                    f"{shape_in_preset}."
                 )
-            del found[place]
-            tensors[name] = _stored(path, name, place, shape)
-    tensors.update(
-        {
-            place: StoredTensor(path, place, shape, tuple)
-            for place, shape in found.items()
-            if not place.startswith("optimizer/") and "seed_generator" not in place
-        }
-    )
+            del shapes_in_file[key]
+            tensors[name] = _stored(path, name, key, shape)
+    for key, shape in shapes_in_file.items():
+        if not key.startswith("optimizer/") and "seed_generator" not in key:
+            tensors[key] = _stored(path, key, key, shape)  # an unknown tensor, which `reading.check` refuses
     return config, _tokenizer(folder), tensors
 
 
-def _place(name, config):
-    """Where a canonical tensor lies in the HDF5 file, and its shape there."""
+def _key_and_shape(name, config):
+    """The key of a canonical tensor in the HDF5 file, and its shape there."""
     stem, kind = name.rsplit(".", 1)
     index = 0 if kind == "weight" else 1
     shape = tensor_shapes(config)[name]
     if stem in _FIXED:
-        theirs = shape[::-1] if stem == "bert.pooler.dense" else shape
-        return f"layers/{_FIXED[stem]}/vars/{index}", theirs
+        stored_shape = shape[::-1] if stem == "bert.pooler.dense" else shape
+        return f"layers/{_FIXED[stem]}/vars/{index}", stored_shape
     number, part = stem.removeprefix("bert.encoder.layer.").split(".", 1)
     layer = "transformer_encoder" if number == "0" else f"transformer_encoder_{number}"
     heads = (config.num_attention_heads, config.head_size)
@@ -152,18 +154,18 @@ def _is_dense_matrix(name):
     return name.endswith(".weight") and "LayerNorm" not in name and not name.startswith("bert.embeddings.")
 
 
-def _stored(path, name, place, shape):
+def _stored(path, name, key, shape):
     def read(rows=slice(None)):
         import h5py
 
         with h5py.File(path) as file:
             if by_rows:
-                return file[place][rows]
-            value = file[place][()]
+                return file[key][rows]
+            value = file[key][()]
         return (value.reshape(shape[::-1]).T if _is_dense_matrix(name) else value.reshape(shape))[rows]
 
-    by_rows = name.startswith("bert.embeddings.")  # the same shape here as there
-    return StoredTensor(path, place, shape, read, by_rows)
+    by_rows = name.startswith("bert.embeddings.")  # these have the canonical shape in the file
+    return StoredTensor(path, key, shape, read, by_rows)
 
 
 def _tokenizer(folder):
@@ -172,31 +174,33 @@ def _tokenizer(folder):
         raise CheckpointError(f"{folder} has no {_VOCABULARIES[0]}; save the preset with its tokenizer.")
     path = folder / "tokenizer.json"
     settings = read_json(path).get("config", {}) if path.is_file() else {}
-    # KerasHub's own default is not to strip accents even where the released uncased weights were trained on
-    # stripped text; so only an explicit True is taken over, and BERT's own rule decides otherwise.
+    # KerasHub does not strip accents by default, although the released uncased weights were trained on stripped
+    # text. So only an explicit True is used; otherwise BERT's original rule decides.
     strip = settings.get("strip_accents") or None
     return Tokenizer(vocabulary, settings.get("lowercase"), strip_accents=strip)
 
 
-def write_preset(folder, config, tokenizer, tensors):
-    """Writes a preset folder that `keras_hub.models.BertBackbone.from_preset(folder)` loads.
+def write_preset(folder: Path, config: BertConfig, tokenizer: BaseTokenizer, tensors: Mapping[str, np.ndarray]) -> None:
+    """Write a preset folder that `keras_hub.models.BertBackbone.from_preset(folder)` loads.
 
     Args:
-        folder: existing Path. config: BertConfig. tokenizer: Tokenizer.
-        tensors: dict canonical name -> array in Hugging Face's orientation; heads other than the pooler are
+        folder: Path. An existing folder.
+        config: `BertConfig`. The settings.
+        tokenizer: WordPiece tokenizer. Its vocabulary and options are written.
+        tensors: dict of canonical name -> array in Hugging Face's orientation. Heads other than the pooler are
             left out.
 
     Raises:
-        CheckpointError: BertBackbone cannot hold this model.
+        CheckpointError: a `BertBackbone` cannot hold this model.
     """
     import h5py
 
     _check_representable(config, tensors)
     with atomic_write(folder / WEIGHTS_FILE) as temporary, h5py.File(temporary, "w") as file:
         for name in tensor_shapes(config, heads=("pooler",)):
-            place, shape = _place(name, config)
+            key, shape = _key_and_shape(name, config)
             value = tensors[name].T if _is_dense_matrix(name) else tensors[name]
-            file[place] = value.reshape(shape)
+            file[key] = value.reshape(shape)
     write_json(folder / "config.json", _backbone_json(config))
     write_json(folder / "tokenizer.json", _tokenizer_json(tokenizer))
     write_json(folder / "metadata.json", {"keras_hub_version": "0.32.0", "tasks": []})
@@ -207,19 +211,19 @@ def write_preset(folder, config, tokenizer, tensors):
 
 def _check_representable(config, tensors):
     if config.model_type != "bert":
-        raise CheckpointError(f"KerasHub presets are written of BERT only, not of {config.architecture.title}.")
+        raise CheckpointError(f"KerasHub presets can hold BERT only, not {config.architecture.title}.")
     if "bert.pooler.dense.weight" not in tensors:
         raise CheckpointError("A KerasHub BertBackbone always has a pooler, and this model has none.")
     if config.layer_norm_eps != _EPSILON:
         raise CheckpointError(
-            f"A KerasHub BertBackbone has layer_norm_eps {_EPSILON}, and this model {config.layer_norm_eps}."
+            f"A KerasHub BertBackbone has layer_norm_eps {_EPSILON}, and this model has {config.layer_norm_eps}."
         )
     if config.hidden_act not in ("gelu", "gelu_new"):
-        raise CheckpointError(f"A KerasHub BertBackbone computes GELU, and this model {config.hidden_act!r}.")
+        raise CheckpointError(f"A KerasHub BertBackbone computes GELU, and this model computes {config.hidden_act!r}.")
 
 
 def _backbone_json(config):
-    settings = {theirs: getattr(config, ours) for theirs, ours in _SETTINGS.items()}
+    settings = {name: getattr(config, setting) for name, setting in _SETTINGS.items()}
     return _keras_object("bert_backbone", "BertBackbone", "float32", settings)
 
 
@@ -251,13 +255,13 @@ def _keras_object(module, kind, dtype, settings):
     }
 
 
-def activation_note(config):
-    """What to know of a preset's activation, "" where KerasHub computes exactly what this model does."""
+def activation_note(config: BertConfig) -> str:
+    """Return a remark for users if KerasHub's activation differs from this model's, else ""."""
     if config.hidden_act == "gelu_new":
         return ""
     return (
-        "KerasHub's BertBackbone computes the tanh approximation of GELU and this model the exact one, "
-        "so outputs differ in the third decimal. For equal outputs, after loading: for layer in "
+        "KerasHub's BertBackbone computes the tanh approximation of GELU and this model computes the exact GELU, "
+        "so outputs differ in the third decimal. For equal outputs, run after loading: for layer in "
         "backbone.transformer_layers: layer._feedforward_intermediate_dense.activation = "
         "keras.activations.gelu"
     )
@@ -268,5 +272,5 @@ def _card(config):
         f"---\nlibrary_name: keras-hub\n---\n\nA BERT encoder of {config.num_hidden_layers} layers, "
         f"hidden size {config.hidden_size}, as a KerasHub preset: "
         "`keras_hub.models.BertBackbone.from_preset(folder)`.\nIt has no MLM and no NSP head: the format "
-        f"has no place for them.\n\n{activation_note(config)}\n"
+        f"cannot store them.\n\n{activation_note(config)}\n"
     )

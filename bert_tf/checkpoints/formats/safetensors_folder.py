@@ -1,17 +1,18 @@
-"""A folder's safetensors: one file, or shards with an index. Headers first, values one tensor at a time.
+"""The safetensors of a folder: one file, or shards with an index.
 
-The file is mapped anew for each tensor that is read and let go at once, so that only the pages of one tensor
-are in memory, not those of the whole file beside the model's own copy.
+The headers are read first, then the values of one tensor at a time. The file is mapped for each tensor and unmapped
+at once, so that only the pages of one tensor are in memory, not the whole file beside the model.
 """
 
 import errno
 import os
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-import ml_dtypes  # noqa: F401  NumPy knows bfloat16 only once this is imported
+import ml_dtypes  # noqa: F401  this import adds bfloat16 to NumPy
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
@@ -26,34 +27,34 @@ INDEX_FILE = "model.safetensors.index.json"
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def has_safetensors(folder):
-    """Whether the folder holds weights as safetensors under the usual names."""
+def has_safetensors(folder: Path) -> bool:
+    """Return whether the folder holds safetensors weights under the usual names."""
     return (folder / SINGLE_FILE).is_file() or (folder / INDEX_FILE).is_file()
 
 
-def open_tensors(folder):
-    """Reads the headers of a folder's safetensors.
+def open_tensors(folder: str | os.PathLike) -> dict[str, StoredTensor]:
+    """Read the headers of a folder's safetensors.
 
-    Returns: dict name in the file -> StoredTensor; eight-bit matrices are joined with their scales.
+    Returns:
+        Dict of name in the file -> `StoredTensor`; eight-bit matrices are joined with their scales.
 
     Raises:
-        CheckpointError: a file is missing, truncated or not safetensors, or an index is at odds with its
-            shards.
+        CheckpointError: a file is missing, truncated or not safetensors, or an index does not fit its shards.
     """
     folder = Path(folder)
     if (folder / SINGLE_FILE).is_file():
         return _join_scales(_header(folder / SINGLE_FILE))
     if not (folder / INDEX_FILE).is_file():
         raise CheckpointError(_no_safetensors(folder))
-    listed = read_json(folder / INDEX_FILE).get("weight_map")
-    if not isinstance(listed, dict) or not all(isinstance(file, str) for file in listed.values()):
+    weight_map = read_json(folder / INDEX_FILE).get("weight_map")
+    if not isinstance(weight_map, dict) or not all(isinstance(file, str) for file in weight_map.values()):
         raise CheckpointError(f"{folder / INDEX_FILE} has no weight_map of tensor names to files.")
     tensors = {}
-    for file in sorted(set(listed.values())):
+    for file in sorted(set(weight_map.values())):
         if Path(file).name != file or not (folder / file).is_file():
             raise CheckpointError(f"{folder / INDEX_FILE} names the shard {file!r}, which is not in the folder.")
         tensors.update(_header(folder / file))
-    for name, file in listed.items():
+    for name, file in weight_map.items():
         if name not in tensors or tensors[name][0].file.name != file:
             raise CheckpointError(f"{folder / INDEX_FILE} places {name} in {file}, but that file does not have it.")
     return _join_scales(tensors)
@@ -75,10 +76,10 @@ def _header(path):
     try:
         with safe_open(os.fspath(path), framework="numpy") as file:
             for name in file.offset_keys():
-                part = file.get_slice(name)
+                header = file.get_slice(name)
                 read = partial(_values, path, name)
-                stored = StoredTensor(path, name, tuple(part.get_shape()), read, by_rows=True)
-                tensors[name] = (stored, part.get_dtype())
+                stored = StoredTensor(path, name, tuple(header.get_shape()), read, by_rows=True)
+                tensors[name] = (stored, header.get_dtype())
     except (SafetensorError, OSError) as error:
         raise CheckpointError(
             f"{path} is not a complete safetensors file ({error}; it has "
@@ -115,11 +116,11 @@ def _join_scales(tensors):
 def _eight_bit(stored, scale):
     rows = stored.shape[:1]
     if len(stored.shape) != 2 or scale is None or scale[0].shape != rows or scale[1] not in _FLOATS:
-        found = "missing" if scale is None else f"{scale[1]} of shape {scale[0].shape}"
+        actual = "missing" if scale is None else f"{scale[1]} of shape {scale[0].shape}"
         raise CheckpointError(
             f"{stored.file}: {stored.name} is stored in eight bits with shape "
             f"{stored.shape}, which needs {stored.name}{SCALE_SUFFIX} with one float for "
-            f"each row; that is {found}."
+            f"each row; that tensor is {actual}."
         )
 
     def read(rows=slice(None)):
@@ -128,59 +129,69 @@ def _eight_bit(stored, scale):
     return StoredTensor(stored.file, stored.name, stored.shape, read, by_rows=True)
 
 
-def write_tensors(folder, tensors, sizes, max_shard_bytes=None):
-    """Writes weights as one file, or as shards with an index; old ones stay until all new ones are there.
+def write_tensors(
+    folder: Path,
+    tensors: Iterable[Mapping[str, np.ndarray]],
+    sizes: Sequence[int],
+    max_shard_bytes: int | None = None,
+) -> list[str]:
+    """Write weights as one file, or as shards with an index. Old files stay until all new files are written.
 
     Args:
-        folder: existing Path. tensors: iterable of dicts (name -> NumPy array) that belong in one file
-            together.
-        sizes: bytes of each of those dicts, in the same order.
-        max_shard_bytes: largest size of a file's tensors; None for one file. A single larger tensor has its
-            own.
+        folder: Path. An existing folder.
+        tensors: iterable of dicts of name -> array. The tensors of one dict are written to the same file.
+        sizes: sequence of int. The bytes of each dict, in the same order.
+        max_shard_bytes: int or None. The largest size of the tensors in one file; None for a single file. A
+            larger tensor gets one file alone.
 
-    Returns: list of the written files' names.
+    Returns:
+        List of the names of the files.
 
-    Raises: OSError: a file cannot be written (the disk is full, say); it is named, and the old ones are untouched.
+    Raises:
+        OSError: a file cannot be written, for example because the disk is full. The message names the file; the
+            old files are unchanged.
     """
-    groups = _share_out(sizes, max_shard_bytes)
+    groups = _group_sizes(sizes, max_shard_bytes)
     names = (
         [SINGLE_FILE]
         if len(groups) == 1
         else [f"model-{index + 1:05d}-of-{len(groups):05d}.safetensors" for index in range(len(groups))]
     )
-    source, places, total = iter(tensors), {}, 0
+    source, total = iter(tensors), 0
+    weight_map: dict[str, str] = {}
     with ExitStack() as files:
         for name, count in zip(names, groups, strict=True):
-            shard = {}
+            shard: dict[str, np.ndarray] = {}
             for _ in range(count):
                 shard.update(next(source))
             _write(files.enter_context(atomic_write(folder / name)), folder / name, shard)
-            places.update(dict.fromkeys(shard, name))
+            weight_map.update(dict.fromkeys(shard, name))
             total += sum(value.nbytes for value in shard.values())
     if len(names) > 1:
-        write_json(folder / INDEX_FILE, {"metadata": {"total_size": total}, "weight_map": places})
+        write_json(folder / INDEX_FILE, {"metadata": {"total_size": total}, "weight_map": weight_map})
     _remove_stale(folder, names)
     return names
 
 
-def _write(path, shown, tensors):
-    """Writes one file; a fault of it is told under the name `shown`."""
+def _write(path, final_path, tensors):
+    """Write one file at `path`; an error names `final_path`."""
     try:
         # Transformers refuses a file that does not name its framework.
         save_file(
             {name: np.ascontiguousarray(value) for name, value in tensors.items()}, path, metadata={"format": "pt"}
         )
     except SafetensorError as error:
-        found = re.search(r"os error (\d+)", str(error))
-        number = int(found[1]) if found else errno.EIO
-        raise OSError(number, os.strerror(number) if found else str(error), os.fspath(shown)) from error
+        match = re.search(r"os error (\d+)", str(error))
+        number = int(match[1]) if match else errno.EIO
+        raise OSError(number, os.strerror(number) if match else str(error), os.fspath(final_path)) from error
 
 
-def _share_out(sizes, largest):
+def _group_sizes(sizes, largest):
     """How many consecutive tensors go into each file."""
     if largest is None or sum(sizes) <= largest:
         return [len(sizes)]
-    groups, room = [], 0
+    groups: list[int] = []
+    room = 0
     for size in sizes:
         if not groups or size > room:
             groups.append(0)
@@ -191,8 +202,7 @@ def _share_out(sizes, largest):
 
 
 def _remove_stale(folder, names):
-    # A folder that is saved over must not keep shards of another division: they would be read as well. Nor what a
-    # killed save left half written.
+    # Shards of an earlier save would be read too, so they are deleted; so are partly written files of a killed save.
     for path in (*folder.glob("model*.safetensors"), *folder.glob(".*-model*.safetensors")):
         if path.name not in names:
             path.unlink(missing_ok=True)
