@@ -1,15 +1,19 @@
-"""A BERT's forward pass with hooks: functions that read or replace what an encoder layer computes on its way.
+"""A BERT's forward pass with hooks: functions that read or replace the values inside an encoder layer.
 
-`run_with_cache` and `run_with_hooks` take texts, and any function at any hook point (`bert_tf.layers.hooks`). What the
-analyses use takes tensors: each kind of step is compiled once, for any batch, length and layer (a layer's weights are
-an argument of it), and nothing is computed that is not asked for.
+`run_with_cache` and `run_with_hooks` take texts, and functions at any hook point (`bert_tf.layers.hooks`). The other
+methods take tensors; the analyses use these. Each kind of step is compiled once, for any batch size, length and layer:
+the weights of a layer are arguments of the compiled function. A step computes only the values that are asked for.
 
 Dimension legend: B batch, T tokens, H hidden, E embedding (H in BERT), L layers, N heads, D head size, F intermediate,
-V vocabulary, R rows.
+V vocabulary, R rows, P places, S hidden states of a place, K answers.
 """
+
+from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -21,64 +25,98 @@ from bert_tf.layers.attention import MASKED_SCORE
 from bert_tf.layers.encoder import EncoderLayer
 from bert_tf.layers.hooks import HOOK_POINTS, POINTS
 
+if TYPE_CHECKING:
+    from bert_tf.config import BertConfig
+    from bert_tf.explain.attribution.target import Target
+    from bert_tf.inference.bert import Bert
+
+#: A function at a hook point: it takes an array and returns the array that replaces it, or None.
+HookFunction = Callable[[np.ndarray], np.ndarray | None]
+
 
 class HookedModel:
-    """Embeddings, each encoder layer with its hook points, and each head of a `Bert` as functions of their own.
+    """The embeddings, each encoder layer with its hook points, and each head of a `Bert`, as separate functions.
 
-    `Bert.hooked` gives it. Tensors are float32 and a batch is of one length, without padding. Safe from several
-    threads.
+    `Bert.hooked` makes one. Tensors are float32, and all inputs of a batch have the same length, without padding.
+    Several threads may use one object at once.
 
-    Args: bert: a `Bert`; its weights are shared.
+    Args:
+        bert: Bert. The model, whose weights are shared.
 
     Attributes:
-        config: the `BertConfig`. task: the `TaskModel` of a fine-tuned model, or None. layers: dict from names to the
-            Keras layers. hook_names: list of str, "layer_0.resid_pre" to "layer_{L-1}.resid_post".
+        config: BertConfig. The configuration of the model.
+        task: TaskModel or None. The task of a fine-tuned model.
+        layers: dict. The Keras layers by name.
+        hook_names: list of str. "layer_0.resid_pre" to "layer_{L-1}.resid_post".
+
+    Example:
+        >>> hooked = bert_tf.load().hooked()
+        >>> trace, cache = hooked.run_with_cache("Shanghai is a city in [MASK].", names=["layer_3.resid_post"])
+        >>> cache["layer_3.resid_post"].shape
     """
 
-    def __init__(self, bert):
-        self.config, self.task, self.layers = bert.config, bert.task, bert.model.bert_layers
+    def __init__(self, bert: Bert) -> None:
+        self.config: BertConfig = bert.config
+        self.task: Any = bert.task
+        self.layers: dict[str, Any] = bert.model.bert_layers
         self.hook_names = [
             f"layer_{index}.{point.name}" for index in range(self.config.num_hidden_layers) for point in HOOK_POINTS
         ]
-        # Not the Bert itself: the two would keep each other in memory.
+        # No reference to the Bert itself: the two would keep each other in memory.
         self._tokenizer, self._max_length = bert.tokenizer, bert.max_length
         self._name, self._heads = bert.name, bert.heads
-        self._functions, self._lock = {}, threading.Lock()
+        self._functions: dict[Hashable, Callable] = {}
+        self._lock = threading.Lock()
 
-    def run_with_cache(self, text_a, text_b=None, mask=(), names=None, hooks=(), level="token"):
-        """Run one input and keep what its layers compute.
+    def run_with_cache(
+        self,
+        text_a: str,
+        text_b: str | None = None,
+        mask: Any = (),
+        names: Iterable[str] | None = None,
+        hooks: Iterable[tuple[str, HookFunction]] = (),
+        level: str = "token",
+    ) -> tuple[Trace, dict[str, np.ndarray]]:
+        """Run one input and keep the values inside its layers.
 
         Args:
-            text_a, text_b, mask, level: as `Bert.trace` takes them.
-            names: hook names to keep; None for all.
-            hooks: as `run_with_hooks` takes them; what is kept is what they made of it.
+            text_a, text_b, mask, level: as in `Bert.trace`.
+            names: sequence of str. The hook names to keep; None for all.
+            hooks: as in `run_with_hooks`. The cache holds the values after these functions.
         Returns:
-            (`Trace`, dict from hook names such as "layer_3.resid_post" to float32 arrays with a batch axis of 1, shaped
-            as in `HOOK_POINTS`: resid_post is [1, T, H]).
+            (`Trace`, dict from hook names such as "layer_3.resid_post" to float32 arrays). The arrays have a batch axis
+            of 1 and the shapes of `HOOK_POINTS`: resid_post is [1, T, H].
         Raises:
-            InputError: there is no such hook name. Otherwise as `Bert.trace`.
+            InputError: a hook name does not exist. Otherwise as `Bert.trace`.
 
         Example:
             >>> trace, cache = bert.hooked().run_with_cache("Shanghai is a city in [MASK].")
             >>> cache["layer_3.resid_post"].shape
         """
-        cache = dict.fromkeys(self.hook_names if names is None else names)
+        cache: dict[str, Any] = dict.fromkeys(self.hook_names if names is None else names)
         keep = [(name, lambda value, name=name: cache.__setitem__(name, value)) for name in cache]
         trace = self.run_with_hooks(text_a, text_b, mask, [*hooks, *keep], level)
         return trace, cache
 
-    def run_with_hooks(self, text_a, text_b=None, mask=(), hooks=(), level="token"):
-        """Run one input with functions that read or replace what its layers compute.
+    def run_with_hooks(
+        self,
+        text_a: str,
+        text_b: str | None = None,
+        mask: Any = (),
+        hooks: Iterable[tuple[str, HookFunction]] = (),
+        level: str = "token",
+    ) -> Trace:
+        """Run one input with functions that read or replace the values inside its layers.
 
         Args:
-            text_a, text_b, mask, level: as `Bert.trace` takes them.
-            hooks: (hook name, function) pairs. A function gets a read-only float32 array with a batch axis of 1, shaped
-                as in `HOOK_POINTS`, and returns an array of the same shape to go on with, or None to leave it as it is.
-                Functions at one point are called one after the other.
+            text_a, text_b, mask, level: as in `Bert.trace`.
+            hooks: sequence of (hook name, function). A function takes a read-only float32 array with a batch axis of 1
+                and the shape of `HOOK_POINTS`. It returns an array of the same shape, which replaces the value, or
+                None, which leaves the value unchanged. Functions at one point are called one after the other.
         Returns:
-            `Trace` of what the model says so.
+            `Trace` of the model with these functions.
         Raises:
-            InputError: there is no such hook name, or a function returns another shape. Otherwise as `Bert.trace`.
+            InputError: a hook name does not exist, or a function returns another shape. Otherwise as `Bert.trace`.
 
         Example:
             >>> def without_head_2(z):
@@ -92,39 +130,39 @@ class HookedModel:
             if name not in self.hook_names:
                 raise InputError(
                     f"There is no hook {name!r:.60}; hooks are named layer_N.POINT, with a layer from 0 to "
-                    f"{self.config.num_hidden_layers - 1} and a point out of {', '.join(POINTS)}."
+                    f"{self.config.num_hidden_layers - 1} and one of the points {', '.join(POINTS)}."
                 )
         ready = prepare_input(self._tokenizer, self._max_length, text_a, text_b, mask, level)
         states, patterns = [self.embed(ready.token_ids[None], ready.segment_ids[None])], []
         for index in range(self.config.num_hidden_layers):
-            own = _by_point([(name, one) for name, one in hooks if name.startswith(f"layer_{index}.")])
-            x, found = self.layers[f"layer_{index}"](states[-1], _NO_MASK, outputs=("pattern",), hooks=own)
+            layer_hooks = _by_point([hook for hook in hooks if hook[0].startswith(f"layer_{index}.")])
+            x, values = self.layers[f"layer_{index}"](states[-1], _NO_MASK, outputs=("pattern",), hooks=layer_hooks)
             states.append(x)
-            patterns.append(found["pattern"])
+            patterns.append(values["pattern"])
         results = self._head_outputs(states[-1], ready.masks)
         results |= {"attentions": np.concatenate(patterns), "hidden_states": np.concatenate(states)}
         seconds = time.perf_counter() - began
         return Trace.from_results(ready, results, self._tokenizer, self._name, self._heads, seconds)
 
     def _head_outputs(self, x, masks):
-        """The heads' outputs on a last hidden state [1, T, H] without the batch axis, as `Trace.from_results` takes
-        them."""
-        found, layers = {}, self.layers
+        """The heads' outputs for a last hidden state [1, T, H], as `Trace.from_results` takes them (no batch axis)."""
+        outputs, layers = {}, self.layers
         if "mlm" in self._heads:
             positions = np.array([masks], np.int32).reshape(1, len(masks))
-            found["mlm_logits"] = layers["mlm"](x, layers["embeddings"].token_table, positions)
+            outputs["mlm_logits"] = layers["mlm"](x, layers["embeddings"].token_table, positions)
         if "pooler" in self._heads:
-            found["pooled_output"] = layers["pooler"](x)
+            outputs["pooled_output"] = layers["pooler"](x)
         for head in {"nsp", "sop"} & self._heads:
-            found[f"{head}_logits"] = layers[head](found["pooled_output"])
+            outputs[f"{head}_logits"] = layers[head](outputs["pooled_output"])
         if "replaced" in self._heads:
-            found["replaced_logits"] = layers["replaced"](x)
-        return {name: found[name].numpy()[0] for _, name in HEAD_OUTPUTS if name in found}
+            outputs["replaced_logits"] = layers["replaced"](x)
+        return {name: outputs[name].numpy()[0] for _, name in HEAD_OUTPUTS if name in outputs}
 
-    def check_post_norm(self, analysis):
-        """Raise InputError unless every layer computes what `EncoderLayer` does: an analysis follows these steps back.
+    def check_post_norm(self, analysis: str) -> None:
+        """Raise InputError unless the layers compute the steps of `EncoderLayer`, which some analyses go back through.
 
-        Args: analysis: its name in the message.
+        Args:
+            analysis: str. The analysis that the message names.
         """
         for stack in self.layers["layer_0"].stacks():
             if type(stack).steps is not EncoderLayer.steps:
@@ -133,8 +171,8 @@ class HookedModel:
                     f"{self._name} has {type(stack).__name__}. Ablation, patching and gradients work with any layer."
                 )
 
-    def embed(self, token_ids, segment_ids):
-        """Hidden state 0, [B, T, H], of int32 [B, T] ids."""
+    def embed(self, token_ids: np.ndarray, segment_ids: np.ndarray) -> tf.Tensor:
+        """Hidden state 0, float32 [B, T, H], for token and segment ids int32 [B, T]."""
 
         def step(token_ids, segment_ids):
             return self._embed(self._token_vectors(token_ids), segment_ids)
@@ -142,34 +180,49 @@ class HookedModel:
         function = self.compiled("embed", step, (_ids(), _ids()))
         return function(tf.constant(token_ids, tf.int32), tf.constant(segment_ids, tf.int32))
 
-    def token_vectors(self, token_ids):
-        """Rows of the token table, float32 [..., E], before segment, position and normalisation."""
+    def token_vectors(self, token_ids: np.ndarray) -> tf.Tensor:
+        """Rows of the token embedding table, float32 [..., E], without segments, positions and normalisation."""
         return self._token_vectors(tf.constant(token_ids, tf.int32))
 
-    def layer(self, index, x, bias=None, replace=None):
-        """Hidden state index + 1 from hidden state `index`; see `values`."""
+    def layer(
+        self, index: int, x: tf.Tensor, bias: np.ndarray | None = None, replace: Mapping[str, tuple] | None = None
+    ) -> tf.Tensor:
+        """Hidden state index + 1 from hidden state `index`; the arguments are those of `values`."""
         return self.values(index, x, ("resid_post",), bias, replace)["resid_post"]
 
-    def values(self, index, x, points, bias=None, replace=None):
-        """What layer `index` computes on its way from hidden state `index`, with some of it replaced.
+    def values(
+        self,
+        index: int,
+        x: tf.Tensor,
+        points: Iterable[str],
+        bias: np.ndarray | None = None,
+        replace: Mapping[str, tuple] | None = None,
+    ) -> dict[str, tf.Tensor]:
+        """The values inside layer `index`, computed from hidden state `index`, with some of them replaced.
 
         Args:
-            x: [B, T, H].
-            points: names out of `HOOK_POINTS` to return; what none of them needs is not computed.
-            bias: added to the attention scores, broadcast to [B, N, T, T]; `MASKED_SCORE` blocks.
-            replace: dict from names out of `HOOK_POINTS` to (bool, where; float32, what), both with as many axes as the
-                value there and broadcast to it; None for everywhere, so that what led there is not computed. Any batch
-                axis may be 1.
+            index: int. The layer, from 0.
+            x: tf.Tensor. Hidden state `index`, float32 [B, T, H].
+            points: sequence of str. The `HOOK_POINTS` to return. What none of them needs is not computed.
+            bias: np.ndarray. Added to the attention scores and broadcast to [B, N, T, T]; `MASKED_SCORE` blocks a link.
+                None for no bias.
+            replace: dict. From names of `HOOK_POINTS` to pairs (mask, values): a bool array that marks where the value
+                is replaced, and the float32 array that replaces it. Both have as many axes as the value and broadcast
+                to it. A mask of None replaces the value everywhere; what it was computed from is then not computed. Any
+                batch axis may be 1.
         Returns:
-            dict from the names to float32 tensors, as they are after what was replaced.
+            dict from the names to float32 tensors. They include the replacements.
         """
-        pairs = {name: replace[name] for name in POINTS if name in (replace or {})}
+        replace = replace or {}
+        pairs = {name: replace[name] for name in POINTS if name in replace}
         points, everywhere = tuple(points), tuple(name for name, (where, _) in pairs.items() if where is None)
 
         def step(x, bias, *others):
-            given = iter(others)
-            hooks = {name: _replacing(None if name in everywhere else next(given), next(given)) for name in pairs}
-            return self._layer(tuple(given), x, bias, points, hooks)
+            arguments = iter(others)
+            hooks = {
+                name: _replacing(None if name in everywhere else next(arguments), next(arguments)) for name in pairs
+            }
+            return self._layer(tuple(arguments), x, bias, points, hooks)
 
         signature, others = [self._states(), _MAPS], []
         for name, pair in pairs.items():
@@ -181,69 +234,80 @@ class HookedModel:
         function = self.of_layer(("layer", tuple(pairs), everywhere, points), step, tuple(signature), index)
         return function(x, _NO_MASK if bias is None else tf.constant(bias, tf.float32), *others)
 
-    def states(self, token_ids, segment_ids):
-        """All hidden states, list of L + 1 [B, T, H]."""
+    def states(self, token_ids: np.ndarray, segment_ids: np.ndarray) -> list[tf.Tensor]:
+        """All hidden states for ids int32 [B, T]: list of L + 1 tensors float32 [B, T, H]."""
         states = [self.embed(token_ids, segment_ids)]
         for index in range(self.config.num_hidden_layers):
             states.append(self.layer(index, states[-1]))
         return states
 
-    def finish(self, x, first):
-        """The last hidden state from hidden state `first`."""
+    def finish(self, x: tf.Tensor, first: int) -> tf.Tensor:
+        """The last hidden state [B, T, H], computed from hidden state `first`."""
         for index in range(first, self.config.num_hidden_layers):
             x = self.layer(index, x)
         return x
 
-    def read(self, x):
-        """For each place of hidden states [B, T, H] the vector that the MLM head predicts it from: the state there or,
-        in a causal model, its neighbour's."""
+    def read(self, x: tf.Tensor | np.ndarray) -> tf.Tensor | np.ndarray:
+        """The vectors from which the MLM head predicts each place, from hidden states [B, T, H].
+
+        That is the hidden state of the place itself or, in a causal model, of its neighbour.
+        """
         return self.layers["mlm"].read(tf.convert_to_tensor(x)) if "mlm" in self.layers else x
 
-    def mlm_log_probabilities(self, rows):
-        """Logarithms of the MLM head's probabilities, [R, V], for any vectors [R, H] as `read` gives them."""
+    def mlm_log_probabilities(self, rows: tf.Tensor | np.ndarray) -> tf.Tensor:
+        """The MLM head's log-probabilities, float32 [R, V], for any vectors [R, H] that `read` returns."""
         step = self.compiled("mlm", self._mlm, (_floats(None, self.config.hidden_size),))
         return step(tf.constant(rows, tf.float32) if isinstance(rows, np.ndarray) else rows)
 
-    def mlm_reading(self, states, answers, top_k):
-        """What the MLM head says of the states of places, without the distributions themselves: over 30,000 tokens they
-        are large.
+    def mlm_reading(self, states: tf.Tensor | np.ndarray, answers: np.ndarray, top_k: int) -> tuple[np.ndarray, ...]:
+        """The MLM head's predictions for hidden states of places, without the distributions over the vocabulary.
+
+        Over 30,000 tokens these distributions are large.
 
         Args:
-            states: float32 [P, S, H] as `read` gives them, S of each place. answers: int [P], a token each to look for
-            in all its states; -1 for the likeliest of the last one. top_k: K, at most V.
+            states: np.ndarray. float32 [P, S, H] as `read` returns them: S hidden states of each place.
+            answers: np.ndarray. int [P], one token id for each place, followed through all its states; -1 for the
+                likeliest token of its last state.
+            top_k: int. K, the number of predictions; at most V.
         Returns:
-            (ids int32 [P, S, K] and probabilities float32 [P, S, K] of the likeliest, in descending order, equals in
-            the order of their ids; entropies float32 [P, S] in nats; ranks int32 [P, S] from 1 and probabilities
-            float32 [P, S] of the answers), arrays.
+            Five arrays: the likeliest ids, int32 [P, S, K], and their probabilities, float32 [P, S, K], in descending
+            order and equal ones in the order of their ids; entropies, float32 [P, S], in nats; ranks of the answers,
+            int32 [P, S], from 1; probabilities of the answers, float32 [P, S].
         """
         signature = _floats(None, None, self.config.hidden_size), _ids(1), _ids(0)
         step = self.compiled("mlm reading", self._mlm_reading, signature)
-        given = tf.constant(states, tf.float32), tf.constant(answers, tf.int32), tf.constant(top_k, tf.int32)
-        return tuple(part.numpy() for part in step(*given))
+        arguments = tf.constant(states, tf.float32), tf.constant(answers, tf.int32), tf.constant(top_k, tf.int32)
+        return tuple(part.numpy() for part in step(*arguments))
 
-    def nsp_log_probabilities(self, x):
+    def nsp_log_probabilities(self, x: tf.Tensor) -> tf.Tensor:
         """Logarithms of P(IsNext) and P(NotNext), [B, 2], from a last hidden state [B, T, H]."""
         return self.compiled("nsp", lambda x: self._pair("nsp", x), (self._states(),))(x)
 
-    def sop_log_probabilities(self, x):
+    def sop_log_probabilities(self, x: tf.Tensor) -> tf.Tensor:
         """Logarithms of P(in order) and P(swapped), [B, 2], from a last hidden state [B, T, H]."""
         return self.compiled("sop", lambda x: self._pair("sop", x), (self._states(),))(x)
 
-    def replaced_log_probabilities(self, x):
+    def replaced_log_probabilities(self, x: tf.Tensor) -> tf.Tensor:
         """Logarithms of P(original) and P(replaced) of each token, [B, T, 2], from a last hidden state [B, T, H]."""
         return self.compiled("replaced", self._replaced, (self._states(),))(x)
 
-    def class_scores(self, x):
-        """What a fine-tuned classifier says, [B, K], from a last hidden state [B, T, H]: logarithms of the
-        classes' probabilities (several labels: of each label's own), or the value of a regression."""
+    def class_scores(self, x: tf.Tensor) -> tf.Tensor:
+        """The output of a fine-tuned classifier, [B, K], from a last hidden state [B, T, H].
+
+        It holds the log-probabilities of the classes, with several labels the log-probability of each label by itself,
+        or the value of a regression.
+        """
         return self.compiled("class", self._class, (self._states(),))(x)
 
-    def gradient(self, vectors, segment_ids, target):
-        """A target's log-probability and its gradient by the token vectors.
+    def gradient(
+        self, vectors: tf.Tensor | np.ndarray, segment_ids: np.ndarray, target: Target
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A target's log-probability and its gradient with respect to the token vectors.
 
         Args:
-            vectors: float32 [B, T, E] in the place of `token_vectors`. segment_ids: int32 [B, T].
-            target: a `Target`.
+            vectors: np.ndarray. float32 [B, T, E], used in the place of `token_vectors`.
+            segment_ids: np.ndarray. int32 [B, T].
+            target: Target. The answer.
         Returns:
             (log-probabilities [B], gradients [B, T, E]), float32 arrays.
         """
@@ -254,7 +318,7 @@ class HookedModel:
         for index in range(self.config.num_hidden_layers):
             states.append(self.layer(index, states[-1]))
         score, gradient = self._target_gradient(states[-1], target)
-        # Back through one layer at a time, each run again on its way: nothing within layers is kept in memory.
+        # Backwards one layer at a time. Each layer runs again, so no value inside a layer stays in memory.
         for index in reversed(range(self.config.num_hidden_layers)):
             gradient = self.of_layer("back", self._back, (self._states(), self._states()), index)(
                 states[index], gradient
@@ -262,13 +326,16 @@ class HookedModel:
         back = self.compiled("sum back", self._sum_back, (*signature, self._states()))
         return score.numpy(), back(vectors, segment_ids, gradient).numpy()
 
-    def score(self, x, target):
+    def score(self, x: tf.Tensor, target: Target) -> np.ndarray:
         """A target's log-probability, float32 [B], from a last hidden state [B, T, H]."""
         return self.answers(x, target)[:, target.id]
 
-    def answers(self, x, target):
-        """The log-probabilities of all that could be said where a target is, float32 [B, K], from a last hidden state
-        [B, T, H]: of the vocabulary's tokens at its position, of both verdicts on a pair or token, of all classes."""
+    def answers(self, x: tf.Tensor, target: Target) -> np.ndarray:
+        """The log-probabilities of all answers of a target's head, float32 [B, K], from a last hidden state [B, T, H].
+
+        The answers are the tokens of the vocabulary at the target's position, both answers about a pair or a token, or
+        all classes.
+        """
         if target.head == "mlm":
             return self.mlm_log_probabilities(self.read(x)[:, target.position]).numpy()
         if target.head == "replaced":
@@ -281,7 +348,7 @@ class HookedModel:
         return scores[target.head](x).numpy()
 
     def _target_gradient(self, x, target):
-        """A target's log-probability [B] and its gradient [B, T, H] by the last hidden state."""
+        """A target's log-probability [B] and its gradient [B, T, H] with respect to the last hidden state."""
         head = target.head
 
         def step(x, position, wanted):
@@ -293,15 +360,17 @@ class HookedModel:
         function = self.compiled(("target", head), step, (self._states(), _ids(0), _ids(0)))
         return function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
 
-    def odds_gradient(self, x, target):
-        """A target's log-odds and their gradient at the last hidden state, the deviation of a normalisation within the
-        head held as it is.
+    def odds_gradient(self, x: tf.Tensor | np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
+        """A target's log-odds and their gradient at the last hidden state.
+
+        The standard deviation of a layer normalisation within the head is held constant.
 
         Args:
-            x: [B, T, H]. target: a `Target`.
+            x: tf.Tensor. The last hidden state [B, T, H].
+            target: Target. The answer.
         Returns:
-            (log-odds [B], the difference of the log-probabilities of the target and of all else; of a regression its
-            value; gradients [B, T, H]), float32 arrays.
+            (log-odds [B], gradients [B, T, H]), float32 arrays. The log-odds are the log-probability of the target
+            minus that of all other answers together; for a regression, its value.
         """
         head = target.head
 
@@ -312,14 +381,15 @@ class HookedModel:
             return score, tf.convert_to_tensor(tape.gradient(score, x))
 
         function = self.compiled(("odds", head), step, (self._states(), _ids(0), _ids(0)))
-        found = function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
-        return tuple(part.numpy() for part in found)
+        odds, gradient = function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
+        return odds.numpy(), gradient.numpy()
 
-    def odds_gradients(self, states, target):
-        """Gradients of a target's log-odds at all hidden states, nothing held.
+    def odds_gradients(self, states: Sequence[tf.Tensor], target: Target) -> Iterator[tuple[int, np.ndarray]]:
+        """Gradients of a target's log-odds at all hidden states; nothing is held constant.
 
         Args:
-            states: list of L + 1 [B, T, H], as `states` gives them. target: a `Target`.
+            states: list of tf.Tensor. L + 1 hidden states [B, T, H], as `states` returns them.
+            target: Target. The answer.
         Returns:
             generator of (number of the state, gradients float32 [B, T, H]), from the last state to the first.
         """
@@ -332,8 +402,8 @@ class HookedModel:
             return tf.convert_to_tensor(tape.gradient(score, x))
 
         function = self.compiled(("odds gradient", head), step, (self._states(), _ids(0), _ids(0)))
-        places = tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32)
-        gradient = function(states[-1], *places)
+        position, answer = tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32)
+        gradient = function(states[-1], position, answer)
         yield len(states) - 1, gradient.numpy()
         for index in reversed(range(len(states) - 1)):
             gradient = self.of_layer("back", self._back, (self._states(), self._states()), index)(
@@ -342,7 +412,7 @@ class HookedModel:
             yield index, gradient.numpy()
 
     def _scores(self, head, x, position, norm=None):
-        """What a head gives at a position, [B, K]; `norm`: in the place of the MLM head's, as `_mlm` takes it."""
+        """A head's scores at a position, [B, K]; `norm` replaces the MLM head's normalisation, as in `_mlm`."""
         return {
             "mlm": lambda: self._mlm(tf.gather(self.read(x), position, axis=1), norm),
             "nsp": lambda: self._pair("nsp", x),
@@ -352,10 +422,11 @@ class HookedModel:
         }[head]()
 
     def _odds(self, head, x, position, wanted, norm):
-        """Log-odds [B] of one of the K answers of a head at a position, or the value of a regression; `norm` as of
-        `_scores`."""
+        """Log-odds [B] of one of a head's K answers at a position, or the value of a regression; `norm` as in
+        `_scores`.
+        """
         if head == "task" and (self.task.settings.regression or self.task.settings.multi_label):
-            # The logit is the log-odds of its sigmoid, also where that is rounded to 1.
+            # The logit is the log-odds of its sigmoid. It stays exact where the sigmoid is rounded to 1.
             return tf.gather(self._class_logits(x), wanted, axis=1)
         scores = self._scores(head, x, position, norm)
         return log_odds(scores, wanted)
@@ -373,14 +444,16 @@ class HookedModel:
         return tape.gradient(y, vectors, output_gradients=gradient)
 
     def _layer(self, weights, x, bias, points=("resid_post",), hooks=None):
-        """Values of any encoder layer: the first one's structure, `weights` in the place of its own."""
+        """Values inside any encoder layer: the structure of the first layer, with `weights` in the place of its
+        weights.
+        """
         part = self.layers["layer_0"]
         state = [variable.value for variable in part.non_trainable_variables]
-        (_, found), _ = part.stateless_call(weights, state, x, bias, outputs=points, hooks=hooks)
-        return {name: tf.cast(value, tf.float32) for name, value in found.items()}
+        (_, values), _ = part.stateless_call(weights, state, x, bias, outputs=points, hooks=hooks)
+        return {name: tf.cast(value, tf.float32) for name, value in values.items()}
 
-    def of_layer(self, name, step, signature, index):
-        """A compiled step with the weights of layer `index` already given to it."""
+    def of_layer(self, name: Hashable, step: Callable, signature: tuple, index: int) -> Callable:
+        """A compiled step (see `compiled`) that gets the weights of layer `index` as its last arguments."""
         weights = [
             tf.convert_to_tensor(variable.value) for variable in self.layers[f"layer_{index}"].trainable_variables
         ]
@@ -397,19 +470,19 @@ class HookedModel:
 
     def _mlm_logits(self, rows, norm=None):
         part = self.layers["mlm"]
-        own = part.norm
-        other = None if norm is None else lambda x: norm(x, own.gamma, own.beta, own.epsilon)
-        return part.logits(rows[None], self.layers["embeddings"].token_table, other)[0]
+        head_norm = part.norm
+        replacement = None if norm is None else lambda x: norm(x, head_norm.gamma, head_norm.beta, head_norm.epsilon)
+        return part.logits(rows[None], self.layers["embeddings"].token_table, replacement)[0]
 
     def _mlm(self, rows, norm=None):
-        """Log-probabilities [R, V]; norm: as `frozen_norm`, in the place of the head's own."""
+        """Log-probabilities [R, V]. A `norm` such as `frozen_norm` replaces the head's normalisation."""
         return tf.nn.log_softmax(self._mlm_logits(rows, norm))
 
     def _mlm_reading(self, states, answers, top_k):
         shape = tf.shape(states)[:2]
         logits = tf.cast(self._mlm_logits(tf.reshape(states, (-1, self.config.hidden_size))), tf.float32)
         best, ids = tf.math.top_k(logits, top_k)
-        # Of the likeliest as 0: nothing overflows, and the entropy is no difference of large numbers.
+        # Subtract the highest logit: nothing overflows, and the entropy is not a difference of large numbers.
         highest = best[:, :1]
         logits = logits - highest
         weights = tf.exp(logits)
@@ -417,10 +490,13 @@ class HookedModel:
         entropies = tf.math.log(total) - tf.reduce_sum(weights * logits, axis=1) / total
         likeliest = tf.reshape(ids[:, 0], shape)[:, -1]
         answers = tf.repeat(tf.where(answers < 0, likeliest, answers), shape[1])[:, None]
-        own = tf.gather(logits, answers, batch_dims=1)
-        ranks = 1 + tf.cast(tf.reduce_sum(tf.cast(logits > own, tf.float32), axis=1), tf.int32)  # exact to 2^24
-        found = ids, tf.exp(best - highest) / total[:, None], entropies, ranks, tf.exp(own[:, 0]) / total
-        return tuple(tf.reshape(part, tf.concat([shape, tf.shape(part)[1:]], 0)) for part in found)
+        answer_logits = tf.gather(logits, answers, batch_dims=1)
+        # A sum of float32 ones is exact up to 2^24.
+        ranks = 1 + tf.cast(tf.reduce_sum(tf.cast(logits > answer_logits, tf.float32), axis=1), tf.int32)
+        probabilities = tf.exp(best - highest) / total[:, None]
+        answer_probabilities = tf.exp(answer_logits[:, 0]) / total
+        parts = ids, probabilities, entropies, ranks, answer_probabilities
+        return tuple(tf.reshape(part, tf.concat([shape, tf.shape(part)[1:]], 0)) for part in parts)
 
     def _pair(self, head, x):
         return tf.nn.log_softmax(self.layers[head](self.layers["pooler"](x)))
@@ -444,77 +520,89 @@ class HookedModel:
     def _states(self):
         return _floats(None, None, self.config.hidden_size)
 
-    def compiled(self, name, step, signature):
-        """A step compiled for tensors of a signature: once, whatever else asks for one of this name (anything that
-        compares)."""
-        with self._lock:  # Keras' and TensorFlow's tracing are not safe from several threads.
+    def compiled(self, name: Hashable, step: Callable, signature: tuple) -> Callable:
+        """Compile a step for tensors of a signature, once for each name.
+
+        Args:
+            name: hashable. The key of the compiled function: a later call with this name gets the same function.
+            step: callable. The function to compile.
+            signature: tuple of tf.TensorSpec. The tensors that it takes.
+        Returns:
+            The compiled function.
+        """
+        with self._lock:  # Keras and TensorFlow cannot trace in several threads at once.
             if name not in self._functions:
                 function = tf.function(step, input_signature=signature, autograph=False)
                 self._functions[name] = function.get_concrete_function()
             return self._functions[name]
 
 
-def blocked(tokens, length, links=()):
-    """The bias that keeps everybody from attending to some tokens, and some tokens from others.
+def blocked(tokens: Iterable[int], length: int, links: Iterable[tuple[int, int]] = ()) -> np.ndarray:
+    """The attention bias that hides some tokens from all tokens, and blocks single links.
 
     Args:
-        tokens: positions nobody attends to. length: T. links: (from, to) pairs of positions.
+        tokens: sequence of int. Positions that no token attends to.
+        length: int. T, the number of tokens.
+        links: sequence of (from, to). Pairs of positions: `from` does not attend to `to`.
     Returns:
-        float32 [1, 1, T, T] of 0 and `MASKED_SCORE`.
+        float32 [1, 1, T, T], each entry 0 or `MASKED_SCORE`.
     """
     bias = np.zeros((1, 1, length, length), np.float32)
     bias[..., list(tokens)] = MASKED_SCORE
-    for looking, looked_at in links:
-        bias[..., looking, looked_at] = MASKED_SCORE
+    for query, key in links:
+        bias[..., query, key] = MASKED_SCORE
     return bias
 
 
-def frozen_norm(x, gamma, beta, epsilon):
-    """Layer normalisation of x [..., H] whose standard deviation has no gradient."""
+def frozen_norm(x: tf.Tensor, gamma: Any, beta: Any, epsilon: float) -> tf.Tensor:
+    """Layer normalisation of x [..., H] with a standard deviation that has no gradient."""
     mean, variance = tf.nn.moments(x, -1, keepdims=True)
     scale = tf.stop_gradient(tf.math.rsqrt(variance + epsilon))
     return (x - mean) * scale * tf.convert_to_tensor(gamma) + tf.convert_to_tensor(beta)
 
 
-def log_odds(logits, wanted):
-    """Log-odds [B] of one of K answers, int32 [], from their logits or log-probabilities [B, K]."""
+def log_odds(logits: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
+    """Log-odds [B] of answer number `wanted`, int32 [], from the logits or log-probabilities [B, K] of all."""
     others = tf.where(tf.range(tf.shape(logits)[1]) == wanted, -np.inf, logits)
     return tf.gather(logits, wanted, axis=1) - tf.reduce_logsumexp(others, axis=1)
 
 
 def _by_point(hooks):
-    """(hook name, function of an array) pairs of one layer as a dict from points to functions of a tensor."""
-    functions = {}
+    """A dict from hook points to functions of a tensor, from one layer's pairs (hook name, function of an array)."""
+    functions: dict[str, list[HookFunction]] = {}
     for name, function in hooks:
         functions.setdefault(name, []).append(function)
 
-    def at(name, own):
+    def chained(name, chain):
         def hook(value):
             array = tf.cast(value, tf.float32).numpy()
-            for function in own:
+            for function in chain:
                 array.flags.writeable = False
-                found = function(array)
-                if found is None:
+                returned = function(array)
+                if returned is None:
                     continue
-                found = np.array(found, array.dtype)
-                if found.shape != array.shape:
+                replacement = np.array(returned, array.dtype)
+                if replacement.shape != array.shape:
                     raise InputError(
-                        f"The function at {name} returns an array of shape {found.shape}; it must be {array.shape}."
+                        f"The function at {name} returns an array of shape {replacement.shape}; "
+                        f"it must be {array.shape}."
                     )
-                array = found
+                array = replacement
             return array
 
         return hook
 
-    return {name.partition(".")[2]: at(name, own) for name, own in functions.items()}
+    return {name.partition(".")[2]: chained(name, chain) for name, chain in functions.items()}
 
 
-def _replacing(where, what):
+def _replacing(mask, replacement):
+    """A hook that replaces a value where a mask is true; everywhere if the mask is None."""
+
     def hook(value):
-        found = tf.cast(what, value.dtype)
-        found = found if where is None else tf.where(where, found, value)
-        found.set_shape(value.shape)
-        return found
+        replaced = tf.cast(replacement, value.dtype)
+        replaced = replaced if mask is None else tf.where(mask, replaced, value)
+        replaced.set_shape(value.shape)
+        return replaced
 
     return hook
 

@@ -1,1 +1,1 @@
-"""What an answer becomes when a part of the model or of the input is changed."""
+"""How a model's predictions change when a part of the model or of the input is changed."""

@@ -1,13 +1,16 @@
-"""What happens without a part: heads, whole layers, feed-forward blocks, attention to a token switched off.
+"""Ablation: the predictions without some heads, layers, feed-forward blocks or attention to some tokens.
 
-Dimension legend: A ablations, L layers, N heads, T tokens, P masks, V vocabulary, H hidden, B batch, K classes. After
-Michel et al. 2019, "Are Sixteen Heads Really Better than One?" (heads set to zero), and Geva et al. 2023
-(attention blocked).
+Dimension legend: A ablations, L layers, N heads, T tokens, P masks, V vocabulary, H hidden, B batch, K classes.
+Sources: Michel et al. 2019, "Are Sixteen Heads Really Better than One?" (heads set to zero); Geva et al. 2023 (blocked
+attention).
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Optional
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,21 +23,34 @@ from bert_tf.inference.predictions import check_top_k, mask_predictions
 from bert_tf.inference.trace import NextSentence, SentenceOrder
 from bert_tf.results import Result, frame, frame_text
 
-# Masks whose distributions over the vocabulary are held at once in a sweep.
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.config import BertConfig
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
+# Masks whose distributions over the vocabulary a sweep holds in memory at once.
 MASKS_PER_BATCH = 256
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """What to switch off; everything is counted from 0. Parts may be combined.
+    """What to switch off; all numbers count from 0. Parts may be combined.
 
     Attributes:
-        heads: (layer, head) pairs that add nothing. The projection's bias, no head's own, stays.
-        layers: layers that hand on what they were given.
-        feed_forward: layers whose feed-forward block adds nothing; its residual and norm stay.
-        tokens: positions no token attends to; the others share the attention.
-        links: (from, to) pairs of positions: `from` does not attend to `to`.
-        attention_layers: the layers where `tokens` and `links` hold; None for all.
+        heads: tuple of (layer, head). These heads add nothing. The bias of the output projection, which belongs to no
+            head, stays.
+        layers: tuple of int. These layers return their input unchanged.
+        feed_forward: tuple of int. The feed-forward blocks of these layers add nothing; their residual connection and
+            normalisation stay.
+        tokens: tuple of int. No token attends to these positions; the attention is spread over the others.
+        links: tuple of (from, to). Pairs of positions: `from` does not attend to `to`.
+        attention_layers: tuple of int. The layers in which `tokens` and `links` apply; None for all.
+
+    Example:
+        >>> bert = bert_tf.load()
+        >>> ablate(bert, bert.trace("The cat sat on the [MASK]."), Ablation(heads=((3, 11),), layers=(0,)))
     """
 
     heads: tuple = ()
@@ -42,35 +58,35 @@ class Ablation:
     feed_forward: tuple = ()
     tokens: tuple = ()
     links: tuple = ()
-    attention_layers: Optional[tuple] = None
+    attention_layers: tuple | None = None
 
     @property
-    def name(self):
-        """What is switched off, in words: "layer 3, head 11"."""
+    def name(self) -> str:
+        """The parts that are switched off: "layer 3, head 11"."""
         parts = [
             *(f"layer {layer}, head {head}" for layer, head in self.heads),
             *(f"layer {layer}" for layer in self.layers),
             *(f"layer {layer}, feed-forward" for layer in self.feed_forward),
             *(f"attention to token {position}" for position in self.tokens),
-            *(f"attention from token {looking} to {position}" for looking, position in self.links),
+            *(f"attention from token {query} to {key}" for query, key in self.links),
         ]
         return " + ".join(parts) or "nothing"
 
-    def first_layer(self, count):
-        """The first of `count` layers that it touches; `count` if none."""
-        touched = [*(layer for layer, _ in self.heads), *self.layers, *self.feed_forward]
+    def first_layer(self, count: int) -> int:
+        """The first of `count` layers that the ablation changes; `count` if it changes none."""
+        changed = [*(layer for layer, _ in self.heads), *self.layers, *self.feed_forward]
         if self.tokens or self.links:
-            touched += range(count) if self.attention_layers is None else self.attention_layers
-        return min(touched, default=count)
+            changed += range(count) if self.attention_layers is None else self.attention_layers
+        return min(changed, default=count)
 
 
 @dataclass(frozen=True, eq=False)
 class CleanRun:
-    """A trace's input run with nothing switched off: what every ablation of it is compared with.
+    """A trace's input with nothing switched off. Every ablation of it is compared with this run.
 
     Attributes:
-        states: list of L + 1 hidden states, tensors float32 [1, T, H].
-        answers: what the heads say of the last one; for `ablate` and `sweep`.
+        states: list of tf.Tensor. L + 1 hidden states, float32 [1, T, H].
+        answers: dict. The heads' outputs for the last hidden state; for `ablate` and `sweep`.
     """
 
     states: list
@@ -79,97 +95,108 @@ class CleanRun:
 
 @dataclass(frozen=True, eq=False)
 class AblationEffect(Result, figures={"answers": "bert_tf.plots.interventions.ablation:ablation_effect"}):
-    """The answers with and without a part.
+    """The predictions with and without a part.
 
     Attributes:
-        tokens: T strings. ablation: the `Ablation`.
-        before, after: tuples of P `MaskPrediction`.
-        nsp_before, nsp_after: `NextSentence`, or None as in a trace.
-        sop_before, sop_after: `SentenceOrder`, or None as in a trace.
-        classes_before, classes_after: what a fine-tuned classifier says: dict from each class to its probability,
-            or "value" to that of a regression; None for other models.
-        replaced_before, replaced_after: float64 [T], each token's probability of having been put there in the place
-            of another; None for models without a head for it.
-        log_probability_changes: float64 [P], natural logarithm of what each mask's likeliest token before has gained in
-            probability: negative if the part speaks for it.
-        divergences: float64 [P], Jensen-Shannon divergence of the two distributions in bits.
-        attentions: float32 [L, N, T, T] without the part, a layer switched off shown as it would look; None
-            if not asked for.
-        attention_shifts: float64 [L, N], share of its attention that each head turns elsewhere: total variation
-            distance of the two maps, the mean over the tokens that look; None if not asked for.
+        tokens: tuple of str. The T tokens.
+        ablation: Ablation. The parts that are switched off.
+        before, after: tuple of MaskPrediction. One for each of the P masks.
+        nsp_before, nsp_after: NextSentence. None under the same conditions as in a trace.
+        sop_before, sop_after: SentenceOrder. None under the same conditions as in a trace.
+        classes_before, classes_after: dict. A fine-tuned classifier's classes and their probabilities, or "value" and
+            the value of a regression; None for other models.
+        replaced_before, replaced_after: np.ndarray. float64 [T], the probability of each token that it replaces
+            another; None for models without a replaced-token head.
+        log_probability_changes: np.ndarray. float64 [P], the change of the log-probability (natural logarithm) of the
+            token that was likeliest at each mask before. A negative change means that the part supports the token.
+        divergences: np.ndarray. float64 [P], Jensen-Shannon divergence of the two distributions, in bits.
+        attentions: np.ndarray. float32 [L, N, T, T], the attention maps without the part. A layer that is switched off
+            has the maps that it would compute. None if not asked for.
+        attention_shifts: np.ndarray. float64 [L, N], the share of its attention that each head moves to other tokens:
+            the total variation distance of the two maps, averaged over the query tokens. None if not asked for.
     """
 
     tokens: tuple
     ablation: Ablation
     before: tuple
     after: tuple
-    nsp_before: Optional[NextSentence]
-    nsp_after: Optional[NextSentence]
+    nsp_before: NextSentence | None
+    nsp_after: NextSentence | None
     log_probability_changes: np.ndarray
     divergences: np.ndarray
-    attentions: Optional[np.ndarray] = None
-    attention_shifts: Optional[np.ndarray] = None
-    sop_before: Optional[SentenceOrder] = None
-    sop_after: Optional[SentenceOrder] = None
-    classes_before: Optional[dict] = None
-    classes_after: Optional[dict] = None
-    replaced_before: Optional[np.ndarray] = None
-    replaced_after: Optional[np.ndarray] = None
+    attentions: np.ndarray | None = None
+    attention_shifts: np.ndarray | None = None
+    sop_before: SentenceOrder | None = None
+    sop_after: SentenceOrder | None = None
+    classes_before: dict | None = None
+    classes_after: dict | None = None
+    replaced_before: np.ndarray | None = None
+    replaced_after: np.ndarray | None = None
 
-    def to_frame(self):
-        """A row for each answer: its probability before and after, NaN where it is not among the predictions kept; then
-        one for each head: the share of its attention that goes elsewhere."""
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each prediction with its probability before and after, then a row for each head with its attention
+        shift.
+
+        A probability is NaN where the token is not among the stored predictions.
+        """
         rows = [*self._mask_rows()]
-        for name, before, after in (
+        pair_predictions: tuple[tuple[str, Any, Any], ...] = (
             ("is_next", self.nsp_before, self.nsp_after),
             ("in_order", self.sop_before, self.sop_after),
-        ):
+        )
+        for name, before, after in pair_predictions:
             if before is not None:
                 rows.append((name, None, None, "", before[0], after[0]))
-        for label, before in (self.classes_before or {}).items():
-            rows.append(("class", None, None, label, before, self.classes_after[label]))
-        if self.replaced_before is not None:
+        classes_after = self.classes_after or {}
+        for label, probability in (self.classes_before or {}).items():
+            rows.append(("class", None, None, label, probability, classes_after[label]))
+        if self.replaced_before is not None and self.replaced_after is not None:
             for position, both in enumerate(zip(self.tokens, self.replaced_before, self.replaced_after)):
                 rows.append(("replaced", position, None, *both))
         table = frame(dict(zip(("measure", "position", "layer", "answer", "before", "after"), zip(*rows))))
         table.insert(3, "head", None)
         table["change"] = table["after"] - table["before"]
         if self.attention_shifts is not None:
-            table = self._with_shifts(table)
+            table = _with_shifts(table, self.attention_shifts)
         return table.astype({"position": "Int64", "layer": "Int64", "head": "Int64", "before": float, "after": float})
 
     def _mask_rows(self):
         for before, after in zip(self.before, self.after):
-            shares = [{one.token: one.probability for one in mask.predictions} for mask in (before, after)]
-            for token in dict.fromkeys([*shares[0], *shares[1]]):
-                yield ("mask", before.position, None, token, *(side.get(token, np.nan) for side in shares))
+            probabilities = [
+                {prediction.token: prediction.probability for prediction in mask.predictions}
+                for mask in (before, after)
+            ]
+            for token in dict.fromkeys([*probabilities[0], *probabilities[1]]):
+                yield ("mask", before.position, None, token, *(side.get(token, np.nan) for side in probabilities))
 
-    def _with_shifts(self, table):
-        import pandas
-
-        layers, heads = self.attention_shifts.shape
-        shifts = frame(
-            {
-                "measure": "attention_shift",
-                "layer": np.repeat(range(layers), heads),
-                "head": np.tile(range(heads), layers),
-                "answer": "",
-                "change": self.attention_shifts.ravel(),
-            }
-        )
-        return pandas.concat([table, shifts], ignore_index=True)
-
-    def to_text(self):
-        """The answers, then the heads whose attention moves most."""
+    def to_text(self) -> str:
+        """The predictions, then the five heads with the greatest attention shifts."""
         table = self.to_frame()
         is_shift = table["measure"] == "attention_shift"
         lines = [frame_text(table[~is_shift][["measure", "position", "answer", "before", "after"]])]
-        moved = table[is_shift & (table["change"] > 0)].sort_values("change", ascending=False, kind="stable")
+        shifts = table[is_shift & (table["change"] > 0)].sort_values("change", ascending=False, kind="stable")
         lines += [
             f"layer {layer}, head {head}: {share:.1%} of its attention goes elsewhere"
-            for layer, head, share in moved[["layer", "head", "change"]].head(5).itertuples(index=False)
+            for layer, head, share in shifts[["layer", "head", "change"]].head(5).itertuples(index=False)
         ]
         return "\n".join(lines)
+
+
+def _with_shifts(table, attention_shifts):
+    """The table with a row for each head's attention shift, from float64 [L, N]."""
+    import pandas
+
+    layers, heads = attention_shifts.shape
+    shifts = frame(
+        {
+            "measure": "attention_shift",
+            "layer": np.repeat(range(layers), heads),
+            "head": np.tile(range(heads), layers),
+            "answer": "",
+            "change": attention_shifts.ravel(),
+        }
+    )
+    return pandas.concat([table, shifts], ignore_index=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,11 +207,14 @@ class ScoreDrops(
         "map": "bert_tf.plots.interventions.ablation:score_drop_map",
     },
 ):
-    """What one answer loses without each of many parts.
+    """How much one prediction's score drops without each of many parts.
 
     Attributes:
-        tokens: T strings. answer: which one, as `AblationSweep.score_drop` takes it. unit: the unit of the drops.
-        ablations: the A `Ablation`s. score_drops: float64 [A], positive if the part speaks for the answer.
+        tokens: tuple of str. The T tokens.
+        answer: str or int. The prediction, as in `AblationSweep.score_drop`.
+        unit: str. The unit of the drops.
+        ablations: tuple of Ablation. The A ablations.
+        score_drops: np.ndarray. float64 [A]; positive if the part supports the prediction.
     """
 
     tokens: tuple
@@ -193,7 +223,7 @@ class ScoreDrops(
     ablations: tuple
     score_drops: np.ndarray
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A row for each ablation, the strongest first."""
         order = np.argsort(-np.abs(self.score_drops), kind="stable")
         return frame({"part": [self.ablations[index].name for index in order], "score_drop": self.score_drops[order]})
@@ -201,19 +231,23 @@ class ScoreDrops(
 
 @dataclass(frozen=True, eq=False)
 class AblationSweep(Result, figures={"strongest": "bert_tf.plots.interventions.ablation:strongest_ablations"}):
-    """The effect of many ablations, one at a time.
+    """The effects of many ablations, one at a time.
 
     Attributes:
-        tokens: T strings. masks: P positions. ablations: the A `Ablation`s.
-        token_ids: int64 [P], the token followed at each mask: the likeliest before.
-        followed_tokens: the same as strings.
-        log_probability_changes, divergences: float64 [A, P], as in `AblationEffect`.
-        nsp_changes: float64 [A], change of P(IsNext); None if the trace has no pair or the model no such head.
-        sop_changes: float64 [A], change of P(in order); None likewise.
-        class_changes: float64 [A], natural logarithm of what the class that was likeliest before has gained in
-            probability, or the change of a regression's value; None if the model does not classify.
-        replaced_changes: float64 [A, T], change of each token's probability of being replaced; None if the model has
-            no head for it.
+        tokens: tuple of str. The T tokens.
+        masks: tuple of int. The P masked positions.
+        ablations: tuple of Ablation. The A ablations.
+        token_ids: np.ndarray. int64 [P], at each mask the token that was likeliest before; its probability is followed.
+        followed_tokens: tuple of str. The same tokens as strings.
+        log_probability_changes, divergences: np.ndarray. float64 [A, P], as in `AblationEffect`.
+        nsp_changes: np.ndarray. float64 [A], the change of P(IsNext); None if the trace has no second text or the model
+            no next-sentence head.
+        sop_changes: np.ndarray. float64 [A], the change of P(in order); None if the trace has no second text or the
+            model no sentence-order head.
+        class_changes: np.ndarray. float64 [A], the change of the log-probability (natural logarithm) of the class that
+            was likeliest before, or of a regression's value; None if the model does not classify.
+        replaced_changes: np.ndarray. float64 [A, T], the change of each token's probability of being replaced; None if
+            the model has no replaced-token head.
     """
 
     tokens: tuple
@@ -223,14 +257,14 @@ class AblationSweep(Result, figures={"strongest": "bert_tf.plots.interventions.a
     followed_tokens: tuple
     log_probability_changes: np.ndarray
     divergences: np.ndarray
-    nsp_changes: Optional[np.ndarray]
-    sop_changes: Optional[np.ndarray] = None
-    class_changes: Optional[np.ndarray] = None
-    replaced_changes: Optional[np.ndarray] = None
+    nsp_changes: np.ndarray | None
+    sop_changes: np.ndarray | None = None
+    class_changes: np.ndarray | None = None
+    replaced_changes: np.ndarray | None = None
 
-    def to_frame(self):
-        """A row for each ablation, the strongest first; a column for each answer there is."""
-        columns = {"part": [one.name for one in self.ablations]}
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each ablation, the greatest effect first, and a column for each kind of prediction."""
+        columns: dict[str, Any] = {"part": [ablation.name for ablation in self.ablations]}
         if self.divergences.shape[1]:
             columns["log_probability_change"] = self.log_probability_changes.mean(axis=1)
             columns["divergence_bits"] = self.divergences.mean(axis=1)
@@ -243,60 +277,67 @@ class AblationSweep(Result, figures={"strongest": "bert_tf.plots.interventions.a
         columns |= {name: values for name, values in others.items() if values is not None}
         return frame(columns).iloc[self.ranked()].reset_index(drop=True)
 
-    def ranked(self):
-        """Indices of the ablations, the greatest effect first: on the masks (the mean divergence) if there
-        are any, otherwise on the class, otherwise on the answer about the pair, otherwise on the tokens' scores (the
-        mean over the tokens)."""
-        effect = self.divergences.mean(axis=1) if self.divergences.shape[1] else None
+    def ranked(self) -> np.ndarray:
+        """Indices of the ablations, the greatest effect first: int64 [A].
+
+        The effect is the mean divergence at the masks if there are masks; otherwise the change of the class, otherwise
+        of the prediction for the pair, otherwise the mean change of the tokens' replaced-token probabilities.
+        """
+        effect: Any = self.divergences.mean(axis=1) if self.divergences.shape[1] else None
         for changes in (self.class_changes, self.nsp_changes, self.sop_changes):
             effect = np.abs(changes) if effect is None and changes is not None else effect
-        effect = np.abs(self.replaced_changes).mean(axis=1) if effect is None else effect
+        if effect is None and self.replaced_changes is not None:
+            effect = np.abs(self.replaced_changes).mean(axis=1)
         return np.argsort(-effect, kind="stable")
 
-    def score_drops(self, trace, answer, unit):
-        """The `ScoreDrops` of one answer; trace and answer as of `score_drop`, `unit` says what they are counted in."""
+    def score_drops(self, trace: Trace, answer: str | int, unit: str) -> ScoreDrops:
+        """The `ScoreDrops` of one prediction. `trace` and `answer` are those of `score_drop`; `unit` names the unit of
+        the
+        drops.
+        """
         return ScoreDrops(self.tokens, answer, unit, self.ablations, self.score_drop(trace, answer))
 
-    def score_drop(self, trace, answer):
-        """How much an answer loses without each part: positive if the part speaks for it.
+    def score_drop(self, trace: Trace, answer: str | int) -> np.ndarray:
+        """How much a prediction's score drops without each part: positive if the part supports the prediction.
 
         Args:
-            trace: the `Trace` that was swept.
-            answer: "masks", the mean over the likeliest token at each mask; "class", the likeliest class or a
-                regression's value; "next", the likelier verdict on the pair; or the position of a token, the likelier
-                verdict on it of a discriminator.
+            trace: Trace. The trace that was swept.
+            answer: str or int. "masks": the mean over the likeliest token at each mask. "class": the likeliest class or
+                a regression's value. "next": the likelier answer about the pair. The position of a token: the likelier
+                answer of a discriminator about it.
         Returns:
-            float64 [A]: nats of log-probability, of a verdict probability.
+            float64 [A]: log-probability in nats; for a pair or a token, probability.
         Raises:
-            InputError: there is no such answer.
+            InputError: the sweep has no such prediction.
         """
-        changes, share = None, 1.0
+        changes, probability = None, 1.0
         if answer == "masks" and self.divergences.shape[1]:
             changes = self.log_probability_changes.mean(axis=1)
         elif answer == "class":
             changes = self.class_changes
-        elif answer == "next" and self.nsp_changes is not None:
-            changes, share = self.nsp_changes, trace.nsp.is_next
-        elif answer == "next" and self.sop_changes is not None:
-            changes, share = self.sop_changes, trace.sop.in_order
-        elif isinstance(answer, int) and self.replaced_changes is not None:
-            changes, share = self.replaced_changes[:, answer], trace.replaced[answer]
+        elif answer == "next" and self.nsp_changes is not None and trace.nsp is not None:
+            changes, probability = self.nsp_changes, trace.nsp.is_next
+        elif answer == "next" and self.sop_changes is not None and trace.sop is not None:
+            changes, probability = self.sop_changes, trace.sop.in_order
+        elif isinstance(answer, int) and self.replaced_changes is not None and trace.replaced is not None:
+            changes, probability = self.replaced_changes[:, answer], trace.replaced[answer]
         if changes is None:
-            raise InputError(f"There is no answer {answer!r:.40} in this sweep.")
-        # Of two verdicts the one gains what the other loses.
-        return -changes if share >= 0.5 else changes
+            raise InputError(f"This sweep has no answer {answer!r:.40}.")
+        # The probabilities of the two answers add up to 1: one gains what the other loses.
+        return -changes if probability >= 0.5 else changes
 
 
-def clean_run(bert, trace):
-    """The pass that ablations are compared with; made once, it serves any number of them.
+def clean_run(bert: Bert, trace: Trace) -> CleanRun:
+    """The run without an ablation, with which ablations are compared. One such run serves any number of ablations.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace` with a mask or a second text; any for a model that was
-            fine-tuned to classify or scores every token.
+        bert: Bert. The model that made the trace.
+        trace: Trace. It must have a mask or a second text, unless the model is a fine-tuned classifier or has a
+            replaced-token head.
     Returns:
         `CleanRun`.
     Raises:
-        NothingToPredict, MissingHead: there is no answer to change.
+        NothingToPredict, MissingHead: the model predicts nothing for this input.
     """
     if classifier_settings(bert) is None and "replaced" not in bert.heads:
         check_question(trace.masks, trace.text_b, bert.heads, bert.name)
@@ -305,59 +346,73 @@ def clean_run(bert, trace):
     return CleanRun(states, answers)
 
 
-def ablate(bert, trace, ablation, top_k=5, attentions=False, attention_shifts=False, clean=None):
-    """One ablation, in full.
+def ablate(
+    bert: Bert,
+    trace: Trace,
+    ablation: Ablation,
+    top_k: int = 5,
+    attentions: bool = False,
+    attention_shifts: bool = False,
+    clean: CleanRun | None = None,
+) -> AblationEffect:
+    """The full effect of one ablation.
 
     Args:
-        bert: the `Bert` that made the trace. trace: as `clean_run` takes it.
-        ablation: an `Ablation`. top_k: predictions a mask. attentions: whether the maps come along.
-        attention_shifts: whether the change of every head's attention does; no map is kept for it.
-        clean: the trace's `CleanRun`, if there is one already.
+        bert: Bert. The model that made the trace.
+        trace: Trace. As in `clean_run`.
+        ablation: Ablation. The parts to switch off.
+        top_k: int. Predictions for each mask.
+        attentions: bool. Whether to return the attention maps.
+        attention_shifts: bool. Whether to return every head's attention shift; the maps are not kept for it.
+        clean: CleanRun. The `CleanRun` of the trace; None computes it.
     Returns:
         `AblationEffect`. "Before" is the same computation with nothing switched off.
     Raises:
-        NothingToPredict, MissingHead: there is no answer to change.
-        InputError: a part the model or the input does not have; a bad `top_k`.
+        NothingToPredict, MissingHead: the model predicts nothing for this input.
+        InputError: a part that the model or the input does not have, or a bad `top_k`.
     """
     check_top_k(top_k)
     _check(ablation, bert.config, trace.length)
     clean = clean or clean_run(bert, trace)
-    last, moved = _alone(bert.hooked(), clean.states, trace, ablation, attention_shifts)
+    last, shifts = _run_one(bert.hooked(), clean.states, trace, ablation, attention_shifts)
     before, after = clean.answers, _read(bert, trace, last)
     changes, divergences = _change(before["mlm"][0], after["mlm"])
     maps = _maps(bert.hooked(), clean.states, trace, ablation) if attentions else None
-    verdicts = {
-        f"{name}_{when}": verdict
+    predictions = {
+        f"{name}_{when}": prediction
         for when, answers in (("before", before), ("after", after))
-        for name, verdict in _verdicts(bert, trace, answers, top_k).items()
+        for name, prediction in _predictions(bert, trace, answers, top_k).items()
     }
     return AblationEffect(
         trace.tokens,
         ablation,
-        verdicts.pop("masks_before"),
-        verdicts.pop("masks_after"),
+        predictions.pop("masks_before"),
+        predictions.pop("masks_after"),
         log_probability_changes=changes[0],
         divergences=divergences[0],
         attentions=maps,
-        attention_shifts=moved,
-        **verdicts,
+        attention_shifts=shifts,
+        **predictions,
     )
 
 
-def sweep(bert, trace, ablations, progress=None):
-    """Any number of ablations, each alone.
+def sweep(
+    bert: Bert, trace: Trace, ablations: Iterable[Ablation], progress: Callable[[int, int], Any] | None = None
+) -> AblationSweep:
+    """The effects of any number of ablations, one at a time.
 
-    Layers before the first that is touched are not run again, and ablations that begin at the same layer run
-    as a batch.
+    Layers before the first one that an ablation changes are not run again. Ablations with the same first layer run as a
+    batch.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace` with a mask or a second text.
-        ablations: `Ablation`s, in any order.
-        progress: callable(done, total) in ablations; returning False cancels.
+        bert: Bert. The model that made the trace.
+        trace: Trace. As in `clean_run`.
+        ablations: sequence of Ablation. In any order.
+        progress: callable(done, total). Called with numbers of ablations; it cancels by returning False.
     Returns:
         `AblationSweep`, in the order of `ablations`.
     Raises:
-        As `ablate`; Cancelled by `progress`.
+        As `ablate`. Cancelled: by `progress`.
     """
     ablations = tuple(ablations)
     for ablation in ablations:
@@ -373,7 +428,7 @@ def sweep(bert, trace, ablations, progress=None):
     for first, places in _groups(ablations, len(states) - 1):
         for start in range(0, len(places), block):
             chosen = places[start : start + block]
-            last = _without(bert.hooked(), states, trace, [ablations[place] for place in chosen], first)
+            last = _run_batch(bert.hooked(), states, trace, [ablations[place] for place in chosen], first)
             after = _read(bert, trace, last)
             changes[chosen], divergences[chosen] = _change(before["mlm"][0], after["mlm"])
             for name, values in other.items():
@@ -381,26 +436,38 @@ def sweep(bert, trace, ablations, progress=None):
             done += len(chosen)
             report(progress, done, len(ablations))
     followed = before["mlm"][0].argmax(axis=1)
-    words = tuple(bert.tokenizer.id_to_token(int(one)) for one in followed)
-    found = changes, divergences, *map(other.get, ("nsp", "sop", "task", "replaced"))
-    return AblationSweep(trace.tokens, trace.masks if masks else (), ablations, followed, words, *found)
+    words = tuple(bert.tokenizer.id_to_token(int(token_id)) for token_id in followed)
+    other_changes = map(other.get, ("nsp", "sop", "task", "replaced"))
+    masked = trace.masks if masks else ()
+    return AblationSweep(trace.tokens, masked, ablations, followed, words, changes, divergences, *other_changes)
 
 
-#: What `ablation_or_sweep` can switch off one at a time.
+#: The kinds of parts that `ablation_or_sweep` can switch off one at a time.
 SWEEPS = ("heads", "layers", "feed_forward", "tokens")
 
 
 def ablation_or_sweep(
-    bert, trace, heads=(), layers=(), feed_forward=(), tokens=(), sweep_over="heads", top_k=5, progress=None
-):
-    """The parts named, together; with none named each of a kind alone.
+    bert: Bert,
+    trace: Trace,
+    heads: Iterable[tuple[int, int]] = (),
+    layers: Iterable[int] = (),
+    feed_forward: Iterable[int] = (),
+    tokens: Iterable[int] = (),
+    sweep_over: str = "heads",
+    top_k: int = 5,
+    progress: Callable[[int, int], Any] | None = None,
+) -> AblationEffect | AblationSweep:
+    """Switch off the named parts together; if none is named, switch off each part of one kind by itself.
 
     Args:
-        bert: the `Bert` that made the trace. trace: as `clean_run` takes it.
-        heads, layers, feed_forward, tokens: as of `Ablation`.
-        sweep_over: out of `SWEEPS`. top_k: predictions a mask. progress: as of `sweep`.
+        bert: Bert. The model that made the trace.
+        trace: Trace. As in `clean_run`.
+        heads, layers, feed_forward, tokens: sequences. As in `Ablation`.
+        sweep_over: str. One of `SWEEPS`.
+        top_k: int. Predictions for each mask.
+        progress: callable(done, total). As in `sweep`.
     Returns:
-        `AblationEffect`, or `AblationSweep` where no part is named.
+        `AblationEffect`, or `AblationSweep` if no part is named.
     Raises:
         As `ablate` and `sweep`.
     """
@@ -413,8 +480,8 @@ def ablation_or_sweep(
     return sweep(bert, trace, every[sweep_over](bert.config), progress)
 
 
-def every_head(config):
-    """An `Ablation` of each head, in the order of layers, then heads."""
+def every_head(config: BertConfig) -> tuple[Ablation, ...]:
+    """One `Ablation` for each head, ordered by layer and head."""
     return tuple(
         Ablation(heads=((layer, head),))
         for layer in range(config.num_hidden_layers)
@@ -422,22 +489,23 @@ def every_head(config):
     )
 
 
-def every_layer(config):
-    """An `Ablation` of each layer."""
+def every_layer(config: BertConfig) -> tuple[Ablation, ...]:
+    """One `Ablation` for each layer."""
     return tuple(Ablation(layers=(layer,)) for layer in range(config.num_hidden_layers))
 
 
-def every_feed_forward(config):
-    """An `Ablation` of each feed-forward block."""
+def every_feed_forward(config: BertConfig) -> tuple[Ablation, ...]:
+    """One `Ablation` for each feed-forward block."""
     return tuple(Ablation(feed_forward=(layer,)) for layer in range(config.num_hidden_layers))
 
 
-def every_token(trace):
-    """An `Ablation` of the attention to each token, in all layers."""
+def every_token(trace: Trace) -> tuple[Ablation, ...]:
+    """One `Ablation` for the attention to each token, in all layers."""
     return tuple(Ablation(tokens=(position,)) for position in range(trace.length))
 
 
 def _groups(ablations, layers):
+    """Pairs (first layer, indices of the ablations that begin there), in the order of the layers."""
     groups = defaultdict(list)
     for place, ablation in enumerate(ablations):
         groups[ablation.first_layer(layers)].append(place)
@@ -445,15 +513,16 @@ def _groups(ablations, layers):
 
 
 def _check(ablation, config, length):
+    """Raise InputError if an ablation names a missing part or leaves a token nothing to attend to."""
     layers, heads = config.num_hidden_layers, config.num_attention_heads
-    wanted = [
+    named_layers = [
         *ablation.layers,
         *ablation.feed_forward,
         *(layer for layer, _ in ablation.heads),
         *(ablation.attention_layers or ()),
     ]
     for name, numbers, limit in (
-        ("layer", wanted, layers),
+        ("layer", named_layers, layers),
         ("head", [head for _, head in ablation.heads], heads),
         ("token", [*ablation.tokens, *sum(map(tuple, ablation.links), ())], length),
     ):
@@ -461,13 +530,13 @@ def _check(ablation, config, length):
             if not 0 <= number < limit:
                 raise InputError(f"There is no {name} {number}: they are numbered 0 to {limit - 1}.")
     for row in range(length):
-        hidden = {*ablation.tokens, *(to for looking, to in ablation.links if looking == row)}
-        if len(hidden) == length:
+        blocked_keys = {*ablation.tokens, *(key for query, key in ablation.links if query == row)}
+        if len(blocked_keys) == length:
             raise InputError(f"Token {row} would have nothing left to attend to: leave it at least one token.")
 
 
-def _without(hooked, states, trace, ablations, first):
-    """The last hidden state [B, T, H] under B ablations, none of which touches a layer before `first`."""
+def _run_batch(hooked, states, trace, ablations, first):
+    """The last hidden state [B, T, H] under B ablations, none of which changes a layer before `first`."""
     import tensorflow as tf
 
     x = tf.repeat(states[min(first, len(states) - 1)], len(ablations), axis=0)
@@ -476,29 +545,29 @@ def _without(hooked, states, trace, ablations, first):
     return x
 
 
-def _alone(hooked, states, trace, ablation, attention_shifts):
-    """The last hidden state [1, T, H] under one ablation, and the shift of every head [L, N] or None."""
+def _run_one(hooked, states, trace, ablation, attention_shifts):
+    """The last hidden state [1, T, H] under one ablation, and every head's attention shift [L, N] or None."""
     layers = len(states) - 1
     first = ablation.first_layer(layers)
-    moved = np.zeros((layers, hooked.config.num_attention_heads)) if attention_shifts else None
+    shifts = np.zeros((layers, hooked.config.num_attention_heads))
     x = states[first]
     for layer in range(first, layers):
         bias = _bias(layer, trace, (ablation,))
-        # What goes into the first layer is as it was, and so is where its heads look.
+        # The input of the first changed layer is unchanged, and so is its attention unless attention is blocked.
         if not attention_shifts or (layer == first and bias is None):
             x = _layer_without(hooked, layer, x, trace, (ablation,))
             continue
         before = hooked.values(layer, states[layer], ("pattern",))["pattern"][0].numpy()
         x, after = _layer_without(hooked, layer, x, trace, (ablation,), maps=True)
-        moved[layer] = np.abs(after[0].numpy() - before).sum(axis=-1, dtype=np.float64).mean(axis=-1) / 2
-    return x, moved
+        shifts[layer] = np.abs(after[0].numpy() - before).sum(axis=-1, dtype=np.float64).mean(axis=-1) / 2
+    return x, shifts if attention_shifts else None
 
 
 def _layer_without(hooked, layer, x, trace, ablations, maps=False):
-    """The next hidden state [B, T, H] of the state `x`; with `maps` also the attention maps [B, N, T, T]."""
+    """The hidden state [B, T, H] after a layer with input `x`; with `maps` also the attention maps [B, N, T, T]."""
     heads = np.zeros((len(ablations), hooked.config.num_attention_heads, 1, 1), bool)
     for row, ablation in enumerate(ablations):
-        heads[row, [head for where, head in ablation.heads if where == layer]] = True
+        heads[row, [head for head_layer, head in ablation.heads if head_layer == layer]] = True
     feed_forward = np.array([layer in ablation.feed_forward for ablation in ablations])[:, None, None]
     off = np.array([layer in ablation.layers for ablation in ablations])[:, None, None]
     replace = {
@@ -508,51 +577,54 @@ def _layer_without(hooked, layer, x, trace, ablations, maps=False):
     }
     replace = {point: pair for point, pair in replace.items() if pair[0].any()}
     points = ("resid_post", "pattern") if maps else ("resid_post",)
-    found = hooked.values(layer, x, points, _bias(layer, trace, ablations), replace)
-    return (found["resid_post"], found["pattern"]) if maps else found["resid_post"]
+    values = hooked.values(layer, x, points, _bias(layer, trace, ablations), replace)
+    return (values["resid_post"], values["pattern"]) if maps else values["resid_post"]
 
 
 def _bias(layer, trace, ablations):
+    """The attention bias [B, 1, T, T] of B ablations in a layer; None if none of them blocks attention there."""
     from bert_tf.inference.hooked_model import blocked
 
-    def here(ablation):
+    def applies(ablation):
         return ablation.attention_layers is None or layer in ablation.attention_layers
 
-    if not any((ablation.tokens or ablation.links) and here(ablation) for ablation in ablations):
+    if not any((ablation.tokens or ablation.links) and applies(ablation) for ablation in ablations):
         return None
     return np.concatenate(
-        [blocked(a.tokens, trace.length, a.links) if here(a) else blocked((), trace.length) for a in ablations]
+        [blocked(a.tokens, trace.length, a.links) if applies(a) else blocked((), trace.length) for a in ablations]
     )
 
 
 def _read(bert, trace, last):
-    """What the heads say of last states [B, T, H]: a dict of float32 arrays.
+    """The heads' outputs for last hidden states [B, T, H]: a dict of float32 arrays.
 
-    "mlm": log-probabilities at the masks [B, P, V], P 0 without such a head. Of the pair "nsp" or "sop" [B, 2], of a
-    discriminator "replaced" [B, T, 2] and of a classifier "task" [B, K], where the model has such a head.
+    "mlm": log-probabilities at the masks [B, P, V]; P is 0 without an MLM head. "nsp" or "sop" [B, 2] for a pair,
+    "replaced" [B, T, 2] for a discriminator and "task" [B, K] for a classifier, if the model has such a head.
     """
     import tensorflow as tf
 
     rows, masks = last.shape[0], list(trace.masks) if "mlm" in bert.heads else []
-    found = {"mlm": np.zeros((rows, len(masks), bert.config.vocab_size), np.float32)}
+    outputs = {"mlm": np.zeros((rows, len(masks), bert.config.vocab_size), np.float32)}
     if masks:
-        picked = tf.reshape(tf.gather(bert.hooked().read(last), masks, axis=1), (rows * len(masks), -1))
-        logs = bert.hooked().mlm_log_probabilities(picked).numpy()
-        found["mlm"] = logs.reshape(rows, len(masks), -1)
+        vectors = tf.reshape(tf.gather(bert.hooked().read(last), masks, axis=1), (rows * len(masks), -1))
+        logs = bert.hooked().mlm_log_probabilities(vectors).numpy()
+        outputs["mlm"] = logs.reshape(rows, len(masks), -1)
     if trace.text_b is not None and "nsp" in bert.heads:
-        found["nsp"] = bert.hooked().nsp_log_probabilities(last).numpy()
+        outputs["nsp"] = bert.hooked().nsp_log_probabilities(last).numpy()
     if trace.text_b is not None and "sop" in bert.heads:
-        found["sop"] = bert.hooked().sop_log_probabilities(last).numpy()
+        outputs["sop"] = bert.hooked().sop_log_probabilities(last).numpy()
     if "replaced" in bert.heads:
-        found["replaced"] = bert.hooked().replaced_log_probabilities(last).numpy()
+        outputs["replaced"] = bert.hooked().replaced_log_probabilities(last).numpy()
     if classifier_settings(bert):
-        found["task"] = bert.hooked().class_scores(last).numpy()
-    return found
+        outputs["task"] = bert.hooked().class_scores(last).numpy()
+    return outputs
 
 
-def _verdicts(bert, trace, answers, top_k):
-    """The answers of one input, each as it is told: "masks", and "nsp", "sop", "classes" and "replaced", None where
-    there are none."""
+def _predictions(bert, trace, answers, top_k):
+    """A dict of one input's predictions from the heads' outputs: "masks", "nsp", "sop", "classes" and "replaced".
+
+    A missing head has None; without masks "masks" is empty.
+    """
     masks = trace.masks if answers["mlm"].shape[1] else ()
     originals = trace.original_ids[list(masks)]
     return {
@@ -565,8 +637,11 @@ def _verdicts(bert, trace, answers, top_k):
 
 
 def _gain(head, before, after):
-    """What an answer beside the masks has gained, float64 [B], from its scores [2 or K] and [B, 2 or K]; of the tokens
-    float64 [B, T], from [T, 2] and [B, T, 2]."""
+    """The change of the predictions of a head other than the MLM head.
+
+    float64 [B] from its scores before [2 or K] and after [B, 2 or K]; for a replaced-token head float64 [B, T] from [T,
+    2] and [B, T, 2].
+    """
     if head == "replaced":
         return np.exp(after[..., 1], dtype=np.float64) - np.exp(before[..., 1], dtype=np.float64)
     if head == "task":
@@ -576,23 +651,26 @@ def _gain(head, before, after):
 
 
 def _change(before, after):
-    """(changes, divergences), float64 [B, P], from log-probabilities [P, V] and [B, P, V]."""
+    """Log-probability changes and divergences, float64 [B, P], from log-probabilities [P, V] before and [B, P, V]
+    after.
+    """
     best = before.argmax(axis=1)
     rows = np.arange(len(best))
     changes = after[:, rows, best] - before[rows, best]
     divergences = np.zeros(changes.shape)
     for row, logs in enumerate(after):  # one at a time: [B, P, V] is large already
-        middle = np.logaddexp(before, logs) - np.log(2)
-        halves = (np.exp(side) * (side - middle) for side in (before, logs))
+        mixture = np.logaddexp(before, logs) - np.log(2)
+        halves = (np.exp(side) * (side - mixture) for side in (before, logs))
         divergences[row] = sum(half.sum(axis=1, dtype=np.float64) for half in halves) / (2 * np.log(2))
     return changes.astype(np.float64), np.clip(divergences, 0, 1)
 
 
 def _maps(hooked, states, trace, ablation):
+    """The attention maps of all layers under one ablation, float32 [L, N, T, T]."""
     x, maps = states[0], []
     for layer in range(len(states) - 1):
-        x, looks = _layer_without(hooked, layer, x, trace, (ablation,), maps=True)
-        maps.append(looks[0].numpy())
+        x, patterns = _layer_without(hooked, layer, x, trace, (ablation,), maps=True)
+        maps.append(patterns[0].numpy())
     return np.stack(maps)
 
 
@@ -612,10 +690,10 @@ ANALYSIS = Analysis(
             default=(),
             metavar="L",
         ),
-        Option("tokens", "positions of tokens nobody may look at", int, several=True, default=(), metavar="P"),
+        Option("tokens", "positions that no token may attend to", int, several=True, default=(), metavar="P"),
         Option(
             "sweep_over",
-            "with none named, each alone of",
+            "the kind of parts to switch off one at a time if none is named",
             default="heads",
             choices=SWEEPS,
             parse=underscored,

@@ -1,18 +1,24 @@
-"""What each part of a model puts into an answer directly: the state that the answer is read from, taken apart.
+"""Contributions: how much each part of a model adds directly to a prediction, by splitting a last hidden state.
 
-An encoder layer adds to a token's state and normalises. With its standard deviation held as it was in the pass, a
-layer normalisation is linear but for its offset, so that the last state is exactly the sum of what the input, every
-attention head, every feed-forward block and the biases have put there. A part's share of an answer is its product with
-the slope of the answer's log-odds at that state (the deviation of a normalisation within the head held too): to first
-order, as the heads that give answers are no linear functions. It is the direct path alone; what later layers make of a
-part is theirs.
+An encoder layer adds to a token's hidden state and normalises it. If the standard deviation of a layer normalisation is
+held at its value in the pass, the normalisation is linear except for its offset. The last hidden state is then exactly
+the sum of what the input, every attention head, every feed-forward block and the biases add. The contribution of a part
+is the dot product of its vector with the gradient of the prediction's log-odds at that hidden state (the standard
+deviation of a normalisation within the head is held too). It is a first-order approximation, because the prediction
+heads are not linear. It covers the direct path alone: what later layers compute from a part counts as their
+contribution.
 
 Dimension legend: L layers, N heads, D head size, T tokens, H hidden, K positions, S stacks side by side. Source:
-Mickus, Paperno and Constant 2022, "How to dissect a Muppet", section 2; here each part is centred by itself, where they
-count the means to the biases, and a head's value bias and a feed-forward block's bias are its own, as in an `Ablation`.
+Mickus, Paperno and Constant 2022, "How to dissect a Muppet", section 2. Two differences: here each part is centred
+separately, whereas they count the means among the biases; and a head's value bias and a feed-forward block's bias
+belong to the head and the block, as in an `Ablation`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,17 +28,25 @@ from bert_tf.explain.attention.value_attention import layer_kernels
 from bert_tf.explain.attribution.target import Target, check_position, classifier_settings
 from bert_tf.results import Result, frame
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
 
 @dataclass(frozen=True, eq=False)
 class ResidualDecomposition:
-    """A token's last hidden state as a sum of vectors, each as the layer normalisations after it leave it.
+    """A token's last hidden state as a sum of vectors, each after all layer normalisations that follow its part.
 
     Attributes:
-        position: of the token.
-        input: float64 [H], of the embeddings (their own normalisation is past).
-        heads: float64 [L, N, H], of every head: its values weighed and taken through its rows of the output matrix.
-        feed_forward: float64 [L, H], of every feed-forward block.
-        biases: float64 [H], of the output matrices' biases and the normalisations' offsets: no part's own.
+        position: int. The position of the token.
+        input: np.ndarray. float64 [H], from the embeddings (after their normalisation).
+        heads: np.ndarray. float64 [L, N, H], from every head: its values weighted by its attention and multiplied by
+            its rows of the output matrix.
+        feed_forward: np.ndarray. float64 [L, H], from every feed-forward block.
+        biases: np.ndarray. float64 [H], from the biases of the output matrices and the offsets of the normalisations,
+            which belong to no part.
     """
 
     position: int
@@ -41,8 +55,8 @@ class ResidualDecomposition:
     feed_forward: np.ndarray
     biases: np.ndarray
 
-    def total(self):
-        """float64 [H], the last hidden state."""
+    def total(self) -> np.ndarray:
+        """The sum of all parts, float64 [H]: the last hidden state."""
         return self.input + self.heads.sum(axis=(0, 1)) + self.feed_forward.sum(axis=0) + self.biases
 
 
@@ -54,16 +68,20 @@ class Contributions(
         "strongest": "bert_tf.plots.interventions.contributions:strongest_contributions",
     },
 ):
-    """The share of each part in a target's log-odds, in nats, or in a regression's value.
+    """The contribution of each part to a target's log-odds, in nats, or to a regression's value.
 
-    Log-odds are the difference of logits between the target and all else, of one of several labels its own logit: their
-    slope does not vanish where the probability comes near 1.
+    The log-odds are the difference of logits between the target and all other answers; for one of several labels they
+    are its logit. Their gradient does not vanish where the probability comes near 1.
 
     Attributes:
-        tokens: T strings. target: the `Target`. score: its log-odds (natural logarithm), or the value of a regression.
-        input, biases: floats. heads: float64 [L, N]. feed_forward: float64 [L]; parts as in `ResidualDecomposition`.
-        total: float, the slope times the last state: what all shares add up to, but for rounding. What it lacks of the
-            score is the head's own: its biases, and that it is no straight line.
+        tokens: tuple of str. The T tokens.
+        target: Target. The prediction.
+        score: float. The log-odds of the target (natural logarithm), or the value of a regression.
+        input, biases: float. Parts as in `ResidualDecomposition`.
+        heads: np.ndarray. float64 [L, N].
+        feed_forward: np.ndarray. float64 [L].
+        total: float. The gradient times the last hidden state: the sum of all contributions, up to rounding. The
+            difference to the score comes from the prediction head: from its biases, and because it is not linear.
     """
 
     tokens: tuple
@@ -75,8 +93,8 @@ class Contributions(
     biases: float
     total: float
 
-    def to_frame(self):
-        """A row for each part: the input, every head and feed-forward block, the biases; the strongest first."""
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each part (the input, every head and feed-forward block, the biases), the strongest first."""
         layers, heads = self.heads.shape
         table = frame(
             {
@@ -88,8 +106,8 @@ class Contributions(
         ).astype({"layer": "Int64", "head": "Int64"})
         return table.sort_values("contribution", key=np.abs, ascending=False, kind="stable", ignore_index=True)
 
-    def to_text(self):
-        """The table, then the sums."""
+    def to_text(self) -> str:
+        """The table, then the sums over the kinds of parts."""
         sums = {
             "the input": self.input,
             "all heads": self.heads.sum(),
@@ -100,78 +118,102 @@ class Contributions(
         return "\n".join([super().to_text(), *(f"{name}: {value:+.4f}" for name, value in sums.items())])
 
 
-def residual_decomposition(bert, trace, position):
-    """Take a token's last hidden state apart.
+def residual_decomposition(bert: Bert, trace: Trace, position: int) -> ResidualDecomposition:
+    """Split a token's last hidden state into the vectors that the parts of the model add.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`. position: of the token.
+        bert: Bert. The model that made the trace.
+        trace: Trace. The input.
+        position: int. The position of the token.
     Returns:
         `ResidualDecomposition`.
     Raises:
-        MaskPositionError: no such position.
+        MaskPositionError: the position does not exist.
     """
     check_position(trace, position)
-    entered, layers, _ = _taken_apart(bert, _embedded(bert, trace), np.array([position]))
+    embedded, layers, _ = _layer_parts(bert, _embedded(bert, trace), np.array([position]))
     # A row for each part: the input, the biases, then layer by layer the heads and the feed-forward block.
-    rows = np.stack([entered[0], np.zeros_like(entered[0])])
+    rows = np.stack([embedded[0], np.zeros_like(embedded[0])])
     for index, layer in enumerate(layers):
         heads = np.einsum("nd,ndh->nh", layer.mixed[0], layer_kernels(bert, index).astype(np.float64))
         rows = np.concatenate([rows, heads])
         rows[1] += layer.bias
-        rows = layer.attention_norm.passed(rows)
+        rows = layer.attention_norm.scaled(rows)
         rows[1] += layer.attention_norm.offset
-        rows = layer.feed_forward_norm.passed(np.concatenate([rows, layer.feed_forward]))
+        rows = layer.feed_forward_norm.scaled(np.concatenate([rows, layer.feed_forward]))
         rows[1] += layer.feed_forward_norm.offset
     grouped = rows[2:].reshape(len(layers), -1, rows.shape[-1])
     return ResidualDecomposition(position, rows[0], grouped[:, :-1], grouped[:, -1], rows[1])
 
 
-def contributions(bert, trace, target, progress=None):
-    """What each part puts into an answer directly.
+def contributions(
+    bert: Bert, trace: Trace, target: Target, progress: Callable[[int, int], Any] | None = None
+) -> Contributions:
+    """How much each part adds directly to a prediction.
 
-    Where an answer is read from several states (a class from the mean of all, a hidden word from both its neighbours by
-    two one-way readers), a part's share is the sum over them.
+    Some predictions are read from several hidden states: a class from the mean of all, a masked word from both
+    neighbours in a model of two one-way readers. A part's contribution is then the sum over these states.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
-        progress: callable(done, total) in layers; returning False cancels.
+        bert: Bert. The model that made the trace.
+        trace: Trace. The input.
+        target: Target. The prediction.
+        progress: callable(done, total). Called with numbers of layers; it cancels by returning False.
     Returns:
-        `Contributions`. About one forward pass.
+        `Contributions`. It takes about one forward pass.
     Raises:
-        InputError: `is_only_class`. Cancelled: by `progress`.
+        InputError: the target is a classifier's only class (`is_only_class`).
+        Cancelled: by `progress`.
     """
     if is_only_class(bert, target):
-        raise InputError(f"{target.label} is the only class, and always certain: nothing speaks for or against it.")
+        raise InputError(f"{target.label} is the only class, and always certain: nothing supports or opposes it.")
     state = _embedded(bert, trace)
     positions = _read_from(bert, state, target)
-    entered, layers, state = _taken_apart(bert, state, positions, progress)
-    score, slope = (part[0] for part in bert.hooked().odds_gradient(state[None], target))
-    last, slope = state[positions].astype(np.float64), slope[positions].astype(np.float64)
-    total, heads, feed_forward, biases = float((slope * last).sum()), [], [], 0.0
+    embedded, layers, state = _layer_parts(bert, state, positions, progress)
+    score, gradient = (part[0] for part in bert.hooked().odds_gradient(state[None], target))
+    last, gradient = state[positions].astype(np.float64), gradient[positions].astype(np.float64)
+    total, biases = float((gradient * last).sum()), 0.0
+    heads: list[np.ndarray] = []
+    feed_forward: list[float] = []
     for index, layer in reversed(list(enumerate(layers))):
-        biases += float((slope @ layer.feed_forward_norm.offset).sum())
-        slope = layer.feed_forward_norm.back(slope)
-        feed_forward.append(float((slope * layer.feed_forward).sum()))
-        biases += float((slope @ layer.attention_norm.offset).sum())
-        slope = layer.attention_norm.back(slope)
+        biases += float((gradient @ layer.feed_forward_norm.offset).sum())
+        gradient = layer.feed_forward_norm.back(gradient)
+        feed_forward.append(float((gradient * layer.feed_forward).sum()))
+        biases += float((gradient @ layer.attention_norm.offset).sum())
+        gradient = layer.attention_norm.back(gradient)
         kernels = layer_kernels(bert, index).astype(np.float64)
-        heads.append(np.einsum("kh,ndh,knd->n", slope, kernels, layer.mixed, optimize=True))
-        biases += float((slope @ layer.bias).sum())
-    own = float((slope * entered).sum())
-    heads, feed_forward = np.array(heads[::-1]), np.array(feed_forward[::-1])
-    return Contributions(trace.tokens, target, float(score), own, heads, feed_forward, biases, total)
+        heads.append(np.einsum("kh,ndh,knd->n", gradient, kernels, layer.mixed, optimize=True))
+        biases += float((gradient @ layer.bias).sum())
+    from_input = float((gradient * embedded).sum())
+    return Contributions(
+        trace.tokens,
+        target,
+        float(score),
+        from_input,
+        np.array(heads[::-1]),
+        np.array(feed_forward[::-1]),
+        biases,
+        total,
+    )
 
 
-def is_only_class(bert, target):
-    """Whether a target is a classifier's only class: its probability is 1 whatever is read, and has no log-odds."""
+def is_only_class(bert: Bert, target: Target) -> bool:
+    """Whether a target is a classifier's only class. Its probability is 1 for every input, so it has no log-odds."""
     settings = classifier_settings(bert) if target.is_class and not target.is_regression else None
     return settings is not None and len(settings.labels) == 1 and not settings.multi_label
 
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """What one layer adds at K positions: float64 mixed [K, N, D], which go through its `layer_kernels` (made where
-    they are used: those of all layers are large), bias [H], feed_forward [K, H]; and its two `_Norm`s."""
+    """What one layer adds at K positions.
+
+    Attributes:
+        mixed: float64 [K, N, D], the heads' outputs before the output matrix. They are multiplied by `layer_kernels`
+            where they are used: the kernels of all layers at once are large.
+        bias: float64 [H], of the output matrices.
+        feed_forward: float64 [K, H].
+        attention_norm, feed_forward_norm: the two `_Norm`s.
+    """
 
     mixed: np.ndarray
     bias: np.ndarray
@@ -181,66 +223,73 @@ class _Layer:
 
 
 class _Norm:
-    """A layer normalisation with its standard deviation held as it is for one input.
+    """A layer normalisation with its standard deviation held at its value for one input.
 
     Args:
-        stacks: the S `LayerNorm`s, each of its part of the width. x: float64 [K, H], what goes in.
+        stacks: the S `LayerNorm`s, each of its part of the width.
+        x: float64 [K, H], the input.
 
     Attributes:
-        offset: float64 [H], what it adds to any input.
+        offset: float64 [H], the vector that it adds to every input.
     """
 
     def __init__(self, stacks, x):
         self._shape = (len(stacks), x.shape[-1] // len(stacks))
-        deviations = [np.sqrt(own.var(axis=-1) + norm.epsilon) for norm, own in zip(stacks, self._split(x))]
-        gains = [np.asarray(norm.gamma, np.float64) / one[:, None] for norm, one in zip(stacks, deviations)]
+        deviations = [np.sqrt(part.var(axis=-1) + norm.epsilon) for norm, part in zip(stacks, self._split(x))]
+        gains = [np.asarray(norm.gamma, np.float64) / std[:, None] for norm, std in zip(stacks, deviations)]
         self._gain = np.concatenate(gains, axis=-1)
         self.offset = np.concatenate([np.asarray(norm.beta, np.float64) for norm in stacks])
 
-    def passed(self, parts):
-        """What is left of parts [K, H] of the input, without the offset; any number of parts of one position."""
+    def scaled(self, parts):
+        """Parts [K, H] of the input after the normalisation, without the offset; any number of parts of a position."""
         return self._centred(parts) * self._gain
 
-    def back(self, slopes):
-        """Slopes [K, H] at the input from those at the output."""
-        return self._centred(slopes * self._gain)
+    def back(self, gradients):
+        """Gradients [K, H] at the input from the gradients at the output."""
+        return self._centred(gradients * self._gain)
 
     def _split(self, x):
         return np.moveaxis(x.reshape(-1, *self._shape), 1, 0)
 
     def _centred(self, x):
-        apart = x.reshape(-1, *self._shape)
-        return (apart - apart.mean(axis=-1, keepdims=True)).reshape(x.shape)
+        split = x.reshape(-1, *self._shape)
+        return (split - split.mean(axis=-1, keepdims=True)).reshape(x.shape)
 
 
-def _taken_apart(bert, state, positions, progress=None):
-    """From the embeddings, float32 [T, H]: (these at K positions, float64 [K, H], a `_Layer` for each layer, the last
-    state, float32 [T, H])."""
+def _layer_parts(bert, state, positions, progress=None):
+    """What every layer adds at K positions, from the embeddings float32 [T, H].
+
+    Returns:
+        (the embeddings at the positions, float64 [K, H]; a list of `_Layer`s; the last hidden state, float32 [T, H]).
+    """
     bert.hooked().check_post_norm("The residual decomposition")
     count = bert.config.num_hidden_layers
-    entered, layers = state[positions].astype(np.float64), []
+    embedded, layers = state[positions].astype(np.float64), []
     names = ("resid_pre", "attn_out", "resid_mid", "mlp_out")
     for index in range(count):
         report(progress, index, count)
         stacks = bert.model.bert_layers[f"layer_{index}"].stacks()
-        passed = bert.hooked().values(index, state[None], (*names, "z", "resid_post"))
-        before, attended, middle, widened = (passed[name].numpy()[0, positions].astype(np.float64) for name in names)
+        values = bert.hooked().values(index, state[None], (*names, "z", "resid_post"))
+        before, attended, middle, added = (values[name].numpy()[0, positions].astype(np.float64) for name in names)
         layers.append(
             _Layer(
-                passed["z"].numpy()[0][:, positions].swapaxes(0, 1).astype(np.float64),
+                values["z"].numpy()[0][:, positions].swapaxes(0, 1).astype(np.float64),
                 np.concatenate([np.asarray(stack.attention.output_dense.bias, np.float64) for stack in stacks]),
-                widened,
+                added,
                 _Norm([stack.attention_norm for stack in stacks], before + attended),
-                _Norm([stack.feed_forward_norm for stack in stacks], middle + widened),
+                _Norm([stack.feed_forward_norm for stack in stacks], middle + added),
             )
         )
-        state = passed["resid_post"].numpy()[0]
-    return entered, layers, state
+        state = values["resid_post"].numpy()[0]
+    return embedded, layers, state
 
 
 def _read_from(bert, state, target):
-    """The positions that an answer is read from. They are the same for all states, so that the first ones, float32
-    [T, H], tell them; but for the greatest value of all tokens, which any of them may have."""
+    """The positions that a prediction is read from.
+
+    They are the same for all hidden states, so the first one, float32 [T, H], is enough to find them. Max pooling is
+    the exception: there any token may have the greatest value.
+    """
     if target.is_class and bert.task.settings.pooling == "max":
         return np.arange(len(state))
     return np.flatnonzero(np.any(bert.hooked().odds_gradient(state[None], target)[1][0], axis=-1))

@@ -1,15 +1,17 @@
-"""What the model would have said to a slightly different input: swapped, a word less, another word, half the
-context.
+"""Counterfactuals: predictions for changed inputs (texts swapped, a word left out or replaced, half the context).
 
-A variant is made of the trace's own tokens, so that every mask is known again wherever it has moved to; what a change
-of the text would make a tokenizer read otherwise is read anew.
+A variant is made of the trace's tokens, so that every mask is followed to its new position. Where a change of the text
+could change the tokens of its neighbours, the tokenizer reads that part again.
 
 Dimension legend: T tokens, P masks, V vocabulary.
 """
 
+from __future__ import annotations
+
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Optional
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,17 +25,25 @@ from bert_tf.inference.trace import NextSentence, SentenceOrder
 from bert_tf.results import Result, frame, frame_text
 from bert_tf.tokenizers import pad_batch
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+    from bert_tf.inference.words import WordSpan
+
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """An input made out of a trace's.
+    """A changed input of a trace.
 
     Attributes:
-        label: what was done to it.
-        tokens: T strings. token_ids, segment_ids: int32 [T].
-        masks: where the masks that are left stand now, ascending. rows: which of the trace's masks each was,
-            from 0.
-        paired: whether there are two texts.
+        label: str. The change.
+        tokens: tuple of str. The T tokens.
+        token_ids, segment_ids: np.ndarray. int32 [T].
+        masks: tuple of int. The positions of the remaining masks in the variant, ascending.
+        rows: tuple of int. For each of these masks its number among the trace's masks, from 0.
+        paired: bool. Whether there are two texts.
     """
 
     label: str
@@ -47,28 +57,29 @@ class Variant:
 
 @dataclass(frozen=True, eq=False)
 class VariantPrediction:
-    """What the model says to a variant, and how that differs from what it said to the trace.
+    """The predictions for a variant, and how they differ from the predictions for the trace.
 
     Attributes:
-        variant: the `Variant`.
-        masks: a `MaskPrediction` for each of the variant's masks; positions are the variant's.
-        nsp: `NextSentence`; None without a second text or head.
-        log_probability_changes: float64, one a mask: how much the log-probability (natural logarithm) of the trace's
-            likeliest token there has changed.
-        divergences: float64, one a mask: Jensen-Shannon divergence from the trace's distribution, in bits.
-        nsp_change: change of P(IsNext), or None.
-        sop, sop_change: `SentenceOrder` and the change of P(in order) of a model that judges that instead; None
-            likewise.
+        variant: Variant. The changed input.
+        masks: tuple of MaskPrediction. One for each of the variant's masks; positions are those of the variant.
+        nsp: NextSentence. None without a second text or without the head.
+        log_probability_changes: np.ndarray. float64, one for each mask: the change of the log-probability (natural
+            logarithm) of the token that the trace predicts there.
+        divergences: np.ndarray. float64, one for each mask: the Jensen-Shannon divergence from the trace's
+            distribution, in bits.
+        nsp_change: float. The change of P(IsNext), or None.
+        sop: SentenceOrder. None without a second text or without the head.
+        sop_change: float. The change of P(in order), or None.
     """
 
     variant: Variant
     masks: tuple
-    nsp: Optional[NextSentence]
+    nsp: NextSentence | None
     log_probability_changes: np.ndarray
     divergences: np.ndarray
-    nsp_change: Optional[float]
-    sop: Optional[SentenceOrder] = None
-    sop_change: Optional[float] = None
+    nsp_change: float | None
+    sop: SentenceOrder | None = None
+    sop_change: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,43 +90,46 @@ class Counterfactuals(
         "predictions": "bert_tf.plots.interventions.counterfactual:counterfactual_predictions",
     },
 ):
-    """What the model says to an input and to variants of it.
+    """The predictions for an input and for variants of it.
 
     Attributes:
-        tokens: T strings of the input. before: a `MaskPrediction` for each of its masks.
-        nsp_before, sop_before: `NextSentence` and `SentenceOrder` of the input, or None as in a trace.
-        variants: the `VariantPrediction`s.
+        tokens: tuple of str. The T tokens of the input.
+        before: tuple of MaskPrediction. One for each mask of the input.
+        nsp_before, sop_before: NextSentence and SentenceOrder of the input, or None as in a trace.
+        variants: tuple of VariantPrediction. One for each variant.
     """
 
     tokens: tuple
     before: tuple
-    nsp_before: Optional[NextSentence]
-    sop_before: Optional[SentenceOrder]
+    nsp_before: NextSentence | None
+    sop_before: SentenceOrder | None
     variants: tuple
 
     @classmethod
-    def of(cls, bert, trace, variants, top_k=5):
-        """Those of a trace.
+    def of(cls, bert: Bert, trace: Trace, variants: Iterable[VariantPrediction], top_k: int = 5) -> Counterfactuals:
+        """The counterfactuals of a trace.
 
         Args:
-            bert: the `Bert` that made the trace. trace: a `Trace`. variants: its `VariantPrediction`s.
-            top_k: how many predictions are kept at each mask of the trace itself.
+            bert: Bert. The model that made the trace.
+            trace: Trace. The input.
+            variants: sequence of VariantPrediction. The predictions for its variants.
+            top_k: int. The number of predictions stored for each mask of the trace itself.
         """
         has_masks = trace.masks and "mlm" in bert.heads
         before = fill_mask(trace, bert.tokenizer, top_k) if has_masks else ()
         return cls(trace.tokens, before, trace.nsp, trace.sop, tuple(variants))
 
-    def to_frame(self):
-        """A row for each prediction at each mask of each variant; one for a variant without masks.
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each prediction at each mask of each variant; one row for a variant without masks.
 
-        `mask` is the number of the mask among those of the input, `position` where it stands in the variant.
+        `mask` is the number of the mask among the input's masks, `position` its position in the variant.
         """
-        rows = [row for one in self.variants for row in _rows(one)]
+        rows = [row for variant_prediction in self.variants for row in _rows(variant_prediction)]
         return frame({name: [row.get(name) for row in rows] for name in _COLUMNS}).astype(
             {name: "Int64" for name in ("mask", "position", "rank")}
         )
 
-    def to_text(self):
+    def to_text(self) -> str:
         """A line for each variant and mask, with the likeliest token."""
         table = self.to_frame()
         table = table[table["rank"].fillna(1) == 1].drop(columns="rank")
@@ -138,23 +152,23 @@ _COLUMNS = (
 )
 
 
-def _rows(one):
+def _rows(result):
     """The rows of a `VariantPrediction` in the table, as dicts."""
-    about = {
-        "variant": one.variant.label,
-        "is_next": one.nsp and one.nsp.is_next,
-        "is_next_change": one.nsp_change,
-        "in_order": one.sop and one.sop.in_order,
-        "in_order_change": one.sop_change,
+    of_variant = {
+        "variant": result.variant.label,
+        "is_next": result.nsp and result.nsp.is_next,
+        "is_next_change": result.nsp_change,
+        "in_order": result.sop and result.sop.in_order,
+        "in_order_change": result.sop_change,
     }
-    if not one.masks:
-        yield about
+    if not result.masks:
+        yield of_variant
     for number, mask, change, divergence in zip(
-        one.variant.rows, one.masks, one.log_probability_changes, one.divergences
+        result.variant.rows, result.masks, result.log_probability_changes, result.divergences
     ):
         for rank, prediction in enumerate(mask.predictions, 1):
             yield {
-                **about,
+                **of_variant,
                 "mask": number,
                 "position": mask.position,
                 "rank": rank,
@@ -165,18 +179,28 @@ def _rows(one):
             }
 
 
-def swapped(bert, trace):
-    """The second text first. Raises InputError if there is none."""
+def swapped(bert: Bert, trace: Trace) -> Variant:
+    """The `Variant` with the two texts in the other order.
+    Raises:
+        InputError: there is only one text.
+    """
     if trace.text_b is None:
         raise InputError("There is only one text; swapping needs two.")
     texts = _texts(trace)
     return _variant(bert, trace, "A and B swapped", texts["b"], texts["a"])
 
 
-def without_word(bert, trace, word):
-    """A word left out. `word`: a `WordSpan` of the trace. Raises InputError if it is the whole text.
+def without_word(bert: Bert, trace: Trace, word: WordSpan) -> Variant:
+    """The `Variant` without a word.
 
-    Words that would grow together ("well-known" without its hyphen) stay apart.
+    Two words that would become one ("well-known" without its hyphen) are kept apart by a space.
+
+    Args:
+        bert: Bert. The model that made the trace.
+        trace: Trace. The input.
+        word: WordSpan. A word of the trace.
+    Raises:
+        InputError: the word is the whole text.
     """
     texts = _edited(bert, trace, word, "")
     if not texts[word.source]:
@@ -184,63 +208,72 @@ def without_word(bert, trace, word):
     return _variant(bert, trace, f'without "{word.text}"', texts["a"], texts["b"])
 
 
-def with_word(bert, trace, word, replacement):
-    """Another word, or several, in the place of one.
+def with_word(bert: Bert, trace: Trace, word: WordSpan, replacement: str) -> Variant:
+    """The `Variant` with one word replaced by another one, or by several.
 
     Args:
-        word: a `WordSpan` of the trace. replacement: text; "[MASK]" in it is a mask that no comparison is
-            made at.
+        bert: Bert. The model that made the trace.
+        trace: Trace. The input.
+        word: WordSpan. A word of the trace.
+        replacement: str. The new text. A "[MASK]" in it is masked, but the predictions there are not compared.
     Raises:
-        InputError: an empty replacement, or the input gets too long.
+        InputError: the replacement is empty, or the input gets too long.
     """
     replacement = replacement.strip() if isinstance(replacement, str) else ""
     if not len(bert.tokenizer.tokenize(replacement)):
-        raise InputError(f"There is nothing to put in the place of {word.text!r:.40}: give a word.")
+        raise InputError(f"The replacement for {word.text!r:.40} is empty: give a word.")
     texts = _edited(bert, trace, word, bert.tokenizer.normalize_mask_token(replacement))
     label = f'"{replacement}" for "{word.text}"'
     return _variant(bert, trace, label, texts["a"], texts["b"])
 
 
-def left_context(bert, trace, mask):
-    """Only what stands before a mask: what a reader from left to right would have known of it.
+def left_context(bert: Bert, trace: Trace, mask: int) -> Variant:
+    """The `Variant` that ends at a mask: the context that a left-to-right reader has there.
 
-    A left-to-right model is trained for that and this one is not: it takes the text for a whole one that ends
-    here.
+    A left-to-right model is trained on such context. This model is not: it reads the variant as a complete text.
 
     Args:
-        mask: the position of one of the trace's masks.
+        bert: Bert. The model that made the trace.
+        trace: Trace. The input.
+        mask: int. The position of one of the trace's masks.
     Raises:
-        InputError: nothing is masked there.
+        InputError: there is no mask at the position.
     """
-    own, texts = _of_one_word(trace, mask), _texts(trace)
+    masked, texts = _masked_word(trace, mask), _texts(trace)
     source = trace.sources[mask]
-    texts[source] = [entry for entry in texts[source] if entry[1] <= max(own)]
+    texts[source] = [entry for entry in texts[source] if entry[1] <= max(masked)]
     if source == "a":
         texts["b"] = []
     return _variant(bert, trace, "only what stands before", texts["a"], texts["b"])
 
 
-def right_context(bert, trace, mask):
-    """Only what stands after a mask; otherwise as `left_context`. A first text before the mask's is left
-    out."""
-    own, texts = _of_one_word(trace, mask), _texts(trace)
+def right_context(bert: Bert, trace: Trace, mask: int) -> Variant:
+    """The `Variant` that begins at a mask; otherwise as `left_context`.
+
+    If the mask is in the second text, the first text is left out.
+    """
+    masked, texts = _masked_word(trace, mask), _texts(trace)
     source = trace.sources[mask]
-    texts[source] = [entry for entry in texts[source] if entry[1] >= min(own)]
+    texts[source] = [entry for entry in texts[source] if entry[1] >= min(masked)]
     if source == "b":
         texts = {"a": texts["b"], "b": []}
     return _variant(bert, trace, "only what stands after", texts["a"], texts["b"])
 
 
-def predict_variants(bert, trace, variants, top_k=5):
-    """What the model says to variants of a trace, all in one batch.
+def predict_variants(
+    bert: Bert, trace: Trace, variants: Iterable[Variant], top_k: int = 5
+) -> tuple[VariantPrediction, ...]:
+    """The predictions for variants of a trace, all in one batch.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`. variants: `Variant`s of it.
-        top_k: predictions a mask.
+        bert: Bert. The model that made the trace.
+        trace: Trace. The input.
+        variants: sequence of Variant. Variants of the trace.
+        top_k: int. Predictions for each mask.
     Returns:
-        tuple of `VariantPrediction`, in their order.
+        tuple of `VariantPrediction`, in the order of the variants.
     Raises:
-        NothingToPredict, MissingHead: the trace has neither a mask nor a second text, or no head for it.
+        NothingToPredict, MissingHead: the trace has neither a mask nor a second text, or the model no head for it.
         InputError: a bad `top_k`.
     """
     check_top_k(top_k)
@@ -249,19 +282,29 @@ def predict_variants(bert, trace, variants, top_k=5):
     if not variants:
         return ()
     results = _run(bert, variants)
-    return tuple(_outcome(bert, trace, variant, row, results, top_k) for row, variant in enumerate(variants))
+    return tuple(_prediction(bert, trace, variant, row, results, top_k) for row, variant in enumerate(variants))
 
 
-def counterfactuals(bert, trace, replace=(), top_k=5):
-    """Every change of a text at once: A and B swapped, only one side of each mask, words replaced, each word left out.
+def counterfactuals(
+    bert: Bert, trace: Trace, replace: Iterable[tuple[str, str]] = (), top_k: int = 5
+) -> Counterfactuals:
+    """All changes of an input: A and B swapped, each mask with one side of its context, words replaced, each word left
+    out.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`.
-        replace: pairs (word, what is put in the place of the first of that spelling). top_k: predictions a mask.
+        bert: Bert. The model that made the trace.
+        trace: Trace. The input.
+        replace: sequence of (word, replacement). The first word with this spelling is replaced.
+        top_k: int. Predictions for each mask.
     Returns:
         `Counterfactuals`.
     Raises:
-        WordNotFound: a word that is not in the text. Otherwise as `predict_variants`.
+        WordNotFound: a word is not in the text. Otherwise as `predict_variants`.
+
+    Example:
+        >>> bert = bert_tf.load()
+        >>> result = counterfactuals(bert, bert.trace("The cat sat on the [MASK]."), replace=[("cat", "king")])
+        >>> print(result.to_text())
     """
     variants = [swapped(bert, trace)] if trace.text_b is not None else []
     for mask in trace.masks:
@@ -277,32 +320,39 @@ def counterfactuals(bert, trace, replace=(), top_k=5):
 
 
 def _removable(trace):
-    """The words without a mask that are not the only one of their text."""
-    alone = Counter(word.source for word in trace.words())
-    return [word for word in trace.words() if alone[word.source] > 1 and not set(word.positions) & set(trace.masks)]
+    """The words without a mask, except the only word of a text."""
+    word_counts = Counter(word.source for word in trace.words())
+    return [
+        word for word in trace.words() if word_counts[word.source] > 1 and not set(word.positions) & set(trace.masks)
+    ]
 
 
-def without_each_word(bert, trace, top_k=5, progress=None):
-    """What the model says with each word left out, one at a time.
+def without_each_word(
+    bert: Bert, trace: Trace, top_k: int = 5, progress: Callable[[int, int], Any] | None = None
+) -> tuple[tuple[WordSpan, VariantPrediction], ...]:
+    """The predictions without each word, one at a time.
 
-    Words with a mask in them stay, and so does the only word of a text.
+    Words with a mask are not left out, and neither is the only word of a text.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`. top_k: predictions a mask.
-        progress: callable(done, total) in words; returning False cancels.
+        bert: Bert. The model that made the trace.
+        trace: Trace. The input.
+        top_k: int. Predictions for each mask.
+        progress: callable(done, total). Called with numbers of words; it cancels by returning False.
     Returns:
         tuple of (`WordSpan`, `VariantPrediction`), in reading order.
     Raises:
-        As `predict_variants`; Cancelled by `progress`.
+        As `predict_variants`. Cancelled: by `progress`.
     """
     words = _removable(trace)
-    block, found = max(1, TOKENS_PER_BATCH // trace.length), []
+    block = max(1, TOKENS_PER_BATCH // trace.length)
+    predictions: list[tuple[WordSpan, VariantPrediction]] = []
     for start in range(0, len(words), block):
         chosen = words[start : start + block]
         variants = [without_word(bert, trace, word) for word in chosen]
-        found += zip(chosen, predict_variants(bert, trace, variants, top_k))
-        report(progress, len(found), len(words))
-    return tuple(found)
+        predictions += zip(chosen, predict_variants(bert, trace, variants, top_k))
+        report(progress, len(predictions), len(words))
+    return tuple(predictions)
 
 
 def _texts(trace):
@@ -314,27 +364,28 @@ def _texts(trace):
 
 
 def _edited(bert, trace, word, replacement):
-    """The texts as `_texts` gives them, other characters or none in the place of a word, as if they had been typed.
+    """The texts as `_texts` gives them, with a word replaced or left out, as if the user had typed the changed text.
 
-    What touches the word without a space is read with it, and so is the word that comes first when the first one is
-    gone: a byte-level piece tells whether a space stands before it. Hidden tokens stay what they are.
+    All characters that touch the word without a space are tokenized again with it. If the first word is left out, the
+    next word is tokenized again too: a byte-level token shows whether a space stands before it. Masked tokens do not
+    change.
     """
-    own = [p for p in range(trace.length) if trace.sources[p] == word.source]
+    text_positions = [p for p in range(trace.length) if trace.sources[p] == word.source]
     text = bert.tokenizer.normalize_mask_token(trace.text_a if word.source == "a" else trace.text_b)
-    text = text[: max(trace.offsets[p][1] for p in own)]  # what was not cut off
+    text = text[: max(trace.offsets[p][1] for p in text_positions)]  # without the part that was truncated
     start, end = _with_neighbours(text, word.start, word.end)
     before, after = text[start : word.start], text[word.end : end]
-    apart = " " if not replacement and before[-1:].isalnum() and after[:1].isalnum() else ""
-    read = f"{before}{replacement}{apart}{after}"
-    if not read and not text[:start].strip():
+    separator = " " if not replacement and before[-1:].isalnum() and after[:1].isalnum() else ""
+    new_text = f"{before}{replacement}{separator}{after}"
+    if not new_text and not text[:start].strip():
         following = len(text) - len(text[end:].lstrip())
         _, end = _with_neighbours(text, following, following)
-        read = text[following:end]
-    places = [p for p in own if start <= trace.offsets[p][0] < end]
+        new_text = text[following:end]
+    places = [p for p in text_positions if start <= trace.offsets[p][0] < end]
     if set(places) & set(trace.masks) - set(word.positions):
-        places, read, start = word.positions, replacement, word.start
+        places, new_text, start = word.positions, replacement, word.start
     space = " " if text[:start].endswith(" ") else ""
-    pieces = bert.tokenizer.tokenize(space + read).ids if read else ()
+    pieces = bert.tokenizer.tokenize(space + new_text).ids if new_text else ()
     texts = _texts(trace)
     texts[word.source] = (
         [entry for entry in texts[word.source] if entry[1] < places[0]]
@@ -345,7 +396,7 @@ def _edited(bert, trace, word, replacement):
 
 
 def _with_neighbours(text, start, end):
-    """A part of a text with all that touches it without a space between."""
+    """The start and end of a part of a text, extended by all characters that touch it without a space between."""
     while start and not text[start - 1].isspace():
         start -= 1
     while end < len(text) and not text[end].isspace():
@@ -353,7 +404,7 @@ def _with_neighbours(text, start, end):
     return start, end
 
 
-def _of_one_word(trace, mask):
+def _masked_word(trace, mask):
     """The masked positions of the word that a mask belongs to."""
     if mask not in trace.masks:
         raise InputError(f"Token {mask} is not masked; the masks are at {', '.join(map(str, trace.masks)) or 'none'}.")
@@ -363,6 +414,7 @@ def _of_one_word(trace, mask):
 
 
 def _variant(bert, trace, label, first, second):
+    """The `Variant` of two texts, given as lists of (token id, position in the trace or None)."""
     tokenizer = bert.tokenizer
     ids = [[token for token, _ in entries] for entries in (first, second)]
     packed = tokenizer.pack_pair(ids[0], ids[1] or None, bert.max_length)
@@ -386,20 +438,22 @@ def _variant(bert, trace, label, first, second):
 
 
 def _run(bert, variants):
-    batch = pad_batch([(one.token_ids, one.segment_ids) for one in variants], pad_id=bert.tokenizer.pad_id)
-    outputs, most = [], max(len(one.masks) for one in variants)
-    if most:
+    """The heads' outputs for the variants, as one batch: dict from names to arrays."""
+    batch = pad_batch([(variant.token_ids, variant.segment_ids) for variant in variants], pad_id=bert.tokenizer.pad_id)
+    outputs, max_masks = [], max(len(variant.masks) for variant in variants)
+    if max_masks:
         require_head(bert.heads, "mlm", bert.name)
-        batch["mask_positions"] = np.zeros((len(variants), most), np.int32)
-        for row, one in enumerate(variants):
-            batch["mask_positions"][row, : len(one.masks)] = one.masks
+        batch["mask_positions"] = np.zeros((len(variants), max_masks), np.int32)
+        for row, variant in enumerate(variants):
+            batch["mask_positions"][row, : len(variant.masks)] = variant.masks
         outputs.append("mlm_logits")
-    if any(one.paired for one in variants):
+    if any(variant.paired for variant in variants):
         outputs += [f"{head}_logits" for head in ("nsp", "sop") if head in bert.heads]
     return bert.runtime.run(batch, tuple(outputs)) if outputs else {}
 
 
-def _outcome(bert, trace, variant, row, results, top_k):
+def _prediction(bert, trace, variant, row, results, top_k):
+    """The `VariantPrediction` of one row of a batch's results."""
     masks, changes, divergences, nsp, sop = (), [], [], None, None
     if variant.masks:
         logits = results["mlm_logits"][row, : len(variant.masks)]
@@ -424,10 +478,10 @@ def _softmax(logits):
     return powers / powers.sum()
 
 
-def replacement_of(text):
-    """(old, new) of "old=new".
-
-    Raises: InputError: anything else.
+def replacement_of(text: str) -> tuple[str, str]:
+    """The pair (old, new) of "old=new".
+    Raises:
+        InputError: any other text.
     """
     old, equals, new = text.partition("=")
     if not (old and equals and new):
@@ -438,7 +492,7 @@ def replacement_of(text):
 ANALYSIS = Analysis(
     name="counterfactual",
     function=counterfactuals,
-    summary="answers to the input swapped, shortened, with other words",
+    summary="predictions for the input with swapped texts, words left out or words replaced",
     options=(
         Option("replace", "words to replace", several=True, default=(), metavar="OLD=NEW", parse=replacement_of),
         TOP_K,

@@ -1,17 +1,21 @@
-"""Activation patching: where in a model the difference between two inputs turns into a different answer.
+"""Activation patching: where in a model the difference between two inputs changes the prediction.
 
-One vector of the run on one input (the clean one) is put into the run on another (the corrupted one): a hidden state,
-or what the attention block, one of its heads or the feed-forward block of a layer adds to it. Where that brings the
-clean answer back, the vector carried what the answer hangs on.
+One vector from the run on one input (the clean one) replaces its counterpart in the run on another input (the corrupted
+one). It is a hidden state, or what the attention block, one of its heads or the feed-forward block of a layer adds to
+it. If the patched run predicts what the clean run predicts, the vector carries the information that the prediction
+depends on.
 
-Dimension legend: L layers, N heads, D head size, T tokens, H hidden, B batch, R rows and C columns of a map. Source:
-Meng et al. 2022, "Locating and Editing Factual Associations in GPT", section 2 (causal tracing, of states and of both
-kinds of blocks); Vig et al. 2020 (interventions in BERT-like models, single heads too).
+Dimension legend: L layers, N heads, D head size, T tokens, H hidden, B batch, R rows and C columns of a map. Sources:
+Meng et al. 2022, "Locating and Editing Factual Associations in GPT", section 2 (causal tracing, of hidden states and of
+both kinds of blocks); Vig et al. 2020 (interventions in BERT-like models, also on single heads).
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Optional
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +25,16 @@ from bert_tf.explain.attribution.target import Target, check_position
 from bert_tf.inference.batching import TOKENS_PER_BATCH
 from bert_tf.results import Result, frame
 
-#: What can be patched.
+if TYPE_CHECKING:
+    import pandas as pd
+    import tensorflow as tf
+
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
+#: The kinds of vectors that can be patched.
 COMPONENTS = ("hidden_state", "attention", "feed_forward", "head")
-#: Block -> the hook point of what it adds.
+#: Block -> the hook point of the vector that it adds.
 _BLOCKS = {"attention": "attn_out", "feed_forward": "mlp_out"}
 
 
@@ -32,15 +43,16 @@ class PatchingResult(Result, figures={"map": "bert_tf.plots.interventions.patchi
     """A target's log-probability with one vector patched.
 
     Attributes:
-        tokens, corrupted_tokens: T strings each, of the clean and of the corrupted input.
-        target: the `Target`. component: what was patched, out of `COMPONENTS`.
-        clean, corrupted: its log-probability (natural logarithm) in either run as it is.
-        scores: float64 [R, C], in the corrupted run with the vector of row r at position c from the clean one. Of
-            states R is L + 1, row 0 the embeddings; of blocks R is L, row 0 the first layer's. Of heads R is L too, and
-            column c is head c, put over at all positions.
-        position: the only one where heads are put over; None for all.
-        recovered: float64 [R, C], share of the difference that the patch brings back: 0 nothing, 1 all; NaN if
-            there is no difference.
+        tokens, corrupted_tokens: tuple of str. The T tokens of the clean and of the corrupted input.
+        target: Target. The prediction.
+        component: str. The kind of vector that was patched, one of `COMPONENTS`.
+        clean, corrupted: float. The target's log-probability (natural logarithm) in the clean and in the corrupted run.
+        scores: np.ndarray. float64 [R, C], the target's log-probability in the corrupted run with the vector of row r
+            and position c from the clean run. For hidden states R is L + 1 and row 0 holds the embeddings; for blocks R
+            is L and row 0 is the first layer. For heads R is L, and column c is head c, patched at all positions.
+        position: int. The only position at which heads are patched; None for all.
+        recovered: np.ndarray. float64 [R, C], the share of the difference between the two runs that the patch recovers:
+            0 for nothing, 1 for all; NaN if there is no difference.
     """
 
     tokens: tuple
@@ -50,23 +62,23 @@ class PatchingResult(Result, figures={"map": "bert_tf.plots.interventions.patchi
     clean: float
     corrupted: float
     scores: np.ndarray
-    position: Optional[int] = None
+    position: int | None = None
     recovered: np.ndarray = field(init=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "recovered", share_recovered(self, self.scores))
 
-    def to_frame(self):
-        """A row for each patch: the hidden state or the layer, and the position or the head."""
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each patch, with its hidden state or layer, and its position or head."""
         rows, columns = self.scores.shape
         number = np.tile(range(columns), rows)
         if self.component == "head":
             of_column = {"head": number}
         else:
-            both = self.tokens, self.corrupted_tokens
-            of_column = {"position": number}
-            of_column |= {
-                name: np.tile(np.array(one, object), rows) for name, one in zip(("token", "corrupted_token"), both)
+            of_column = {
+                "position": number,
+                "token": np.tile(np.array(self.tokens, object), rows),
+                "corrupted_token": np.tile(np.array(self.corrupted_tokens, object), rows),
             }
         return frame(
             {
@@ -78,123 +90,167 @@ class PatchingResult(Result, figures={"map": "bert_tf.plots.interventions.patchi
         )
 
 
-def share_recovered(result, score):
-    """What of the difference between the clean and the corrupted run a score brings back; NaN if there is none."""
+def share_recovered(result: Any, score: Any) -> Any:
+    """The share of the difference between the clean and the corrupted run that a score recovers.
+
+    Args:
+        result: PatchingResult or PathPatchingResult. It has the log-probabilities `clean` and `corrupted`.
+        score: float or np.ndarray. Log-probabilities in the patched run.
+    Returns:
+        As `score`: 0 for nothing, 1 for all; NaN if the two runs do not differ.
+    """
     difference = result.clean - result.corrupted
     return (score - result.corrupted) / (difference if difference else np.nan)
 
 
-def patch_states(bert, clean, corrupted, target, progress=None):
+def patch_states(
+    bert: Bert, clean: Trace, corrupted: Trace, target: Target, progress: Callable[[int, int], Any] | None = None
+) -> PatchingResult:
     """Patch every hidden state at every position, one at a time.
 
     Args:
-        bert: the `Bert` that made the traces.
-        clean, corrupted: `Trace`s of equal length.
-        target: a `Target`, usually the clean trace's answer.
-        progress: callable(done, total) in patches; returning False cancels.
+        bert: Bert. The model that made the traces.
+        clean, corrupted: Trace. Two inputs of equal length.
+        target: Target. Usually the prediction for the clean trace.
+        progress: callable(done, total). Called with numbers of patches; it cancels by returning False.
     Returns:
         `PatchingResult`.
     Raises:
-        NotComparable: the inputs differ in length. Cancelled: by `progress`.
+        NotComparable: the inputs differ in length.
+        Cancelled: by `progress`.
     """
-    good, bad = clean_and_corrupted_states(bert, clean, corrupted)
+    clean_states, corrupted_states = both = clean_and_corrupted_states(bert, clean, corrupted)
 
     def patched(layer, positions):
-        states = np.repeat(bad[layer].numpy(), len(positions), axis=0)
-        states[np.arange(len(positions)), positions] = good[layer].numpy()[0, positions]
+        states = np.repeat(corrupted_states[layer].numpy(), len(positions), axis=0)
+        states[np.arange(len(positions)), positions] = clean_states[layer].numpy()[0, positions]
         return states, layer
 
-    return _mapped(
-        bert, (good, bad), (clean, corrupted), target, "hidden_state", (len(good), clean.length), patched, progress
-    )
+    size = len(clean_states), clean.length
+    return _score_patches(bert, both, (clean, corrupted), target, "hidden_state", size, patched, progress)
 
 
-def patch_blocks(bert, clean, corrupted, target, block, progress=None):
-    """Patch what a block of every layer adds at every position, one at a time; residual and norm go on from there.
+def patch_blocks(
+    bert: Bert,
+    clean: Trace,
+    corrupted: Trace,
+    target: Target,
+    block: str,
+    progress: Callable[[int, int], Any] | None = None,
+) -> PatchingResult:
+    """Patch the vector that a block of every layer adds at every position, one at a time.
 
-    These are the vectors that TransformerLens calls attn_out and mlp_out.
+    The residual connection, the normalisation and all that follows are computed from the patched vector.
+    TransformerLens calls these vectors attn_out and mlp_out.
 
     Args:
-        block: "attention", the output of the attention block with its projection, or "feed_forward". The others as of
-            `patch_states`.
+        bert, clean, corrupted, target, progress: as in `patch_states`.
+        block: str. "attention", the output of the attention block after its output projection, or "feed_forward".
     Returns:
         `PatchingResult`.
     Raises:
-        InputError: no such block. Otherwise as `patch_states`.
+        InputError: the block does not exist. Otherwise as `patch_states`.
     """
     if block not in _BLOCKS:
         raise InputError(f"There is no block {block!r:.40}; choose from {', '.join(_BLOCKS)}.")
-    good, bad = clean_and_corrupted_states(bert, clean, corrupted)
-    layers = len(good) - 1
+    clean_states, corrupted_states = both = clean_and_corrupted_states(bert, clean, corrupted)
+    layers = len(clean_states) - 1
     hooked, point = bert.hooked(), _BLOCKS[block]
-    added = [hooked.values(layer, good[layer], (point,))[point] for layer in range(layers)]
+    added = [hooked.values(layer, clean_states[layer], (point,))[point] for layer in range(layers)]
 
     def patched(layer, positions):
         places = (np.arange(clean.length) == positions[:, None])[..., None]
-        return hooked.layer(layer, bad[layer], replace={point: (places, added[layer])}), layer + 1
+        return hooked.layer(layer, corrupted_states[layer], replace={point: (places, added[layer])}), layer + 1
 
-    return _mapped(bert, (good, bad), (clean, corrupted), target, block, (layers, clean.length), patched, progress)
+    size = layers, clean.length
+    return _score_patches(bert, both, (clean, corrupted), target, block, size, patched, progress)
 
 
-def patch_heads(bert, clean, corrupted, target, position=None, progress=None):
-    """Patch what every head adds, one at a time; the other heads stay, residual and norm go on from there.
+def patch_heads(
+    bert: Bert,
+    clean: Trace,
+    corrupted: Trace,
+    target: Target,
+    position: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> PatchingResult:
+    """Patch the vector that every head adds, one at a time; the other heads of the layer are not patched.
 
-    What a head adds are its values, weighed by its attention and taken through its rows of the output matrix:
-    TransformerLens' result, or z before that matrix, which brings back the same.
+    The residual connection, the normalisation and all that follows are computed from the patched vector. A head adds
+    its values, weighted by its attention and multiplied by its rows of the output matrix. TransformerLens calls this
+    vector result, and z before that matrix; patching either one has the same effect.
 
     Args:
-        position: the only token at which a head's vector is put over; None for all. The others as of `patch_states`.
+        bert, clean, corrupted, target, progress: as in `patch_states`.
+        position: int. The only token at which a head's vector is patched; None for all.
     Returns:
         `PatchingResult`, a row for each layer and a column for each head.
     Raises:
-        MaskPositionError: no such position. Otherwise as `patch_states`.
+        MaskPositionError: the position does not exist. Otherwise as `patch_states`.
     """
-    good, bad = clean_and_corrupted_states(bert, clean, corrupted)
+    clean_states, corrupted_states = both = clean_and_corrupted_states(bert, clean, corrupted)
     if position is not None:
         check_position(clean, position)
-    size = len(good) - 1, bert.config.num_attention_heads
+    size = len(clean_states) - 1, bert.config.num_attention_heads
     hooked, places = bert.hooked(), np.full((1, 1, clean.length, 1), True)
     if position is not None:
         places = np.arange(clean.length)[:, None] == position
 
     @lru_cache(maxsize=1)
     def clean_z(layer):
-        return hooked.values(layer, good[layer], ("z",))["z"]
+        return hooked.values(layer, clean_states[layer], ("z",))["z"]
 
     def patched(layer, heads):
         chosen = (np.arange(size[1]) == heads[:, None])[..., None, None]  # [B, N, 1, 1]
-        return hooked.layer(layer, bad[layer], replace={"z": (chosen & places, clean_z(layer))}), layer + 1
+        replace = {"z": (chosen & places, clean_z(layer))}
+        return hooked.layer(layer, corrupted_states[layer], replace=replace), layer + 1
 
-    return _mapped(bert, (good, bad), (clean, corrupted), target, "head", size, patched, progress, position)
+    return _score_patches(bert, both, (clean, corrupted), target, "head", size, patched, progress, position)
 
 
-def clean_and_corrupted_states(bert, *traces):
-    """The hidden states of two inputs, lists of L + 1 tensors [1, T, H].
-
+def clean_and_corrupted_states(bert: Bert, *traces: Trace) -> list[list[tf.Tensor]]:
+    """The hidden states of two inputs, lists of L + 1 tensors float32 [1, T, H].
     Raises:
-        NotComparable: they differ in length.
+        NotComparable: the inputs differ in length.
     """
     lengths = [trace.length for trace in traces]
     if lengths[0] != lengths[1]:
         raise NotComparable(
             f"The inputs must have equally many tokens: the first has {lengths[0]}, the second "
-            f"{lengths[1]}. Replace a word by one that is cut into as many pieces."
+            f"{lengths[1]}. Replace a word by another one that has the same number of word pieces."
         )
     return [bert.hooked().states(trace.token_ids[None], trace.segments[None]) for trace in traces]
 
 
-def patch(bert, clean, target, corrupted, component="hidden_state", at=None, progress=None):
-    """Patch one kind of vector, each alone.
+def patch(
+    bert: Bert,
+    clean: Trace,
+    target: Target,
+    corrupted: Trace | str,
+    component: str = "hidden_state",
+    at: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> PatchingResult:
+    """Patch all vectors of one kind, one at a time.
 
     Args:
-        bert: the `Bert` that made the trace. clean: a `Trace`. target: a `Target`.
-        corrupted: a `Trace` of equal length, or its first text; the second text and the masks are then the clean one's.
-        component: out of `COMPONENTS`. at: with "head", the only position; None for all.
-        progress: callable(done, total) in patches; returning False cancels.
+        bert: Bert. The model that made the trace.
+        clean: Trace. The clean input.
+        target: Target. Usually the prediction for the clean trace.
+        corrupted: Trace or str. A trace of equal length, or its first text. A text is read with the second text and the
+            masks of the clean input.
+        component: str. One of `COMPONENTS`.
+        at: int. For the component "head", the only position that is patched; None for all.
+        progress: callable(done, total). Called with numbers of patches; it cancels by returning False.
     Returns:
         `PatchingResult`.
     Raises:
-        InputError: no such component. Otherwise as `patch_states` and `patch_heads`.
+        InputError: the component does not exist. Otherwise as `patch_states` and `patch_heads`.
+
+    Example:
+        >>> bert = bert_tf.load()
+        >>> clean = bert.trace("Paris is the capital of [MASK].")
+        >>> patch(bert, clean, mask_target(bert, clean), "Rome is the capital of [MASK].").recovered.shape
     """
     corrupted = corrupted_trace(bert, clean, corrupted)
     if component == "hidden_state":
@@ -204,18 +260,21 @@ def patch(bert, clean, target, corrupted, component="hidden_state", at=None, pro
     return patch_blocks(bert, clean, corrupted, target, component, progress)
 
 
-def corrupted_trace(bert, clean, corrupted):
-    """The `Trace` of a corrupted input: itself, or of a first text read with the clean trace's second and its masks."""
+def corrupted_trace(bert: Bert, clean: Trace, corrupted: Trace | str) -> Trace:
+    """The `Trace` of the corrupted input: `corrupted`, or its first text read with the clean trace's second text and
+    masks.
+    """
     if not isinstance(corrupted, str):
         return corrupted
-    own = [place for place in clean.masks if clean.original_tokens[place] != clean.tokens[place]]
-    return bert.trace(corrupted, clean.text_b, own)
+    # A mask that was typed as [MASK] stands in the texts already.
+    hidden = [position for position in clean.masks if clean.original_tokens[position] != clean.tokens[position]]
+    return bert.trace(corrupted, clean.text_b, hidden)
 
 
-def _mapped(bert, states, traces, target, component, size, patched, progress, position=None):
-    """The `PatchingResult` of `size` (R, C).
+def _score_patches(bert, states, traces, target, component, size, patched, progress, position=None):
+    """The `PatchingResult` of a map of `size` (R, C).
 
-    patched: callable(row, columns [B]) -> (states [B, T, H], the layer that reads them).
+    patched: callable(row, columns [B]) -> (patched hidden states [B, T, H], the layer that takes them as its input).
     """
     hooked, (rows, columns) = bert.hooked(), size
     scores = np.empty(size)
@@ -225,16 +284,25 @@ def _mapped(bert, states, traces, target, component, size, patched, progress, po
             chosen = np.arange(start, min(start + block, columns))
             scores[row, chosen] = hooked.score(hooked.finish(*patched(row, chosen)), target)
             report(progress, row * columns + int(chosen[-1]) + 1, scores.size)
-    ends = (float(hooked.score(one[-1], target)[0]) for one in states)
-    return PatchingResult(*(trace.tokens for trace in traces), target, component, *ends, scores, position)
+    clean_score, corrupted_score = (float(hooked.score(run_states[-1], target)[0]) for run_states in states)
+    return PatchingResult(
+        traces[0].tokens,
+        traces[1].tokens,
+        target,
+        component,
+        clean_score,
+        corrupted_score,
+        scores,
+        position,
+    )
 
 
 def _component(text):
     return {"state": "hidden_state"}.get(text, underscored(text))
 
 
-def check_corrupted(options):
-    """Refuse a corrupted text without a word."""
+def check_corrupted(options: dict[str, Any]) -> None:
+    """Raise InputError unless the option `corrupted` holds a text with at least one word."""
     checked_text(options["corrupted"], "--corrupted")
 
 
@@ -244,7 +312,7 @@ def _check(options):
         raise InputError("--at goes with --component head.")
 
 
-#: The corrupted input of the analyses that patch.
+#: The option that names the corrupted input, for all patching analyses.
 CORRUPTED = Option(
     "corrupted", "another first text with as many tokens", required=True, metavar="TEXT", aliases=("against",)
 )
@@ -257,14 +325,14 @@ ANALYSIS = Analysis(
         CORRUPTED,
         Option(
             "component",
-            "what is patched, of each layer and token (heads at all tokens)",
+            "the kind of vector to patch, in each layer and at each token (heads: at all tokens)",
             default="hidden_state",
             choices=COMPONENTS,
             parse=_component,
             metavar="WHAT",
             aliases=("carry",),
         ),
-        Option("at", "with --component head: at this token alone", int, metavar="P"),
+        Option("at", "with --component head: patch at this token alone", int, metavar="P"),
     ),
     target=True,
     check=_check,

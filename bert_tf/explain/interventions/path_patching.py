@@ -1,20 +1,26 @@
-"""Path patching: what one part of a model tells another directly, and what the answer makes of that.
+"""Path patching: the direct effect of one part of a model on another part, and through it on the prediction.
 
-Activation patching (see `patching`) shows all that a part's output does on its way. Here one path of that is looked at:
-from a sender (the embeddings, one head or one feed-forward block) to a receiver (the answer itself, one head's queries,
-keys or values, or one feed-forward block). First the corrupted run is held: every head and every feed-forward block
-adds what it adds there, but the sender what it adds in the clean run, so that its difference goes along the residual
-stream alone. BERT normalises after each residual sum (post-LN), so the sums and the normalisations are worked out anew.
-What then enters the receiver is put into a corrupted run that is otherwise as it is, and all that follows the receiver
-works on from there.
+Activation patching (see `patching`) shows the whole effect of a part's output. Path patching shows its effect along one
+path: from a sender (the embeddings, one head or one feed-forward block) to a receiver (the prediction itself, one
+head's queries, keys or values, or one feed-forward block). Two steps compute it:
 
-Dimension legend: L layers, N heads, T tokens, H hidden, B batch. Source: Goldowsky-Dill et al. 2023, "Localizing Model
-Behavior with Path Patching"; Wang et al. 2022, "Interpretability in the Wild", section 3.1 and appendix B, who let the
-feed-forward blocks on the way work on: here these are senders and receivers of their own, and held as the heads are.
+1. Every head and every feed-forward block adds its vector from the corrupted run, except the sender, which adds its
+   vector from the clean run. The difference thus moves through the residual stream alone. BERT normalises after each
+   residual sum (post-LN), so the sums and the normalisations are computed again.
+2. The resulting input of the receiver is patched into a corrupted run that is otherwise unchanged. All that follows the
+   receiver is computed again.
+
+Dimension legend: L layers, N heads, T tokens, H hidden, B batch. Sources: Goldowsky-Dill et al. 2023, "Localizing Model
+Behavior with Path Patching"; Wang et al. 2022, "Interpretability in the Wild", section 3.1 and appendix B. Wang et al.
+let the feed-forward blocks on the path compute new outputs. Here these blocks are senders and receivers themselves, and
+their outputs are held like those of the heads.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,21 +38,32 @@ from bert_tf.explain.interventions.patching import (
 from bert_tf.inference.batching import TOKENS_PER_BATCH
 from bert_tf.results import Result, frame
 
-#: What can receive beside the answer -> the hook point that it makes.
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
+#: The kinds of receivers other than the prediction -> the hook point of the receiver's output.
 RECEIVERS = {"queries": "q", "keys": "k", "values": "v", "feed_forward": "mlp_out"}
 
 
 @dataclass(frozen=True)
 class Receiver:
-    """Where a path leads: a part of one layer.
+    """The end of a path: a part of one layer.
 
     Attributes:
-        part: out of `RECEIVERS`. layer: from 0. head: from 0, None of a feed-forward block.
+        part: str. One of `RECEIVERS`.
+        layer: int. From 0.
+        head: int. From 0; None for a feed-forward block.
+
+    Example:
+        >>> Receiver("queries", 3, 11)
     """
 
     part: str
     layer: int
-    head: Optional[int] = None
+    head: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,24 +77,27 @@ class PathPatchingResult(
     """A target's log-probability with one sender's path to the receiver patched.
 
     Attributes:
-        tokens, corrupted_tokens: T strings each, of the clean and of the corrupted input.
-        target: the `Target`. receiver: a `Receiver`; None for the answer itself.
-        position: the only one at which a sender is put over; None for all.
-        clean, corrupted: the target's log-probability (natural logarithm) in either run as it is.
-        whole: that in the corrupted run whose receiver reads all that it reads in the clean one.
-        embeddings: that with the path from the embeddings.
-        scores: float64 [L, N + 1], that with the path from each layer's heads, then its feed-forward block; where no
-            path leads to the receiver, as it is.
-        has_path: bool [L, N + 1], whether there is such a path: the sender comes before the receiver, and where two
-            layers stand side by side a sending head is on the side of the receiving head.
-        recovered: float64 [L, N + 1], share of the difference that each path brings back, as of `PatchingResult`.
+        tokens, corrupted_tokens: tuple of str. The T tokens of the clean and of the corrupted input.
+        target: Target. The prediction.
+        receiver: Receiver. None for the prediction itself.
+        position: int. The only position at which a sender is patched; None for all.
+        clean, corrupted: float. The target's log-probability (natural logarithm) in the clean and in the corrupted run.
+        whole: float. The target's log-probability in the corrupted run if the receiver gets its whole input from the
+            clean run.
+        embeddings: float. The same with the path from the embeddings patched.
+        scores: np.ndarray. float64 [L, N + 1], the same with the path from each head of a layer, or from its
+            feed-forward block (the last column), patched. Without such a path it is `corrupted`.
+        has_path: np.ndarray. bool [L, N + 1], whether there is a path: the sender comes before the receiver and, where
+            two layers stand side by side, a sending head is on the same side as the receiving head.
+        recovered: np.ndarray. float64 [L, N + 1], the share of the difference that each path recovers, as in
+            `PatchingResult`.
     """
 
     tokens: tuple
     corrupted_tokens: tuple
     target: Target
-    receiver: Optional[Receiver]
-    position: Optional[int]
+    receiver: Receiver | None
+    position: int | None
     clean: float
     corrupted: float
     whole: float
@@ -87,17 +107,17 @@ class PathPatchingResult(
 
     recovered: np.ndarray = field(init=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "recovered", self.share(self.scores))
 
-    def share(self, score):
-        """What of the difference a score brings back: 0 nothing, 1 all; NaN if there is no difference."""
+    def share(self, score: Any) -> Any:
+        """The share of the difference that a score recovers: 0 for nothing, 1 for all, NaN without a difference."""
         return share_recovered(self, score)
 
-    def to_frame(self):
-        """A row for the embeddings, for each sender with a path, the strongest first, and for the whole input.
+    def to_frame(self) -> pd.DataFrame:
+        """A row for the embeddings, for each sender with a path (strongest first), and for the whole input.
 
-        The whole input is all that enters the receiver.
+        The whole input is everything that the receiver reads.
         """
         heads = self.scores.shape[1] - 1
         layers, columns = np.nonzero(self.has_path)
@@ -116,23 +136,33 @@ class PathPatchingResult(
         ).astype({"layer": "Int64", "head": "Int64"})
 
 
-def patch_paths(bert, clean, corrupted, target, receiver=None, position=None, progress=None):
+def patch_paths(
+    bert: Bert,
+    clean: Trace,
+    corrupted: Trace,
+    target: Target,
+    receiver: Receiver | None = None,
+    position: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> PathPatchingResult:
     """Patch the direct path from each sender to one receiver, one at a time.
 
     Args:
-        bert: the `Bert` that made the traces.
-        clean, corrupted: `Trace`s of equal length.
-        target: a `Target`, usually the clean trace's answer.
-        receiver: a `Receiver`; None for the answer, which reads the last state.
-        position: the only token at which a sender is put over; None for all.
-        progress: callable(done, total) in senders; returning False cancels.
+        bert: Bert. The model that made the traces.
+        clean, corrupted: Trace. Two inputs of equal length.
+        target: Target. Usually the prediction for the clean trace.
+        receiver: Receiver. None for the prediction, which is read from the last hidden state.
+        position: int. The only token at which a sender is patched; None for all.
+        progress: callable(done, total). Called with numbers of senders; it cancels by returning False.
     Returns:
         `PathPatchingResult`.
     Raises:
-        NotComparable: the inputs differ in length. InputError: there is no such receiver. MaskPositionError: no such
-        position. Cancelled: by `progress`.
+        NotComparable: the inputs differ in length.
+        InputError: the receiver does not exist.
+        MaskPositionError: the position does not exist.
+        Cancelled: by `progress`.
     """
-    good, bad = clean_and_corrupted_states(bert, clean, corrupted)
+    clean_states, corrupted_states = clean_and_corrupted_states(bert, clean, corrupted)
     if receiver is not None:
         check_receiver(bert, receiver)
     if position is not None:
@@ -144,69 +174,108 @@ def patch_paths(bert, clean, corrupted, target, receiver=None, position=None, pr
     if into_block:
         has_path[last, :heads] = True
     elif receiver is not None:
-        # Sides that stand beside each other meet in no state but the last.
-        own = heads // bert.config.stacks
-        has_path[:, :heads] &= np.arange(heads) // own == receiver.head // own
+        # Where two stacks of layers stand side by side, their heads meet only in the last hidden state.
+        stack_heads = heads // bert.config.stacks
+        has_path[:, :heads] &= np.arange(heads) // stack_heads == receiver.head // stack_heads
     places = np.full((clean.length, 1), True) if position is None else np.arange(clean.length)[:, None] == position
-    held = {}  # what both blocks of the corrupted run add, from the receiver downwards
+    # Layer -> what its attention and feed-forward blocks add in the corrupted run; filled from the receiver downwards.
+    held: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
-    def answered(entering):
-        """The target's score, [B], where the receiver reads `entering`, [B, T, H]."""
+    def scored(receiver_input):
+        """The target's score [B] if the receiver reads `receiver_input`, [B, T, H]."""
         if receiver is None:
-            return hooked.score(entering, target)
-        # What the receiver makes of `entering` is put into the corrupted run's layer.
+            return hooked.score(receiver_input, target)
+        # Compute the receiver's output from this input, and patch it into the corrupted run's layer.
         point = RECEIVERS[receiver.part]
         if into_block:
-            everywhere = {"resid_mid": (None, entering)}
-            made = hooked.values(last, bad[last], (point,), replace=everywhere)[point]
-            replace = {point: (None, made)}
+            everywhere = {"resid_mid": (None, receiver_input)}
+            output = hooked.values(last, corrupted_states[last], (point,), replace=everywhere)[point]
+            replace = {point: (None, output)}
         else:
-            made = hooked.values(last, entering, (point,))[point]
-            replace = {point: ((np.arange(heads) == receiver.head)[None, :, None, None], made)}
-        return hooked.score(hooked.finish(hooked.layer(last, bad[last], replace=replace), last + 1), target)
+            output = hooked.values(last, receiver_input, (point,))[point]
+            replace = {point: ((np.arange(heads) == receiver.head)[None, :, None, None], output)}
+        after_layer = hooked.layer(last, corrupted_states[last], replace=replace)
+        return hooked.score(hooked.finish(after_layer, last + 1), target)
 
-    def sent(first, x, *added):
-        """What enters the receiver of x, [B, T, H], that goes into layer `first`; `added`: what both its blocks add."""
+    def receiver_input_from(first, x, *added):
+        """The receiver's input [B, T, H] if layer `first` reads x, [B, T, H], and its two blocks add `added`."""
         for layer in range(first, last + into_block):
-            attention, widened = added if layer == first and added else held[layer]
-            replace = {"attn_out": (None, attention), "mlp_out": (None, widened)}
+            attention, feed_forward = added if layer == first and added else held[layer]
+            replace = {"attn_out": (None, attention), "mlp_out": (None, feed_forward)}
             point = "resid_post" if layer < last else "resid_mid"
             x = hooked.values(layer, x, (point,), replace=replace)[point]
         return x
 
-    ends = [float(hooked.score(states[-1], target)[0]) for states in (good, bad)]
-    scores = np.full(has_path.shape, ends[1])
+    clean_score, corrupted_score = (
+        float(hooked.score(states[-1], target)[0]) for states in (clean_states, corrupted_states)
+    )
+    scores = np.full(has_path.shape, corrupted_score)
     block, done, total = max(1, TOKENS_PER_BATCH // clean.length), 0, 1 + int(has_path.sum())
     for layer in reversed(range(min(last + into_block, layers))):
-        ours = hooked.values(layer, good[layer], ("z", "mlp_out"))
-        theirs = hooked.values(layer, bad[layer], ("attn_out", "mlp_out"))
-        held[layer] = theirs["attn_out"].numpy(), theirs["mlp_out"].numpy()
-        each_head = {"z": (np.eye(heads, dtype=bool)[..., None, None], ours["z"])}
-        moved = hooked.values(layer, bad[layer], ("attn_out",), replace=each_head)["attn_out"].numpy()
+        clean_values = hooked.values(layer, clean_states[layer], ("z", "mlp_out"))
+        corrupted_values = hooked.values(layer, corrupted_states[layer], ("attn_out", "mlp_out"))
+        held[layer] = corrupted_values["attn_out"].numpy(), corrupted_values["mlp_out"].numpy()
+        each_head = {"z": (np.eye(heads, dtype=bool)[..., None, None], clean_values["z"])}
+        patched = hooked.values(layer, corrupted_states[layer], ("attn_out",), replace=each_head)["attn_out"].numpy()
         # A row for each sender: the heads, then the feed-forward block.
-        attention, widened = (np.repeat(one, heads + 1, axis=0) for one in held[layer])
-        attention[:heads] = np.where(places, moved, attention[:heads])
-        widened[heads] = np.where(places, ours["mlp_out"].numpy()[0], widened[heads])
+        attention, feed_forward = (np.repeat(added, heads + 1, axis=0) for added in held[layer])
+        attention[:heads] = np.where(places, patched, attention[:heads])
+        feed_forward[heads] = np.where(places, clean_values["mlp_out"].numpy()[0], feed_forward[heads])
         senders = np.flatnonzero(has_path[layer])
         for start in range(0, len(senders), block):
             chosen = senders[start : start + block]
-            scores[layer, chosen] = answered(sent(layer, bad[layer], attention[chosen], widened[chosen]))
+            receiver_input = receiver_input_from(
+                layer, corrupted_states[layer], attention[chosen], feed_forward[chosen]
+            )
+            scores[layer, chosen] = scored(receiver_input)
             done += len(chosen)
             report(progress, done, total)
-    entering = hooked.values(last, good[last], ("resid_mid",))["resid_mid"] if into_block else good[last]
-    whole, embedded = (float(answered(one)[0]) for one in (entering, sent(0, np.where(places, good[0], bad[0]))))
+    clean_input = clean_states[last]
+    if into_block:
+        clean_input = hooked.values(last, clean_input, ("resid_mid",))["resid_mid"]
+    from_embeddings = receiver_input_from(0, np.where(places, clean_states[0], corrupted_states[0]))
+    whole, embeddings = (float(scored(receiver_input)[0]) for receiver_input in (clean_input, from_embeddings))
     report(progress, total, total)
-    tokens = clean.tokens, corrupted.tokens
-    return PathPatchingResult(*tokens, target, receiver, position, *ends, whole, embedded, scores, has_path)
+    return PathPatchingResult(
+        clean.tokens,
+        corrupted.tokens,
+        target,
+        receiver,
+        position,
+        clean_score,
+        corrupted_score,
+        whole,
+        embeddings,
+        scores,
+        has_path,
+    )
 
 
-def path_patching(bert, clean, target, corrupted, receiver=None, at=None, progress=None):
-    """`patch_paths` with the corrupted input as of `patch`: a `Trace`, or its first text. `at` is the position."""
+def path_patching(
+    bert: Bert,
+    clean: Trace,
+    target: Target,
+    corrupted: Trace | str,
+    receiver: Receiver | None = None,
+    at: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> PathPatchingResult:
+    """`patch_paths` with the arguments of `patch`.
+
+    Args:
+        bert, clean, target, corrupted, progress: as in `patch`.
+        receiver: Receiver. As in `patch_paths`.
+        at: int. The `position` of `patch_paths`.
+    Returns:
+        `PathPatchingResult`.
+    Raises:
+        As `patch_paths`.
+    """
     return patch_paths(bert, clean, corrupted_trace(bert, clean, corrupted), target, receiver, at, progress)
 
 
-def check_receiver(bert, receiver):
-    """Raises: InputError: the model has no such part."""
+def check_receiver(bert: Bert, receiver: Receiver) -> None:
+    """Raise InputError unless the model has the receiver."""
     if receiver.part not in RECEIVERS:
         raise InputError(f"There is no receiver {receiver.part!r:.40}; choose from {', '.join(RECEIVERS)}.")
     layers = bert.config.num_hidden_layers
@@ -216,15 +285,15 @@ def check_receiver(bert, receiver):
         if receiver.head is not None:
             raise InputError("A feed-forward block has no heads: name its layer alone.")
     elif receiver.head is None:
-        raise InputError(f"Name the head whose {receiver.part} are to receive.")
+        raise InputError(f"Name the head whose {receiver.part} are the receiver.")
     else:
         check_head(bert, receiver.layer, receiver.head)
 
 
-def receiver_of(text):
-    """The `Receiver` of "3.11.queries" or "3.feed-forward"; None of "answer".
-
-    Raises: InputError: anything else.
+def receiver_of(text: str) -> Receiver | None:
+    """The `Receiver` of "3.11.queries" or "3.feed-forward"; None for "answer".
+    Raises:
+        InputError: any other text.
     """
     if text == "answer":
         return None
@@ -241,18 +310,18 @@ def receiver_of(text):
 ANALYSIS = Analysis(
     name="path-patching",
     function=path_patching,
-    summary="what each part tells one other, or the answer, directly",
+    summary="the direct effect of each part on one other part, or on the prediction",
     source="Goldowsky-Dill et al. 2023, Localizing Model Behavior with Path Patching; Wang et al. 2022",
     options=(
         CORRUPTED,
         Option(
             "receiver",
-            "where the paths lead: answer (default), L.H.queries, L.H.keys, L.H.values or L.feed-forward",
+            "the end of the paths: answer (default), L.H.queries, L.H.keys, L.H.values or L.feed-forward",
             parse=receiver_of,
             metavar="PART",
             aliases=("to",),
         ),
-        Option("at", "put a part's output over at this token alone", int, metavar="P"),
+        Option("at", "patch at this token alone", int, metavar="P"),
     ),
     target=True,
     check=check_corrupted,

@@ -1,9 +1,13 @@
-"""ELECTRA's game: a generator puts words in the place of others, a discriminator says which ones.
+"""Replaced token detection, ELECTRA's pretraining task: a generator replaces tokens and a discriminator finds them.
 
 Dimension legend: T tokens, P places, V vocabulary. Source: Clark et al. 2020, section 2.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,20 +18,27 @@ from bert_tf.inference.trace import sigmoid
 from bert_tf.results import Result, frame
 from bert_tf.user_errors import SEED
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.inference.bert import Bert
+
 
 @dataclass(frozen=True, eq=False)
 class ReplacedTokenResult(Result, figures={"scores": "bert_tf.plots.interventions.replaced_token_detection:scores"}):
-    """One round.
+    """The result of one round.
 
     Attributes:
-        generator, discriminator: names of the models. seed: of the choice and the draws.
-        tokens: T strings as the discriminator read them. original_tokens: T strings of the user's text.
-        positions: the P positions the generator filled, ascending.
-        replaced: bool [T], whether another token than the original stands there.
-        scores: float32 [T], the discriminator's probability that it was replaced.
-        sources: T of "a" or None for the tokens the model adds.
-        true_positives: how many of the replaced tokens have a score over one half.
-        false_positives: how many of the text's own tokens have a score over one half.
+        generator, discriminator: str. Names of the models.
+        seed: int. The seed of the choice of places and of the draws.
+        tokens: tuple of str. The T tokens that the discriminator read.
+        original_tokens: tuple of str. The T tokens of the user's text.
+        positions: tuple of int. The P positions that the generator filled, ascending.
+        replaced: np.ndarray. bool [T], whether the token differs from the original one.
+        scores: np.ndarray. float32 [T], the discriminator's probability that the token was replaced.
+        sources: tuple. T times "a", or None for the tokens that the model adds.
+        true_positives: int. The number of replaced tokens with a score above one half.
+        false_positives: int. The number of original tokens of the text with a score above one half.
     """
 
     generator: str
@@ -42,12 +53,12 @@ class ReplacedTokenResult(Result, figures={"scores": "bert_tf.plots.intervention
     true_positives: int = field(init=False)
     false_positives: int = field(init=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         detected = (self.scores > 0.5) & [source is not None for source in self.sources]
         object.__setattr__(self, "true_positives", int((detected & self.replaced).sum()))
         object.__setattr__(self, "false_positives", int((detected & ~self.replaced).sum()))
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A row for each token of the text."""
         inside = [position for position, source in enumerate(self.sources) if source is not None]
         return frame(
@@ -63,34 +74,39 @@ class ReplacedTokenResult(Result, figures={"scores": "bert_tf.plots.intervention
         )
 
 
-def replace_and_detect(generator, discriminator, text, share=0.15, mask=(), seed=0):
-    """Let the generator replace some tokens of a text, and the discriminator score every token.
+def replace_and_detect(
+    generator: Bert, discriminator: Bert, text: str, share: float = 0.15, mask: Any = (), seed: int = 0
+) -> ReplacedTokenResult:
+    """Replace some tokens of a text with the generator, and score every token with the discriminator.
 
-    As in training, each place is drawn from the generator's own probabilities with all places hidden, and a
-    draw of the very token that stood there counts as original.
+    As in training, the token at each place is drawn from the generator's probabilities while all places are masked. If
+    the original token is drawn, it counts as original.
 
     Args:
-        generator: a `Bert` with a masked-LM head.
-        discriminator: a `Bert` with a replaced-token head and the same vocabulary.
-        text: the text. share: of its tokens to be filled anew, at least one; unused where `mask` is given.
-        mask: what to fill instead, as in `Bert.trace`. seed: of the choice and the draws.
+        generator: Bert. A model with a masked-LM head.
+        discriminator: Bert. A model with a replaced-token head and the same vocabulary.
+        text: str. The text.
+        share: float. The share of its tokens that the generator fills, at least one token; ignored if `mask` is given.
+        mask: The places that the generator fills instead, as in `Bert.trace`.
+        seed: int. The seed of the choice of places and of the draws.
     Returns:
         `ReplacedTokenResult`.
     Raises:
-        MissingHead: either lacks its head. InputError: another vocabulary, a bad share, or an empty text.
+        MissingHead: one of the models lacks its head.
+        InputError: different vocabularies, a bad share, or an empty text.
     """
     require_head(generator.heads, "mlm", generator.name)
     require_head(discriminator.heads, "replaced", discriminator.name)
     if generator.tokenizer.vocab != discriminator.tokenizer.vocab:
         raise InputError(
-            f"{generator.name} and {discriminator.name} have different vocabularies: the second could not read "
-            "what the first writes."
+            f"{generator.name} and {discriminator.name} have different vocabularies: the discriminator cannot read "
+            "the generator's tokens."
         )
     if not 0 < share <= 1:
         raise InputError(f"share is {share!r}; it must be above 0 and at most 1.")
     rng = np.random.default_rng(seed)
-    most = min(generator.max_length, discriminator.max_length)
-    ready = prepare_input(generator.tokenizer, most, text, mask=mask)
+    max_length = min(generator.max_length, discriminator.max_length)
+    ready = prepare_input(generator.tokenizer, max_length, text, mask=mask)
     places = ready.masks or _chosen(ready.encoding.sources, share, rng)
     original = np.array(ready.encoding.token_ids)
     ids = original.copy()
@@ -114,16 +130,21 @@ def replace_and_detect(generator, discriminator, text, share=0.15, mask=(), seed
     )
 
 
-def detect_replaced_tokens(discriminator, text, generator, share=0.15, mask=(), seed=0):
-    """`replace_and_detect` of a discriminator, with the text before the generator."""
+def detect_replaced_tokens(
+    discriminator: Bert, text: str, generator: Bert, share: float = 0.15, mask: Any = (), seed: int = 0
+) -> ReplacedTokenResult:
+    """`replace_and_detect` with the discriminator first, then the text, then the generator."""
     return replace_and_detect(generator, discriminator, text, share, mask, seed)
 
 
-def replaced_scores(bert, token_ids, segment_ids):
-    """For each token of one sequence the probability that it was put there, float32 [T].
+def replaced_scores(
+    bert: Bert, token_ids: Sequence[int] | np.ndarray, segment_ids: Sequence[int] | np.ndarray
+) -> np.ndarray:
+    """The probability of each token of one input that it was replaced, float32 [T].
 
     Args:
-        bert: a `Bert`. token_ids, segment_ids: int32 [T].
+        bert: Bert. A model with a replaced-token head.
+        token_ids, segment_ids: np.ndarray. int32 [T].
     Raises:
         MissingHead: the model has no replaced-token head.
     """
@@ -137,13 +158,14 @@ def replaced_scores(bert, token_ids, segment_ids):
 
 
 def _chosen(sources, share, rng):
+    """Positions of a random share of the text's tokens, at least one, ascending."""
     inside = [position for position, source in enumerate(sources) if source is not None]
     count = max(1, round(share * len(inside)))
     return tuple(sorted(int(place) for place in rng.choice(inside, count, replace=False)))
 
 
 def _drawn(logits, rng):
-    """A token id drawn from the softmax of logits [V] (the Gumbel-max way: no probabilities are built)."""
+    """A token id drawn from the softmax of logits [V], by the Gumbel-max trick, which needs no probabilities."""
     return int(np.argmax(logits + rng.gumbel(size=logits.shape)))
 
 
@@ -153,10 +175,10 @@ ANALYSIS = Analysis(
     summary="which tokens were replaced: ELECTRA's generator against its discriminator",
     source="Clark et al. 2020, ELECTRA",
     options=(
-        Option("generator", "name or folder of the model that writes", required=True, metavar="M", model=True),
-        Option("share", "of the tokens, written anew", float, 0.15, maximum=1, metavar="S"),
-        Option("mask", "words that are written anew instead", several=True, default=(), metavar="WORD"),
-        Option("seed", "of the choice and the draws", int, 0, parse=SEED, metavar="N"),
+        Option("generator", "name or folder of the generator", required=True, metavar="M", model=True),
+        Option("share", "share of the tokens that the generator replaces", float, 0.15, maximum=1, metavar="S"),
+        Option("mask", "words that the generator replaces instead", several=True, default=(), metavar="WORD"),
+        Option("seed", "seed of the choice of tokens and of the draws", int, 0, parse=SEED, metavar="N"),
     ),
     inputs="text",
     needs=("replaced",),

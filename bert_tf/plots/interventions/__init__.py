@@ -1,1 +1,1 @@
-"""Figures of ablation and patching."""
+"""Figures of ablation, contributions, counterfactuals, patching and replaced token detection."""

@@ -1,4 +1,12 @@
-"""How much an answer hangs on each part of a model."""
+"""Figures of ablation: how much a prediction depends on each part of a model.
+
+Dimension legend: L layers, N heads, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -7,17 +15,23 @@ from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.panels import answer_panels, value_map
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape, unique_labels
 
-#: Parts that a figure of the strongest ones shows.
+if TYPE_CHECKING:
+    from bert_tf.explain.interventions.ablation import AblationEffect, AblationSweep, ScoreDrops
+
+#: The number of parts in a figure of the strongest parts.
 LONGEST_LIST = 15
 
 
-def ablation_effect(result, dark=False):
-    """The answers of an ``AblationEffect`` before and after, and under them the share of its attention that each head
-    turns elsewhere, where that is known. Layers and heads count from 0."""
+def ablation_effect(result: AblationEffect, dark: bool = False) -> go.Figure:
+    """The predictions of an ``AblationEffect`` before and after, and below them every head's attention shift if it is
+    known.
+
+    Layers and heads count from 0.
+    """
     panels = _panels(result)
     shifts = result.attention_shifts
-    more = [] if shifts is None else ["attention that goes elsewhere, head by head"]
-    figure, rows = answer_panels(panels, ("as it is", "without"), more), len(panels) + len(more)
+    map_titles = [] if shifts is None else ["attention that goes elsewhere, head by head"]
+    figure, rows = answer_panels(panels, ("as it is", "without"), map_titles), len(panels) + len(map_titles)
     if shifts is not None:
         layers, heads = ([str(number) for number in range(count)] for count in shifts.shape)
         shifted = value_map(shifts, heads, layers, dark, "layer %{y}, head %{x}: %{z:.1%}")
@@ -28,13 +42,13 @@ def ablation_effect(result, dark=False):
 
 
 def _panels(result):
-    """(title, answers before, answers after) of every answer of an ``AblationEffect``."""
+    """(title, predictions before, predictions after) for every prediction of an ``AblationEffect``."""
 
     def of_mask(mask):
-        return [{"token": one.token, "probability": one.probability} for one in mask.predictions]
+        return [{"token": prediction.token, "probability": prediction.probability} for prediction in mask.predictions]
 
-    def of_shares(shares):
-        return [{"token": name, "probability": share} for name, share in shares]
+    def of_probabilities(pairs):
+        return [{"token": name, "probability": probability} for name, probability in pairs]
 
     panels = [
         (f"token {before.position}", of_mask(before), of_mask(after))
@@ -42,20 +56,23 @@ def _panels(result):
     ]
     if result.nsp_before is not None:
         both = result.nsp_before.is_next, result.nsp_after.is_next
-        panels.append(("next sentence", *(of_shares([("B follows A", share)]) for share in both)))
+        panels.append(("next sentence", *(of_probabilities([("B follows A", probability)]) for probability in both)))
     if result.sop_before is not None:
         both = result.sop_before.in_order, result.sop_after.in_order
-        panels.append(("sentence order", *(of_shares([("A and B in order", share)]) for share in both)))
+        panels.append(
+            ("sentence order", *(of_probabilities([("A and B in order", probability)]) for probability in both))
+        )
     if result.classes_before is not None:
-        panels.append(("class", *(of_shares(one.items()) for one in (result.classes_before, result.classes_after))))
+        both = result.classes_before, result.classes_after
+        panels.append(("class", *(of_probabilities(classes.items()) for classes in both)))
     if result.replaced_before is not None:
         names = unique_labels(result.tokens)
         both = result.replaced_before, result.replaced_after
-        panels.append(("replaced", *(of_shares(zip(names, map(float, one))) for one in both)))
+        panels.append(("replaced", *(of_probabilities(zip(names, map(float, scores))) for scores in both)))
     return panels
 
 
-#: Column of an ``AblationSweep``'s table -> what it counts; the first that is there ranks the parts.
+#: Column of an ``AblationSweep``'s table -> its axis title. The first column that the table has ranks the parts.
 _SWEPT = {
     "divergence_bits": "change of the prediction, bits",
     "class_change": "change of the class, nats or units of its value",
@@ -65,41 +82,51 @@ _SWEPT = {
 }
 
 
-def strongest_ablations(result, dark=False):
-    """The parts of an ``AblationSweep`` whose absence changes the answers most."""
+def strongest_ablations(result: AblationSweep, dark: bool = False) -> go.Figure:
+    """The parts of an ``AblationSweep`` whose absence changes the predictions most."""
     table = result.to_frame().head(60)
     column = next(name for name in _SWEPT if name in table)
     return ranked_bars(list(table["part"]), list(table[column]), f"{_SWEPT[column]}, each off alone", dark)
 
 
-def strongest_drops(result, dark=False):
-    """The parts without which one answer loses most: of ``ScoreDrops``."""
+def strongest_drops(result: ScoreDrops, dark: bool = False) -> go.Figure:
+    """The parts of ``ScoreDrops`` with the greatest drops, in either direction."""
     table = result.to_frame().head(LONGEST_LIST)
     unit = f"what the answer loses without it, {result.unit}"
     return ranked_bars(list(table["part"]), list(table["score_drop"]), unit, dark)
 
 
-def score_drop_map(result, dark=False):
-    """What one answer loses without each head, feed-forward block and layer: of ``ScoreDrops``. What was not switched
-    off alone stays empty."""
-    parts = [(*one.heads, *one.feed_forward, *one.layers) for one in result.ablations]
-    layers = 1 + max((part[0] if isinstance(part, tuple) else part for one in parts for part in one), default=0)
-    heads = 1 + max((part[1] for one in parts for part in one if isinstance(part, tuple)), default=-1)
+def score_drop_map(result: ScoreDrops, dark: bool = False) -> go.Figure:
+    """The drop without each head, feed-forward block and layer of ``ScoreDrops``.
+
+    The cells of parts that were not switched off by themselves stay empty.
+    """
+    parts = [
+        part for ablation in result.ablations for part in (*ablation.heads, *ablation.feed_forward, *ablation.layers)
+    ]
+    layers = 1 + max((part[0] if isinstance(part, tuple) else part for part in parts), default=0)
+    heads = 1 + max((part[1] for part in parts if isinstance(part, tuple)), default=-1)
     effects = np.full((layers, heads + 2), np.nan)
-    for one, drop in zip(result.ablations, result.score_drops):
-        if len(one.heads) + len(one.feed_forward) + len(one.layers) != 1 or one.tokens or one.links:
+    for ablation, drop in zip(result.ablations, result.score_drops):
+        count = len(ablation.heads) + len(ablation.feed_forward) + len(ablation.layers)
+        if count != 1 or ablation.tokens or ablation.links:
             continue
-        for layer, head in one.heads:
+        for layer, head in ablation.heads:
             effects[layer, head] = drop
-        for layer in one.feed_forward:
+        for layer in ablation.feed_forward:
             effects[layer, heads] = drop
-        for layer in one.layers:
+        for layer in ablation.layers:
             effects[layer, heads + 1] = drop
     return effects_map(effects, result.unit, dark, heads, first=0)
 
 
-def part_names(table, column):
-    """Names of the parts in a table with columns "layer" and "head": "layer 3, head 11", "layer 3, feed-forward"."""
+def part_names(table: Any, column: str) -> list[str]:
+    """Names of the parts in a table: "layer 3, head 11", "layer 3, feed-forward".
+
+    Args:
+        table: pandas.DataFrame. It has the columns "layer" and "head".
+        column: str. The column with the kind of part.
+    """
     names = []
     for part, layer, head in zip(table[column], table["layer"].tolist(), table["head"].tolist()):
         name = part.replace("_", "-")
@@ -110,15 +137,18 @@ def part_names(table, column):
     return names
 
 
-def effects_map(effects, unit, dark=False, heads=None, first=1):
-    """The effect of every head, feed-forward block and layer, layers downwards.
+def effects_map(
+    effects: np.ndarray, unit: str, dark: bool = False, heads: int | None = None, first: int = 1
+) -> go.Figure:
+    """The effect of every head, feed-forward block and layer as a heatmap, with the first layer at the top.
 
     Args:
-        effects: float [L, N + 2]: the heads, the feed-forward block, the layer; or [L, N + 1] without the layer.
-            Positive: it speaks for the answer. NaN: there is nothing, and the cell stays empty.
-        unit: what the numbers are.
-        dark: for a dark page. heads: N; None for two less than there are columns.
-        first: number of the first layer and of the first head.
+        effects: np.ndarray. float [L, N + 2]: the heads, the feed-forward block, the layer; or [L, N + 1] without the
+            layer. Positive: the part supports the prediction. NaN: no value, and the cell stays empty.
+        unit: str. The unit of the numbers.
+        dark: bool. Whether the page is dark.
+        heads: int. N; None for two less than the number of columns.
+        first: int. The number of the first layer and of the first head.
     """
     layers, columns = effects.shape
     heads = columns - 2 if heads is None else heads
@@ -151,14 +181,15 @@ def effects_map(effects, unit, dark=False, heads=None, first=1):
     return apply_theme(figure, dark, height=130 + 30 * layers)
 
 
-def counted(title, first):
-    """The title of an axis whose numbers begin at ``first``: the pages count from 1, saved figures from 0."""
+def counted(title: str, first: int) -> str:
+    """The title of an axis whose numbers begin at ``first``. Numbers on the pages begin at 1, in saved figures at 0."""
     return title if first else f"{title}, from 0"
 
 
-def by_kind(effects, heads=None):
-    """Effects as `effects_map` takes them from -1 to 1: heads, feed-forward blocks and layers each by their own
-    strongest."""
+def by_kind(effects: np.ndarray, heads: int | None = None) -> np.ndarray:
+    """Effects as in `effects_map`, scaled to -1 to 1: heads, feed-forward blocks and layers each by their strongest
+    effect.
+    """
     scaled = np.array(effects, np.float64)
     heads = scaled.shape[1] - 2 if heads is None else heads
     for kind in (slice(0, heads), *(slice(column, column + 1) for column in range(heads, scaled.shape[1]))):
@@ -166,16 +197,16 @@ def by_kind(effects, heads=None):
     return scaled
 
 
-def ranked_bars(names, values, unit, dark=False):
-    """Named effects as horizontal bars, in the order given.
+def ranked_bars(names: Sequence[str], values: Sequence[float] | np.ndarray, unit: str, dark: bool = False) -> go.Figure:
+    """Named effects as horizontal bars, in the given order.
 
     Args:
-        names: what each is.
-        values: floats; bars to the right are blue, to the left orange.
-        unit: what the numbers are, for the axis.
-        dark: for a dark page.
+        names: sequence of str. The name of each bar.
+        values: sequence of float. Bars to the right are blue, bars to the left orange.
+        unit: str. The unit of the numbers, for the axis.
+        dark: bool. Whether the page is dark.
     """
-    # The zero-width space tells one "the" from another: Plotly puts equal names on one line.
+    # Plotly draws equal names on one line: zero-width spaces make them different.
     labels = [escape(name) + "\u200b" * names[:index].count(name) for index, name in enumerate(names)]
     blue = CATEGORIES[4] if dark else CATEGORIES[0]
     figure = go.Figure(
@@ -193,26 +224,34 @@ def ranked_bars(names, values, unit, dark=False):
     return apply_theme(figure, dark, height=90 + 22 * len(labels))
 
 
-def replaced_bars(tokens, scores, replaced=None, dark=False):
-    """The probability of every token to have been put there by a generator; those that were are orange.
+def replaced_bars(
+    tokens: Sequence[str],
+    scores: Sequence[float] | np.ndarray,
+    replaced: Sequence[bool] | None = None,
+    dark: bool = False,
+) -> go.Figure:
+    """The probability of every token that it was replaced; the bars of replaced tokens are orange.
 
     Args:
-        tokens: T strings. scores: float [T]. replaced: bool [T], or None where nothing is known.
-        dark: for a dark page.
+        tokens: sequence of str. The T tokens.
+        scores: np.ndarray. float [T].
+        replaced: sequence of bool. T values, whether each token was replaced; None if it is not known.
+        dark: bool. Whether the page is dark.
     """
-    figure = ranked_bars(list(tokens), scores, "probability to have been put there", dark)
+    figure = ranked_bars(list(tokens), scores, "probability of being replaced", dark)
     if replaced is not None:
-        usual = figure.data[0].marker.color[0]
-        figure.data[0].marker.color = [CATEGORIES[1] if one else usual for one in replaced]
+        blue = figure.data[0].marker.color[0]
+        figure.data[0].marker.color = [CATEGORIES[1] if is_replaced else blue for is_replaced in replaced]
     return figure.update_xaxes(range=[0, 1.04], tickformat=".0%")
 
 
-def spread(values, name, dark=False):
-    """How many of some numbers lie where, as a histogram.
+def spread(values: Sequence[float] | np.ndarray, name: str, dark: bool = False) -> go.Figure:
+    """A histogram of some numbers.
 
     Args:
-        values: floats. name: what they are.
-        dark: for a dark page.
+        values: sequence of float. The numbers.
+        name: str. The title of the axis.
+        dark: bool. Whether the page is dark.
     """
     figure = go.Figure(
         go.Histogram(

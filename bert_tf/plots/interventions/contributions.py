@@ -1,18 +1,27 @@
-"""What each part of a model puts into an answer directly, as figures. Layers and heads count from 0."""
+"""Figures of contributions: how much each part of a model adds directly to a prediction. Numbers count from 0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bert_tf.plots.interventions.ablation import LONGEST_LIST, effects_map, part_names, ranked_bars
 
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
-def contributions_map(result, dark=False):
-    """Every head and feed-forward block of a ``Contributions``, layers downwards."""
+    from bert_tf.explain.interventions.contributions import Contributions
+
+
+def contributions_map(result: Contributions, dark: bool = False) -> go.Figure:
+    """The contribution of every head and feed-forward block, with the first layer at the top."""
     shares = np.column_stack([result.heads, result.feed_forward])
     return effects_map(shares, _unit(result), dark, result.heads.shape[1], first=0)
 
 
-def strongest_contributions(result, dark=False):
-    """The strongest parts of a ``Contributions``."""
+def strongest_contributions(result: Contributions, dark: bool = False) -> go.Figure:
+    """The parts with the strongest contributions."""
     table = result.to_frame().head(LONGEST_LIST)
     return ranked_bars(part_names(table, "component"), list(table["contribution"]), f"share, {_unit(result)}", dark)
 

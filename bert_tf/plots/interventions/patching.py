@@ -1,7 +1,12 @@
-"""Where a vector of one run, put into another, brings the first one's answer back.
+"""Figures of activation patching and path patching: which patched vectors recover the clean prediction.
 
 Dimension legend: L layers, N heads, T tokens, R rows.
 """
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,10 +16,14 @@ from bert_tf.plots.interventions.ablation import LONGEST_LIST, counted, effects_
 from bert_tf.plots.representations.logit_lens import state_names
 from bert_tf.plots.theme import apply_theme, escape
 
-_TALLEST = 1400  # pixels
-_LABEL = 15  # pixels a label needs
+if TYPE_CHECKING:
+    from bert_tf.explain.interventions.patching import PatchingResult
+    from bert_tf.explain.interventions.path_patching import PathPatchingResult
+
+_MAX_HEIGHT = 1400  # of a figure, in pixels
+_LABEL = 15  # the height of a label, in pixels
 _COLOUR_BAR = {"thickness": 8, "outlinewidth": 0, "tickformat": ".0%", "tickvals": [-1, -0.5, 0, 0.5, 1]}
-#: What is patched -> (what the columns are, what is said of one).
+#: Component -> (title of the axis of columns, name of a column in a hover text).
 _AXES = {
     "hidden_state": ("after layer", "after layer %{x}"),
     "attention": ("attention of layer", "attention of layer %{x}"),
@@ -22,22 +31,24 @@ _AXES = {
 }
 
 
-def patching_figure(result, dark=False):
-    """What each patch of a ``PatchingResult`` brings back. Layers and heads count from 0."""
+def patching_figure(result: PatchingResult, dark: bool = False) -> go.Figure:
+    """The share of the difference that each patch of a ``PatchingResult`` recovers. Layers and heads count from 0."""
     if result.component == "head":
         return patched_heads_map(result.recovered, dark, first=0)
     return patch_map(result.recovered, result.tokens, result.corrupted_tokens, dark, result.component, first=0)
 
 
-def path_map(result, dark=False):
-    """What the path from each head and feed-forward block of a ``PathPatchingResult`` brings back; empty where there is
-    no path. Layers and heads count from 0."""
+def path_map(result: PathPatchingResult, dark: bool = False) -> go.Figure:
+    """The share that the path from each head and feed-forward block of a ``PathPatchingResult`` recovers.
+
+    Cells without a path stay empty. Layers and heads count from 0.
+    """
     shares = np.where(result.has_path, result.recovered, np.nan)
     return effects_map(shares, "of the difference", dark, shares.shape[1] - 1, first=0)
 
 
-def strongest_paths(result, dark=False):
-    """The paths of a ``PathPatchingResult`` that bring back most."""
+def strongest_paths(result: PathPatchingResult, dark: bool = False) -> go.Figure:
+    """The paths of a ``PathPatchingResult`` that recover most."""
     table = result.to_frame()
     table = table[table["sender"] != "everything"]
     table = table.sort_values("recovered", key=np.abs, ascending=False, kind="stable").head(LONGEST_LIST)
@@ -46,25 +57,33 @@ def strongest_paths(result, dark=False):
     return figure.update_xaxes(tickformat=".0%")
 
 
-def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False, component="hidden_state", first=1):
-    """Share of the difference that each vector brings back, tokens downwards, layers across.
+def patch_map(
+    recovered: np.ndarray,
+    clean_tokens: Sequence[str],
+    corrupted_tokens: Sequence[str],
+    dark: bool = False,
+    component: str = "hidden_state",
+    first: int = 1,
+) -> go.Figure:
+    """The share of the difference that each vector recovers: a row for each token, a column for each layer.
 
     Args:
-        recovered: float [R, T], as ``PatchingResult.recovered``.
-        clean_tokens, corrupted_tokens: T tokens each.
-        dark: for a dark page. component: what is patched, as of ``PatchingResult``.
-        first: number of the first layer, where hidden states are not what is patched.
+        recovered: np.ndarray. float [R, T], as in ``PatchingResult.recovered``.
+        clean_tokens, corrupted_tokens: sequence of str. T tokens each.
+        dark: bool. Whether the page is dark.
+        component: str. The kind of vector, as in ``PatchingResult``.
+        first: int. The number of the first layer; not used for hidden states.
     """
     names = state_names(len(recovered))
     axis, place = _AXES[component]
     if component != "hidden_state":
         names, axis = list(map(str, range(first, first + len(recovered)))), counted(axis, first)
     labels = [
-        escape(one) if one == other else f"<b>{escape(one)} | {escape(other)}</b>"
-        for one, other in zip(clean_tokens, corrupted_tokens)
+        escape(clean) if clean == corrupted else f"<b>{escape(clean)} | {escape(corrupted)}</b>"
+        for clean, corrupted in zip(clean_tokens, corrupted_tokens)
     ]
     count = len(labels)
-    height = int(min(130 + 24 * count, _TALLEST))
+    height = int(min(130 + 24 * count, _MAX_HEIGHT))
     every = max(1, -(-count * _LABEL // (height - 110)))
     shares = np.nan_to_num(np.asarray(recovered, np.float32)).T
     figure = go.Figure(
@@ -83,11 +102,11 @@ def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False, component="
             hovertemplate=f"%{{text}}, {place}" + "<br>brings back %{customdata[0]:.1%}<extra></extra>",
         )
     )
-    shown = list(range(0, count, every))
+    labelled = list(range(0, count, every))
     figure.layout.yaxis = dict(
         autorange="reversed",
-        tickvals=shown,
-        ticktext=[labels[index] for index in shown],
+        tickvals=labelled,
+        ticktext=[labels[index] for index in labelled],
         showgrid=False,
         zeroline=False,
         ticks="",
@@ -96,12 +115,13 @@ def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False, component="
     return apply_theme(figure, dark, height=height)
 
 
-def patched_heads_map(recovered, dark=False, first=1):
-    """Share of the difference that each head brings back, layers downwards, heads across.
+def patched_heads_map(recovered: np.ndarray, dark: bool = False, first: int = 1) -> go.Figure:
+    """The share of the difference that each head recovers: a row for each layer, a column for each head.
 
     Args:
-        recovered: float [L, N], as ``PatchingResult.recovered`` of heads.
-        dark: for a dark page. first: number of the first layer and of the first head.
+        recovered: np.ndarray. float [L, N], as in ``PatchingResult.recovered`` for heads.
+        dark: bool. Whether the page is dark.
+        first: int. The number of the first layer and of the first head.
     """
     shares = np.nan_to_num(np.asarray(recovered, np.float32))
     layers, heads = shares.shape
