@@ -1,1 +1,1 @@
-"""What attention heads do: summaries, flow, rollout, value-weighted attention, syntax."""
+"""What attention heads do: summaries, flow, rollout, norm-weighted attention, syntax."""

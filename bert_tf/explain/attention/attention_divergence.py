@@ -1,9 +1,12 @@
-"""How far the attention of two models of one shape lies apart, head by head: before and after fine-tuning.
+"""How much the attention of each head differs between two models of one shape, such as before and after fine-tuning.
 
 Dimension legend: L layers, N heads, T tokens.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,78 +15,98 @@ from bert_tf.errors import InputError, NotComparable
 from bert_tf.explain.attention.head_summary import attention_maps
 from bert_tf.results import Result, frame
 
+if TYPE_CHECKING:
+    import pandas
+
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
 
 @dataclass(frozen=True, eq=False)
 class AttentionDivergence(Result, figures={"heads": "bert_tf.plots.attention.attention_divergence:divergence_map"}):
-    """How far each head's attention differs between two models.
+    """How much each head's attention differs between two models.
 
     Attributes:
-        before, after: names of the models. tokens: T strings, the input's.
-        divergences: float64 [L, N], Jensen-Shannon divergences in bits: 0 where a head attends to the same tokens in
-            both models, 1 where to none of them.
+        before: str. Name of the first model.
+        after: str. Name of the second model.
+        tokens: tuple of T strings. The tokens of the input.
+        divergences: float64 [L, N]. Jensen-Shannon divergences in bits: 0 where a head attends to the same tokens in
+            both models, 1 where the two models attend to no token in common.
     """
 
     before: str
     after: str
-    tokens: tuple
+    tokens: tuple[str, ...]
     divergences: np.ndarray
 
-    def ranked(self):
-        """(layer, head) of every head, the one that differs most first."""
+    def ranked(self) -> list[tuple[int, int]]:
+        """(layer, head) of every head; the head with the largest divergence first."""
         order = np.argsort(-self.divergences, axis=None, kind="stable")
         return [divmod(int(index), self.divergences.shape[1]) for index in order]
 
-    def to_frame(self):
-        """A row for each head, the one that differs most first."""
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each head; the head with the largest divergence first."""
         layers, heads = zip(*self.ranked())
         return frame({"layer": layers, "head": heads, "divergence_bits": self.divergences[layers, heads]})
 
 
-def attention_divergence(before, after):
-    """The Jensen-Shannon divergence of each head's attention, the mean over the tokens that look.
+def attention_divergence(before: Trace, after: Trace) -> AttentionDivergence:
+    """The Jensen-Shannon divergence between the attention of each head in two models, averaged over the queries.
 
     Args:
-        before, after: `Trace`s with attention maps of the same tokens by two models of one shape.
+        before: Trace. A trace with attention maps by the first model.
+        after: Trace. A trace of the same tokens by a second model with as many layers and heads.
     Returns:
         `AttentionDivergence`.
     Raises:
-        NotComparable: other tokens, or models of other shapes. InputError: no attention maps.
+        NotComparable: the tokens or the numbers of layers and heads differ.
+        InputError: a trace has no attention maps.
+
+    Example:
+        >>> before = bert_tf.load().trace("The film was [MASK].")
+        >>> after = bert_tf.load("my-classifier").trace("The film was [MASK].")
+        >>> attention_divergence(before, after).ranked()[:3]
     """
-    one, two = attention_maps(before), attention_maps(after)
+    maps_before, maps_after = attention_maps(before), attention_maps(after)
     if before.tokens != after.tokens:
         raise NotComparable("The two models cut the text into different tokens; compare models of one vocabulary.")
-    if one.shape != two.shape:
+    if maps_before.shape != maps_after.shape:
         raise NotComparable(
-            f"The models have {one.shape[0]} x {one.shape[1]} and {two.shape[0]} x {two.shape[1]} layers and heads; "
-            "their heads do not stand for each other."
+            f"The models have {maps_before.shape[0]} x {maps_before.shape[1]} and {maps_after.shape[0]} x "
+            f"{maps_after.shape[1]} layers and heads; compare models with the same numbers of both."
         )
-    # A layer at a time: in double precision all maps of 512 tokens at once would be gigabytes.
-    found = np.stack([_divergences(p.astype(np.float64), q.astype(np.float64)) for p, q in zip(one, two)])
-    return AttentionDivergence(before.model, after.model, after.tokens, found)
+    # A layer at a time: in double precision all maps of 512 tokens together would take gigabytes.
+    divergences = np.stack(
+        [_divergences(p.astype(np.float64), q.astype(np.float64)) for p, q in zip(maps_before, maps_after)]
+    )
+    return AttentionDivergence(before.model, after.model, after.tokens, divergences)
 
 
-def fine_tuning_divergence(bert, trace, before=None):
-    """`attention_divergence` of a fine-tuned model's trace from that of the model before fine-tuning.
+def fine_tuning_divergence(bert: Bert, trace: Trace, before: str | None = None) -> AttentionDivergence:
+    """`attention_divergence` between a fine-tuned model and the model before fine-tuning.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace` with attention maps.
-        before: name or folder of the model before; None for the one that `bert` says it was fine-tuned from.
+        bert: Bert. The fine-tuned model that made the trace.
+        trace: Trace. A trace with attention maps.
+        before: str or None. Name or folder of the model before fine-tuning; None for the model that the settings of
+            `bert` name as its base model.
     Returns:
         `AttentionDivergence`.
     Raises:
-        InputError: no model is named. NotComparable: other tokens, or a model of another shape. OSError, ValueError:
-            the model cannot be read.
+        InputError: `before` is None and `bert` names no base model.
+        NotComparable: the tokens or the numbers of layers and heads differ.
+        OSError, ValueError: the model before fine-tuning cannot be read.
     """
     from bert_tf.inference.bert import load
 
     name = before or (bert.task and bert.task.settings.base_model)
     if name is None:
-        raise InputError(f"{bert.name} does not say what it was fine-tuned from: give --before M.")
-    earlier = load(name, precision=bert.runtime.precision)
-    return attention_divergence(earlier.trace(trace.text_a, trace.text_b, trace.masks), trace)
+        raise InputError(f"{bert.name} does not name the model it was fine-tuned from: use --before M.")
+    base = load(name, precision=bert.runtime.precision)
+    return attention_divergence(base.trace(trace.text_a, trace.text_b, trace.masks), trace)
 
 
-def _divergences(p, q):
+def _divergences(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     middle = (p + q) / 2
     return ((_entropy(middle) - (_entropy(p) + _entropy(q)) / 2).clip(0, 1)).mean(axis=-1)
 
@@ -95,10 +118,10 @@ def _entropy(p):
 ANALYSIS = Analysis(
     name="attention-divergence",
     function=fine_tuning_divergence,
-    summary="how far fine-tuning moved each head's attention",
+    summary="how much fine-tuning changed each head's attention",
     source="Lin 1991 (Jensen-Shannon divergence)",
     options=(
-        Option("before", "name or folder of the model before (default: the one it says it came from)", metavar="M"),
+        Option("before", "name or folder of the model before fine-tuning (default: its base model)", metavar="M"),
     ),
     aliases=("changed",),
 )

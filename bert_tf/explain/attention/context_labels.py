@@ -1,130 +1,154 @@
-"""What is known of the words at some places, and of those that heads look at from there: their parts of speech and
-relations, counted.
+"""Parts of speech and relations of the words at some contexts and of the tokens that heads attend to most from there.
 
 As exBERT's summaries (Hoover et al. 2020, "exBERT: A Visual Analysis Tool to Explore Learned Representations in
-Transformer Models"). Places are `Context`s or `MostAttendedToken`s.
+Transformer Models"). A place is a `Context` or a `MostAttendedToken`.
 """
 
+from __future__ import annotations
+
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bert_tf.errors import InputError, report
 from bert_tf.results import Result, frame
 
+if TYPE_CHECKING:
+    import pandas
 
-def matched_labels(tagger, places, progress=None):
-    """What a fine-tuned tagger says of the words of some places, such as their parts of speech.
+    from bert_tf.explain.representations.nearest_contexts import Context, MostAttendedToken, NearestContexts
+    from bert_tf.inference.bert import Bert
+
+    Place: TypeAlias = Context | MostAttendedToken
+
+#: A label for each place, None where none is known.
+Labels = tuple[str | None, ...]
+
+
+def matched_labels(tagger: Bert, places: Sequence[Place], progress: Callable[[int, int], Any] | None = None) -> Labels:
+    """The labels that a fine-tuned tagger predicts for the words at some places, such as their parts of speech.
 
     Args:
-        tagger: a `Bert` fine-tuned to label words. places: `Context`s and `MostAttendedToken`s; each text is read once.
-        progress: callable(done, total) in texts; returning False cancels.
+        tagger: Bert. A model fine-tuned to label words.
+        places: sequence of Context and MostAttendedToken. The tagger reads each text once.
+        progress: callable(done, total) or None. Counts texts; returning False cancels.
     Returns:
-        tuple of a label for each place: of the tagger's word at the first character of the place's own, as the two
-        models may cut a text into other words; None where it has no word there. A token that the model adds, such as
-        [SEP], is its own label.
+        tuple of a label for each place. The two models may split a text into different words: the label is that of the
+        tagger's word at the first character of the word at the place, None if the tagger has no word there. A token
+        that the model adds, such as [SEP], is its own label.
     Raises:
-        InputError: the model labels no words.
-        Cancelled: by `progress`.
+        InputError: the tagger was not fine-tuned to label words.
+        Cancelled: `progress` returned False.
     """
     if tagger.task is None or tagger.task.settings.task != "tag":
         raise InputError(f"{tagger.name} was not fine-tuned to label words.")
-    texts = list(dict.fromkeys(one.text for one in places if one.word is not None))
-    read = {}
+    texts = list(dict.fromkeys(place.text for place in places if place.word is not None))
+    predictions: dict[str | None, dict[str, Any]] = {}
     for text in texts:
-        (read[text],) = tagger.task.predict([{"text": text}])
-        report(progress, len(read), len(texts))
-    return tuple(one.token if one.word is None else _label_at(read[one.text], one.word.start) for one in places)
+        (predictions[text],) = tagger.task.predict([{"text": text}])
+        report(progress, len(predictions), len(texts))
+    return tuple(
+        place.token if place.word is None else _label_at(predictions[place.text], place.word.start) for place in places
+    )
 
 
-def _label_at(said, character):
-    spans = zip(said["spans"], said["labels"], strict=True)
+def _label_at(prediction: dict[str, Any], character: int) -> str | None:
+    spans = zip(prediction["spans"], prediction["labels"], strict=True)
     return next((label for (start, end), label in spans if start <= character < end), None)
 
 
-def parsed_labels(places):
-    """What a CoNLL-U file says of the words of some places.
+def parsed_labels(places: Sequence[Place]) -> tuple[Labels, Labels]:
+    """The parts of speech and relations of the words at some places, from a CoNLL-U file.
 
     Args:
-        places: `Context`s and `MostAttendedToken`s in rows of such a file.
+        places: sequence of Context and MostAttendedToken, in rows of such a file.
     Returns:
         (parts of speech, relations), two tuples with a label for each place: of the file's word at the first character
-        of the place's own; None where the file says nothing. A token that the model adds, such as [SEP], is its own
-        label.
+        of the word at the place; None if the file has no label for it. A token that the model adds, such as [SEP], is
+        its own label.
     """
     tags, relations = zip(*map(_parsed_label, places)) if places else ((), ())
     return tags, relations
 
 
-def _parsed_label(place):
+def _parsed_label(place: Place) -> Labels:
     if place.word is None:
         return place.token, place.token
     parsed = place.row.parsed
     number = None if parsed is None or place.word.source != "a" else parsed.word_at(place.word.start)
     if number is None:
         return None, None
-    return tuple(None if not said or said[number] == "_" else said[number] for said in (parsed.tags, parsed.relations))
+    columns = parsed.tags, parsed.relations
+    return tuple(None if not labels or labels[number] == "_" else labels[number] for labels in columns)
 
 
-def count_labels(labels):
-    """How often each label stands among those of `matched_labels` or `parsed_labels`, the most frequent first: dict
-    label -> count."""
+def count_labels(labels: Iterable[str | None]) -> dict[str, int]:
+    """How often each label occurs among those of `matched_labels` or `parsed_labels`: dict from label to count, the
+    most frequent label first."""
     return dict(Counter(label for label in labels if label is not None).most_common())
 
 
-def count_offsets(contexts):
-    """How often heads look at what stands so many tokens after their place, below 0 before it: dict offset -> count,
-    in order; of places that were compared by their states it is empty."""
-    return dict(sorted(Counter(one.most_attended.offset for one in contexts if one.most_attended is not None).items()))
+def count_offsets(contexts: Iterable[Context]) -> dict[int, int]:
+    """How often the most attended token stands at each offset from its context: dict from offset to count, in order of
+    the offsets, which are below 0 before the context. Empty if the contexts were compared by their hidden states."""
+    offsets = [context.most_attended.offset for context in contexts if context.most_attended is not None]
+    return dict(sorted(Counter(offsets).items()))
 
 
 @dataclass(frozen=True, eq=False)
 class ContextCounts(Result):
-    """What stands at some contexts, and what heads look at from there, counted.
+    """Counts of the labels at some contexts and at the tokens that heads attend to most from there.
 
     Attributes:
-        parts_of_speech, relations: dict label -> count of the words found; None where no label is known.
-        looked_at_parts_of_speech, looked_at_relations: the same of the words that heads look at.
-        offsets: dict how many tokens after its context what heads look at stands -> count, in order.
-        special_offsets: the part of `offsets` that is of tokens that the model adds.
+        parts_of_speech: dict from label to count or None. Of the words at the contexts; None if there are no labels.
+        relations: dict from label to count or None. Likewise for the relations.
+        looked_at_parts_of_speech: dict from label to count or None. Of the most attended tokens.
+        looked_at_relations: dict from label to count or None. Of the most attended tokens.
+        offsets: dict from offset to count. How many tokens after its context the most attended token stands.
+        special_offsets: dict from offset to count. The part of `offsets` that belongs to special tokens.
     """
 
-    parts_of_speech: Optional[dict] = None
-    relations: Optional[dict] = None
-    looked_at_parts_of_speech: Optional[dict] = None
-    looked_at_relations: Optional[dict] = None
-    offsets: dict = field(default_factory=dict)
-    special_offsets: dict = field(default_factory=dict)
+    parts_of_speech: dict[str, int] | None = None
+    relations: dict[str, int] | None = None
+    looked_at_parts_of_speech: dict[str, int] | None = None
+    looked_at_relations: dict[str, int] | None = None
+    offsets: dict[int, int] = field(default_factory=dict)
+    special_offsets: dict[int, int] = field(default_factory=dict)
 
     @property
-    def figures(self):
-        """The figures of what is known."""
+    def figures(self) -> dict[str, str]:
+        """The figures of the counts that there are."""
         module = "bert_tf.plots.attention.context_labels"
-        known = {
+        counts = {
             "parts-of-speech": (self.looked_at_parts_of_speech, f"{module}:part_of_speech_bars"),
             "relations": (self.looked_at_relations, f"{module}:relation_bars"),
             "how-far-away": (self.offsets or None, f"{module}:distance_bars"),
         }
-        return {name: function for name, (values, function) in known.items() if values is not None}
+        return {name: function for name, (values, function) in counts.items() if values is not None}
 
-    def to_frame(self):
-        """A row for each label or offset: how many words found have it, and how many looked at."""
-        rows = []
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each label or offset, with its counts at the contexts and at the most attended tokens."""
+        rows: list[tuple] = []
         for name in ("parts_of_speech", "relations"):
-            found, there = getattr(self, name) or {}, getattr(self, f"looked_at_{name}") or {}
-            rows += [(name, label, found.get(label, 0), there.get(label, 0)) for label in {**found, **there}]
+            at_contexts, attended = getattr(self, name) or {}, getattr(self, f"looked_at_{name}") or {}
+            labels = {**at_contexts, **attended}
+            rows += [(name, label, at_contexts.get(label, 0), attended.get(label, 0)) for label in labels]
         rows += [("offsets", offset, None, number) for offset, number in self.offsets.items()]
         return frame(dict(zip(("counted", "value", "found", "looked_at"), zip(*rows))))
 
 
-def label_contexts(tagger, found, progress=None):
-    """The contexts with parts of speech and relations.
+def label_contexts(
+    tagger: Bert | None, found: NearestContexts, progress: Callable[[int, int], Any] | None = None
+) -> NearestContexts:
+    """Add parts of speech and relations to nearest contexts.
 
     Args:
-        tagger: a `Bert` fine-tuned to label words, as `matched_labels` takes it; None for the labels of a CoNLL-U file.
-        found: `NearestContexts`. progress: callable(done, total) in texts; returning False cancels.
+        tagger: Bert or None. A model fine-tuned to label words; None for the labels of a CoNLL-U file.
+        found: NearestContexts.
+        progress: callable(done, total) or None. Counts texts; returning False cancels.
     Returns:
-        `NearestContexts`; of a file that knows no parts of speech, or no relations, none are told.
+        `NearestContexts`. Without any part of speech in the file all parts of speech are None, relations likewise.
     Raises:
         As `matched_labels`.
     """
@@ -133,19 +157,21 @@ def label_contexts(tagger, found, progress=None):
         return found.labelled(matched_labels(tagger, places, progress))
     return found.labelled(
         *(
-            labels if any(label and one.word is not None for one, label in zip(places, labels)) else None
+            labels if any(label and place.word is not None for place, label in zip(places, labels)) else None
             for labels in parsed_labels(places)
         )
     )
 
 
-def count_contexts(contexts):
-    """What stands at some contexts, and what heads look at from there: `ContextCounts`."""
-    most_attended = [one.most_attended for one in contexts if one.most_attended is not None]
-    special = [one for one in contexts if one.most_attended is not None and one.most_attended.word is None]
+def count_contexts(contexts: Sequence[Context]) -> ContextCounts:
+    """Count the labels at some contexts and at the tokens that heads attend to most from there."""
+    most_attended = [context.most_attended for context in contexts if context.most_attended is not None]
+    special = [
+        context for context in contexts if context.most_attended is not None and context.most_attended.word is None
+    ]
 
-    def counted(places, name):
-        return count_labels(getattr(one, name) for one in places) or None
+    def counted(places: Iterable[Place], name: str) -> dict[str, int] | None:
+        return count_labels(getattr(place, name) for place in places) or None
 
     return ContextCounts(
         counted(contexts, "part_of_speech"),

@@ -1,11 +1,14 @@
-"""What every head does over some texts, and which heads do alike.
+"""Profiles of attention heads over some texts: summary statistics, distances between heads, their clusters.
 
 Dimension legend: L layers, N heads, T tokens, X = L x N heads. After Clark et al. 2019, "What Does BERT Look
 At?", sections 3 (the measures) and 6 (the distances between heads, their map and clusters).
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Optional
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +18,14 @@ from bert_tf.explain.attention.head_summary import HeadSummary, attention_maps, 
 from bert_tf.explain.attention.syntax import SyntaxAgreement, syntax_agreement
 from bert_tf.results import Result
 
+if TYPE_CHECKING:
+    import pandas
+
+    from bert_tf.explain.datasets.text_rows import TextRow
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
+#: Names of the measures of a `HeadSummary`.
 MEASURES = tuple(field.name for field in fields(HeadSummary))
 
 
@@ -26,16 +37,22 @@ class HeadProfile(
         "plane": "bert_tf.plots.attention.head_profile:head_plane",
     },
 ):
-    """The heads of a model over some texts.
+    """Summary statistics, distances and clusters of the heads of a model over some texts.
 
     Attributes:
-        summary: `HeadSummary`, means over all tokens of all texts.
-        distances: float64 [X, X], the mean over the tokens of the Jensen-Shannon divergence in bits between
-            what two heads (layer by layer) look at: 0 the same, 1 nothing in common.
-        clusters: int64 [L, N], numbers from 0, the largest cluster first (`cluster_heads`).
-        coordinates: float64 [L, N, 2], the heads on a plane (`project_heads`).
-        num_texts, num_tokens: how many were read. num_skipped: texts with nothing in them to read.
-        syntax: `SyntaxAgreement` over the sentences that have dependency trees, or None.
+        summary: HeadSummary. Means over all tokens of all texts.
+        distances: float64 [X, X]. Jensen-Shannon divergence in bits between the attention of two heads, averaged over
+            the tokens: 0 for the same attention, 1 for no token in common. Heads are ordered layer by layer.
+        clusters: int64 [L, N]. Cluster numbers from 0, the largest cluster first (`cluster_heads`).
+        coordinates: float64 [L, N, 2]. The heads as points of a plane (`project_heads`).
+        num_texts: int. The number of texts.
+        num_tokens: int. The number of tokens of these texts.
+        num_skipped: int. The number of texts without any token.
+        syntax: SyntaxAgreement or None. Over the sentences that have dependency trees; None without trees.
+
+    Example:
+        >>> profile = profile_heads(bert_tf.load(), ["The cat sat on the mat.", "Dogs bark."])
+        >>> profile.to_frame().sort_values("entropy").head()
     """
 
     summary: HeadSummary
@@ -45,15 +62,16 @@ class HeadProfile(
     num_texts: int
     num_tokens: int
     num_skipped: int
-    syntax: Optional[SyntaxAgreement] = None
+    syntax: SyntaxAgreement | None = None
 
     @property
-    def measures(self):
-        """Name of each measure -> float64 [L, N]; with `syntax` also how often each head follows any relation."""
+    def measures(self) -> dict[str, np.ndarray]:
+        """Dict from the name of each measure to float64 [L, N]; with `syntax` also the share of dependencies that each
+        head follows."""
         measures = self.summary.to_arrays()
         return measures if self.syntax is None else {**measures, "syntax": self.syntax.overall.best_direction}
 
-    def to_frame(self):
+    def to_frame(self) -> pandas.DataFrame:
         """A row for each head, a column for each measure."""
         table = self.summary.to_frame()
         if self.syntax is not None:
@@ -62,28 +80,35 @@ class HeadProfile(
         table["cluster"] = self.clusters.ravel()
         return table
 
-    def to_arrays(self):
-        """Every measure and the other arrays of the heads, under their names."""
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Dict from its name to each measure and each other array."""
         return {**self.measures, **super().to_arrays()}
 
-    def to_text(self):
-        """The heads, and below them the relations where there are dependency trees."""
+    def to_text(self) -> str:
+        """The table of heads; with dependency trees the table of relations below it."""
         return super().to_text() if self.syntax is None else f"{super().to_text()}\n{self.syntax.to_text()}"
 
 
-def profile_heads(bert, texts, tokens_per_text=64, progress=None):
-    """Read texts and say what every head did in them.
+def profile_heads(
+    bert: Bert,
+    texts: Iterable[str | tuple[str, str | None]],
+    tokens_per_text: int = 64,
+    progress: Callable[[int, int], Any] | None = None,
+) -> HeadProfile:
+    """The profile of every head over some texts.
 
     Args:
-        bert: a `Bert`. texts: strings, or pairs (text A, text B or None).
-        tokens_per_text: tokens of a text at most, evenly spread over it, that distances between heads are taken from.
-        progress: callable(done, total) in texts; returning False cancels.
+        bert: Bert.
+        texts: iterable of strings, or of pairs (text A, text B or None).
+        tokens_per_text: int. The distances between heads use at most this many tokens of each text, evenly spaced.
+        progress: callable(done, total) or None. Counts texts; returning False cancels.
     Returns:
         `HeadProfile`.
     Raises:
-        InputError: no text holds anything. Cancelled: by `progress`.
+        InputError: all texts are empty.
+        Cancelled: `progress` returned False.
     """
-    pairs = [(text, None) if isinstance(text, str) else tuple(text) for text in texts]
+    pairs = [(text, None) if isinstance(text, str) else text for text in texts]
     total = _Total()
     for done, (text_a, text_b) in enumerate(pairs, 1):
         try:
@@ -94,8 +119,21 @@ def profile_heads(bert, texts, tokens_per_text=64, progress=None):
     return total.profile()
 
 
-def profile_trace(trace, tokens_per_text=64, progress=None):
-    """The `HeadProfile` of a single trace with attention maps; `progress` as of `head_distances`."""
+def profile_trace(
+    trace: Trace, tokens_per_text: int = 64, progress: Callable[[int, int], Any] | None = None
+) -> HeadProfile:
+    """The profile of every head in one trace with attention maps.
+
+    Args:
+        trace: Trace. A trace with attention maps.
+        tokens_per_text: int. As in `profile_heads`.
+        progress: callable(done, total) or None. As in `head_distances`.
+    Returns:
+        `HeadProfile`.
+    Raises:
+        InputError: the trace has no attention maps.
+        Cancelled: `progress` returned False.
+    """
     total = _Total()
     total.add(trace, tokens_per_text, progress)
     return total.profile()
@@ -104,26 +142,27 @@ def profile_trace(trace, tokens_per_text=64, progress=None):
 class _Total:
     """Sums over texts, each weighted by its tokens."""
 
-    def __init__(self):
-        self.measures, self.distances = None, 0.0
+    def __init__(self) -> None:
+        self.measures: np.ndarray | None = None
+        self.distances: np.ndarray | float = 0.0
         self.texts = self.tokens = self.rows = self.skipped = 0
 
-    def add(self, trace, tokens_per_text, progress=None):
+    def add(self, trace: Trace, tokens_per_text: int, progress: Callable[[int, int], Any] | None = None) -> None:
         summary = summarise_heads(trace)
-        found = np.stack([getattr(summary, name) for name in MEASURES]) * trace.length
-        self.measures = found if self.measures is None else self.measures + found
-        chosen = np.unique(np.linspace(0, trace.length - 1, min(tokens_per_text, trace.length)).round().astype(int))
-        maps = attention_maps(trace)[:, :, chosen]
-        self.distances = self.distances + head_distances(maps, progress) * len(chosen)
+        measures = np.stack([getattr(summary, name) for name in MEASURES]) * trace.length
+        self.measures = measures if self.measures is None else self.measures + measures
+        queries = np.unique(np.linspace(0, trace.length - 1, min(tokens_per_text, trace.length)).round().astype(int))
+        maps = attention_maps(trace)[:, :, queries]
+        self.distances = self.distances + head_distances(maps, progress) * len(queries)
         self.texts += 1
         self.tokens += trace.length
-        self.rows += len(chosen)
+        self.rows += len(queries)
 
-    def profile(self):
-        if not self.texts:
-            raise InputError("None of the texts holds anything to read: give at least one sentence.")
+    def profile(self) -> HeadProfile:
+        if self.measures is None:
+            raise InputError("All texts are empty: give at least one sentence.")
         summary = HeadSummary(**dict(zip(MEASURES, self.measures / self.tokens)))
-        distances, shape = self.distances / self.rows, summary.entropy.shape
+        distances, shape = np.asarray(self.distances / self.rows), summary.entropy.shape
         return HeadProfile(
             summary,
             distances,
@@ -135,25 +174,35 @@ class _Total:
         )
 
 
-def head_profiles(bert, trace=None, rows=None, tokens_per_text=64, progress=None):
-    """What every head does in a text or in those of a file; where those have dependency trees, also which heads follow
-    them.
+def head_profiles(
+    bert: Bert,
+    trace: Trace | None = None,
+    rows: Sequence[TextRow] | None = None,
+    tokens_per_text: int = 64,
+    progress: Callable[[int, int], Any] | None = None,
+) -> HeadProfile:
+    """The profile of every head in one trace or over the texts of a file; with dependency trees in the file also the
+    agreement of the heads with them.
 
     Args:
-        bert: a `Bert`. trace: a `Trace` with attention maps; or rows: `TextRow`s.
-        tokens_per_text: as of `profile_heads`.
-        progress: callable(done, total); returning False cancels.
+        bert: Bert.
+        trace: Trace or None. A trace with attention maps; None if `rows` is set.
+        rows: sequence of TextRow or None. Used if `trace` is None.
+        tokens_per_text: int. As in `profile_heads`.
+        progress: callable(done, total) or None. Returning False cancels.
     Returns:
         `HeadProfile`.
     Raises:
-        InputError: no text holds anything. Cancelled: by `progress`.
+        InputError: all texts are empty.
+        Cancelled: `progress` returned False.
     """
     if trace is not None:
         return profile_trace(trace, tokens_per_text, progress)
+    rows = rows or ()
     parsed = [row.parsed for row in rows if row.parsed is not None]
     steps = len(rows) + len(parsed)
 
-    def report_from(first):
+    def report_from(first: int) -> Callable[[int, int], Any] | None:
         return progress and (lambda done, _: progress(first + done, steps))
 
     texts = [(row.text_a, row.text_b) for row in rows]
@@ -161,44 +210,62 @@ def head_profiles(bert, trace=None, rows=None, tokens_per_text=64, progress=None
     return replace(profile, syntax=syntax_agreement(bert, parsed, report_from(len(rows)))) if parsed else profile
 
 
-def best_relations(syntax, least=20):
-    """The relation of `least` words or more that each head follows most often, and how often: strings [L, N]."""
+def best_relations(syntax: SyntaxAgreement, least: int = 20) -> np.ndarray:
+    """The relation that each head follows most often, and how often: strings [L, N], such as "nsubj 63%".
+
+    Args:
+        syntax: SyntaxAgreement.
+        least: int. Rarer relations, with fewer dependents, are left out.
+    Returns:
+        object array [L, N] of strings, "" if no relation is frequent enough.
+    """
     shape = syntax.overall.dependent_to_head.shape
-    frequent = {name: one.best_direction for name, one in syntax.relations.items() if one.count >= least}
+    frequent = {
+        name: agreement.best_direction for name, agreement in syntax.relations.items() if agreement.count >= least
+    }
     relations = np.full(shape, "", object)
-    for place in np.ndindex(shape) if frequent else ():
-        best = max(frequent, key=lambda name: frequent[name][place])
-        relations[place] = f"{best} {frequent[best][place]:.0%}"
+    for head in np.ndindex(shape) if frequent else ():
+        best = max(frequent, key=lambda name: frequent[name][head])
+        relations[head] = f"{best} {frequent[best][head]:.0%}"
     return relations
 
 
-def head_distances(maps, progress=None):
-    """Jensen-Shannon divergences in bits between heads, means over the looking tokens: float64 [X, X].
+def head_distances(maps: np.ndarray, progress: Callable[[int, int], Any] | None = None) -> np.ndarray:
+    """Jensen-Shannon divergences in bits between the attention of heads, averaged over the queries.
 
     Args:
-        maps: float [L, N, R, T], the attention of R tokens; rows add up to 1.
-        progress: callable(done, total) in heads compared with all after them; returning False cancels.
+        maps: float [L, N, R, T]. The attention of R tokens; rows add up to 1.
+        progress: callable(done, total) or None. Counts the heads that are compared with all later heads; returning
+            False cancels.
+    Returns:
+        float64 [X, X].
     Raises:
-        Cancelled: by `progress`.
+        Cancelled: `progress` returned False.
     """
     layers, heads, rows, tokens = maps.shape
     flat = np.asarray(maps, np.float32).reshape(layers * heads, rows * tokens)
     # JS(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2, with the entropies of all rows of a head added up.
-    own = _entropy(flat) / rows
+    entropies = _entropy(flat) / rows
     distances = np.zeros((len(flat), len(flat)))
-    for one in range(len(flat) - 1):
-        between = _entropy((flat[one + 1 :] + flat[one]) / 2) / rows
-        distances[one, one + 1 :] = between - (own[one + 1 :] + own[one]) / 2
-        report(progress, one + 1, len(flat) - 1)
+    for head in range(len(flat) - 1):
+        mixed = _entropy((flat[head + 1 :] + flat[head]) / 2) / rows
+        distances[head, head + 1 :] = mixed - (entropies[head + 1 :] + entropies[head]) / 2
+        report(progress, head + 1, len(flat) - 1)
     return np.clip(distances + distances.T, 0, 1)
 
 
-def _entropy(values):
+def _entropy(values: np.ndarray) -> np.ndarray:
     return -np.einsum("xk,xk->x", values, np.log2(np.maximum(values, np.float32(1e-30))), dtype=np.float64)
 
 
-def project_heads(distances):
-    """Heads on a plane, near each other where they do alike: float64 [X, 2] by classical scaling."""
+def project_heads(distances: np.ndarray) -> np.ndarray:
+    """The heads as points of a plane by classical multidimensional scaling; heads with small distances lie close.
+
+    Args:
+        distances: float64 [X, X]. The result of `head_distances`.
+    Returns:
+        float64 [X, 2].
+    """
     from sklearn.manifold import ClassicalMDS
 
     if len(distances) < 3:
@@ -206,11 +273,14 @@ def project_heads(distances):
     return ClassicalMDS(n_components=2, metric="precomputed").fit_transform(distances)
 
 
-def cluster_heads(distances, clusters=6):
-    """Numbers of clusters, int [X], from 0, the largest first: average linkage of the distances.
+def cluster_heads(distances: np.ndarray, clusters: int = 6) -> np.ndarray:
+    """Clusters of heads by average linkage of their distances.
 
     Args:
-        distances: [X, X]. clusters: how many at most.
+        distances: float64 [X, X]. The result of `head_distances`.
+        clusters: int. The largest number of clusters.
+    Returns:
+        int [X], the number of each head's cluster from 0, the largest cluster first.
     """
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
@@ -218,20 +288,20 @@ def cluster_heads(distances, clusters=6):
     if len(distances) < 2:
         return np.zeros(len(distances), int)
     tree = linkage(squareform(distances, checks=False), "average")
-    found = fcluster(tree, clusters, criterion="maxclust")
-    by_size = sorted(set(found), key=lambda name: (-np.sum(found == name), np.argmax(found == name)))
-    return np.array([by_size.index(name) for name in found])
+    labels = fcluster(tree, clusters, criterion="maxclust")
+    by_size = sorted(set(labels), key=lambda label: (-np.sum(labels == label), np.argmax(labels == label)))
+    return np.array([by_size.index(label) for label in labels])
 
 
 ANALYSIS = Analysis(
     name="head-profiles",
     function=head_profiles,
-    summary="what every head does on a text or a file; over CoNLL-U also which relations it follows",
+    summary="what every head attends to in a text or a file; with CoNLL-U also which relations it follows",
     source="Clark et al. 2019, sections 3, 4 and 6",
     options=(
         Option(
             "tokens_per_text",
-            "tokens of each text that distances between heads are taken from",
+            "tokens of each text that the distances between heads are computed from",
             int,
             64,
             minimum=1,

@@ -1,28 +1,38 @@
-"""What a head does, in a few numbers: how spread out, how far, and how much on the special tokens.
+"""Summary statistics of attention heads: entropy, distance, and the shares that go to special and neighbouring tokens.
 
 Dimension legend: L layers, N heads, T tokens. Pure NumPy. After Clark et al. 2019, "What Does BERT Look At?",
-section 3, where each number is likewise a mean over the tokens that look (the rows).
+section 3, where each number is also a mean over the queries (the rows of the map).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bert_tf.errors import InputError
 from bert_tf.results import Result, frame
 
+if TYPE_CHECKING:
+    import pandas
+
+    from bert_tf.inference.trace import Trace
+
 
 @dataclass(frozen=True, eq=False)
 class HeadSummary(Result, figures={"measures": "bert_tf.plots.attention.head_profile:summary_maps"}):
-    """One number a head, each float64 [L, N].
+    """One number for each head and measure; each array is float64 [L, N].
 
     Attributes:
-        entropy: mean entropy of a row in bits; log2(T) where a token looks everywhere alike, 0 at one place.
-        distance: mean distance in tokens between the one that looks and where it looks.
-        cls_share: share of the attention that goes to [CLS].
-        sep_share: share that goes to the [SEP] tokens, both together.
-        previous_share, next_share, self_share: share that goes to the token before, the token after, and
-            itself.
+        entropy: float64 [L, N]. Mean entropy of a row in bits: log2(T) for uniform attention, 0 where each token
+            attends to a single token.
+        distance: float64 [L, N]. Mean distance in tokens between the query and the tokens it attends to.
+        cls_share: float64 [L, N]. Share of the attention that goes to [CLS].
+        sep_share: float64 [L, N]. Share of the attention that goes to all [SEP] tokens together.
+        previous_share: float64 [L, N]. Share of the attention that goes to the token before the query.
+        next_share: float64 [L, N]. Share of the attention that goes to the token after the query.
+        self_share: float64 [L, N]. Share of the attention that goes to the query's own token.
     """
 
     entropy: np.ndarray
@@ -33,32 +43,36 @@ class HeadSummary(Result, figures={"measures": "bert_tf.plots.attention.head_pro
     next_share: np.ndarray
     self_share: np.ndarray
 
-    def to_frame(self):
+    def to_frame(self) -> pandas.DataFrame:
         """A row for each head, a column for each measure."""
         layers, heads = np.indices(self.entropy.shape)
         measures = {name: values.ravel() for name, values in self.to_arrays().items()}
         return frame({"layer": layers.ravel(), "head": heads.ravel(), **measures})
 
 
-def summarise_heads(trace):
+def summarise_heads(trace: Trace) -> HeadSummary:
     """Summary statistics of every head of a trace.
 
     Args:
-        trace: a `Trace` with attention maps.
+        trace: Trace. A trace with attention maps.
     Returns:
         `HeadSummary`.
     Raises:
-        InputError: the trace holds no attention maps.
+        InputError: the trace has no attention maps.
+
+    Example:
+        >>> trace = bert_tf.load().trace("Shanghai is a city in [MASK].")
+        >>> summarise_heads(trace).to_frame().sort_values("sep_share").tail()
     """
     maps = attention_maps(trace)
     tokens = maps.shape[-1]
     positions = np.arange(tokens)
     distances = np.abs(positions[:, None] - positions).astype(np.float32)
     separators = [p for p in positions[1:] if trace.sources[p] is None]
-    # A layer at a time: at 512 tokens all of Large's maps together would be 400 MB once more.
-    columns = {name: [] for name in HeadSummary.__dataclass_fields__}
+    # A layer at a time: a float32 copy of all maps of BERT-Large at 512 tokens would take 400 MB more.
+    columns: dict[str, list[np.ndarray]] = {name: [] for name in HeadSummary.__dataclass_fields__}
     for layer in maps:
-        # The explorer keeps the maps of long texts in half precision, which knows no 1e-30.
+        # The explorer stores the maps of long texts in half precision, which cannot represent 1e-30.
         layer = layer.astype(np.float32, copy=False)
         received = layer.mean(axis=1, dtype=np.float64)
         columns["entropy"].append(-np.sum(layer * np.log2(np.maximum(layer, 1e-30)), axis=(1, 2)) / tokens)
@@ -70,8 +84,8 @@ def summarise_heads(trace):
     return HeadSummary(**{name: np.asarray(rows, np.float64) for name, rows in columns.items()})
 
 
-def attention_maps(trace):
-    """The trace's maps, float32 [L, N, T, T]; InputError if they were not asked for."""
+def attention_maps(trace: Trace) -> np.ndarray:
+    """The attention maps of a trace, float [L, N, T, T]; raises InputError if it has none."""
     if trace.attentions is None:
         raise InputError("This trace holds no attention maps: trace again with attentions=True.")
     return trace.attentions

@@ -1,9 +1,13 @@
-"""How one attention weight comes about: a query, a key, their product component by component, the softmax.
+"""How one attention weight is computed: a query, a key, their product component by component, the softmax.
 
 Dimension legend: L layers, N heads, T tokens, D head size.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,14 +17,27 @@ from bert_tf.explain.attribution.target import check_position
 from bert_tf.explain.models.compare import softmax
 from bert_tf.results import Result, frame
 
+if TYPE_CHECKING:
+    import pandas
+
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
 
 @dataclass(frozen=True, eq=False)
 class HeadVectors:
     """One head's queries and keys.
 
     Attributes:
-        layer, head: from 0.
-        queries, keys: float32 [T, D].
+        layer: int. From 0.
+        head: int. From 0.
+        queries: float32 [T, D]. The query vectors of all tokens.
+        keys: float32 [T, D]. The key vectors of all tokens.
+
+    Example:
+        >>> bert = bert_tf.load()
+        >>> vectors = head_vectors(bert, bert.trace("It is a [MASK]."), layer=2, head=3)
+        >>> vectors.weights(query=4)  # what token 4 attends to
     """
 
     layer: int
@@ -29,24 +46,24 @@ class HeadVectors:
     keys: np.ndarray
 
     @property
-    def size(self):
-        """Components of a vector, D."""
+    def size(self) -> int:
+        """The head size, D."""
         return self.queries.shape[1]
 
-    def products(self, query):
-        """Query x key, component by component, of token `query` with every token: float32 [T, D]."""
+    def products(self, query: int) -> np.ndarray:
+        """The query of token `query` times every key, component by component: float32 [T, D]."""
         return self.queries[query] * self.keys
 
-    def scores(self, query):
-        """The products added up and divided by the root of D: what the softmax takes, float64 [T]."""
+    def scores(self, query: int) -> np.ndarray:
+        """The dot products of token `query` with every key, divided by the square root of D: float64 [T]."""
         return self.products(query).sum(axis=1, dtype=np.float64) / np.sqrt(self.size)
 
-    def weights(self, query):
-        """The attention of token `query`: float64 [T], adds up to 1."""
+    def weights(self, query: int) -> np.ndarray:
+        """The attention of token `query`, the softmax of its scores: float64 [T], adds up to 1."""
         return softmax(self.scores(query))
 
-    def neuron_view(self, tokens, position):
-        """The `NeuronView` of the token at a position; tokens: the T strings of the trace."""
+    def neuron_view(self, tokens: Iterable[str], position: int) -> NeuronView:
+        """The `NeuronView` of the token at `position`; `tokens` are the T strings of the trace."""
         return NeuronView(
             self.layer,
             self.head,
@@ -61,24 +78,29 @@ class HeadVectors:
 
 @dataclass(frozen=True, eq=False)
 class NeuronView(Result, figures={"vectors": "bert_tf.plots.attention.head_vectors:neuron_strips"}):
-    """From the query of one token and the keys of all to its attention, in one head.
+    """The attention of one token in one head, with the queries and keys that it is computed from.
 
     Attributes:
-        layer, head: from 0. position: of the token that attends. tokens: T strings, the input's.
-        queries, keys: float32 [T, D], those of all tokens.
-        scores: float64 [T], query times key added up, divided by the root of D. weights: float64 [T], their softmax.
+        layer: int. From 0.
+        head: int. From 0.
+        position: int. Position of the token that attends.
+        tokens: tuple of T strings. The tokens of the input.
+        queries: float32 [T, D]. The query vectors of all tokens.
+        keys: float32 [T, D]. The key vectors of all tokens.
+        scores: float64 [T]. Dot products of the token's query with every key, divided by the square root of D.
+        weights: float64 [T]. The softmax of the scores.
     """
 
     layer: int
     head: int
     position: int
-    tokens: tuple
+    tokens: tuple[str, ...]
     queries: np.ndarray
     keys: np.ndarray
     scores: np.ndarray
     weights: np.ndarray
 
-    def to_frame(self):
+    def to_frame(self) -> pandas.DataFrame:
         """A row for each token that is attended to."""
         return frame(
             {
@@ -90,23 +112,27 @@ class NeuronView(Result, figures={"vectors": "bert_tf.plots.attention.head_vecto
         )
 
 
-def query_key_vectors(bert, trace):
-    """The queries and the keys of every head, two float32 [L, N, T, D]; one forward pass.
+def query_key_vectors(bert: Bert, trace: Trace) -> tuple[np.ndarray, np.ndarray]:
+    """The queries and the keys of every head, from one forward pass.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`.
+        bert: Bert. The model that made the trace.
+        trace: Trace.
+    Returns:
+        (queries, keys), each float32 [L, N, T, D].
     """
     batch = {
         "token_ids": trace.token_ids[None],
         "segment_ids": trace.segments[None],
         "padding_mask": np.ones((1, trace.length), np.int32),
     }
-    found = bert.runtime.run(batch, ("queries", "keys"))
-    return tuple(np.stack([layer[0] for layer in found[name]]) for name in ("queries", "keys"))
+    outputs = bert.runtime.run(batch, ("queries", "keys"))
+    queries, keys = (np.stack([layer[0] for layer in outputs[name]]) for name in ("queries", "keys"))
+    return queries, keys
 
 
-def check_head(bert, layer, head):
-    """Refuse, with an `InputError`, a head that a model does not have; layer and head are numbered from 0."""
+def check_head(bert: Bert, layer: int, head: int) -> None:
+    """Raise InputError unless the model has this head; layer and head count from 0."""
     layers, heads = bert.config.num_hidden_layers, bert.config.num_attention_heads
     if not (0 <= layer < layers and 0 <= head < heads):
         raise InputError(
@@ -115,12 +141,17 @@ def check_head(bert, layer, head):
         )
 
 
-def head_vectors(bert, trace, layer, head, vectors=None):
+def head_vectors(
+    bert: Bert, trace: Trace, layer: int, head: int, vectors: tuple[np.ndarray, np.ndarray] | None = None
+) -> HeadVectors:
     """The queries and keys of one head (Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1).
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`. layer, head: from 0.
-        vectors: what `query_key_vectors` gave for the trace; None runs the model once.
+        bert: Bert. The model that made the trace.
+        trace: Trace.
+        layer: int. From 0.
+        head: int. From 0.
+        vectors: (queries, keys) or None. The result of `query_key_vectors` for the trace; None runs the model once.
     Returns:
         `HeadVectors`.
     Raises:
@@ -131,28 +162,31 @@ def head_vectors(bert, trace, layer, head, vectors=None):
     return HeadVectors(layer, head, queries[layer, head], keys[layer, head])
 
 
-def neuron_view(bert, trace, head=(0, 0), position=1):
-    """How the attention of one token in one head comes about.
+def neuron_view(bert: Bert, trace: Trace, head: tuple[int, int] = (0, 0), position: int = 1) -> NeuronView:
+    """How the attention of one token in one head is computed.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`.
-        head: (layer, head), from 0. position: of the token that attends.
+        bert: Bert. The model that made the trace.
+        trace: Trace.
+        head: (int, int). Layer and head, both from 0.
+        position: int. Position of the token that attends.
     Returns:
         `NeuronView`.
     Raises:
-        InputError: there is no such layer or head. MaskPositionError: no such position.
+        InputError: there is no such layer or head.
+        MaskPositionError: there is no such position.
     """
     check_position(trace, position)
     return head_vectors(bert, trace, *head).neuron_view(trace.tokens, position)
 
 
-#: Position of the token that attends.
+#: The option for the position of the token that attends.
 POSITION = Option("position", "position of the token that attends", int, 1, minimum=0, metavar="P", aliases=("token",))
 
 ANALYSIS = Analysis(
     name="neuron",
     function=neuron_view,
-    summary="how the attention of one token in one head comes about: query, keys, softmax",
+    summary="how the attention of one token in one head is computed: query, keys, softmax",
     source="Vaswani et al. 2017, section 3.2.1; Vig 2019, section 2.3",
     options=(Option("head", "layer and head, from 0", default="0.0", metavar="L.H", parse=parse_head), POSITION),
 )

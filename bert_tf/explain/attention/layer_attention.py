@@ -1,6 +1,10 @@
-"""Which token attends to which, layer by layer: the heads' mean, or what one of the other methods makes of it."""
+"""Which token attends to which, layer by layer: raw attention, rollout, flow, norm-weighted or effective attention."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,27 +16,38 @@ from bert_tf.explain.attention.rollout import attention_rollout
 from bert_tf.explain.attention.value_attention import effective_attention, norm_weighted_attention
 from bert_tf.results import Result, frame
 
-#: Names of the methods, as `TokenAttention` has them too.
+if TYPE_CHECKING:
+    import pandas
+
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
+#: Names of the methods; `TokenAttention` uses the same names.
 ATTENTION_METHODS = ("raw", "rollout", "flow", "norm-weighted", "effective")
 
 
 @dataclass(frozen=True, eq=False)
 class LayerAttention(Result, figures={"maps": "bert_tf.plots.attention.layer_attention:layer_maps"}):
-    """A map of each layer, all its heads together.
+    """One map for each layer, all its heads together.
 
     Attributes:
-        method: one of `ATTENTION_METHODS`. tokens: T strings, the input's.
-        maps: float [L, T, T]; row: the token that attends, column: the one attended to.
+        method: str. One of `ATTENTION_METHODS`.
+        tokens: tuple of T strings. The tokens of the input.
+        maps: float [L, T, T]. Row: the token that attends; column: the token that it attends to.
+
+    Example:
+        >>> bert = bert_tf.load()
+        >>> attention = layer_attention(bert, bert.trace("It is a [MASK]."), method="rollout")
+        >>> print(attention.to_text())
     """
 
     method: str
-    tokens: tuple
+    tokens: tuple[str, ...]
     maps: np.ndarray
 
-    def to_frame(self):
+    def to_frame(self) -> pandas.DataFrame:
         """A row for each layer and pair of tokens."""
-        layers, count, _ = self.maps.shape
-        layer, position, attended = (one.ravel() for one in np.indices(self.maps.shape))
+        layer, position, attended = (indices.ravel() for indices in np.indices(self.maps.shape))
         tokens = np.array(self.tokens)
         return frame(
             {
@@ -45,33 +60,38 @@ class LayerAttention(Result, figures={"maps": "bert_tf.plots.attention.layer_att
             }
         )
 
-    def to_text(self):
-        """What each token attends to most after the last layer."""
+    def to_text(self) -> str:
+        """The token that each token attends to most, in the map of the last layer."""
         last = self.maps[-1]
         best = last.argmax(axis=1)
         strongest = frame(
             {
                 "token": self.tokens,
-                "attends most to": [self.tokens[place] for place in best],
+                "attends most to": [self.tokens[position] for position in best],
                 self.method: last[np.arange(len(last)), best],
             }
         )
         return strongest.to_string(index=False, float_format="{:.3f}".format)
 
 
-def layer_attention(bert, trace, method="rollout", progress=None):
-    """Which token attends to which, in or up to each layer.
+def layer_attention(
+    bert: Bert, trace: Trace, method: str = "rollout", progress: Callable[[int, int], Any] | None = None
+) -> LayerAttention:
+    """Which token attends to which, in each layer or through all layers up to it.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace` with attention maps.
-        method: "raw" and "effective" are means over the heads (`effective_attention`), "norm-weighted" the norms of
-            what all heads together move (`norm_weighted_attention`), "rollout" and "flow" go through all layers up to
-            each (`attention_rollout`, `attention_flow`).
-        progress: callable(done, total) of flow, in tokens of all layers; returning False cancels.
+        bert: Bert. The model that made the trace.
+        trace: Trace. A trace with attention maps.
+        method: str. "raw" and "effective" are means over the heads (`effective_attention`); "norm-weighted" is the
+            norm of the summed output of all heads (`norm_weighted_attention`); "rollout" and "flow" combine all
+            layers up to each one (`attention_rollout`, `attention_flow`).
+        progress: callable(done, total) or None. Called by "flow", counts the tokens of all layers; returning False
+            cancels.
     Returns:
         `LayerAttention`.
     Raises:
-        InputError: no such method, no attention maps, too many tokens for flow. Cancelled: by `progress`.
+        InputError: there is no such method, the trace has no attention maps, or too many tokens for flow.
+        Cancelled: `progress` returned False.
     """
     if method not in ATTENTION_METHODS:
         raise InputError(f"There is no method {method!r:.40}; there are {', '.join(ATTENTION_METHODS)}.")
@@ -85,10 +105,10 @@ def layer_attention(bert, trace, method="rollout", progress=None):
     return LayerAttention(method, trace.tokens, maps)
 
 
-def _flow(trace, progress):
+def _flow(trace: Trace, progress: Callable[[int, int], Any] | None) -> np.ndarray:
     layers = len(attention_maps(trace))
 
-    def report_of(layer):
+    def report_of(layer: int) -> Callable[[int, int], Any] | None:
         return progress and (lambda done, total: progress(layer * total + done, layers * total))
 
     return np.stack([attention_flow(trace, layer, progress=report_of(layer)) for layer in range(layers)])
@@ -97,7 +117,7 @@ def _flow(trace, progress):
 ANALYSIS = Analysis(
     name="attention",
     function=layer_attention,
-    summary="which token attends to which: raw, through all layers, or weighted by what it moves",
+    summary="which token attends to which: raw, through all layers, or norm-weighted",
     source="Abnar and Zuidema 2020; Kobayashi et al. 2020; Brunner et al. 2020",
     options=(
         Option(

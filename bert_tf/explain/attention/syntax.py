@@ -1,11 +1,15 @@
 """Whether attention heads follow syntax: agreement with the dependencies of a CoNLL-U file.
 
-Dimension legend: L layers, N heads, W words. Pure NumPy. Source: Clark et al. 2019, "What Does BERT Look
+Dimension legend: L layers, N heads, T tokens, W words. Pure NumPy. Source: Clark et al. 2019, "What Does BERT Look
 At?", sections 4.1 and 4.2. CoNLL-U: universaldependencies.org/format.html.
 """
 
+from __future__ import annotations
+
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,29 +18,45 @@ from bert_tf.explain.attention.head_summary import attention_maps
 from bert_tf.results import Result, frame
 from bert_tf.tokenizers.conllu import ConlluError, read_rows
 
+if TYPE_CHECKING:
+    import pandas
+
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
+#: For each relation a pair of bool [L, N] a dependent: whether the dependent attends most to its head, and whether of
+#: all words its head attends most to it.
+_Hits = dict[str, list[tuple[np.ndarray, np.ndarray]]]
+
 
 @dataclass(frozen=True)
 class ParsedSentence:
     """A sentence with its dependency tree.
 
     Attributes:
-        words: W strings. heads: W numbers of the words they depend on, from 1; 0 for the root.
-        relations: W names, such as "nsubj". tags: W parts of speech, such as "NOUN"; "_" where the file has none;
-            empty where none were given.
+        words: tuple of W strings.
+        heads: tuple of W ints. The number of the word that each word depends on, from 1; 0 for the root.
+        relations: tuple of W strings. The dependency relations, such as "nsubj".
+        tags: tuple of W strings. The parts of speech, such as "NOUN"; "_" where the file has none. Empty if there are
+            no tags.
+
+    Example:
+        >>> sentence = ParsedSentence(("Cats", "sleep"), (2, 0), ("nsubj", "root"))
+        >>> syntax_agreement(bert_tf.load(), [sentence]).to_frame()
     """
 
-    words: tuple
-    heads: tuple
-    relations: tuple
-    tags: tuple = ()
+    words: tuple[str, ...]
+    heads: tuple[int, ...]
+    relations: tuple[str, ...]
+    tags: tuple[str, ...] = ()
 
     @property
-    def text(self):
-        """The words with a space between."""
+    def text(self) -> str:
+        """The words, separated by spaces."""
         return " ".join(self.words)
 
-    def word_at(self, character):
-        """The number, from 0, of the word that holds a character of `text`; None between two words."""
+    def word_at(self, character: int) -> int | None:
+        """The number, from 0, of the word that contains a character of `text`; None for the space between words."""
         start = 0
         for number, word in enumerate(self.words):
             if start <= character < start + len(word):
@@ -47,14 +67,16 @@ class ParsedSentence:
 
 @dataclass(frozen=True, eq=False)
 class RelationAgreement:
-    """How often attention finds the head of a dependent; [CLS], [SEP] and the word itself do not compete.
+    """How often attention finds the syntactic head of a dependent; [CLS], [SEP] and the word itself are left out.
 
     Attributes:
-        count: dependents counted.
-        dependent_to_head: float64 [L, N], share whose most attended word is their head.
-        head_to_dependent: float64 [L, N], share to whom, of all words, their head attends most.
-        offset: the distance in words from dependent to head that is right most often, and offset_accuracy: how
-            often that is. A head of the model that does no better has learnt a distance, not a relation.
+        count: int. The number of dependents.
+        dependent_to_head: float64 [L, N]. Share of the dependents whose most attended word is their syntactic head.
+        head_to_dependent: float64 [L, N]. Share of the dependents that are the most attended word of their syntactic
+            head.
+        offset: int. The most frequent distance in words from a dependent to its head.
+        offset_accuracy: float. Share of the dependents with that distance: the baseline. An attention head that does
+            no better has learnt a distance, not a relation.
     """
 
     count: int
@@ -64,105 +86,113 @@ class RelationAgreement:
     offset_accuracy: float
 
     @property
-    def best_direction(self):
-        """float64 [L, N], how often each head finds the head of a dependent, or its dependents: the better of the
-        two."""
+    def best_direction(self) -> np.ndarray:
+        """The larger of `dependent_to_head` and `head_to_dependent`, float64 [L, N]."""
         return np.maximum(self.dependent_to_head, self.head_to_dependent)
 
     @property
-    def best_head(self):
-        """(layer, head) of the head that follows the relation most often, in either direction."""
+    def best_head(self) -> tuple[int, int]:
+        """(layer, head) of the attention head that follows the relation most often, in either direction."""
         return divmod(int(self.best_direction.argmax()), self.best_direction.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
 class SyntaxAgreement(Result, figures={"relations": "bert_tf.plots.attention.head_profile:relation_bars"}):
-    """Agreement over some sentences.
+    """The agreement of attention heads with the dependencies of some sentences.
 
     Attributes:
-        overall: `RelationAgreement` of all dependents. relations: the same by relation, a dict, the most
-            frequent first.
-        num_sentences: how many were read; num_skipped: how many were too long for the model.
+        overall: RelationAgreement. Over all dependents.
+        relations: dict from str to RelationAgreement. One for each relation, the most frequent relation first.
+        num_sentences: int. The number of sentences, with those that were skipped.
+        num_skipped: int. The number of sentences that were too long for the model.
     """
 
     overall: RelationAgreement
-    relations: dict
+    relations: dict[str, RelationAgreement]
     num_sentences: int
     num_skipped: int
 
-    def to_frame(self):
-        """A row for each relation, with the head that follows it most often."""
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each relation, with the attention head that follows it most often."""
         rows = []
-        for name, one in self.relations.items():
-            layer, head = best = one.best_head
-            from_dependent = one.dependent_to_head[best] >= one.head_to_dependent[best]
+        for name, agreement in self.relations.items():
+            layer, head = best = agreement.best_head
+            from_dependent = agreement.dependent_to_head[best] >= agreement.head_to_dependent[best]
             rows.append(
                 {
                     "relation": name,
-                    "count": one.count,
+                    "count": agreement.count,
                     "layer": layer,
                     "head": head,
                     "direction": "dependent to head" if from_dependent else "head to dependent",
-                    "accuracy": float(one.best_direction[best]),
-                    "offset": one.offset,
-                    "offset_accuracy": float(one.offset_accuracy),
+                    "accuracy": float(agreement.best_direction[best]),
+                    "offset": agreement.offset,
+                    "offset_accuracy": float(agreement.offset_accuracy),
                 }
             )
         return frame({name: [row[name] for row in rows] for name in rows[0]})
 
-    def to_arrays(self):
-        """The agreement of every head with all relations and each: dict of float64 [L, N]."""
-        named = {"all": self.overall, **self.relations}
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The agreement of every attention head over all relations and over each relation: float64 [L, N] by name."""
+        agreements = {"all": self.overall, **self.relations}
         return {
-            f"{name}_{direction}".replace(":", "_"): getattr(one, direction)
-            for name, one in named.items()
+            f"{name}_{direction}".replace(":", "_"): getattr(agreement, direction)
+            for name, agreement in agreements.items()
             for direction in ("dependent_to_head", "head_to_dependent")
         }
 
 
-def read_conllu(lines):
-    """Sentences of a CoNLL-U file; subtypes ("nsubj:pass") are kept, words split from one ("1-2") are not
-    joined.
+def read_conllu(lines: Iterable[str]) -> tuple[ParsedSentence, ...]:
+    """Read the sentences of a CoNLL-U file. Relations keep their subtypes ("nsubj:pass"); the parts of a multiword
+    token ("1-2") stay separate words.
 
     Args:
-        lines: strings, such as an open file.
+        lines: iterable of strings, such as an open file.
     Returns:
         tuple of `ParsedSentence`.
     Raises:
-        ConlluError: a line without ten fields, or a head that is no word of its sentence.
+        ConlluError: a line has not ten fields, or a head is not a word of its sentence.
     """
     return tuple(_sentence(rows) for rows in read_rows(lines))
 
 
-def word_attention(trace, groups):
-    """Attention between words: to a word the sum over its pieces, from a word the mean (Clark et al., 4.1).
+def word_attention(trace: Trace, groups: Sequence[Iterable[int]]) -> np.ndarray:
+    """Attention between words: the sum over the pieces of the attended word, the mean over the pieces of the attending
+    word (Clark et al. 2019, section 4.1).
 
     Args:
-        trace: a `Trace` with attention maps. groups: W lists of token positions.
+        trace: Trace. A trace with attention maps.
+        groups: W lists of ints. The token positions of each word.
     Returns:
-        float32 [L, N, W, W]; rows add up to less than 1 by what other tokens get.
+        float32 [L, N, W, W]; a row adds up to 1 minus the attention to tokens that belong to no word.
     """
     maps = attention_maps(trace)
     member = np.zeros((len(groups), trace.length), np.float32)
     for word, positions in enumerate(groups):
         member[word, list(positions)] = 1
-    looking = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
-    return looking @ maps @ member.T
+    averaged = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
+    return averaged @ maps @ member.T
 
 
-def syntax_agreement(bert, sentences, progress=None):
-    """How well each attention head finds the heads of dependents.
+def syntax_agreement(
+    bert: Bert, sentences: Iterable[ParsedSentence], progress: Callable[[int, int], Any] | None = None
+) -> SyntaxAgreement:
+    """How often each attention head finds the syntactic heads of dependents.
 
     Args:
-        bert: a `Bert`. sentences: `ParsedSentence`s.
-        progress: callable(done, total) in sentences; returning False cancels.
+        bert: Bert.
+        sentences: iterable of ParsedSentence.
+        progress: callable(done, total) or None. Counts sentences; returning False cancels.
     Returns:
         `SyntaxAgreement`.
     Raises:
-        InputError: no sentence with a dependency that the model can read. Cancelled: by `progress`.
+        InputError: no sentence that fits the model has a dependency.
+        Cancelled: `progress` returned False.
     """
     sentences = tuple(sentences)
-    hits, distances, skipped = defaultdict(list), defaultdict(Counter), 0
+    hits: _Hits = defaultdict(list)
+    distances: dict[str, Counter[int]] = defaultdict(Counter)
+    skipped = 0
     for done, sentence in enumerate(sentences, 1):
         trace = bert.trace(sentence.text, hidden_states=False)
         if any(trace.truncated):
@@ -171,21 +201,19 @@ def syntax_agreement(bert, sentences, progress=None):
             _count(trace, sentence, hits, distances)
         report(progress, done, len(sentences))
     if not hits:
-        raise InputError("There is no sentence with a dependency that this model can read.")
+        raise InputError("No sentence that fits this model has a dependency.")
     by_size = sorted(hits, key=lambda name: (-len(hits[name]), name))
     relations = {name: _agreement(hits[name], distances[name]) for name in by_size}
-    everything = [hit for name in by_size for hit in hits[name]]
-    return SyntaxAgreement(
-        _agreement(everything, sum(distances.values(), Counter())), relations, len(sentences), skipped
-    )
+    all_hits = [hit for name in by_size for hit in hits[name]]
+    return SyntaxAgreement(_agreement(all_hits, sum(distances.values(), Counter())), relations, len(sentences), skipped)
 
 
-def _sentence(rows):
+def _sentence(rows: list[tuple[int, list[str]]]) -> ParsedSentence:
     words, heads, relations, tags = [], [], [], []
     for number, fields in rows:
-        head = "0" if fields[6] == "_" else fields[6]  # files that are only tagged
+        head = "0" if fields[6] == "_" else fields[6]  # a file with tags and no trees has "_"
         if not (head.isdecimal() and int(head) <= len(rows)):
-            raise ConlluError(f"Line {number}: the head {head!r:.20} is no word of the sentence.")
+            raise ConlluError(f"Line {number}: the head {head!r:.20} is not a word of the sentence.")
         words.append(fields[1])
         heads.append(int(head))
         relations.append(fields[7])
@@ -193,8 +221,8 @@ def _sentence(rows):
     return ParsedSentence(tuple(words), tuple(heads), tuple(relations), tuple(tags))
 
 
-def _positions(trace, words):
-    """The token positions of each word of a text made of words with a space between."""
+def _positions(trace: Trace, words: Iterable[str]) -> list[list[int]]:
+    """The token positions of each word of a text that consists of these words, separated by spaces."""
     groups, start = [], 0
     for word in words:
         end = start + len(word)
@@ -209,20 +237,20 @@ def _positions(trace, words):
     return groups
 
 
-def _count(trace, sentence, hits, distances):
+def _count(trace: Trace, sentence: ParsedSentence, hits: _Hits, distances: dict[str, Counter[int]]) -> None:
     groups = _positions(trace, sentence.words)
     attention = word_attention(trace, groups)
-    own = np.arange(len(groups))
-    attention[:, :, own, own] = -1
-    attention[..., [word for word in own if not groups[word]]] = -1
-    looked_at, looking = attention.argmax(axis=-1), attention.argmax(axis=-2)  # [L, N, W]
+    words = np.arange(len(groups))
+    attention[:, :, words, words] = -1
+    attention[..., [word for word in words if not groups[word]]] = -1
+    most_attended, most_attending = attention.argmax(axis=-1), attention.argmax(axis=-2)  # [L, N, W]
     for word, (head, relation) in enumerate(zip(sentence.heads, sentence.relations)):
         if head and groups[word] and groups[head - 1]:
-            hits[relation].append((looked_at[..., word] == head - 1, looking[..., word] == head - 1))
+            hits[relation].append((most_attended[..., word] == head - 1, most_attending[..., word] == head - 1))
             distances[relation][head - 1 - word] += 1
 
 
-def _agreement(hits, distances):
-    dependent, head = (np.mean(side, axis=0, dtype=np.float64) for side in zip(*hits))
-    offset, often = max(distances.items(), key=lambda item: (item[1], -abs(item[0]), item[0]))
-    return RelationAgreement(len(hits), dependent, head, offset, often / len(hits))
+def _agreement(hits: list[tuple[np.ndarray, np.ndarray]], distances: Counter[int]) -> RelationAgreement:
+    dependent_to_head, head_to_dependent = (np.stack(side).mean(axis=0, dtype=np.float64) for side in zip(*hits))
+    offset, count = max(distances.items(), key=lambda item: (item[1], -abs(item[0]), item[0]))
+    return RelationAgreement(len(hits), dependent_to_head, head_to_dependent, offset, count / len(hits))

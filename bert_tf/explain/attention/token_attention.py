@@ -1,11 +1,13 @@
 """One token's attention by several methods side by side.
 
-Dimension legend: L layers, N heads, T tokens, D head size. The methods and their sources: `value_attention`,
-`rollout`, `flow`.
+Dimension legend: L layers, N heads, T tokens, D head size. The modules `value_attention`, `rollout` and `flow` give
+the methods and their sources.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Optional
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,37 +26,50 @@ from bert_tf.explain.attention.value_attention import (
 )
 from bert_tf.results import Result, frame
 
+if TYPE_CHECKING:
+    import pandas
+
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
 
 @dataclass(frozen=True, eq=False)
 class TokenAttention(Result, figures={"methods": "bert_tf.plots.attention.token_attention:method_bars"}):
-    """What one token attends to, by method; each float64 [T].
+    """What one token attends to, by each method.
 
     Attributes:
-        layer, position: from 0. tokens: T strings, the input's.
-        head: from 0, or None for the mean of the layer's heads.
-        raw: the weights themselves.
-        effective: the part of them that reaches the layer's output.
-        norm_weighted: lengths of the vectors that are moved; of all heads together that of their sum, in which they
-            may cancel. Scaled to add up to 1.
-        rollout: which input tokens the vector after the layer was mixed from, through all heads of all layers
-            up to it.
-        flow: the greatest flow from the vector after the layer to each input token, scaled to add up to 1; None where
-            it was not asked for.
+        layer: int. From 0.
+        head: int or None. From 0; None for the mean over the layer's heads.
+        position: int. Position of the token that attends, from 0.
+        tokens: tuple of T strings. The tokens of the input.
+        raw: float64 [T]. The attention weights.
+        effective: float64 [T]. The part of the weights that changes the layer's output.
+        norm_weighted: float64 [T]. Norms of the value vectors weighted by attention, scaled to add up to 1; of all
+            heads together the norms of their sums, in which heads may cancel each other.
+        rollout: float64 [T]. How much each input token contributes to the vector after the layer, through all heads
+            of all layers up to it.
+        flow: float64 [T] or None. The maximum flow from the vector after the layer to each input token, scaled to add
+            up to 1; None if it was not requested.
+
+    Example:
+        >>> bert = bert_tf.load()
+        >>> attention = token_attention(bert, bert.trace("It is a [MASK]."), layer=5, position=4)
+        >>> attention.to_frame()
     """
 
     layer: int
-    head: Optional[int]
+    head: int | None
     position: int
-    tokens: tuple
+    tokens: tuple[str, ...]
     raw: np.ndarray
     effective: np.ndarray
     norm_weighted: np.ndarray
     rollout: np.ndarray
-    flow: Optional[np.ndarray] = None
+    flow: np.ndarray | None = None
 
     @property
-    def methods(self):
-        """Name of each method -> its values [T]."""
+    def methods(self) -> dict[str, np.ndarray]:
+        """Dict from the name of each method to its values [T]."""
         values = {
             "raw": self.raw,
             "effective": self.effective,
@@ -63,25 +78,39 @@ class TokenAttention(Result, figures={"methods": "bert_tf.plots.attention.token_
         }
         return values if self.flow is None else {**values, "flow": self.flow}
 
-    def to_frame(self):
+    def to_frame(self) -> pandas.DataFrame:
         """A row for each token that is attended to, a column for each method."""
         columns = {name.replace("-", "_"): values for name, values in self.methods.items()}
         return frame({"position": np.arange(len(self.tokens)), "token": self.tokens, **columns})
 
 
-def token_attention(bert, trace, layer=0, position=1, head=None, flow=False, values=None, means=None):
+def token_attention(
+    bert: Bert,
+    trace: Trace,
+    layer: int = 0,
+    position: int = 1,
+    head: int | None = None,
+    flow: bool = False,
+    values: np.ndarray | None = None,
+    means: np.ndarray | None = None,
+) -> TokenAttention:
     """Raw, effective and norm-weighted attention and rollout of one token at one layer.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace` with attention maps.
-        layer, position: from 0. head: from 0; None for all of the layer together.
-        flow: whether `attention_flow` is worked out too, for at most 128 tokens.
-        values: the layer's value vectors [N, T, D], as `value_vectors` gives them; None runs the model once.
-        means: the means of each layer's heads, [L, T, T]; None works them out.
+        bert: Bert. The model that made the trace.
+        trace: Trace. A trace with attention maps.
+        layer: int. From 0.
+        position: int. Position of the token that attends, from 0.
+        head: int or None. From 0; None for all heads of the layer together.
+        flow: bool. Whether to compute `attention_flow` too, for at most 128 tokens.
+        values: float32 [N, T, D] or None. The value vectors of the layer, from `value_vectors`; None runs the model
+            once.
+        means: float32 [L, T, T] or None. The result of `mean_maps`; None computes it.
     Returns:
         `TokenAttention`.
     Raises:
-        InputError: no attention maps, a layer, head or position that is not there, too many tokens for flow.
+        InputError: the trace has no attention maps, there is no such layer, head or position, or there are too many
+            tokens for flow.
     """
     maps = attention_maps(trace)
     sizes = {"layer": (layer, maps.shape[0]), "position": (position, maps.shape[2])}
@@ -92,15 +121,15 @@ def token_attention(bert, trace, layer=0, position=1, head=None, flow=False, val
             raise InputError(f"There is no {name} {value}: they are numbered 0 to {size - 1}.")
     values = value_vectors(bert, trace)[layer] if values is None else values
     values, kernels = values[None], output_kernels(bert)[layer : layer + 1]
-    # Only the row of this token: whole maps of 512 tokens would take a second.
+    # Only the row of this token: complete maps of 512 tokens would take a second.
     weights = maps[layer : layer + 1, :, position : position + 1].astype(np.float32)
     effective = project(weights, values, kernels)[0, :, 0].astype(np.float64)
-    moved = weighted_norms(weights, value_grams(values, kernels))
-    norms = (moved.layers[0, 0] if head is None else moved.heads[0, head, 0]).astype(np.float64)
+    weighted = weighted_norms(weights, value_grams(values, kernels))
+    norms = (weighted.layers[0, 0] if head is None else weighted.heads[0, head, 0]).astype(np.float64)
     raw = weights[0, :, 0].astype(np.float64)
     if means is None:
         means = mean_maps(trace)
-    mixed = rollout_row(means[: layer + 1], position)
+    rollout = rollout_row(means[: layer + 1], position)
     return TokenAttention(
         layer,
         head,
@@ -109,18 +138,18 @@ def token_attention(bert, trace, layer=0, position=1, head=None, flow=False, val
         raw.mean(axis=0) if head is None else raw[head],
         effective.mean(axis=0) if head is None else effective[head],
         scaled(norms),
-        mixed,
+        rollout,
         scaled(attention_flow(trace, layer, (position,))[0]) if flow else None,
     )
 
 
-def mean_maps(trace):
-    """The means of each layer's heads, float32 [L, T, T]."""
+def mean_maps(trace: Trace) -> np.ndarray:
+    """The mean attention map over the heads of each layer, float32 [L, T, T]."""
     return attention_maps(trace).mean(axis=1, dtype=np.float32)
 
 
-def scaled(values):
-    """Values that add up to 1, or as they are where all are 0."""
+def scaled(values: np.ndarray) -> np.ndarray:
+    """The values divided by their sum, so that they add up to 1; unchanged if all are 0."""
     total = values.sum()
     return values / total if total > 0 else values
 
@@ -132,9 +161,9 @@ ANALYSIS = Analysis(
     source="Brunner et al. 2020; Kobayashi et al. 2020; Abnar and Zuidema 2020",
     options=(
         Option("layer", "layer, from 0", int, 0, minimum=0, metavar="L"),
-        Option("head", "head, from 0 (default: all of the layer together)", int, minimum=0, metavar="H"),
+        Option("head", "head, from 0 (default: all heads of the layer together)", int, minimum=0, metavar="H"),
         POSITION,
-        Option("flow", "also attention flow, for at most 128 tokens", bool, False),
+        Option("flow", "also compute attention flow, for at most 128 tokens", bool, False),
     ),
     aliases=("methods",),
 )

@@ -53,7 +53,7 @@ def test_only_some_rows_of_a_long_text_are_compared(tiny_bert):
 
 def test_texts_without_anything_are_passed_over_and_counted(tiny_bert):
     assert profile_heads(tiny_bert, ["the cat", "  ", ""]).num_skipped == 2
-    with pytest.raises(InputError, match="None of the texts"):
+    with pytest.raises(InputError, match="All texts are empty"):
         profile_heads(tiny_bert, [" "])
 
 

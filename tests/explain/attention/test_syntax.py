@@ -110,7 +110,7 @@ def test_a_perfect_head_agrees_with_everything(sentences):
 def test_long_sentences_are_skipped_and_work_can_be_cancelled(tiny_bert, sentences):
     long = ParsedSentence(("cat",) * 200, (2,) * 200, ("dep",) * 200)
     assert syntax_agreement(tiny_bert, [long, *sentences]).num_skipped == 1
-    with pytest.raises(InputError, match="no sentence"):
+    with pytest.raises(InputError, match="No sentence"):
         syntax_agreement(tiny_bert, [long])
     with pytest.raises(Cancelled):
         syntax_agreement(tiny_bert, sentences, progress=lambda done, total: False)
