@@ -201,6 +201,11 @@ def is_here(session: str) -> bool:
     return not exists() or get_instance().is_active_session(session)
 
 
+def is_dark() -> bool:
+    """Whether the visitor's page has a dark theme."""
+    return st.context.theme.type == "dark"
+
+
 def correct_view(**values) -> None:
     """Correct the view during a run (a model that is not there, a layer it does not have)."""
     st.session_state[_VIEW] = dataclasses.replace(view(), **values)
