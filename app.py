@@ -1,4 +1,4 @@
-"""The explorer's front door: ``streamlit run app.py``."""
+"""The entry point of the explorer: ``streamlit run app.py``."""
 
 import streamlit as st
 
@@ -13,7 +13,7 @@ state.open_view()
 
 
 def home():
-    """The page that the view names; where the text is worth a link, the link is in the address bar."""
+    """Draw the page that the view names, and write the view into the address bar."""
     visitor_cache().begin()
     jobs.begin()
     try:
@@ -29,10 +29,10 @@ def home():
             icon=":material/memory:",
         )
     except Exception as error:
-        # Those about what was given are written for the person who asked: one sentence, what to do next.
+        # An error of the visitor's input is a sentence that says what to do next; any other is logged.
         sentence = error_messages.user_message(
             error,
-            "Something went wrong here, and it is noted in the server's log. Reload the page, or change "
+            "Something went wrong here. The error is in the server's log. Reload the page, or change "
             "the text and try again.",
         )
         st.error(escape_markdown(sentence), icon=":material/error:")
@@ -41,7 +41,7 @@ def home():
     state.write_address()
 
 
-# The view names the page (?page=logit_lens), so that every link loads from one address. An address such as
-# /logit_lens leads there too.
+# The view names the page (?page=logit_lens), so all links have the same path. An address such as /logit_lens is
+# redirected to its page.
 front = st.Page(home, title="BERT explorer", default=True)
 st.navigation([front, *frame.redirects(front)], position="hidden").run()

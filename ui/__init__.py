@@ -1,4 +1,5 @@
-"""What the pages share: shell (frame, links), session (caches, models, jobs), widgets, elements (own components).
+"""The code that the pages share.
 
-Everything here may import Streamlit; nothing in ``bert_tf`` does.
+Folders: shell (navigation, links, limits), session (models, caches, jobs), widgets, elements (components), samples
+(example inputs). Every file here may import Streamlit; no file of ``bert_tf`` does.
 """

@@ -125,7 +125,8 @@ def test_a_download_that_is_stopped_says_what_is_here_and_goes_on_from_there(ope
     app.run()
     held = partial_download_bytes(NAME)
     assert found.status == "stopped" and 0 < held < sum(map(len, hub.files.values()))
-    assert offers(app) and not app.error and f"Goes on from {megabytes(held)}: so much of it is here." in page_text(app)
+    caption = f"{megabytes(held)} of it are downloaded already; the download continues from there."
+    assert offers(app) and not app.error and caption in page_text(app)
     app.button(key=key("get")).click().run()
     assert ended().status == "done" and re.fullmatch(r"bytes=[1-9]\d+-", asked_for(hub)[-1])
     assert not offers(app.run())

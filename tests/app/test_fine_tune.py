@@ -317,7 +317,7 @@ def test_no_more_models_are_kept_than_the_limits_say(own_home):
 def test_no_more_epochs_are_done_than_the_limits_say(epochs, own_home):
     from ui.session import finetuning_jobs
 
-    with pytest.raises(ValueError, match=f"{epochs} epochs were asked for; at most 10 are done here"):
+    with pytest.raises(ValueError, match=f"The number of epochs must be 1 to 10 here, not {epochs}"):
         finetuning_jobs.start("classify", "films.csv", examples(), "tiny-cased", epochs, True)
     assert not list(own_home.glob("own-*"))
 
@@ -326,7 +326,7 @@ def test_a_second_training_waits_for_the_first(own_home):
     from ui.session import finetuning_jobs
 
     first = finetuning_jobs.start("classify", "films.csv", examples(4000), "tiny-cased", 10, True)
-    with pytest.raises(ValueError, match="Another training is running here; stop it, or wait until it is over"):
+    with pytest.raises(ValueError, match="Another training is running here; stop it, or wait until it ends"):
         finetuning_jobs.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
     assert [path.name for path in own_home.glob("own-*")] == [first]
     finetuning_jobs.started(first).kill()

@@ -179,7 +179,7 @@ def test_a_link_opens_no_folder_of_its_own(open_app, only_mini):
     [
         ("word " * 10, 10, "10 words; give at least 300"),
         ("word " * 200_000, 10, "1,000,000 characters; at most 500,000"),
-        ("word " * 400, 5000, "5,000 steps were asked for; at most 2,000"),
+        ("word " * 400, 5000, "The number of steps must be 1 to 2,000 here, not 5,000"),
     ],
 )
 def test_the_limits_bound_a_training(only_mini, text, steps, words):
@@ -261,7 +261,9 @@ def test_a_killed_training_says_that_it_was_killed(tmp_path):
     killed._process.kill()
     killed._process.wait()
     assert killed.status == "failed"
-    assert killed.problem == "It was ended from outside (SIGKILL), as a system does that has no memory left."
+    assert (
+        killed.problem == "The training was ended from outside (SIGKILL); the system does this when no memory is left."
+    )
 
 
 @pytest.fixture

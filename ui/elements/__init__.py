@@ -1,1 +1,1 @@
-"""The project's own components (`assets/components`), and what they are given."""
+"""The project's Streamlit components (`assets/components`) and the data that they draw."""

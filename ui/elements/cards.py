@@ -1,4 +1,4 @@
-"""Predictions at masks as the cards of the bars component. No Streamlit."""
+"""The cards of the bars component: predictions at masks, and classes. Does not import Streamlit."""
 
 import dataclasses
 
@@ -10,9 +10,10 @@ def cards(answers, number_from=None, shared=None):
 
     Args:
         answers: ``MaskPrediction``s, in the order to show them.
-        number_from: None, or "joint" order: the foot then says in which step a mask was filled.
-        shared: dict from position to the tokens that another model guesses too; guesses of a mask in it that
-            are not among them are marked. None for no marks.
+        number_from: the number of the step that filled the first mask, where the masks were filled one after
+            another: each card then shows its step. None: each card shows its token position.
+        shared: dict from position to the set of tokens that another model also predicts. Predictions that are not
+            in the set of their mask are marked. None for no marks.
     """
     return [
         _card(answer, step if number_from is not None else None, (shared or {}).get(answer.position))
@@ -21,17 +22,18 @@ def cards(answers, number_from=None, shared=None):
 
 
 def with_top_k(answers, top_k):
-    """``MaskPrediction``s with at most ``top_k`` guesses each."""
-    return [dataclasses.replace(one, predictions=one.predictions[:top_k]) for one in answers]
+    """``MaskPrediction``s with at most ``top_k`` predictions each."""
+    return [dataclasses.replace(answer, predictions=answer.predictions[:top_k]) for answer in answers]
 
 
 def class_card(now, was, most=10):
-    """A card of a classifier's answer, before and after something.
+    """A card of the class probabilities before and after a change of the model or its input.
 
     Args:
-        now, was: dicts from each class to its probability. most: classes shown, the likeliest of either.
+        now, was: dicts from each class to its probability, after and before.
+        most: the largest number of classes on the card; those with the highest probability, before or after.
     """
-    shown = sorted(now, key=lambda label: -max(now[label], was[label]))[:most]
+    likeliest = sorted(now, key=lambda label: -max(now[label], was[label]))[:most]
     return {
         "position": 0,
         "title": "The class",
@@ -39,7 +41,7 @@ def class_card(now, was, most=10):
         "foot": "",
         "predictions": [
             {"id": index, "text": label, "p": now[label], "was": was[label], "right": False}
-            for index, label in enumerate(sorted(shown, key=lambda label: -now[label]))
+            for index, label in enumerate(sorted(likeliest, key=lambda label: -now[label]))
         ],
     }
 
@@ -53,23 +55,23 @@ def _card(answer, step, shared):
         "foot": _foot(answer),
         "predictions": [
             {
-                "id": int(one.id),
-                "text": one.token,
-                "p": float(one.probability),
-                "right": one.token == answer.original,
-                "alone": shared is not None and one.token not in shared,
+                "id": int(prediction.id),
+                "text": prediction.token,
+                "p": float(prediction.probability),
+                "right": prediction.token == answer.original,
+                "alone": shared is not None and prediction.token not in shared,
             }
-            for one in answer.predictions
+            for prediction in answer.predictions
         ],
         "asked": [
             {
-                "id": one.id,
-                "text": one.token,
-                "p": one.probability,
-                "right": one.token == answer.original,
-                "rank": f"{one.rank:,}",
+                "id": target.id,
+                "text": target.token,
+                "p": target.probability,
+                "right": target.token == answer.original,
+                "rank": f"{target.rank:,}",
             }
-            for one in answer.targets
+            for target in answer.targets
         ],
     }
 

@@ -1,4 +1,4 @@
-"""Two of the explorer's own components: a table of coloured cells, and words on colours."""
+"""Two components: a table of coloured cells, and texts with coloured words."""
 
 from ui.elements.component_registry import browser_value, register
 from ui.widgets.formatting import direction
@@ -7,17 +7,22 @@ _CELLS, _MARKS = register("cells"), register("marks")
 
 
 def cells(key, label, corner, rows, columns, tips, ramp, on_press=None, **look):
-    """Draw a table of cells; ``on_press(row, column)`` follows a press on one.
+    """Draw a table of coloured cells.
 
     Args:
-        label: what it is, for a screen reader. corner: what the columns are.
-        rows, columns: their names.
-        tips: what is said of each cell, row by row, as is all that follows for each cell.
+        key: of the component.
+        label: name of the table, for screen readers. corner: the text of the top left cell, which names the columns.
+        rows, columns: the names of the rows and of the columns.
+        tips: description of each cell, shown while the pointer is on it.
         ramp: list of "#rrggbb".
-        look: ``shades`` (floats from 0 to 1 on the ramp, None for none), ``texts``, ``edges`` (bools),
-            ``off`` (bools: cells that a press switches), ``picked`` (index of one cell), ``strong`` (indices
-            of rows), ``breaks`` (columns that begin a group), ``hint``, ``legend`` (what the ramp's
-            ends mean).
+        on_press: callable (row, column), called when a cell is pressed; None for cells that cannot be pressed.
+        look: for each cell ``shades`` (floats from 0 to 1 on the ramp, None for no colour), ``texts``, ``edges``
+            (bools: cells with a frame) and ``off`` (bools: cells that are switched off; a press switches one);
+            for the table ``picked`` (index of one cell), ``strong`` (indices of rows with a bold name), ``breaks``
+            (columns that begin a group), ``hint`` (shown while the pointer is on no cell), ``legend`` (the
+            meanings of the ramp's two ends).
+
+    All lists with one value for each cell go row by row.
     """
 
     def pressed():
@@ -53,13 +58,14 @@ def cells(key, label, corner, rows, columns, tips, ramp, on_press=None, **look):
 
 
 def marks(key, parts, ramp, legend, hint):
-    """Draw texts whose words stand on the colours of their scores.
+    """Draw texts with each word on the colour of its score.
 
     Args:
+        key: of the component.
         parts: dict from "a" and "b" to lists of dicts in reading order: ``text`` and, for a word, ``tip``,
-            ``shade`` (0 to 1 on the ramp), ``hidden`` (drawn as a mask), ``asked`` (framed).
+            ``shade`` (0 to 1 on the ramp), ``hidden`` (drawn as [MASK]), ``asked`` (drawn with a frame).
         ramp: list of "#rrggbb".
-        legend: what its two ends mean. hint: said while no word is pointed at.
+        legend: the meanings of the ramp's two ends. hint: shown while the pointer is on no word.
     """
     texts = {side: "".join(part["text"] for part in parts.get(side) or ()) for side in "ab"}
     directions = {side: direction(text) for side, text in texts.items()}

@@ -1,4 +1,4 @@
-"""How the explorer's own components are registered, drawn and heard."""
+"""Register the components of ``assets/components``, draw them and read the values that they send."""
 
 import json
 import time
@@ -11,10 +11,10 @@ _FOLDER = ROOT / "assets" / "components"
 
 
 def register(name):
-    """A component of ``assets/components``, without an iframe.
+    """Register a component of ``assets/components``; it is drawn without an iframe.
 
     Returns:
-        callable (key, data, **callbacks) that draws it; ``data`` is what can be written as JSON.
+        callable (key, data, **callbacks) that draws the component; ``data`` must be serialisable as JSON.
     """
     parts = {kind: (_FOLDER / f"{name}.{kind}").read_text("utf-8") for kind in ("html", "css", "js")}
     parts["js"] = (_FOLDER / "shared.js").read_text("utf-8") + parts["js"]
@@ -27,16 +27,17 @@ def register(name):
 
 
 def browser_value(key, name):
-    """What the browser sent with the trigger ``name``, or None."""
+    """The value that the browser sent with the trigger ``name``, or None."""
     state = st.session_state.get(key)
     return state.get(name) if state else None
 
 
 def _made(key, data):
-    """When this data was first given to this component, in microseconds: later data has a greater number.
+    """The time at which this component first got this data, in microseconds: later data has a greater number.
 
-    Two drawings that follow each other before the browser has loaded the script can reach it in either order
-    (Chromium keeps those who wait for a script in a set); ``inOrder`` in ``shared.js`` leaves the older one out.
+    If a component is drawn twice before the browser has loaded its script, the script can run for the two drawings in
+    either order (Chromium keeps the calls that wait for a script in a set). ``inOrder`` in ``shared.js`` skips the
+    older drawing.
     """
     place, mark = f"_made_{key}", hash(json.dumps(data))
     known = st.session_state.get(place)

@@ -1,7 +1,7 @@
-"""The explorer's own components: HTML, CSS and JavaScript of ``assets/components``, without an iframe.
+"""The components for pages, one function each: HTML, CSS and JavaScript of ``assets/components``, without an iframe.
 
-Each function draws one component and hands what a visitor does to a callback, checked: what comes from a
-browser may be anything.
+Each function draws one component and calls a callback with the visitor's input. It checks the input first, as a
+browser can send any value.
 """
 
 import uuid
@@ -16,13 +16,18 @@ _NAV, _CHIPS, _BARS, _GAUGE, _GRID, _LINES, _HEADS, _PICTURE = map(
     register, ("nav", "chips", "bars", "gauge", "grid", "lines", "heads", "picture")
 )
 _PICTURES = ("svg", "png")
-MOST_STRANDS, FAINTEST_STRAND = 80, 0.06  # lines drawn of a head in the grid; share of its strongest weight
+#: The most lines that the grid draws for a head; the least weight drawn, as a share of the head's greatest weight.
+MOST_STRANDS, FAINTEST_STRAND = 80, 0.06
 
 
 def nav(key, groups, pages, dark, on_go):
-    """Draw links to the groups of pages and, in a second row, to the pages of one; ``on_go(name)`` follows a press.
+    """Draw links to the groups of pages and, in a second row, to the pages of the open group.
 
-    ``dark`` says whether this run draws for a dark page: where the browser knows better, the page runs again.
+    Args:
+        key: of the component.
+        groups, pages: dicts with ``name``, ``title``, ``hint``, ``href`` and ``current``.
+        dark: whether this run draws for a dark page. If the browser's page has the other theme, the page runs again.
+        on_go: callable (page's name), called when a link is pressed.
     """
 
     def pressed():
@@ -35,10 +40,13 @@ def nav(key, groups, pages, dark, on_go):
 
 
 def chips(key, shown, texts, on_toggle):
-    """Draw the tokens as chips; ``on_toggle(text)`` gets the name of the spot that was pressed.
+    """Draw the tokens as chips.
 
     Args:
-        shown: of ``ui.elements.mask_chips.chips``. texts: (text A, text B), each drawn the way it runs.
+        key: of the component.
+        shown: the list that ``ui.elements.mask_chips.chips`` returns.
+        texts: (text A, text B); each row of chips has the writing direction of its text.
+        on_toggle: callable (``str`` of a ``MaskPosition``), called when a chip is pressed.
     """
 
     def pressed():
@@ -51,9 +59,12 @@ def chips(key, shown, texts, on_toggle):
 
 
 def bars(key, cards, on_fill=None):
-    """Draw one card of bars for each mask; ``on_fill(position, token_id)`` follows a press.
+    """Draw cards of bars, one for each mask.
 
-    Without ``on_fill`` the bars are only looked at.
+    Args:
+        key: of the component.
+        cards: as ``ui.elements.cards.cards`` makes them.
+        on_fill: callable (position, token id), called when a bar is pressed; None for bars that cannot be pressed.
     """
 
     def pressed():
@@ -68,7 +79,7 @@ def bars(key, cards, on_fill=None):
 
 
 def gauge(key, is_next, order=False):
-    """Draw the score of a pair: the probability that B follows A, or (``order``) that the two are in order."""
+    """Draw the score of a pair: the probability that B follows A, or (``order``) that the texts are in order."""
     _GAUGE(key=key, data={"is_next": is_next, "order": order})
 
 
@@ -86,23 +97,26 @@ def grid(
     hint="Layers downwards, heads across; each map scaled to its own strongest.",
     label="Maps of all heads.",
 ):
-    """Draw something small of every head; ``on_open(layer, head)`` follows a press.
+    """Draw a small tile for every head: its map, its lines or a number.
 
     Args:
+        key: of the component.
         tiles: ``bert_tf.plots.Tiles``.
+        on_open: callable (layer, head), called when a tile is pressed.
         ramp: list of "#rrggbb", the colour scale from 0 to 1.
-        chosen: pairs (layer, head) that are framed; None for those that ``heads`` draws on the same page, so
-            that the maps are not sent again when they change.
+        chosen: pairs (layer, head) to draw with a frame; None for the heads that the component ``heads`` draws on the
+            same page. With None the maps are not sent again when the chosen heads change.
         style: "maps", or "lines" between the tokens, coloured by ``tiles.sides``.
-        dark: whether lines are drawn for a dark page. tallest: pixels a row of heads takes at most.
-        texts: a short text for each head, layer by layer, shown where there is room; None for none.
-        name: file name, without its ending, of the saved picture. hint, label: what is said of it.
+        dark: whether lines are drawn for a dark page. tallest: the greatest height of a row of heads, in pixels.
+        texts: a short text for each head, layer by layer, drawn if there is room; None for no texts.
+        name: file name of the saved picture, without its ending.
+        hint: the text above the tiles. label: name of the component, for screen readers.
     """
 
     def pressed():
-        place = _head_sent(key, "open")
-        if place:
-            on_open(min(max(place[0], 0), tiles.layers - 1), min(max(place[1], 0), tiles.heads - 1))
+        opened = _head_sent(key, "open")
+        if opened:
+            on_open(min(max(opened[0], 0), tiles.layers - 1), min(max(opened[1], 0), tiles.heads - 1))
 
     data = {
         "layers": tiles.layers,
@@ -135,30 +149,33 @@ def _head_sent(key, name):
 
 
 def heads(key, chosen, colours, several, on_drop):
-    """Draw the names of the heads that are drawn together; ``on_drop(layer, head)`` follows a press on one.
+    """Draw the names of the chosen heads, and tell the component ``grid`` of the same page which heads they are.
 
     Args:
+        key: of the component.
         chosen: pairs (layer, head). colours: "#rrggbb" of each.
-        several: whether several may be chosen; the small maps of the page learn of it.
+        several: whether several heads may be chosen at the same time.
+        on_drop: callable (layer, head), called when a name is pressed.
     """
 
     def pressed():
-        place = _head_sent(key, "drop")
-        if place in chosen:
-            on_drop(*place)
+        dropped = _head_sent(key, "drop")
+        if dropped in chosen:
+            on_drop(*dropped)
 
-    shown = [{"layer": layer, "head": head, "colour": colour} for (layer, head), colour in zip(chosen, colours)]
-    _HEADS(key=key, data={"heads": shown, "several": several}, on_drop_change=pressed)
+    named = [{"layer": layer, "head": head, "colour": colour} for (layer, head), colour in zip(chosen, colours)]
+    _HEADS(key=key, data={"heads": named, "several": several}, on_drop_change=pressed)
 
 
 def lines(key, weights, name, colours=("",), least=0.0):
-    """Draw one head or several as lines between tokens.
+    """Draw the attention of one or several heads as lines between tokens.
 
     Args:
+        key: of the component.
         weights: ``bert_tf.plots.Lines``.
-        name: file name, without its ending, of the saved picture.
-        colours: "#rrggbb" of each head where there are several.
-        least: weights below it are not drawn.
+        name: file name of the saved picture, without its ending.
+        colours: "#rrggbb" of each head if there are several.
+        least: the least weight that is drawn.
     """
     _LINES(
         key=key,
@@ -177,11 +194,12 @@ def lines(key, weights, name, colours=("",), least=0.0):
 
 @st.fragment
 def picture(key, title, name, figure):
-    """Draw the buttons that save a figure as SVG and as PNG, which the browser makes of it.
+    """Draw the buttons that save a figure as SVG and as PNG; the browser makes the files.
 
     Args:
-        title: what the figure is called. name: of the file, without its ending.
-        figure: callable () -> a Plotly figure; called when a button is pressed, and this part alone runs then.
+        key: of the component.
+        title: name of the figure. name: of the file, without its ending.
+        figure: callable () -> a Plotly figure; called when a button is pressed. A press runs this fragment alone.
     """
     asked = f"_{key}_asked"
 
@@ -204,13 +222,16 @@ _TOWER = register("tower")
 
 
 def tower(key, boxes, heads, tokens, runs, chosen, layer, layers, on_open, on_layer):
-    """Draw a model as boxes; ``on_open(name)`` follows a press, ``on_layer(index)`` a step to another layer.
+    """Draw a model as boxes.
 
     Args:
+        key: of the component.
         boxes: dicts with ``name``, ``title``, ``size``, ``shape``, ``work`` and ``share`` (0 to 1).
-        heads: names of the boxes that stand at the end.
-        tokens: the first tokens of the text. runs: which way it does, "ltr" or "rtl".
-        chosen: name of the open box. layer: index of the open layer, of ``layers``.
+        heads: names of the boxes that are the model's heads, drawn last.
+        tokens: the first tokens of the text. runs: the writing direction of the text, "ltr" or "rtl".
+        chosen: name of the open box. layer: index of the open layer. layers: the number of layers.
+        on_open: callable (box's name), called when a box is pressed.
+        on_layer: callable (layer's index), called when the visitor goes to another layer.
     """
 
     def opened():

@@ -1,37 +1,34 @@
-"""From masked spots to token positions and to the chips that show them. No Streamlit."""
+"""Mask positions as token positions, and the data of the chip strip. Does not import Streamlit."""
 
 from bert_tf.plots.attention.pooled_maps import token_sources
 from ui.shell.view import MaskPosition
 
 
 def word_positions(encoding):
-    """Where every token stands: a list, one entry a token, of (source, word, piece), or None.
-
-    None stands for the special tokens that the model adds.
-    """
-    found, seen = [], {}
+    """The word and the piece of every token: a list of (source, word, piece), None for the added special tokens."""
+    positions, pieces_seen = [], {}
     for source, word in zip(encoding.sources, encoding.word_ids):
         if source is None or word is None:
-            found.append(None)
+            positions.append(None)
             continue
-        piece = seen.get((source, word), 0)
-        seen[source, word] = piece + 1
-        found.append((source, word, piece))
-    return found
+        piece = pieces_seen.get((source, word), 0)
+        pieces_seen[source, word] = piece + 1
+        positions.append((source, word, piece))
+    return positions
 
 
 def token_positions(encoding, mask_positions):
-    """Token positions of the masked spots, ascending; spots that point at nothing are passed over."""
-    wanted = set(mask_positions)
+    """Token positions of the ``MaskPosition``s, ascending; one that is not in the texts is ignored."""
+    masked = set(mask_positions)
     return tuple(
         position
         for position, place in enumerate(word_positions(encoding))
-        if place and (MaskPosition(place[0], place[1]) in wanted or MaskPosition(*place) in wanted)
+        if place and (MaskPosition(place[0], place[1]) in masked or MaskPosition(*place) in masked)
     )
 
 
 def mask_position_at(encoding, position, mask_positions):
-    """The spot of ``mask_positions`` that masks the token at ``position``, or None."""
+    """The one of ``mask_positions`` that masks the token at ``position``, or None."""
     place = word_positions(encoding)[position]
     if place is None:
         return None
@@ -42,23 +39,25 @@ def mask_position_at(encoding, position, mask_positions):
 
 
 def chips(encoding, mask_positions, whole, mask_id):
-    """What the chip strip shows, in reading order.
+    """The chips of the tokens, in reading order.
 
     Args:
         encoding: the packed pair.
-        mask_positions: what is masked now.
-        whole: whether a press masks the whole word or one piece.
-        mask_id: id of the mask token, to tell masks the visitor typed.
+        mask_positions: ``MaskPosition``s that are masked now.
+        whole: whether a press masks the whole word; else it masks one piece.
+        mask_id: id of the mask token; a token with this id in the text is a mask that the visitor typed.
+
     Returns:
-        A list of dicts: ``kind`` is "special", "typed", "word" or "piece"; ``side`` as ``token_sources`` has
-        it; ``spot`` what a press toggles (None where nothing can be); ``was`` the token as it stands in the text.
+        list of dicts: ``position``; ``text``; ``kind`` is "special", "typed", "word" or "piece"; ``side`` as
+        ``token_sources`` returns it; ``spot`` is the ``MaskPosition`` that a press toggles, as text (None for a chip
+        that cannot be pressed); ``masked``; ``was`` is the token in the text.
     """
-    where = word_positions(encoding)
+    places = word_positions(encoding)
     pieces = {}
-    for place in filter(None, where):
+    for place in filter(None, places):
         pieces[place[:2]] = pieces.get(place[:2], 0) + 1
-    shown = []
-    for position, (token, side, place) in enumerate(zip(encoding.tokens, token_sources(encoding.sources), where)):
+    strip = []
+    for position, (token, side, place) in enumerate(zip(encoding.tokens, token_sources(encoding.sources), places)):
         chip = {
             "position": position,
             "text": token,
@@ -79,12 +78,12 @@ def chips(encoding, mask_positions, whole, mask_id):
                 "spot": str(press),
                 "masked": masked is not None,
             }
-        shown.append(chip)
-    return shown
+        strip.append(chip)
+    return strip
 
 
 def truncated_texts(encoding, a, b):
-    """(text a, text b) as far as ``encoding`` holds them."""
+    """(text a, text b) without the ends that did not fit into ``encoding``."""
     if not encoding.truncated:
         return a, b
     ends = {"a": 0, "b": 0}

@@ -1,1 +1,1 @@
-"""Sample texts that the pages open with."""
+"""Example inputs of the pages."""

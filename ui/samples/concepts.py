@@ -1,12 +1,12 @@
-"""Sentences that have a concept, and those it is compared with: the samples. No Streamlit."""
+"""Sample sentences for concepts, and the sentences that they are compared with. Does not import Streamlit."""
 
 import functools
 
 from ui.shell.limits import ROOT
 
-#: The folder of the samples, from the project's.
+#: The folder of the samples, relative to the project's folder.
 FOLDER = "assets/samples/concepts"
-#: Concepts that there are sentences of.
+#: The concepts with sample sentences: file name -> label.
 NAMES = {
     "positive": "Positive feeling",
     "negation": "Negation",
@@ -14,30 +14,29 @@ NAMES = {
     "questions": "Questions",
     "past": "Past tense",
 }
-#: What stands for a concept of the visitor's own among them.
+#: The choice of a concept from the visitor's sentences.
 OWN = "own"
-#: The sentences that a concept is compared with.
+#: The file of the sentences that a concept is compared with.
 OTHERS = "neutral"
 
 
 @functools.cache
 def sentences(name):
-    """Those of one of ``NAMES``, or of ``OTHERS``."""
+    """The sentences of one of ``NAMES``, or of ``OTHERS``."""
     return tuple((ROOT / FOLDER / f"{name}.txt").read_text("utf-8").splitlines())
 
 
 def lines(texts, most, max_characters):
-    """Texts as they would be typed, one a line: the first of them, `most` at most and no more characters than
-    allowed."""
-    kept, left = [], max_characters
+    """The first of the texts, one on each line: at most `most` texts, at most `max_characters` characters in all."""
+    fitting, left = [], max_characters
     for text in (" ".join(text.split()) for text in texts[:most]):
         left -= len(text) + 1
         if left < 0:
             break
-        kept.append(text)
-    return "\n".join(kept)
+        fitting.append(text)
+    return "\n".join(fitting)
 
 
 def typed(lines):
-    """Sentences as they were typed, one a line."""
+    """The sentences of a typed text, one on each line."""
     return tuple(line.strip() for line in lines.splitlines() if line.strip())

@@ -1,4 +1,4 @@
-"""Sentences to start from. Masks name words: "a6" is the seventh word of text A."""
+"""Example inputs with masked words. A mask names a word: "a6" is the seventh word of text A."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from ui.shell.view import MaskPosition
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """A pair of texts with the words worth hiding in it."""
+    """A text or a pair of texts, with the words to mask."""
 
     label: str
     a: str
@@ -32,7 +32,7 @@ EXAMPLES = (
 )
 FIRST = EXAMPLES[0]
 
-#: Sentences of the kind that the shipped training learns, for the time-lapse.
+#: For the page Time-lapse: sentences like those that the shipped training learns from.
 LEARNED = (
     _example("Born", "He was born in London.", "", "a2"),
     _example("Won", "The team won the game.", "", "a2"),
@@ -43,8 +43,10 @@ LEARNED = (
     _example("Another text", "The band played in London.", "The moon is far away from the earth.", "b1"),
 )
 
-#: What stands on the right decides, but for the last: of the two banks one who reads from the left says the same, and
-#: the readers shipped here that see the right tell a bridge from a company (`tests/embedded/test_embedded_readers.py`).
+#: For the page Directionality. In all but the last the words on the right of the mask decide the prediction. In the
+#: two sentences about a bank the words on the left are the same, so a left-to-right model predicts the same for both;
+#: the shipped models that read the right side tell the bridge from the company
+#: (`tests/embedded/test_embedded_readers.py`).
 ONE_WAY = (
     _example("The team", "The team won the game.", "", "a1"),
     _example("River bank", "The bridge is on the bank of the river.", "", "a1"),

@@ -1,11 +1,11 @@
-"""Minimal pairs to begin with, written for this explorer in the manner of BLiMP (Warstadt et al. 2020)."""
+"""Sample minimal pairs, written for this explorer in the style of BLiMP (Warstadt et al. 2020)."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class SamplePair:
-    """Two sentences that differ in as little as can be; the first is good English, the second is not."""
+    """Two sentences that differ in one grammatical point; the first is grammatical, the second is not."""
 
     label: str
     good: str

@@ -1,11 +1,14 @@
-"""Two inputs token by token: a partner for each example, and where two inputs part. No Streamlit."""
+"""Pairs of inputs for activation patching: a partner for each example, and the words in which two inputs differ.
+
+Does not import Streamlit.
+"""
 
 import difflib
 from dataclasses import dataclass
 
 from bert_tf.inference.words import words_of
 
-# Texts of the examples with one word changed for another of as many pieces.
+# Text of an example -> the same text with one word replaced by another of as many pieces.
 _PARTNERS = {
     "Shanghai is a city in China.": "Paris is a city in China.",
     "The legislators believed they were on the right side of history.": (
@@ -23,18 +26,18 @@ _PARTNERS = {
 
 
 def corrupted_text(text):
-    """A text to begin with beside ``text``; the text itself where none is prepared."""
+    """The prepared partner of ``text``; the text itself if there is none."""
     return _PARTNERS.get(text, text)
 
 
 def aligned(one, other):
-    """Whether two encodings have equally many tokens in each text."""
+    """Whether two encodings have the same number of tokens in each text."""
     return one.sources == other.sources
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Words that differ: what stands in either input, and in how many tokens."""
+    """Words that differ: the words of each input, and the number of their tokens."""
 
     one: str
     other: str
@@ -42,7 +45,7 @@ class Difference:
 
 
 def differences(one, other, texts_one, texts_other):
-    """Where two inputs differ, in reading order.
+    """The words in which two inputs differ, in reading order.
 
     Args:
         one, other: encodings. texts_one, texts_other: their (text_a, text_b).
@@ -52,10 +55,10 @@ def differences(one, other, texts_one, texts_other):
     """
     words = [words_of(encoding, *texts) for encoding, texts in ((one, texts_one), (other, texts_other))]
     spelled = [[(word.source, word.text) for word in side] for side in words]
-    found = []
+    parts = []
     for kind, first, last, begin, end in difflib.SequenceMatcher(None, *spelled, autojunk=False).get_opcodes():
         if kind != "equal":
             sides = words[0][first:last], words[1][begin:end]
-            said = (" ".join(word.text for word in side) for side in sides)
-            found.append(Difference(*said, tuple(sum(len(word.positions) for word in side) for side in sides)))
-    return found
+            joined = (" ".join(word.text for word in side) for side in sides)
+            parts.append(Difference(*joined, tuple(sum(len(word.positions) for word in side) for side in sides)))
+    return parts

@@ -1,4 +1,4 @@
-"""Sentences about one word with their senses: the examples, and reading what is typed. No Streamlit."""
+"""Sentences about one word with their senses: the samples, and a reader of typed lines. Does not import Streamlit."""
 
 import dataclasses
 import functools
@@ -12,11 +12,11 @@ WORDS = ("bank", "right", "bat", "spring")
 
 @dataclasses.dataclass(frozen=True)
 class Sentences:
-    """What the page Word senses looks at.
+    """The sentences on the page Word senses.
 
     Attributes:
-        texts: the sentences. senses: a label for each; "" where there is none.
-        left_out: sentences beyond the most that are read.
+        texts: the sentences. senses: the sense of each; "" if it is not given.
+        left_out: the number of sentences that were not read, as there are too many.
     """
 
     texts: tuple[str, ...]
@@ -26,16 +26,17 @@ class Sentences:
 
 @functools.cache
 def example(word):
-    """The sentences about one of ``WORDS``, as a visitor would type them."""
+    """The sentences about one of ``WORDS`` as text, in the form that ``read`` takes."""
     lines = (_FOLDER / f"{word}.tsv").read_text("utf-8").splitlines()
     return "\n".join(" | ".join(line.split("\t")) for line in lines)
 
 
 def read(typed, most, max_characters):
-    """Sentences as they were typed: one a line, "sense | sentence" where the sense is known.
+    """Read typed sentences: one on each line, "sense | sentence" or the sentence alone.
 
     Args:
-        typed: the lines. most: sentences at most. max_characters: of a sentence; what is longer is cut off.
+        typed: the lines. most: the largest number of sentences.
+        max_characters: of a sentence; the rest of a longer one is cut off.
     """
     texts, senses = [], []
     for sense, text in labelled_sentences(typed.splitlines()):

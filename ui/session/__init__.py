@@ -1,1 +1,1 @@
-"""What the server and a visit hold: models, caches, jobs, the view."""
+"""The state of the server and of each visit: models, caches, jobs, the view."""

@@ -1,16 +1,16 @@
-"""What is held for all visitors together, bounded in bytes."""
+"""A store that all visitors share, bounded in bytes."""
 
 import collections
 import threading
 
 
 class ByteStore:
-    """The last used values, the longest unused thrown away first when they hold more than ``most_bytes``.
+    """A store of values; it drops the least recently used ones when all together take more than ``most_bytes``.
 
-    Safe from several threads.
+    Several threads may use it at the same time.
 
     Args:
-        most_bytes: that are held. size: callable (value) -> its bytes.
+        most_bytes: the bound, in bytes. size: callable (value) -> its bytes.
     """
 
     def __init__(self, most_bytes, size):
@@ -25,7 +25,7 @@ class ByteStore:
             return self._values.get(key)
 
     def put(self, key, value):
-        """Keep ``value`` under ``key``."""
+        """Store ``value`` under ``key``."""
         with self._lock:
             self.drop(lambda other: other == key)
             size = self._size(value)
@@ -34,13 +34,13 @@ class ByteStore:
             self._held += size
 
     def make_room(self, size):
-        """Throw away until ``size`` bytes more are within the bound, or nothing is left."""
+        """Drop values until ``size`` more bytes fit into the bound, or the store is empty."""
         with self._lock:
             while self._values and self._held + size > self._most:
                 self._held -= self._size(self._values.popitem(last=False)[1])
 
     def drop(self, is_gone):
-        """Let go the values for whose key ``is_gone(key)`` holds."""
+        """Drop the values with a key for which ``is_gone(key)`` is true."""
         with self._lock:
             for key in [key for key in self._values if is_gone(key)]:
                 self._held -= self._size(self._values.pop(key))

@@ -1,42 +1,44 @@
-"""The readers that see different sides of a word: which of the models here they are, and the models themselves."""
+"""Models that read different sides of a masked word: which installed models to compare, and loading them."""
 
 import streamlit as st
 
 from ui.session import model_store
 from ui.session.model_store import SharedModel
 
-#: `Architecture.attention_direction` -> what the page calls a model of it, and what it says the model sees.
+#: `Architecture.attention_direction` -> the page's label for such a model, and a sentence about what it reads.
 DIRECTIONS = {
-    "left_to_right": ("Left to right", "It has read what stands before the word, and nothing after it."),
+    "left_to_right": ("Left to right", "It has read the text before the word, and nothing after it."),
     "two_one_way": (
         "Two one-way readers",
-        "One has read what stands before the word, the other what stands after it; their results meet at the end.",
+        "One has read the text before the word, the other the text after it; their results are combined at the end.",
     ),
-    "bidirectional": ("Both ways: BERT", "Every layer has looked at both sides at once."),
+    "bidirectional": ("Both ways: BERT", "Every layer reads both sides at the same time."),
 }
 
 
 def comparable_models():
-    """The readers to put side by side: a dict way -> name, of models with vocabularies of one size.
+    """The models to compare: dict from an attention direction to a model's name; all have vocabularies of one size.
 
-    They stand around a left-to-right reader (else a two-one-way one), the one with most of the others: a BERT of its
-    own shape, and two one-way readers, of its shape where there are such. What a person added comes before what ships.
-    A way that no model here reads is left out.
+    The choice begins with a left-to-right model (or, if there is none, a two-one-way one): the one for which most of
+    the other directions have a model. These are a bidirectional BERT of the same shape, and a two-one-way model, of the
+    same shape if there is one. Models that a person added come before shipped ones. A direction without a model is not
+    in the dict.
     """
     able = [info for info in reversed(model_store.installed()) if info.config and info.heads and "mlm" in info.heads]
     by_way = {way: [info for info in able if info.config.architecture.attention_direction == way] for way in DIRECTIONS}
-    return max((_around(one, by_way) for one in by_way["left_to_right"] or by_way["two_one_way"]), key=len, default={})
+    starts = by_way["left_to_right"] or by_way["two_one_way"]
+    return max((_comparable_with(start, by_way) for start in starts), key=len, default={})
 
 
-def _around(one, by_way):
-    shape, found = _shape(one), {one.config.architecture.attention_direction: one}
+def _comparable_with(start, by_way):
+    shape, chosen = _shape(start), {start.config.architecture.attention_direction: start}
     for way in DIRECTIONS:
         alike = [info for info in by_way[way] if _shape(info) == shape]
         if way == "two_one_way" and not alike:
-            alike = [info for info in by_way[way] if info.config.vocab_size == one.config.vocab_size]
-        if way not in found and alike:
-            found[way] = alike[0]
-    return {way: found[way].name for way in DIRECTIONS if way in found}
+            alike = [info for info in by_way[way] if info.config.vocab_size == start.config.vocab_size]
+        if way not in chosen and alike:
+            chosen[way] = alike[0]
+    return {way: chosen[way].name for way in DIRECTIONS if way in chosen}
 
 
 def _shape(info):
@@ -46,5 +48,8 @@ def _shape(info):
 
 @st.cache_resource(max_entries=3, show_spinner=False)
 def load_directional_model(name: str) -> SharedModel:
-    """A reader, held apart from the models that visitors choose: they would put each other out of memory."""
+    """Load a model for the comparison, in a cache of its own.
+
+    In the cache of the models that visitors choose, the compared models would replace those, and each other.
+    """
     return SharedModel(name, model_store._read(name))

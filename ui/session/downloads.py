@@ -1,6 +1,7 @@
-"""Fetching a released model from a page: in a thread of its own, for all visitors together.
+"""Downloads of released models, started from a page; they run in threads and are shared by all visitors.
 
-A download goes on while its visitor presses other things, or leaves; whoever looks at the same model sees its bar.
+A download continues while its visitor uses other widgets, or leaves. Every visitor who opens the model's card sees the
+progress bar.
 """
 
 import functools
@@ -14,17 +15,18 @@ from ui.session import model_store, state
 from ui.session.jobs import Job
 from ui.widgets.formatting import escape_markdown, megabytes
 
-_POLL = 0.5  # seconds between two drawings of the bar
-_AT_ONCE = 2  # models fetched at the same time; a third one waits
+_POLL = 0.5  # seconds between two updates of the progress bar
+_AT_ONCE = 2  # downloads that run at the same time; a third one waits
 
 
 class Download(Job):
-    """A model on its way here; a job, its steps counted in bytes.
+    """The download of a model: a job with bytes as its steps.
 
     Args:
-        name: of a released model. slots: as ``Job`` takes them.
+        name: of a released model. slots: see ``Job``.
 
-    Attributes: held: bytes that an earlier download had left.
+    Attributes:
+        held: bytes on disk from an earlier download that did not end.
     """
 
     def __init__(self, name, slots):
@@ -35,7 +37,7 @@ class Download(Job):
 
     @property
     def rate(self):
-        """Bytes a second since the first came; None while nothing can be said."""
+        """Bytes a second since the first byte; None in the first second and before the first byte."""
         seconds = time.monotonic() - self._since if self._since is not None else 0
         return (self.done - self.held) / seconds if seconds > 1 and self.done > self.held else None
 
@@ -53,20 +55,20 @@ def _fetch(name, progress):
 
 
 class Downloads:
-    """What is being fetched here, and how each model's last download ended."""
+    """The downloads that run, and the last one of each model."""
 
     def __init__(self):
-        self._found, self._lock, self._slots = {}, threading.Lock(), threading.Semaphore(_AT_ONCE)
+        self._downloads, self._lock, self._slots = {}, threading.Lock(), threading.Semaphore(_AT_ONCE)
 
     def get(self, name):
         """The ``Download`` of a model, or None."""
-        return self._found.get(name)
+        return self._downloads.get(name)
 
     def start(self, name):
-        """Begin to fetch a model, or go on with it; nothing where somebody has begun already."""
+        """Start or resume the download of a model; does nothing if it runs already."""
         with self._lock:
-            if not is_running(self._found.get(name)):
-                self._found[name] = Download(name, self._slots)
+            if not is_running(self._downloads.get(name)):
+                self._downloads[name] = Download(name, self._slots)
 
 
 @st.cache_resource(show_spinner=False)
@@ -75,26 +77,26 @@ def shared_downloads() -> Downloads:
     return Downloads()
 
 
-def is_running(found):
-    """Whether ``found`` is a ``Download`` that has not ended."""
-    return found is not None and found.running
+def is_running(download):
+    """Whether ``download``, a ``Download`` or None, is waiting or running."""
+    return download is not None and download.running
 
 
 def download_model_button(info, where):
-    """A button that fetches the model of ``info`` (a ``ModelInfo``), and what comes of it.
+    """Draw a button that downloads a model; while the download runs, its progress bar; if it failed, the error.
 
     Args:
-        info: a released model that is not on this machine.
-        where: makes the button's key unlike that of another place.
+        info: ``ModelInfo`` of a released model that is not installed.
+        where: str, a part of the button's key, for pages that draw two buttons for one model.
     """
     from bert_tf.checkpoints import partial_download_bytes
 
-    found = shared_downloads().get(info.name)
-    if is_running(found):
+    last = shared_downloads().get(info.name)
+    if is_running(last):
         _bar(info, where)
         return
-    if found is not None and found.problem:
-        st.error(escape_markdown(found.problem), icon=":material/cloud_off:")
+    if last is not None and last.problem:
+        st.error(escape_markdown(last.problem), icon=":material/cloud_off:")
     st.button(
         f"Get {info.name} ({megabytes(info.size_bytes)})",
         icon=":material/download:",
@@ -103,43 +105,44 @@ def download_model_button(info, where):
         args=(info.name,),
     )
     if held := partial_download_bytes(info.name):
-        st.caption(f"Goes on from {megabytes(held)}: so much of it is here.")
+        st.caption(f"{megabytes(held)} of it are downloaded already; the download continues from there.")
 
 
 def downloads_allowed():
-    """Whether visitors may fetch models here."""
+    """Whether visitors may download models."""
     return state.limits().download
 
 
 @st.fragment(run_every=_POLL)
 def _bar(info, where):
-    found = shared_downloads().get(info.name)
-    if not is_running(found):
-        if found is not None and found.status == "done":
-            st.toast(f"{info.name} is here.", icon=":material/check:")
+    current = shared_downloads().get(info.name)
+    if not is_running(current):
+        if current is not None and current.status == "done":
+            st.toast(f"{info.name} is installed.", icon=":material/check:")
         state.rerun()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.progress(
-            min(found.done / found.total, 1.0) if found.total else 0.0, text=f"{info.name}{_progress_text(found)}"
+            min(current.done / current.total, 1.0) if current.total else 0.0,
+            text=f"{info.name}{_progress_text(current)}",
         )
         st.button(
             "Stop",
             icon=":material/stop_circle:",
             key=f"w_stop_{where}_{info.name}",
-            on_click=found.stop,
-            disabled=found.stopping,
+            on_click=current.stop,
+            disabled=current.stopping,
             width="content",
         )
 
 
-def _progress_text(found):
-    """How far a download is."""
-    if found.stopping:
+def _progress_text(download):
+    """The progress of a download in words."""
+    if download.stopping:
         return " stops …"
-    if found.status == "waiting":
+    if download.status == "waiting":
         return " waits for other downloads to end"
-    if not found.total:
-        return " is being looked for …"
-    rate = f", {megabytes(found.rate)} a second" if found.rate else ""
-    held = f", went on from {megabytes(found.held)}" if found.held else ""
-    return f": {megabytes(found.done)} of {megabytes(found.total)}{rate}{held}"
+    if not download.total:
+        return " is being looked up …"
+    rate = f", {megabytes(download.rate)} a second" if download.rate else ""
+    held = f", continued from {megabytes(download.held)}" if download.held else ""
+    return f": {megabytes(download.done)} of {megabytes(download.total)}{rate}{held}"

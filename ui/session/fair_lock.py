@@ -1,13 +1,13 @@
-"""A lock for work in steps: whoever waits gets it between two of them."""
+"""A lock for work in steps: a thread that waits for the lock gets it between two steps of another thread."""
 
 import collections
 import threading
 
 
 class FairLock:
-    """A lock that is handed over in the order in which it was asked for.
+    """A lock that threads get in the order in which they called ``acquire``.
 
-    With Python's own, a thread that releases it and asks for it again at once mostly gets it again, whoever waits.
+    A thread that releases a `threading.Lock` and acquires it again at once mostly gets it before the threads that wait.
     """
 
     def __init__(self):
@@ -26,7 +26,7 @@ class FairLock:
     def release(self):
         with self._guard:
             if self._waiting:
-                self._waiting.popleft().release()  # handed over: it stays held
+                self._waiting.popleft().release()  # the next thread has the lock now: it stays held
             else:
                 self._held = False
 

@@ -1,4 +1,4 @@
-"""Fine-tunings started from the page: `python -m bert_tf finetune` in a process of its own, bounded by the limits."""
+"""Fine-tunings started from the page: each runs `python -m bert_tf finetune` in a process, within the limits."""
 
 import json
 
@@ -18,7 +18,7 @@ from ui.session.training_jobs import (
     running,
 )
 
-#: Task -> (what it learns, the endings its files may have, what is in them).
+#: Task -> (its label on the page, the endings of its files, the contents of its files).
 TASKS = {
     "classify": (
         "Classes of texts",
@@ -26,20 +26,20 @@ TASKS = {
         "A table with the columns text and label (and text2 for pairs), or JSON lines with these names.",
     ),
     "tag": (
-        "Words marked",
+        "Labels of words",
         ("conll", "conllu", "txt", "jsonl"),
-        "CoNLL: a word and its label a line, a blank line between sentences; CoNLL-U for parts of speech; or JSON "
-        "lines with words and labels.",
+        "CoNLL: a word and its label on each line, a blank line between sentences; CoNLL-U for parts of speech; or "
+        "JSON lines with words and labels.",
     ),
-    "answer": ("Answers in passages", ("json",), "A file in SQuAD's form, 1.1 or 2.0."),
+    "answer": ("Answers in passages", ("json",), "A file in the format of SQuAD 1.1 or 2.0."),
     "choose": (
         "The best of several endings",
         ("csv", "tsv", "jsonl"),
-        "A table in SWAG's form: sent1, sent2, ending0, ending1 … and label, the right one's number from 0; or JSON "
-        "lines with context, choices and label.",
+        "A table in the format of SWAG: sent1, sent2, ending0, ending1 … and label, the number of the right ending "
+        "from 0; or JSON lines with context, choices and label.",
     ),
 }
-#: What a text is given -> the option for it.
+#: The kind of answer that a text has -> the option of `finetune` for it.
 ANSWER_KINDS = {"One of several": None, "Any number of several": "--multi-label", "A number": "--regression"}
 _FILE = "task-input"
 
@@ -50,7 +50,7 @@ def _started():
 
 
 def started(name):
-    """The ``Training`` of a fine-tuning from the page, begun by this server or left by an earlier one, or None."""
+    """The ``Training`` of a fine-tuning that was started from the page, on this server or an earlier one, or None."""
     return find_training(_started(), name, models_dir(), _earlier)
 
 
@@ -58,9 +58,9 @@ def _earlier(folder):
     name = folder.name
     try:
         if read_run(folder / "run").is_running() and not _is_done(name):
-            return None  # an earlier server may have left the process as well
+            return None  # the process of an earlier server may still run
     except RunError:
-        pass  # ended before its first update
+        pass  # the training ended before its first update
     delete_input(name)
     return Training(folder, (), 0, "done" if _is_done(name) else "stopped")
 
@@ -71,22 +71,24 @@ def _is_done(name):
 
 
 def names():
-    """The names of those begun from the page, the newest first."""
+    """The names of the fine-tunings that were started from the page, the newest first."""
     return [path.name for path in folders_started_here(models_dir()) if started(path.name)]
 
 
 def start(task, file_name, content, model, epochs, top_only, answers=None):
-    """Begin a fine-tuning on a visitor's file; a fifth of it is held back for measuring.
+    """Start a fine-tuning on a visitor's file; a fifth of its examples are the dev set.
 
     Args:
-        task: a key of ``TASKS``. file_name: of the upload, for its ending. content: bytes.
-        model: name of an installed model. epochs: over the file.
+        task: a key of ``TASKS``. file_name: of the upload, for its ending. content: bytes of the file.
+        model: name of an installed model. epochs: number of passes over the file.
         top_only: whether only the head and the highest layers learn, see ``frozen_layers``.
-        answers: a key of ``ANSWER_KINDS``, for classes of texts.
+        answers: a key of ``ANSWER_KINDS``, for the task "classify".
 
-    Returns: the new model's name.
+    Returns:
+        the new model's name.
 
-    Raises: ValueError with a sentence, if the file or the limits forbid it.
+    Raises:
+        ValueError: the file cannot be used or a limit is exceeded; the message is for the visitor.
     """
     ending = file_name.rpartition(".")[2].lower()
     check(task, ending, content, epochs)
@@ -95,74 +97,84 @@ def start(task, file_name, content, model, epochs, top_only, answers=None):
     folder.mkdir(parents=True)
     source = folder / f"{_FILE}.{ending}"
     source.write_bytes(content)
-    told = options(task, model, epochs, top_only, answers)
-    arguments = ["finetune", task, "--train", source, "--output", folder, *told]
+    settings = options(task, model, epochs, top_only, answers)
+    arguments = ["finetune", task, "--train", source, "--output", folder, *settings]
     _started()[name] = Training(folder, arguments, 60 * state.limits().max_minutes)
     return name
 
 
 def options(task, model, epochs, top_only, answers=None):
-    """What `python -m bert_tf finetune` is told beside the file and the folder: a list; arguments as in ``start``."""
-    config, kept = _config(model), frozen_layers(model) if top_only else 0
-    told = ["--model", model, "--dev-share", 0.2, "--epochs", epochs]
-    told += ["--batch-size", 16, "--log-every", 2, "--save-every", 50, "--strategy", "one", "--threads", 2]
-    told += ["--learning-rate", 2e-4 if kept else 5e-5, "--precision", "bfloat16_products"]
+    """The options of `python -m bert_tf finetune` beside the file and the folder: a list; arguments as in ``start``."""
+    config, frozen = _config(model), frozen_layers(model) if top_only else 0
+    settings = ["--model", model, "--dev-share", 0.2, "--epochs", epochs]
+    settings += ["--batch-size", 16, "--log-every", 2, "--save-every", 50, "--strategy", "one", "--threads", 2]
+    settings += ["--learning-rate", 2e-4 if frozen else 5e-5, "--precision", "bfloat16_products"]
     if task == "answer":
-        told += ["--length", min(256, config.max_tokens)]
+        settings += ["--length", min(256, config.max_tokens)]
     if task == "classify" and ANSWER_KINDS.get(answers):
-        told.append(ANSWER_KINDS[answers])
+        settings.append(ANSWER_KINDS[answers])
     if task == "classify" and config.architecture.attention_direction == "left_to_right":
-        told += ["--pooling", "mean"]  # its first token has read nothing
+        settings += ["--pooling", "mean"]  # the first token does not attend to the others
     if base_model(find(model)) is None:
-        told.append("--delta")  # what was not trained is here already
-    if kept:
-        told += ["--freeze-layers", kept]
-    return told
+        settings.append("--delta")  # the weights that are not trained are those of the installed model
+    if frozen:
+        settings += ["--freeze-layers", frozen]
+    return settings
 
 
 def can_learn(task, config):
-    """Whether a model of this config can learn a task: the first token judges choices, and must have read them."""
+    """Whether a model with this config can learn a task.
+
+    In the task "choose" the first token scores a choice, so it must attend to the tokens after it.
+    """
     return task != "choose" or config.architecture.attention_direction != "left_to_right"
 
 
 def frozen_layers(model):
-    """How many of a model's lowest layers stay as they are where only the highest learn: all but two, or as many fewer
-    as share weights with those; 0 where all of it must learn."""
+    """The number of a model's lowest layers to freeze when only the highest learn.
+
+    These are all but two, or fewer if some of them share weights with the layers that learn; 0 if no layer can be
+    frozen.
+    """
     config = _config(model)
     return max((count for count in config.max_frozen_layers if count <= config.num_hidden_layers - 2), default=0)
 
 
 def trainable_layers(model):
-    """How many layers learn then."""
+    """The number of layers that learn when ``frozen_layers(model)`` are frozen."""
     return _config(model).num_hidden_layers - frozen_layers(model)
 
 
 def check(task, ending, content, epochs):
-    """Raises ValueError, a sentence for the visitor, unless a fine-tuning of this file may start now."""
+    """Check that a fine-tuning on this file may start now.
+
+    Raises:
+        ValueError: it may not; the message is for the visitor.
+    """
     limits = state.limits()
     if not limits.train:
         raise ValueError("Training from the page is switched off here (explorer.toml, [training]).")
     if ending not in TASKS[task][1]:
         raise ValueError(
-            f"The file ends in .{ending:.10}; this task reads {', '.join('.' + e for e in TASKS[task][1])}."
+            f"The file ends in .{ending:.10}; this task reads {', '.join('.' + known for known in TASKS[task][1])}."
         )
     if not content.strip():
-        raise ValueError("The file is empty; give one with examples.")
+        raise ValueError("The file is empty; upload one with examples.")
     if len(content) > limits.max_text:
-        raise ValueError(f"The file has {len(content):,} bytes; at most {limits.max_text:,} are taken here.")
+        raise ValueError(f"The file has {len(content):,} bytes; at most {limits.max_text:,} are allowed here.")
     if not 1 <= epochs <= limits.max_epochs:
-        raise ValueError(f"{epochs} epochs were asked for; at most {limits.max_epochs} are done here.")
+        raise ValueError(f"The number of epochs must be 1 to {limits.max_epochs} here, not {epochs}.")
     if len(folders_started_here(models_dir())) >= limits.max_models:
         raise ValueError(
-            f"There are {limits.max_models} models from visitors' files here, as many as are kept; choose one "
+            f"There are {limits.max_models} models from visitors' files here, the largest number allowed; choose one "
             "below and delete it first."
         )
     if running() >= limits.max_runs:
-        raise ValueError("Another training is running here; stop it, or wait until it is over.")
+        raise ValueError("Another training is running here; stop it, or wait until it ends.")
 
 
 def has_model(name):
-    """Whether a training has left a model, be it stopped or done: the best of those measured."""
+    """Whether a training has saved a model, which it also does before it is stopped: the best of those evaluated."""
     try:
         return read_settings(models_dir() / name) is not None
     except (ValueError, OSError):
@@ -170,24 +182,23 @@ def has_model(name):
 
 
 def delete_input(name):
-    """Delete the visitor's file, which nobody needs when the training is over."""
+    """Delete the visitor's file, which is not needed after the training."""
     for path in (models_dir() / name).glob(f"{_FILE}.*"):
         path.unlink(missing_ok=True)
 
 
 def remove(name):
-    """End a training that was begun from the page and delete its model."""
+    """End a training that was started from the page, and delete its model."""
     remove_training(_started(), name)
 
 
 def total_updates(name):
-    """How many updates a training has in all; None before that is known."""
+    """The number of updates of a whole training; None before it is known."""
     return _settings(name).get("updates")
 
 
 def task_and_metric(name):
-    """(task, name of the score that the model to keep is chosen by) of a training; (None, None) before that is
-    known."""
+    """(task, metric by which the best model is chosen) of a training; (None, None) before they are known."""
     task = _settings(name).get("task", {})
     return task.get("task"), task.get("metric")
 
@@ -200,7 +211,7 @@ def _settings(name):
 
 
 def records(name):
-    """(log records, rounds measured) of a fine-tuning so far: lists of dicts."""
+    """(log records, evaluation rounds) of a fine-tuning so far: lists of dicts."""
     folder = models_dir() / name / "run"
     return _lines(folder / "metrics.jsonl"), _rounds(folder / "rounds.json")
 
@@ -210,13 +221,13 @@ def _lines(path):
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError:
         return []
-    found = []
+    parsed = []
     for line in lines:
         try:
-            found.append(json.loads(line))
+            parsed.append(json.loads(line))
         except ValueError:
-            continue  # the line that is being written
-    return found
+            continue  # the last line, which is not complete yet
+    return parsed
 
 
 def _rounds(path):

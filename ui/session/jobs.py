@@ -1,8 +1,8 @@
-"""Long work beside the page: in a thread of its own, with progress, a way to stop it, and a result that is kept.
+"""Background jobs: long work in a thread, with a progress bar, a button to stop it, and a stored result.
 
-A page calls ``result(name, key, label, function)``: the first time it starts the work and shows a bar with a
-button to stop; once done it gives the result, until the key changes. What a run of the page no longer asks for is
-stopped; while another page is open it goes on.
+A page calls ``result(name, key, label, function)``. The first call starts the job and draws a progress bar with a
+button to stop it. After the job, calls with the same key return the result. A job that its page no longer asks for is
+stopped; while another page is open, it continues.
 """
 
 import functools
@@ -19,26 +19,26 @@ from ui.session.session_cache import visitor_cache
 from ui.shell.error_messages import user_message
 from ui.widgets.formatting import escape_markdown
 
-_POLL = 0.4  # seconds between two looks at a job that runs
-#: Seconds of patience with work that mostly takes longer than a blink.
+_POLL = 0.4  # seconds between two updates of the progress bar
+#: The ``patience`` of ``result``, in seconds, for work that mostly takes longer than the default patience.
 SHORT = 0.1
-_GOES_ON = ("waiting", "running")
+_UNFINISHED = ("waiting", "running")
 _ASKED = "_asked_jobs"
 
 
 class Job:
-    """One piece of work in a thread.
+    """A function that runs in a thread.
 
     Args:
-        key: what it is the work for; anything that compares.
-        function: callable (progress) -> result, where progress is callable (done, total) -> False to stop.
-        slots: semaphore that bounds how many run at once.
-        wanted: callable () -> whether somebody still wants the result; looked at between steps.
-        page: that asks for it.
+        key: the inputs of the work; any object with ``==``.
+        function: callable (progress) -> result. ``progress`` is callable (done, total) -> False if the job must stop.
+        slots: semaphore that bounds the number of jobs that run at the same time.
+        wanted: callable () -> whether the result is still needed; called between steps.
+        page: name of the page that started the job.
 
     Attributes:
-        status: "waiting", "running", "done", "stopped" or "failed". done, total: steps.
-        result: what the function returned. problem: a sentence for the visitor, when it failed.
+        status: "waiting", "running", "done", "stopped" or "failed". done, total: numbers of steps.
+        result: the value that the function returned. problem: a sentence for the visitor if the job failed, else None.
     """
 
     def __init__(self, key, function, slots, wanted=lambda: True, page=""):
@@ -51,16 +51,16 @@ class Job:
 
     @property
     def running(self):
-        """Whether there is still something to wait for."""
-        return self.status in _GOES_ON
+        """Whether the job waits or runs."""
+        return self.status in _UNFINISHED
 
     @property
     def stopping(self):
-        """Whether it was asked to end."""
+        """Whether ``stop`` was called."""
         return self._stop.is_set()
 
     def stop(self):
-        """Ask it to end after the step under way."""
+        """Stop the job after the current step."""
         self._stop.set()
 
     def _work(self):
@@ -77,10 +77,10 @@ class Job:
         except MemoryError:
             self.problem, self.status = "There is not enough memory for this. Choose less.", "failed"
         except Exception as error:
-            self.problem = user_message(error, "Something went wrong here, and it is noted in the server's log.")
+            self.problem = user_message(error, "Something went wrong here. The error is in the server's log.")
             self.status = "failed"
         finally:
-            self._function = None  # and what it was about to work on
+            self._function = None  # free the arrays that the function holds
             self._slots.release()
 
     def _progress(self, done, total):
@@ -99,106 +99,112 @@ def job(name):
 
 
 def start(name, key, function):
-    """Begin a job; one of the same name is stopped. Returns: the ``Job``."""
+    """Start a job and return the ``Job``; an earlier job of the same name is stopped."""
     drop(name)
     session = get_script_run_ctx().session_id
 
     def work(progress):
-        disable_keras_reset()  # the page's own runs, which show how far it is, would reset what it makes
+        disable_keras_reset()  # the runs of the page that draw the progress bar would reset Keras during the job
         return function(progress)
 
-    _jobs()[name] = made = Job(key, work, _slots(), lambda: state.is_here(session), state.view().page)
-    return made
+    _jobs()[name] = started = Job(key, work, _slots(), lambda: state.is_here(session), state.view().page)
+    return started
 
 
 def drop(name):
-    """Stop a job and forget it."""
-    old = _jobs().pop(name, None)
-    if old:
-        old.stop()
+    """Stop a job and drop its result."""
+    dropped = _jobs().pop(name, None)
+    if dropped:
+        dropped.stop()
         visitor_cache().drop(f"job {name}")
 
 
 def begin():
-    """A run begins: it has asked for nothing yet."""
+    """Begin a run of the page: it has asked for no job yet."""
     st.session_state[_ASKED] = set()
 
 
 def end():
-    """A run is over: stop what its page began and no longer asks for, as nothing shows it any more."""
-    for name, one in list(_jobs().items()):
-        if one.running and one.page == state.view().page and name not in st.session_state[_ASKED]:
+    """End a run of the page: stop the jobs that the page started earlier and has not asked for in this run."""
+    for name, other in list(_jobs().items()):
+        if other.running and other.page == state.view().page and name not in st.session_state[_ASKED]:
             drop(name)
 
 
 def result(name, key, label, function, patience=0.25, stops=True):
-    """The result of ``function`` for ``key``, or None while there is none; then the page shows why.
+    """The result of ``function`` for ``key``; None before it is done, with a progress bar or the error on the page.
 
     Args:
-        name: of the job; a visitor has one of each name.
-        key: what it depends on; with another key it starts anew.
-        label: what the bar says.
-        function: as ``Job`` takes it.
-        patience: seconds that the page waits for it: what takes no longer than a blink needs no bar; ``SHORT``
-            for what mostly takes longer.
-        stops: whether the function calls progress; what does not has a button only while it waits for other work.
+        name: of the job; a visitor has one job of each name.
+        key: the inputs of the function; a job with another key is replaced by a new one.
+        label: the text of the progress bar.
+        function: see ``Job``.
+        patience: seconds to wait for the result before the progress bar is drawn; ``SHORT`` for work that mostly
+            takes longer.
+        stops: whether the function calls its ``progress``. If not, the button to stop it is drawn only while the job
+            waits for other jobs.
     """
     st.session_state[_ASKED].add(name)
-    found = job(name)
-    if found is None or found.key != key:
-        found = start(name, key, function)
+    current = job(name)
+    if current is None or current.key != key:
+        current = start(name, key, function)
     deadline = time.monotonic() + patience
-    while found.running and time.monotonic() < deadline:
+    while current.running and time.monotonic() < deadline:
         time.sleep(0.01)
-    status = found.status  # looked at once: the work goes on
-    _count(name)
+    status = current.status  # read once, as the job can end in between
+    _count_results(name)
     if status == "done":
-        return found.result
-    if status in _GOES_ON:
+        return current.result
+    if status in _UNFINISHED:
         _bar(name, label, stops)
     else:
-        _draw_ended(found, name, label)
+        _draw_ended(current, name, label)
     return None
 
 
 @st.fragment(run_every=_POLL)
 def _bar(name, label, stops):
-    found = job(name)
-    if found is None or not found.running:
+    current = job(name)
+    if current is None or not current.running:
         state.rerun()
-    share = found.done / found.total if found.total else 0.0
-    seconds = time.monotonic() - found.began
+    share = current.done / current.total if current.total else 0.0
+    seconds = time.monotonic() - current.began
     left = f", about {seconds / share - seconds:.0f} s left" if share > 0.02 and seconds > 2 else ""
-    steps = f" {found.done:,} of {found.total:,}{left}" if found.total else " …"
-    waiting = " waits for other work to end" if found.status == "waiting" else steps
+    steps = f" {current.done:,} of {current.total:,}{left}" if current.total else " …"
+    progress = " waits for other work to end" if current.status == "waiting" else steps
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.progress(min(share, 1.0), text=f"{label}:{waiting}")
-        if stops or found.status == "waiting":
-            st.button("Stop", icon=":material/stop_circle:", key=f"w_stop_{name}", on_click=found.stop, width="content")
+        st.progress(min(share, 1.0), text=f"{label}:{progress}")
+        if stops or current.status == "waiting":
+            key = f"w_stop_{name}"
+            st.button("Stop", icon=":material/stop_circle:", key=key, on_click=current.stop, width="content")
 
 
-def _draw_ended(found, name, label):
-    """Stopped or failed: said, with a way to begin anew."""
+def _draw_ended(ended, name, label):
+    """Draw the error of a failed job, or that a job was stopped, and a button to start it again."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        if found.problem:
-            st.error(escape_markdown(found.problem), icon=":material/error:")
+        if ended.problem:
+            st.error(escape_markdown(ended.problem), icon=":material/error:")
         else:
             st.info(f"{label}: stopped.", icon=":material/stop_circle:")
         st.button("Start again", key=f"w_again_{name}", on_click=drop, args=(name,), width="content")
 
 
-def _count(used):
-    """Results count to what is kept for the visitor; ``used``: the name of the one that this run looks at."""
-    for name, one in list(_jobs().items()):
+def _count_results(used):
+    """Put the results of finished jobs into the visitor's cache, so that they count to its bytes.
+
+    Args:
+        used: name of the job whose result this run uses.
+    """
+    for name, ended in list(_jobs().items()):
         place = f"job {name}"
-        if one.status == "done" and not visitor_cache().get(place, id(one), use=name == used):
+        if ended.status == "done" and not visitor_cache().get(place, id(ended), use=name == used):
             visitor_cache().put(
-                place, id(one), (one.key, one.result), functools.partial(_forget, name, one), name == used
+                place, id(ended), (ended.key, ended.result), functools.partial(_drop_job, name, ended), name == used
             )
 
 
-def _forget(name, one):
-    if job(name) is one:
+def _drop_job(name, ended):
+    if job(name) is ended:
         drop(name)
 
 

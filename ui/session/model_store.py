@@ -1,4 +1,4 @@
-"""The models in memory: loaded once for all visitors, bounded in number, used by one visitor at a time."""
+"""The models in memory: loaded once for all visitors, a bounded number of them, each used by one visitor at a time."""
 
 import dataclasses
 import functools
@@ -15,14 +15,14 @@ from ui.session.fair_lock import FairLock
 from ui.session.state import limits
 from ui.shell.limits import read_limits
 
-_WARM_WORDS = (10, 24)  # texts of these lengths are read once in the background after a model is loaded
+_WARM_WORDS = (10, 24)  # after a model is loaded, texts of these lengths are read once in the background
 
 
 class SharedModel:
-    """A loaded model with the lock that keeps visitors from running it at the same moment.
+    """A loaded model with a lock, so that one visitor runs it at a time.
 
-    The machine has one set of cores: two passes side by side take longer than one after the other and
-    hold twice the memory.
+    All visitors share the machine's cores: two passes at the same time take longer than one after the other, and need
+    twice the memory.
     """
 
     def __init__(self, name, bert):
@@ -39,20 +39,20 @@ class SharedModel:
 
     @functools.cached_property
     def parameters(self):
-        """Number of weights, of the heads too."""
+        """The number of weights, including those of the heads."""
         return int(self.bert.model.count_params())
 
     @functools.cached_property
     def weight_bytes(self):
-        """Bytes of the weights in memory."""
+        """The bytes of the weights in memory."""
         return sum(variable.value.dtype.size * int(np.prod(variable.shape)) for variable in self.bert.model.variables)
 
     def text_b_or_none(self, b):
-        """Text B as the library takes it: None where nothing was typed that the model can read."""
+        """Text B for the library: None if there is no text that the model can read."""
         return text_b_or_none(b, self.tokenizer)
 
     def encode(self, a, b):
-        """Pack the texts as the model will read them; a B with nothing to read is no B."""
+        """The ``Encoding`` of the texts; text B is left out if the model can read none of it."""
         room = min(limits().max_tokens, self.bert.max_length)
         a, b = (text and self.tokenizer.normalize_mask_token(text) for text in (a, self.text_b_or_none(b)))
         return self.tokenizer.encode(a, b, max_length=room)
@@ -66,7 +66,7 @@ class SharedModel:
             return self.bert.trace(a, self.text_b_or_none(b), mask=masked, **parts)
 
     def _shorter_trace(self, a, b, masked, parts):
-        # This deployment reads fewer tokens than the model could: only what fits is handed on.
+        # The limits allow fewer tokens than the model can read: pass on only the text that fits.
         encoding = self.encode(a, b)
         short_a, short_b = truncated_texts(encoding, a, b)
         with self.lock:
@@ -74,17 +74,17 @@ class SharedModel:
         return dataclasses.replace(trace, text_a=a, text_b=self.text_b_or_none(b), truncated=encoding.truncated)
 
     def fill_jointly(self, trace, top_k, targets=()):
-        """Fill all masks of ``trace``, the surest first; ``targets``: words asked about on the way."""
+        """Fill all masks of ``trace``, the most probable prediction first; ``targets``: words to score in each step."""
         from bert_tf.inference.joint_filling import fill_jointly
 
         with self.lock:
             return fill_jointly(self.bert, trace, top_k=top_k, targets=targets)
 
     def run(self, function, *args, progress=None, **kwargs):
-        """``function(bert, *args, **kwargs)`` with the model held for it.
+        """Call ``function(bert, *args, **kwargs)`` while holding the model's lock.
 
-        One that takes long takes ``progress`` too, callable (done, total) that cancels by returning False;
-        between its steps other visitors may use the model.
+        A function that takes long must also take ``progress``, callable (done, total) that returns False to cancel.
+        Between its steps other visitors may use the model.
         """
         if progress is None:
             with self.lock:
@@ -101,15 +101,16 @@ class SharedModel:
             return function(self.bert, *args, progress=step, **kwargs)
 
     def warm(self):
-        """Read texts of the usual lengths once: TensorFlow compiles a function for each range of lengths."""
+        """Read texts of usual lengths once, as TensorFlow compiles a function for each range of lengths."""
         for words in _WARM_WORDS:
             self.trace(" ".join(["a"] * words), "", (1,))
 
     def latency(self, a, b, passes=5, most_seconds=1.5, progress=None):
-        """Median seconds of up to ``passes`` warm passes without attention maps; masks do not change it.
+        """Median seconds of up to ``passes`` warm passes without attention maps; masks do not change the time.
 
-        It stops after ``most_seconds`` seconds, so a long text in a large model is timed less often. Between two passes
-        other visitors may use the model. ``progress``: callable (passes done, passes in all), False to cancel.
+        No further pass begins after ``most_seconds`` seconds, so a long text in a large model is timed less often.
+        Between two passes other visitors may use the model. ``progress``: callable (passes done, passes in all) that
+        returns False to cancel.
         """
         times = []
         self.trace(a, b, ())
@@ -133,7 +134,7 @@ def _read(name):
     from bert_tf.checkpoints import find
 
     disable_keras_reset()
-    # What reaches the file system is a name that was looked up, never a text from a browser.
+    # Only a name from a listing reaches the file system, never a text from a browser.
     snapshot = runs.snapshots().get(name)
     if snapshot is None:
         return load(find(name, allow_paths=False))
@@ -143,10 +144,10 @@ def _read(name):
 
 
 def disable_keras_reset():
-    """Keep Streamlit from resetting Keras after each of its runs.
+    """Keep Streamlit from resetting Keras after each run of a page.
 
-    The reset takes the state of all threads away: what another visitor, or a job, is compiling at that moment
-    would lose hold of its weights half-way, and compute with those of another layer from then on.
+    The reset clears the Keras state of all threads. A function that another visitor or a job compiles at that moment
+    would lose its weights, and would compute with the weights of another layer from then on.
     """
     import keras
 
@@ -163,7 +164,7 @@ def disable_keras_reset():
 
 
 def _with_precision(precision, bert):
-    """The same model, its weights not loaded again, computing in another precision."""
+    """The same model in another precision; the weights are not loaded again."""
     from bert_tf import Bert, Runtime
     from bert_tf.finetuning.task_model import TaskModel
 
@@ -173,24 +174,24 @@ def _with_precision(precision, bert):
 
 
 def installed() -> list:
-    """Models that may be chosen here, as ``ModelInfo``; the default first, then the other embedded ones."""
-    found = [info for info in catalogue() if info.installed and not info.problem]
-    return sorted(found, key=lambda info: (info.name != limits().default, info.kind != "embedded", info.name))
+    """The ``ModelInfo`` of the models that may be chosen; the default first, then the other embedded ones."""
+    usable = [info for info in catalogue() if info.installed and not info.problem]
+    return sorted(usable, key=lambda info: (info.name != limits().default, info.kind != "embedded", info.name))
 
 
 @st.cache_resource(ttl=10, show_spinner=False)
 def catalogue() -> list:
-    """Every model that may be chosen or fetched here, as ``ModelInfo``; looked up anew every ten seconds."""
+    """The ``ModelInfo`` of all models that may be chosen or downloaded; read again every ten seconds."""
     from bert_tf.checkpoints import list_models
 
     return [info for info in list_models() if limits().offers(info.name)]
 
 
 def shared_model(name: str, precision: str = "float32") -> SharedModel:
-    """The model called ``name``, one of ``installed()`` or of ``runs.snapshots()``: never a path from a browser.
+    """The model called ``name``, one of ``installed()`` or of ``runs.snapshots()``; a path is not accepted.
 
     Raises:
-        ValueError, OSError: with a sentence for the visitor.
+        ValueError: there is no such model. OSError: it cannot be read. The message is for the visitor.
     """
     if name not in {info.name for info in installed()} and name not in runs.snapshots():
         raise ValueError(f"There is no model called {name!r} here. Choose one in the sidebar.")
@@ -198,7 +199,7 @@ def shared_model(name: str, precision: str = "float32") -> SharedModel:
 
 
 def text_b_or_none(text_b, tokenizer):
-    """Text B as the library takes it: None where nothing was typed that ``tokenizer`` can read."""
-    # The beginning tells of nearly every text that there is something in it.
+    """Text B for the library: None if there is no text that ``tokenizer`` can read."""
+    # For nearly every text the first 100 characters already have a token.
     readable = text_b.strip() and any(len(tokenizer.tokenize(part)) for part in (text_b[:100], text_b))
     return text_b if readable else None

@@ -1,6 +1,6 @@
-"""The trainings that can be looked at: the shipped ones, and those in the folder that explorer.toml names.
+"""The runs of trainings that the pages show: the shipped ones, and those in the folder that explorer.toml names.
 
-A visitor chooses among names that were looked up; no text from a browser reaches the file system.
+A visitor chooses a name from a listing; no text from a browser reaches the file system.
 """
 
 import pathlib
@@ -13,43 +13,45 @@ from ui.shell.limits import ROOT
 from ui.widgets.formatting import count, escape_markdown
 
 SHIPPED = ROOT / "assets" / "training"
-#: Pages about one training; the one that is open on one of them is open on the other.
+#: Pages about one training; a training that is chosen on one of them is chosen on the other too.
 _PAGES = ("training_curves", "time_lapse")
 
 
 def folder():
-    """Where runs are looked for, and where those started here are written."""
+    """The folder of the runs that are not shipped; runs that are started from the page are written into it."""
     from bert_tf.checkpoints import models_dir
 
-    named = state.limits().runs
-    return pathlib.Path(named).expanduser() if named else models_dir() / "runs"
+    path = state.limits().runs
+    return pathlib.Path(path).expanduser() if path else models_dir() / "runs"
 
 
 def runs():
-    """Name -> folder of every run, the shipped ones first."""
-    own = {path.name: path for path in find_runs(folder())}
-    return {path.name: path for path in find_runs(SHIPPED)} | own
+    """The folders of all runs: dict from a run's name to its folder, the shipped ones first."""
+    not_shipped = {path.name: path for path in find_runs(folder())}
+    return {path.name: path for path in find_runs(SHIPPED)} | not_shipped
 
 
 def snapshots():
-    """Name -> `Snapshot` of every snapshot of every run, as models that can be chosen: "plain-english/step-1000"."""
-    return {f"{name}/{one.folder.name}": one for name, path in runs().items() for one in find_snapshots(path)}
+    """All snapshots of all runs: dict from the name as a model, like "plain-english/step-1000", to `Snapshot`."""
+    return {
+        f"{name}/{snapshot.folder.name}": snapshot for name, path in runs().items() for snapshot in find_snapshots(path)
+    }
 
 
 def chosen_run(known):
-    """The run that the link names, or the first; settled for both pages of runs."""
+    """The name of the run in the page's setting "run"; if it is not among ``known``, the first of them."""
     name = state.setting(f"{state.view().page}.run", "")
     return name if name in known else next(iter(known))
 
 
 def choose_run(name):
-    """Open a run on both pages. Only from a callback."""
+    """Choose a run on both pages about a training. Call it only from a callback."""
     for page in _PAGES:
         state.set_setting(f"{page}.run", name, "")
 
 
 def run_picker(known):
-    """A box to choose a run with. Returns: its folder."""
+    """Draw a box to choose a run of ``known``, a dict from names to folders; return the folder of the chosen run."""
     name, key = chosen_run(known), "w_run"
     state.set_widget(key, name)
     st.selectbox(
@@ -68,20 +70,22 @@ def _label(name):
 
 
 def describe_run(run):
-    """A line of what a run is."""
-    settings, said = run.settings, []
-    if settings.get("size") or settings.get("init"):
-        said.append(f"from random weights ({settings['size']})" if settings.get("size") else f"from {settings['init']}")
+    """The start, the batches, the text and the snapshots of a run, in one line of Markdown."""
+    settings, facts = run.settings, []
+    if settings.get("size"):
+        facts.append(f"from random weights ({settings['size']})")
+    elif settings.get("init"):
+        facts.append(f"from {settings['init']}")
     if settings.get("batch_size"):
-        said.append(
+        facts.append(
             f"{settings['batch_size']} sequences of {settings.get('phases') or settings.get('length')} tokens a step"
         )
     if run.text.get("tokens"):
-        said.append(f"{run.text['tokens']:,} tokens of text")
-    said.append(count(len(run.snapshots), "snapshot"))
-    return " · ".join(escape_markdown(str(fact)) for fact in said)
+        facts.append(f"{run.text['tokens']:,} tokens of text")
+    facts.append(count(len(run.snapshots), "snapshot"))
+    return " · ".join(escape_markdown(str(fact)) for fact in facts)
 
 
 def read(path):
-    """The run in ``path`` as it is now."""
+    """The ``Run`` in the folder ``path``, read from disk."""
     return read_run(path)

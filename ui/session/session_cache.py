@@ -1,7 +1,8 @@
-"""What pages worked out last, kept for the visitor within a bound for each visit.
+"""A cache for each visit: the values that pages computed last, bounded in bytes.
 
-A place holds one value. The places that the page on the screen has used are left alone: it is drawn from them at every
-press. Of the others the ones unused for longest are emptied when a visit holds more than ``max_session_megabytes``.
+A place of the cache holds one value. A value that the last run of the page used is never dropped, as the page needs it
+again in the next run. The others are dropped, the least recently used first, when the visit holds more than
+``max_session_megabytes``.
 """
 
 import collections
@@ -13,14 +14,14 @@ import streamlit as st
 
 from ui.session import state
 
-_SMALL = 1024  # bytes below which texts are not told apart when they stand in two places
+_SMALL = 1024  # a text of fewer bytes is counted again in each place that holds it
 
 
 class SessionCache:
-    """The values of one visit, by place; the least used first.
+    """The values of one visit, by place; the least recently used first.
 
     Args:
-        most_bytes: that are held, but for what the current run has used.
+        most_bytes: the bound, in bytes. The values that the current run has used may exceed it.
     """
 
     def __init__(self, most_bytes):
@@ -28,21 +29,21 @@ class SessionCache:
         self._places = collections.OrderedDict()
 
     def begin(self):
-        """A run begins: it has used nothing yet."""
+        """Begin a run of the page: it has used no value yet."""
         self._used.clear()
 
     def get(self, place, key, use=True):
-        """(value,) of a place if it was made for ``key``, else None; ``use``: whether the run is drawn from it."""
-        held = self._places.get(place)
-        if held is None or held.key != key:
+        """(value,) of a place if its key is ``key``, else None; ``use``: whether the current run uses the value."""
+        entry = self._places.get(place)
+        if entry is None or entry.key != key:
             return None
         if use:
             self._used.add(place)
             self._places.move_to_end(place)
-        return (held.value,)
+        return (entry.value,)
 
     def put(self, place, key, value, on_drop=None, used=True):
-        """Hold a value; ``on_drop()`` is called when it is let go to make room; ``used`` as ``use`` of ``get``."""
+        """Store a value; ``on_drop()`` is called when it is dropped to make room; ``used``: see ``use`` of ``get``."""
         self._places[place] = _Entry(key, value, on_drop, array_bytes((key, value)))
         self._places.move_to_end(place)
         if used:
@@ -50,25 +51,25 @@ class SessionCache:
         self.make_room()
 
     def make_room(self):
-        """Let go what the run has not used, the longest unused first, until the rest is within the bound."""
-        for other in [one for one in self._places if one not in self._used]:
+        """Drop values that the run has not used, the least recently used first, until the rest fits into the bound."""
+        for place in [place for place in self._places if place not in self._used]:
             if self.bytes <= self._most:
                 return
-            held = self._places.pop(other)
-            if held.on_drop:
-                held.on_drop()
+            entry = self._places.pop(place)
+            if entry.on_drop:
+                entry.on_drop()
 
     def drop(self, place):
-        """Forget a place."""
+        """Drop the value of a place."""
         self._places.pop(place, None)
 
     @property
     def bytes(self):
-        """Bytes of all that is held; what stands in several places counts once."""
-        found = {}
-        for held in self._places.values():
-            found.update(held.array_bytes)
-        return sum(found.values())
+        """The bytes of all values; an array that several places hold counts once."""
+        bytes_by_id = {}
+        for entry in self._places.values():
+            bytes_by_id.update(entry.array_bytes)
+        return sum(bytes_by_id.values())
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -80,56 +81,57 @@ class _Entry:
 
 
 def array_bytes(value):
-    """Bytes of the arrays and texts in a value: dict from what tells an array or a long text to its bytes.
+    """The bytes of the arrays and texts in a value: dict from the identity of each array or long text to its bytes.
 
-    Looks into sequences, dicts and dataclasses; a view of an array counts as the whole array, which it keeps.
+    The function looks into sequences, dicts and dataclasses. A view of an array counts as the whole array, as it keeps
+    the array in memory. All short texts have one entry, under a new object.
     """
-    found, seen, stack, small = {}, set(), [value], 0
+    bytes_by_id, seen, stack, small = {}, set(), [value], 0
     while stack:
-        one = stack.pop()
-        if isinstance(one, (str, bytes)):
-            if len(one) < _SMALL:
-                small += len(one)
+        item = stack.pop()
+        if isinstance(item, (str, bytes)):
+            if len(item) < _SMALL:
+                small += len(item)
             else:
-                found[id(one)] = len(one)
+                bytes_by_id[id(item)] = len(item)
             continue
-        if id(one) in seen:
+        if id(item) in seen:
             continue
-        seen.add(id(one))
-        if isinstance(one, np.ndarray):
-            while isinstance(one.base, np.ndarray):
-                one = one.base
-            found[id(one)] = one.nbytes
-        elif hasattr(one, "numpy") and hasattr(one, "shape"):  # a tensor
-            found[id(one)] = one.dtype.size * int(np.prod(one.shape))
-        elif isinstance(one, collections.abc.Mapping):
-            stack += [*one.keys(), *one.values()]
-        elif isinstance(one, (tuple, list, set, frozenset)):
-            stack += one
-        elif dataclasses.is_dataclass(one) and not isinstance(one, type):
-            stack += [getattr(one, field.name) for field in dataclasses.fields(one)]
-    return {**found, object(): small}
+        seen.add(id(item))
+        if isinstance(item, np.ndarray):
+            while isinstance(item.base, np.ndarray):
+                item = item.base
+            bytes_by_id[id(item)] = item.nbytes
+        elif hasattr(item, "numpy") and hasattr(item, "shape"):  # a tensor
+            bytes_by_id[id(item)] = item.dtype.size * int(np.prod(item.shape))
+        elif isinstance(item, collections.abc.Mapping):
+            stack += [*item.keys(), *item.values()]
+        elif isinstance(item, (tuple, list, set, frozenset)):
+            stack += item
+        elif dataclasses.is_dataclass(item) and not isinstance(item, type):
+            stack += [getattr(item, field.name) for field in dataclasses.fields(item)]
+    return {**bytes_by_id, object(): small}
 
 
 def visitor_cache() -> SessionCache:
-    """What is kept for this visitor."""
+    """The cache of this visit."""
     if "_kept" not in st.session_state:
         st.session_state["_kept"] = SessionCache(state.limits().max_session_megabytes * 1_000_000)
     return st.session_state["_kept"]
 
 
 def cached(name, key, make):
-    """The value that ``make()`` gave for ``key``; made anew when the key is another.
+    """The value of ``make()`` for ``key``, from the visitor's cache if it was computed for the same key.
 
     Args:
-        name: of the place: one value is held under each.
-        key: what the value depends on; anything that compares.
+        name: of the place in the cache, which holds one value.
+        key: the inputs of the value; any object with ``==``.
         make: callable () -> value.
     """
-    held = visitor_cache().get(name, key)
-    if held is None:
-        # What the place holds goes before the new value is there: never both.
+    entry = visitor_cache().get(name, key)
+    if entry is None:
+        # Drop the old value before the new one is computed, so that they are never in memory together.
         visitor_cache().drop(name)
-        held = (make(),)
-        visitor_cache().put(name, key, held[0])
-    return held[0]
+        entry = (make(),)
+        visitor_cache().put(name, key, entry[0])
+    return entry[0]

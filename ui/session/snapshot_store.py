@@ -1,4 +1,4 @@
-"""The snapshots of trainings in memory: for all visitors together, bounded in bytes."""
+"""The snapshots of trainings in memory: shared by all visitors, bounded in bytes."""
 
 import operator
 import threading
@@ -12,11 +12,11 @@ from ui.session.model_store import disable_keras_reset
 from ui.session.session_cache import cached
 from ui.widgets.formatting import count
 
-_SMALL = 100_000_000  # bytes of a series that the page waits for; a larger one is read and asked beside it
+_SMALL = 100_000_000  # the page waits for a series of fewer bytes; a larger one is read and run in a background job
 
 
 class SeriesStore(ByteStore):
-    """The last used series, the longest unused thrown away first when they hold more than ``most_bytes``."""
+    """A ``ByteStore`` of ``SnapshotSeries``."""
 
     def __init__(self, most_bytes):
         super().__init__(most_bytes, operator.attrgetter("nbytes"))
@@ -32,37 +32,37 @@ def _most():
 
 
 def held_snapshots(run):
-    """The snapshots of a ``Run`` that are held here, evenly spread over it, with a sentence where some are left out.
+    """The snapshots of a ``Run`` to hold in memory, evenly spread; a note on the page if some are left out.
 
-    None, with the reason said, where there is no room for one.
+    None, with a warning on the page, if the store has no room for one snapshot.
     """
     from bert_tf.explain.models.snapshot_series import snapshot_bytes, spread_snapshots
 
-    found, whole = spread_snapshots(run.snapshots, _most()), snapshot_bytes(run.snapshots)
-    if len(found) == len(run.snapshots):
-        return found
+    fitting, total_bytes = spread_snapshots(run.snapshots, _most()), snapshot_bytes(run.snapshots)
+    if len(fitting) == len(run.snapshots):
+        return fitting
     subject = "they" if len(run.snapshots) > 1 else "it"
-    takes = f"{subject} would take {whole / 1e6:,.0f} MB, and {_most() / 1e6:,.0f} MB are held"
+    takes = f"{subject} would take {total_bytes / 1e6:,.0f} MB, and at most {_most() / 1e6:,.0f} MB are held"
     remedy = "Whoever runs this explorer can raise max_snapshot_megabytes in explorer.toml."
-    if not found:
+    if not fitting:
         st.warning(
             f"The {count(len(run.snapshots), 'snapshot')} of this training are too large: {takes} here. {remedy}",
             icon=":material/memory:",
         )
         return None
     st.info(
-        f"{len(found)} of {len(run.snapshots)} snapshots are shown: all together {takes} here. {remedy}",
+        f"{len(fitting)} of {len(run.snapshots)} snapshots are shown: all together {takes} here. {remedy}",
         icon=":material/memory:",
     )
-    return found
+    return fitting
 
 
 def series(snapshots):
-    """The ``SnapshotSeries`` of some snapshots; None while it is read, and then the page shows how far that is."""
-    key = tuple((one.step, str(one.folder)) for one in snapshots)
-    found = _store().get(key)
-    if found is not None:
-        return found
+    """The ``SnapshotSeries`` of some snapshots; None while it is read, with a progress bar on the page."""
+    key = tuple((snapshot.step, str(snapshot.folder)) for snapshot in snapshots)
+    stored = _store().get(key)
+    if stored is not None:
+        return stored
     disable_keras_reset()
     label = f"Reading {count(len(snapshots), 'snapshot')}"
     if _is_small(snapshots):
@@ -70,16 +70,20 @@ def series(snapshots):
             return _read(key, snapshots)
     if jobs.result("time_lapse_series", key, label, lambda progress: bool(_read(key, snapshots, progress))) is None:
         return None
-    found = _store().get(key)
-    if found is None:  # it has made room for another visitor's meanwhile
+    stored = _store().get(key)
+    if stored is None:  # it was dropped to make room for a series of another visitor
         jobs.drop("time_lapse_series")
         state.rerun()
-    return found
+    return stored
 
 
 def snapshot_traces(found, snapshots, key, *asked):
-    """What ``found.snapshot_traces`` says of a text, kept until the key changes; None while it is asked."""
-    label = "Asking every snapshot"
+    """The result of ``found.snapshot_traces(*asked)``, cached until the key changes; None while the snapshots run.
+
+    Args:
+        found: ``SnapshotSeries`` of ``snapshots``. key: the inputs. asked: arguments of its ``snapshot_traces``.
+    """
+    label = "Running every snapshot"
     if _is_small(snapshots):
         with st.spinner(f"{label} …"):
             return cached("time_lapse", key, lambda: found.snapshot_traces(*asked))
@@ -98,18 +102,21 @@ def _reader() -> threading.Lock:
 
 
 def _read(key, snapshots, progress=None):
-    """One series at a time, of whichever visitor: two that are read at once would hold twice the bound."""
+    """Read a series and store it.
+
+    One series is read at a time, for all visitors: two at the same time could take twice the bound.
+    """
     from bert_tf.explain.models.snapshot_series import SnapshotSeries, snapshot_bytes
 
     while not _reader().acquire(timeout=0.2):
         report(progress, 0, len(snapshots))
     try:
-        found = _store().get(key)
-        if found is None:  # nobody has read it meanwhile
-            # Before they are read: never both.
+        stored = _store().get(key)
+        if stored is None:  # no other visitor has read it in the meantime
+            # Make room first, so that the old and the new series are never in memory together.
             _store().make_room(snapshot_bytes(snapshots))
-            found = SnapshotSeries(snapshots, progress)
-            _store().put(key, found)
-        return found
+            stored = SnapshotSeries(snapshots, progress)
+            _store().put(key, stored)
+        return stored
     finally:
         _reader().release()

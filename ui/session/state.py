@@ -1,8 +1,8 @@
-"""One visitor's view: kept in the session, mirrored in the address bar.
+"""The view of one visitor: kept in the session, copied into the address bar.
 
-A link opens a view; from then on the session leads and the address follows. Widgets report through
-callbacks, so that a run started by a widget never takes an address that the browser has not updated yet
-for a new link.
+A link opens a view. After that the view in the session changes first, and the address is written from it. Widgets
+change the view in callbacks: so a run that a widget starts does not take an old address, which the browser has not
+updated yet, for a new link.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from ui.shell.view import View, from_params, to_params
 
 _VIEW, _WRITTEN, _TOUCHED = "_view", "_written_params", "_touched"
 _GIVEN, _AGAIN, _REPLACED, _ENDED = "_given", "_again", "_replaced_params", "_ended"
-# Seconds in which a browser may still send the address that was replaced, with a run that nobody asked for.
+# For so many seconds a browser may still send the replaced address, with a run that the visitor did not start.
 _LATE = 3.0
 
 
@@ -29,15 +29,15 @@ def limits() -> Limits:
 
 
 def open_view() -> View:
-    """The view of this run, taken from the address where it is a new link.
+    """The view of this run, read from the address if the address is a new link.
 
-    Call once at the top of a run, before any widget.
+    Call it once at the top of a run, before any widget.
     """
     state = st.session_state
     params = st.query_params.to_dict()
-    # A run that another one cuts short has not written the address: what was changed for it still leads.
+    # A run that was interrupted by the next has not written the address: its changes of the view still count.
     touched = state.get(_TOUCHED, False)
-    # What was given in a run that was cut short may never have been drawn: it goes along again.
+    # The browser may not have drawn the widget values of an interrupted run: they are sent again.
     if not state.pop(_AGAIN, False) and state.get(_ENDED, True):
         state[_GIVEN] = set()
     state[_ENDED] = False
@@ -50,41 +50,41 @@ def open_view() -> View:
 
 
 def _late(params) -> bool:
-    """Whether the address is one that was replaced a moment ago: the browser has not heard of it yet."""
+    """Whether the address was replaced a moment ago, and the browser has not received the new one yet."""
     now = time.monotonic()
-    replaced = [one for one in st.session_state.get(_REPLACED, ()) if now - one[1] < _LATE]
+    replaced = [(old, when) for old, when in st.session_state.get(_REPLACED, ()) if now - when < _LATE]
     st.session_state[_REPLACED] = replaced
     return any(old == params for old, _ in replaced)
 
 
 def view() -> View:
-    """The view as it stands."""
+    """The current view."""
     return st.session_state[_VIEW]
 
 
 def change_view(**values) -> None:
-    """Change the view: ``change_view(layer=3)``. Only from a callback, or before the address is written."""
+    """Change the view: ``change_view(layer=3)``. Call it only from a callback, or before the address is written."""
     replace_view(dataclasses.replace(view(), **values))
 
 
 def replace_view(new: View) -> None:
-    """Put ``new`` in the place of the view."""
+    """Replace the view with ``new``."""
     st.session_state[_VIEW] = new
     st.session_state[_TOUCHED] = True
 
 
 def typed_text(key: str, before: str) -> str:
-    """What stands in a text field, from its callback; ``before`` where the page has no such field.
+    """The text in a text field; for use in its callback. If the page has no such field, ``before``.
 
-    A field that the browser had no time to fill, as the run was cut short by the next, reports itself as empty:
-    the text is not lost for that.
+    If a run was interrupted by the next, the browser may not have filled the field yet, and reports an empty text. The
+    result is ``before`` in this case too, so the text is not lost.
     """
     text = st.session_state.get(key, before) or ""
     return text if text or st.session_state.get(_ENDED, True) else before
 
 
 def write_address() -> None:
-    """Mirror the view in the address bar, if it differs; the last act of a run."""
+    """Write the view into the address bar if it differs from the address. Call it at the end of a run."""
     st.session_state[_ENDED] = True
     params = to_params(view(), limits())
     st.session_state[_WRITTEN] = params
@@ -96,16 +96,16 @@ def write_address() -> None:
 
 
 def bind_field(name: str, key: str, read=lambda value: value, show=lambda value: value) -> dict:
-    """Keyword arguments that tie a widget to one field of the view.
+    """Keyword arguments that bind a widget to one field of the view.
 
-    The widget's own state is set from the view before it is drawn, and its change goes into the view
-    before anything else of the run: there is one truth.
+    The widget's value is set from the view before the widget is drawn. When the visitor changes it, the view changes
+    before the rest of the run. So widget and view always agree.
 
     Args:
         name: field of the view.
         key: the widget's key.
-        read: widget's value -> field's value; None from a widget means "leave it".
-        show: field's value -> widget's value.
+        read: callable, widget's value -> field's value. If the widget's value is None, the field stays unchanged.
+        show: callable, field's value -> widget's value.
     """
     set_widget(key, show(getattr(view(), name)))
 
@@ -120,59 +120,60 @@ def bind_field(name: str, key: str, read=lambda value: value, show=lambda value:
 def set_widget(key: str, value) -> None:
     """Set a widget's value before it is drawn.
 
-    A browser that is given a value and then, before it has drawn it, a run without one, shows an empty widget
-    and reports that as the visitor's wish. So it goes along with every run the visitor did not ask for.
+    If a browser receives a value and then, before it has drawn the widget, a run without the value, it shows an empty
+    widget and reports the empty value as the visitor's choice. So the value is sent again in every run that the visitor
+    did not start.
     """
-    given = st.session_state.setdefault(_GIVEN, set())
-    if key in given or key not in st.session_state or st.session_state[key] != value:
-        given.add(key)
+    sent = st.session_state.setdefault(_GIVEN, set())
+    if key in sent or key not in st.session_state or st.session_state[key] != value:
+        sent.add(key)
         st.session_state[key] = value
 
 
 def rerun() -> None:
-    """Run the page again, though the visitor has done nothing: the last run may not have been drawn yet."""
+    """Run the page again without an action of the visitor: the browser may not have drawn the last run yet."""
     keep_view_next_run()
     st.rerun()
 
 
 def keep_view_next_run() -> None:
-    """Say of the next run that the visitor has not asked for it. From a callback.
+    """Note that the visitor does not start the next run, and keep the view in it. Call it only from a callback.
 
-    The browser may send it before it has the address of the run before: the view stays.
+    The browser may start that run before it has received the address of the last one.
     """
     st.session_state[_AGAIN] = st.session_state[_TOUCHED] = True
 
 
 def setting(name: str, default):
-    """A page's own setting, "page.name", as a value of the type of ``default`` (str, int, float or bool).
+    """A setting of one page, "page.name", as a value of the type of ``default`` (str, int, float or bool).
 
-    What a link says and cannot be read as such a value is the default.
+    If the link's text is not of this type, the result is the default.
     """
     return _parsed(view().setting(name), default)
 
 
 def set_setting(name: str, value, default) -> None:
-    """Change a page's own setting; at its default it leaves the link. Only from a callback."""
+    """Change a setting of one page; a setting at its default is not in the link. Call it only from a callback."""
     replace_view(view().with_setting(name, None if value == default else _written(value)))
 
 
 def bind_setting(name: str, key: str, default, allowed=None) -> dict:
-    """Keyword arguments that tie a widget to a page's own setting, as ``bind_field`` does to a field of the view.
+    """Keyword arguments that bind a widget to a setting of one page, as ``bind_field`` does to a field of the view.
 
     Args:
         name: "page.name".
         key: the widget's key.
-        default: its value where the link says nothing.
-        allowed: container of the values that there are; a link's other value becomes the default.
+        default: the value if the link does not have the setting.
+        allowed: container of the allowed values; any other value in a link is replaced by the default. None: all.
     """
-    wanted = setting(name, default)
-    if allowed is not None and wanted not in allowed:
-        wanted = default
-    set_widget(key, wanted)
+    value_in_link = setting(name, default)
+    if allowed is not None and value_in_link not in allowed:
+        value_in_link = default
+    set_widget(key, value_in_link)
 
     def pull():
-        written = isinstance(default, str) and allowed is None
-        value = typed_text(key, setting(name, default)) if written else st.session_state[key]
+        is_text = isinstance(default, str) and allowed is None
+        value = typed_text(key, setting(name, default)) if is_text else st.session_state[key]
         if value is not None:
             set_setting(name, value, default)
 
@@ -192,15 +193,20 @@ def _parsed(text, default):
         value = type(default)(text)
     except ValueError:
         return default
-    # "nan" and "inf" are floats too, and no slider knows them.
+    # "nan" and "inf" are floats too, but no slider can show them.
     return value if not isinstance(value, float) or math.isfinite(value) else default
 
 
 def is_here(session: str) -> bool:
-    """Whether the visitor of a session is still there: one whose tab is closed is not. Without a server all are."""
+    """Whether a session is active: after the visitor closed the tab it is not. Without a server always True."""
     return not exists() or get_instance().is_active_session(session)
 
 
+def is_dark() -> bool:
+    """Whether the visitor's page has a dark theme."""
+    return st.context.theme.type == "dark"
+
+
 def correct_view(**values) -> None:
-    """Correct the view during a run (a model that is not there, a layer it does not have)."""
+    """Correct the view during a run, as for a model that is not installed or a layer that the model does not have."""
     st.session_state[_VIEW] = dataclasses.replace(view(), **values)

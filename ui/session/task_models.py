@@ -1,4 +1,4 @@
-"""The fine-tuned models that are here, examples for them, and their answers made ready to draw."""
+"""The installed fine-tuned models, example inputs for their tasks, and their predictions in the form to draw."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from ui.widgets.formatting import percent
 _ORDER = ("classify", "tag", "answer", "choose")
 _MOST_CHOICES = 12
 
-#: Task, and whether it reads pairs -> (label, text A, text B) to start from.
+#: (task, whether it reads pairs) -> examples: (label, text A, text B).
 EXAMPLES = {
     ("classify", False): (
         ("Praise", "A warm, funny film, and one of the finest of the year.", ""),
@@ -50,42 +50,42 @@ EXAMPLES = {
 
 
 def names():
-    """The fine-tuned models that may be chosen here: dict name -> ``TaskSettings``."""
-    found = _settings(tuple((info.name, str(info.path)) for info in model_store.installed()))
-    # By task, so that the first one a visitor meets is about whole texts.
-    return dict(sorted(found.items(), key=lambda one: _ORDER.index(one[1].task)))
+    """The fine-tuned models that may be chosen: dict from a model's name to its ``TaskSettings``."""
+    settings = _settings(tuple((info.name, str(info.path)) for info in model_store.installed()))
+    # In the order of the tasks, so that the page opens with a classifier of texts if there is one.
+    return dict(sorted(settings.items(), key=lambda item: _ORDER.index(item[1].task)))
 
 
 @st.cache_data(ttl=10, show_spinner=False, max_entries=8)
 def _settings(folders):
     from bert_tf.finetuning.task_settings import read_settings
 
-    found = {}
+    settings_by_name = {}
     for name, path in folders:
         try:
             settings = read_settings(path)
         except (ValueError, OSError):
-            continue  # the folder of a training under way
+            continue  # the folder of a training that has not ended
         if settings is not None:
-            found[name] = settings
-    return found
+            settings_by_name[name] = settings
+    return settings_by_name
 
 
 def pairs():
-    """The fine-tuned models that are here with the one that each came from: dict name -> name."""
+    """The installed fine-tuned models with an installed base model: dict from a model's name to its base model's."""
     known = names()
     return {name: base for name in known if (base := _base(name, known))}
 
 
 def _base(name, known):
-    """The installed model that a fine-tuned one came from, or None.
+    """The installed model from which a fine-tuned one was trained, or None.
 
-    Where neither its folder nor its run tells, the only one of its shape and vocabulary.
+    If neither its folder nor its run names it, this is the only installed model of its shape and vocabulary.
     """
     installed = {info.name: info for info in model_store.installed()}
-    told = known[name].base_model or _start(installed[name].path)
-    if told is not None:
-        return told if told in installed else None
+    noted = known[name].base_model or _start(installed[name].path)
+    if noted is not None:
+        return noted if noted in installed else None
     config = installed[name].config
     if config is None:
         return None
@@ -95,13 +95,13 @@ def _base(name, known):
         for info in installed.values()
         if info.name not in known
         and info.config is not None
-        and all(getattr(info.config, one) == getattr(config, one) for one in shape)
+        and all(getattr(info.config, setting) == getattr(config, setting) for setting in shape)
     ]
     return same[0] if len(same) == 1 else None
 
 
 def _start(folder):
-    """The name of the model that a run began with, as the run or its report noted it, or None."""
+    """The name of the model from which a run started, read from the run or its report, or None."""
     for file in ("run/settings.json", "report/metrics.json"):
         try:
             return Path(json.loads((folder / file).read_text(encoding="utf-8"))["start"]).name
@@ -111,14 +111,14 @@ def _start(folder):
 
 
 def examples(settings):
-    """Pills that put an example's texts into the view."""
+    """Draw a pill for each example of a task; a press puts the example's texts into the view."""
     known = EXAMPLES.get((settings.task, settings.pair or settings.task in ("answer", "choose")), ())
     labels, view = [label for label, _, _ in known], state.view()
-    shown = next((label for label, a, b in known if (a, b) == (view.a, view.b)), None)
-    state.set_widget("w_task_example", shown)
+    current = next((label for label, a, b in known if (a, b) == (view.a, view.b)), None)
+    state.set_widget("w_task_example", current)
 
     def pick():
-        chosen = st.session_state["w_task_example"] or shown
+        chosen = st.session_state["w_task_example"] or current
         _, a, b = known[labels.index(chosen)]
         state.change_view(a=a, b=b, masks=(), start=0)
 
@@ -127,7 +127,7 @@ def examples(settings):
 
 
 def record(settings, a, b):
-    """The input as the task reads it."""
+    """The input of a task's model: a dict, as its ``predict`` takes it."""
     if settings.task == "answer":
         return {"question": a, "passage": b, "curves": True}
     if settings.task == "choose":
@@ -139,37 +139,43 @@ def record(settings, a, b):
 
 
 def text_b_of_task(settings, b, found):
-    """Text B as one pass of the task's model reads it: none for a single text, of several endings the chosen one."""
+    """Text B of one pass of the task's model: "" for a single text; of several endings the predicted one.
+
+    Args:
+        settings: ``TaskSettings``. b: text B of the view. found: the prediction.
+    """
     if settings.task == "choose":
         return found["text"]
     return b if settings.pair or settings.pair is None or settings.task == "answer" else ""
 
 
 def packed(shared, settings, a, b):
-    """The texts as the model of a task reads them that reads no more than fits: a list of encodings."""
+    """The encodings that the model of a task reads: a list; empty for "tag" and "answer", which read windows."""
     if settings.task == "classify":
         pairs = [(a, record(settings, a, b).get("text_b"))]
     elif settings.task == "choose":
         pairs = [(a, choice) for choice in record(settings, a, b)["choices"]]
     else:
-        return []  # tags and answers are looked for in windows over the whole text
+        return []  # these tasks read the whole text in windows
     return [shared.tokenizer.encode(*pair, max_length=settings.max_length) for pair in pairs]
 
 
 def labelled_spans(prediction):
-    """The labelled places of a tagged text: list of (start, end, label, probability)."""
+    """The labelled spans of a tagged text: list of (start, end, label, probability)."""
     if "entities" in prediction:
-        return [(one["start"], one["end"], one["type"], one["probability"]) for one in prediction["entities"]]
+        return [
+            (entity["start"], entity["end"], entity["type"], entity["probability"]) for entity in prediction["entities"]
+        ]
     rows = zip(prediction["spans"], prediction["labels"], prediction["probabilities"])
     return [(start, end, label, chance) for (start, end), label, chance in rows]
 
 
 def spans_to_draw(prediction):
-    """The labelled places of a tagged text: (places for ``spans.labelled``, labels in order of appearance)."""
-    found = labelled_spans(prediction)
-    labels = list(dict.fromkeys(label for _, _, label, _ in found))
+    """The labelled spans of a tagged text: (places for ``split_at_spans``, labels in order of appearance)."""
+    labelled = labelled_spans(prediction)
+    labels = list(dict.fromkeys(label for _, _, label, _ in labelled))
     places = [
         (start, end, labels.index(label), label, f"{prediction['text'][start:end]}: {label}, {percent(chance)}")
-        for start, end, label, chance in found
+        for start, end, label, chance in labelled
     ]
     return places, labels

@@ -1,7 +1,7 @@
-"""Traces with attention maps, kept for a while: bounded in bytes for all visitors together.
+"""A store of traces with attention maps: one for all visitors, bounded in bytes.
 
-A trace is found again only under the session that made it, so nobody sees another's text, and goes with it: what is
-held for sessions that have ended is dropped within ``_LOOK`` seconds.
+The session is a part of a trace's key, so a visitor never gets the text of another. The traces of a session that has
+ended are dropped within ``_LOOK`` seconds.
 """
 
 import dataclasses
@@ -15,15 +15,15 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from ui.session import state
 from ui.session.byte_store import ByteStore
 
-_LOOK = 30.0  # seconds between two looks for sessions that have ended
+_LOOK = 30.0  # seconds between two searches for sessions that have ended
 
 
 class TraceStore(ByteStore):
-    """The last used traces of all visitors.
+    """A ``ByteStore`` of traces; the first item of a key is the session.
 
     Args:
-        most_bytes: that are held.
-        is_here: callable (session) -> whether it goes on; a session is what a key begins with.
+        most_bytes: the bound, in bytes.
+        is_here: callable (session) -> whether the session is active.
     """
 
     def __init__(self, most_bytes, is_here=lambda session: True):
@@ -31,25 +31,25 @@ class TraceStore(ByteStore):
         self._is_here = is_here
 
     def put(self, key, trace):
-        """Keep ``trace`` under ``key``; one too large for the store is not kept."""
+        """Store ``trace`` under ``key``; a trace that is larger than the whole store is not stored."""
         if size_of(trace) > self._most:
             self.drop(lambda other: other == key)
         else:
             super().put(key, trace)
 
     def drop_ended(self):
-        """Let go what is held for sessions that have ended."""
+        """Drop the traces of sessions that have ended."""
         self.drop(lambda key: not self._is_here(key[0]))
 
     def watch(self, seconds):
-        """Look for sessions that have ended every so many seconds, for ever; for a thread of its own."""
+        """Call ``drop_ended`` every ``seconds`` seconds, for ever; for a separate thread."""
         while True:
             time.sleep(seconds)
             self.drop_ended()
 
 
 def size_of(trace):
-    """Bytes of a trace's arrays; 0 for None."""
+    """The bytes of a trace's arrays; 0 for None."""
     if trace is None:
         return 0
     return sum(value.nbytes for value in vars(trace).values() if isinstance(value, np.ndarray))
@@ -63,16 +63,22 @@ def _store() -> TraceStore:
 
 
 def _halved(maps):
-    """Maps in half precision: NumPy's rounding by TensorFlow, five times as fast where most weights are tiny."""
+    """Maps as float16, cast by TensorFlow.
+
+    It rounds as NumPy does, but five times as fast if most weights are tiny.
+    """
     import tensorflow as tf
 
     return tf.cast(maps, tf.float16).numpy()
 
 
 def attention_trace(shared, masked, texts=None):
-    """The trace of the view's texts, or of others, with attention maps, computed if it is not kept.
+    """The trace of the view's texts with attention maps, from the store or computed.
 
-    Maps of more than 128 tokens are kept in half precision: a screen shows no more of them.
+    Maps of more than 128 tokens are stored as float16: a screen cannot show more digits.
+
+    Args:
+        shared: ``SharedModel``. masked: token positions to mask. texts: (text A, text B) in place of the view's texts.
     """
     view = state.view()
     session = get_script_run_ctx().session_id

@@ -1,7 +1,7 @@
-"""Trainings started from the page: a command of `python -m bert_tf` in a process of its own, bounded by the limits.
+"""Trainings started from the page: each runs a command of `python -m bert_tf` in a process, within the limits.
 
-A pause ends the process after its last step is saved, so that a paused training holds neither memory nor a core;
-going on runs the same command again.
+A pause ends the process after it has saved its last step, so a paused training uses neither memory nor a core. To
+resume it, the same command runs again.
 """
 
 import atexit
@@ -28,10 +28,10 @@ from bert_tf.training.run_folder import (
 from ui.session import runs, state
 from ui.shell.limits import OWN_PREFIX, ROOT
 
-_NICE = 10  # the page is to stay quick while somebody trains
+_NICE = 10  # priority of the process: the pages must stay fast during a training
 _BATCH, _LENGTH = 16, 64
-_STOPPED = 143  # as `training.loop.STOPPED` (which would load TensorFlow): a signal from elsewhere
-_DRAWS = 5  # how often the sequences of a text are counted: chance has a part in their number
+_STOPPED = 143  # exit code after a signal; the same as `training.loop.STOPPED`, whose import would load TensorFlow
+_DRAWS = 5  # the number of times that the sequences of a text are counted, as their number is partly random
 _TEXT = "text.txt"
 
 
@@ -39,13 +39,14 @@ _ALL = weakref.WeakSet()
 
 
 class Training:
-    """One training started from the page; its methods may be called from any visitor's thread.
+    """One training started from the page; the threads of all visitors may call its methods.
 
     Args:
-        folder: of the run. arguments: of `python -m bert_tf`. seconds: it may run for.
-        last_status: the status that an earlier server left it in; None to start it.
+        folder: of the run. arguments: of `python -m bert_tf`. seconds: the time limit of the training.
+        last_status: the status of a training of an earlier server; None starts the training.
 
-    Attributes: problem: a sentence, when it failed.
+    Attributes:
+        problem: a sentence for the visitor if the training failed, else None.
     """
 
     def __init__(self, folder, arguments, seconds, last_status=None):
@@ -59,7 +60,7 @@ class Training:
 
     @property
     def status(self):
-        """ "running", "ending" (it saves), "paused", "stopped", "done" or "failed"."""
+        """ "running", "ending" (it saves its last step), "paused", "stopped", "done" or "failed"."""
         with self._lock:
             if self._process is None:
                 return self._left_as
@@ -76,7 +77,7 @@ class Training:
             return "done"
 
     def go_on(self):
-        """Start, or go on after a pause."""
+        """Start the training, or resume it after a pause."""
         with self._lock:
             if self._process is not None and self._process.poll() is None:
                 return
@@ -91,7 +92,11 @@ class Training:
             self._timer.start()
 
     def end(self, wish):
-        """Have it save and leave. Args: wish: "pause", to go on later, or "stop"."""
+        """Let the process save its last step and end.
+
+        Args:
+            wish: "pause", to resume the training later, or "stop".
+        """
         with self._lock:
             if self._process is None:
                 self._left_as = "stopped" if wish == "stop" and self._left_as == "paused" else self._left_as
@@ -104,7 +109,7 @@ class Training:
                 self._wish = wish
 
     def kill(self):
-        """End it at once; for when its files are to go or the server ends."""
+        """End the process at once, before its files are deleted or the server ends."""
         with self._lock:
             if self._process is None:
                 return
@@ -115,15 +120,15 @@ class Training:
 
     def _last_line(self):
         lines = (self.folder / "output.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        # Where files lie on the server is nothing for a visitor.
-        said = lines[-1].rsplit("bert_tf: ", 1)[-1].replace(f"{self.folder}{os.sep}", "") if lines else ""
-        return said or "It ended without a word."
+        # A visitor must not see the paths of the server.
+        message = lines[-1].rsplit("bert_tf: ", 1)[-1].replace(f"{self.folder}{os.sep}", "") if lines else ""
+        return message or "The training ended without an error message."
 
 
 def _killed(number):
-    """What is said of a process that a signal has ended: it could not say anything itself."""
-    why = ", as a system does that has no memory left" if number == signal.SIGKILL else ""
-    return f"It was ended from outside ({signal.Signals(number).name}){why}."
+    """The error message for a process that a signal has ended, as it could not write one."""
+    why = "; the system does this when no memory is left" if number == signal.SIGKILL else ""
+    return f"The training was ended from outside ({signal.Signals(number).name}){why}."
 
 
 @st.cache_resource(show_spinner=False)
@@ -132,16 +137,17 @@ def _started():
 
 
 def started(name):
-    """The `Training` of a run that was started from the page, by this server or an earlier one; None for other runs."""
+    """The `Training` of a run that was started from the page, on this server or an earlier one; None for other runs."""
     return find_training(_started(), name, runs.folder(), _earlier)
 
 
 def find_training(begun, name, home, earlier):
-    """A training by its name, also one that an earlier server left.
+    """The `Training` of a name, also of a training of an earlier server; None if there is none.
 
     Args:
-        begun: dict of those that this server knows, which gets it. name: of the training. home: folder of its folder.
-        earlier: callable (folder) -> `Training`, or None if it cannot be taken over.
+        begun: dict from names to the trainings that this server knows; one of an earlier server is added to it.
+        name: of the training. home: the folder that contains the training's folder.
+        earlier: callable (folder) -> `Training` of an earlier server, or None if this server cannot take it over.
     """
     if (
         name not in begun
@@ -149,22 +155,25 @@ def find_training(begun, name, home, earlier):
         and state.limits().train
         and home / name in folders_started_here(home)
     ):
-        found = earlier(home / name)
-        if found:
-            begun.setdefault(name, found)  # another visitor may have been faster
+        training = earlier(home / name)
+        if training:
+            begun.setdefault(name, training)  # the thread of another visitor may have added it already
     return begun.get(name)
 
 
 def fresh_name(kind=""):
-    """A name for what is begun now: no other has it, and its end tells when that was."""
+    """A new and unique name for a training; it ends with the date, the time and a random part."""
     return f"{OWN_PREFIX}{kind}{time.strftime('%y%m%d-%H%M')}-{secrets.token_hex(2)}"
 
 
 def folders_started_here(home):
-    """The folders in `home` of what was begun from the page, here or by an earlier server, the newest first."""
+    """The folders in `home` of trainings that were started from the page, on this server or an earlier one.
+
+    The newest comes first.
+    """
     if not home.is_dir():
         return []
-    # By the end of their names, which is the day and the time; earlier names had no year, and so are before the others.
+    # Sorted by the end of the names, the date and the time. Old names have no year, so they count as older.
     return sorted(
         (path for path in home.iterdir() if path.name.startswith(OWN_PREFIX)),
         key=lambda path: path.name.split("-")[-3:],
@@ -178,19 +187,21 @@ def _earlier(folder):
     except RunError:
         return Training(folder, (), 0, "stopped")
     if run.is_running():
-        return None  # an earlier server may have left the process as well
+        return None  # the process of an earlier server may still run
     if run.total is not None and run.step >= run.total:
         return Training(folder, (), 0, "done")
     seconds = 60 * state.limits().max_minutes - _seconds(run)
-    told = run.settings
-    if seconds <= 0 or not (folder / _TEXT).is_file() or not {"steps", "batch_size", "learning_rate"} <= told.keys():
+    settings, needed = run.settings, {"steps", "batch_size", "learning_rate"}
+    if seconds <= 0 or not (folder / _TEXT).is_file() or not needed <= settings.keys():
         return Training(folder, (), 0, "stopped")
-    arguments = _arguments(folder, told["steps"], told["learning_rate"], told["batch_size"], bool(told.get("init")))
+    arguments = _arguments(
+        folder, settings["steps"], settings["learning_rate"], settings["batch_size"], bool(settings.get("init"))
+    )
     return Training(folder, arguments, seconds, "paused")
 
 
 def _seconds(run):
-    """How long a run has trained, by its log."""
+    """The seconds that a run has trained, read from its log."""
     steps = [0, *(record["step"] for record in run.records)]
     return sum((record["step"] - before) * record["seconds_per_step"] for before, record in zip(steps, run.records))
 
@@ -202,19 +213,22 @@ def _end_all():
 
 
 def running():
-    """How many trainings of any kind hold a process now."""
+    """The number of trainings of any kind whose process runs now."""
     return sum(training.status in ("running", "ending") for training in list(_ALL))
 
 
 def start(text, steps, rate, warm):
-    """Begin a training on a visitor's text.
+    """Start a training on a visitor's text.
 
     Args:
-        text: str. steps: updates. rate: learning rate. warm: whether to go on from the shipped model.
+        text: str. steps: number of updates. rate: learning rate.
+        warm: whether to start from the shipped model instead of random weights.
 
-    Returns: the run's name.
+    Returns:
+        the run's name.
 
-    Raises: ValueError with a sentence, if the limits forbid it.
+    Raises:
+        ValueError: the text cannot be used or a limit is exceeded; the message is for the visitor.
     """
     check(text, steps)
     batch = min(_BATCH, count_sequences(text))
@@ -229,7 +243,7 @@ def start(text, steps, rate, warm):
 
 
 def _arguments(folder, steps, rate, batch, warm):
-    """What `python -m bert_tf` is told to train, or to go on."""
+    """The arguments of `python -m bert_tf` that start or resume a training."""
     begin = (
         ["--init", shipped().snapshots[-1].folder]
         if warm
@@ -260,9 +274,10 @@ def _arguments(folder, steps, rate, batch, warm):
 
 
 def count_sequences(text):
-    """How many sequences a text gives each time it is read, the fewest of some draws.
+    """The number of sequences that a text gives in one epoch, the smallest of ``_DRAWS`` random draws.
 
-    Raises: ValueError with a sentence, if it gives none to learn from.
+    Raises:
+        ValueError: the text has only one document; the message is for the visitor.
     """
     from bert_tf.pretraining.data.corpus import MemoryCorpus, tokenize_documents
     from bert_tf.pretraining.data.documents import read_documents
@@ -274,8 +289,8 @@ def count_sequences(text):
     corpus = MemoryCorpus(tokenize_documents(documents, tokenizer))
     if len(corpus) < 2:
         raise ValueError(
-            "The text is one document, so nothing could be learnt of which texts belong together. Put a "
-            "blank line between its parts."
+            "The text is one document, so the model cannot learn which texts follow each other. Put a blank line "
+            "between its parts."
         )
     return min(
         len(make_pairs("mlm+nsp", corpus, range(len(corpus)), np.random.default_rng(seed), tokenizer, _LENGTH))
@@ -284,56 +299,64 @@ def count_sequences(text):
 
 
 def check(text, steps):
-    """Raises ValueError, a sentence for the visitor, unless a training of this text may start now."""
+    """Check that a training on this text may start now.
+
+    Raises:
+        ValueError: it may not; the message is for the visitor.
+    """
     limits = state.limits()
     if not limits.train:
         raise ValueError("Training from the page is switched off here (explorer.toml, [training]).")
     if len(text) > limits.max_text:
-        raise ValueError(f"The text has {len(text):,} characters; at most {limits.max_text:,} are taken here.")
+        raise ValueError(f"The text has {len(text):,} characters; at most {limits.max_text:,} are allowed here.")
     if len(text.split()) < 300:
         raise ValueError(f"The text has {len(text.split()):,} words; give at least 300, better many thousands.")
     if not 1 <= steps <= limits.max_steps:
-        raise ValueError(f"{steps:,} steps were asked for; at most {limits.max_steps:,} are done here.")
+        raise ValueError(f"The number of steps must be 1 to {limits.max_steps:,} here, not {steps:,}.")
     if len(folders_started_here(runs.folder())) >= limits.max_trainings:
         raise ValueError(
-            f"There are {limits.max_trainings} trainings on visitors' texts here, as many as are kept; choose "
+            f"There are {limits.max_trainings} trainings on visitors' texts here, the largest number allowed; choose "
             f"one above (their names begin with {OWN_PREFIX}) and delete it first."
         )
     if running() >= limits.max_runs:
-        raise ValueError("Another training is running here; pause or stop it, or wait until it is over.")
+        raise ValueError("Another training is running here; pause or stop it, or wait until it ends.")
 
 
 def go_on(name):
-    """Go on with a paused training. Raises ValueError if too many run already."""
+    """Resume a paused training.
+
+    Raises:
+        ValueError: too many trainings run already, or the training was deleted; the message is for the visitor.
+    """
     if running() >= state.limits().max_runs:
-        raise ValueError("Another training is running here; pause or stop it, or wait until it is over.")
-    found = started(name)
-    if found is None:
-        raise ValueError(f"The training {name} is no longer here.")
-    found.go_on()
+        raise ValueError("Another training is running here; pause or stop it, or wait until it ends.")
+    training = started(name)
+    if training is None:
+        raise ValueError(f"The training {name} was deleted.")
+    training.go_on()
 
 
 def remove(name):
-    """End a training that was started from the page and delete its files."""
+    """End a training that was started from the page, and delete its files."""
     remove_training(_started(), name)
 
 
 def remove_training(begun, name):
-    """End a training of the dict `begun`, which loses it, and delete its files."""
+    """End a training, remove it from the dict `begun` and delete its files."""
     training = begun.pop(name, None)
     if training is None:
-        return  # another visitor was faster
+        return  # another visitor has removed it already
     training.kill()
     shutil.rmtree(training.folder, ignore_errors=True)
 
 
 def shipped():
-    """The run that ships, or None where it is not there."""
+    """The shipped run, or None if it is not installed."""
     return next((run for run in map(read_run, find_runs(runs.SHIPPED)) if run.snapshots), None)
 
 
 def _vocabulary():
-    """Folder of the vocabulary that fresh models get: the shipped run's, or the default model's."""
+    """The folder with the vocabulary of new models: the shipped run's, or the default model's."""
     from bert_tf.checkpoints import find
 
     run = shipped()

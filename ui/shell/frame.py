@@ -7,6 +7,7 @@ import streamlit as st
 
 from ui.elements import components
 from ui.session import state
+from ui.session.state import is_dark
 from ui.shell import aliases, catalogue
 from ui.shell.limits import ROOT
 from ui.shell.view import LONGEST_SETTING, left_out, to_params
@@ -75,11 +76,6 @@ def long_link_note():
             f"letter counts as six and a Chinese one as nine, and {LONGEST_SETTING:,} of what is typed for one page "
             "alone."
         )
-
-
-def is_dark():
-    """Whether the visitor's page is dark."""
-    return st.context.theme.type == "dark"
 
 
 def redirects(front):

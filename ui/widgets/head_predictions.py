@@ -6,7 +6,7 @@ from bert_tf.inference.answer import Answer
 from bert_tf.plots.theme import ramp
 from ui.elements import components
 from ui.elements.cells import marks
-from ui.shell import frame
+from ui.session import state
 from ui.widgets import export, highlights
 from ui.widgets.formatting import count, percent
 
@@ -48,7 +48,7 @@ def replaced_tokens(key, trace):
     """The texts, every token on the colour of its chance to have been put there by a generator."""
     scores = trace.replaced.tolist()
     parts = highlights.token_highlights(trace, scores, lambda place: f"replaced {percent(scores[place])}")
-    marks(key, parts, ramp(frame.is_dark()), ("original", "replaced"), _HINT)
+    marks(key, parts, ramp(state.is_dark()), ("original", "replaced"), _HINT)
     suspected = sum(1 for place in _inside(trace) if trace.replaced[place] > 0.5)
     st.caption(
         f"{count(suspected, 'token')} over one half. Such a model learnt to tell a text's own words from those "
