@@ -1,9 +1,9 @@
 """Model view: the lines or maps of every head of every layer on one sheet; a press enlarges one."""
 
-import numpy as np
 import streamlit as st
 
 from bert_tf import plots
+from bert_tf.explain.attention.attention_maps import AttentionMaps
 from pages.attention.snippets.model_view import snippet
 from ui.elements import components
 from ui.session import state
@@ -28,7 +28,6 @@ PAGE = Page(
 
 
 _AS, _ZOOM, _LEAST = "model_view.as", "model_view.zoom", "model_view.least"
-_SAVED = 64  # tokens a side of the maps in the table; more are pooled
 
 
 def page():
@@ -100,31 +99,14 @@ def _sheet(trace, selection):
 
 
 def _save(trace, selection):
-    """The menu of the sheet. Of a longer text the NumPy file alone has every weight: a table would be a gigabyte."""
-    shown = [plots.block_names(trace, places, _SAVED) for places in (selection.rows, selection.columns)]
-
-    least = attention_controls.least(_LEAST)
-
-    def maps():
-        return plots.pooled(trace.attentions, selection, _SAVED)
-
-    def rows():
-        for (layer, head), weights in zip(np.ndindex(trace.attentions.shape[:2]), np.concatenate(maps())):
-            for token, line in zip(shown[0], weights):
-                yield layer + 1, head + 1, token, *line
-
-    export.menu(
-        "all-heads",
-        ("layer", "head", "looks", *shown[1]),
-        rows,
-        lambda: {"model": trace.model, "rows": shown[0], "columns": shown[1], "weights": maps()},
-        lambda: plots.overview(trace, selection, least=least),
-        lambda: {
-            "weights": plots.pooled(trace.attentions, selection, trace.length),
-            "rows": np.array([trace.tokens[place] for place in selection.rows]),
-            "columns": np.array([trace.tokens[place] for place in selection.columns]),
-        },
+    """The download menu of the sheet."""
+    attention = AttentionMaps(
+        trace=trace,
+        positions=selection.rows,
+        attended_positions=selection.columns,
+        threshold=attention_controls.least(_LEAST),
     )
+    export.save("all-heads", attention, {"model": trace.model})
 
 
 def _pooled(small, selection):
