@@ -18,9 +18,9 @@ PAGE = Page(
     group="Attention",
     order=3,
     title="Neuron",
-    question="How a weight comes about",
+    question="How a weight is computed",
     summary=(
-        "how the weights of one token in one head come about: query, key, their product component by "
+        "how the weights of one token in one head are computed: query, key, their product component by "
         "component, sum / √d, softmax"
     ),
     presses={"": Press(".query")},
