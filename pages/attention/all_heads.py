@@ -1,4 +1,4 @@
-"""Attention: every head of every layer, one or several of them opened."""
+"""All heads: the attention maps of every head, and one head or several drawn large."""
 
 import streamlit as st
 
@@ -37,10 +37,10 @@ _MORE, _SEVERAL, _LEAST, _AS = "all_heads.more", "all_heads.several", "all_heads
 
 
 def page():
-    opened = attention_controls.page_inputs()
-    if opened is None:
+    model_and_trace = attention_controls.page_inputs()
+    if model_and_trace is None:
         return
-    shared, trace = opened
+    shared, trace = model_and_trace
     selection = attention_controls.filters(trace)
     if selection is None:
         return
@@ -51,16 +51,16 @@ def page():
     with right:
         _heads(shared, trace, selection, chosen)
     st.caption(
-        "From left to right: the token that looks, and where. A line is as strong as the weight; the weights"
-        " of a token add up to 1 in each head. What is moved along a line, and whether it matters, is not"
-        " shown."
+        "A line leads from the token that looks, on the left, to the token it looks at. The larger the weight, the"
+        " stronger the line; in each head the weights of a token add up to 1. The lines do not show what information"
+        " is moved, nor whether it matters."
     )
     attention_controls.warning()
     attention_controls.footer(shared, trace)
 
 
 def _chosen(trace):
-    """The heads that are drawn, the view's first, as pairs (layer, head)."""
+    """The heads that are drawn as pairs (layer, head), the view's own head first."""
     layers, heads = trace.attentions.shape[:2]
     view = state.view()
     chosen = [(view.layer, view.head)]
@@ -73,7 +73,7 @@ def _chosen(trace):
 
 
 def _choose(chosen):
-    """Draw these heads from now on, the first as the view's own."""
+    """Store these heads as the chosen ones; the first becomes the head of the view."""
     state.set_setting(_MORE, ",".join(f"{layer + 1}.{head + 1}" for layer, head in chosen[1:]), "")
     state.change_view(layer=chosen[0][0], head=chosen[0][1])
 
@@ -83,22 +83,22 @@ def _overview(trace, selection):
     with inputs.heading("All heads"):
         attention_controls.warning_link()
 
-    def opened(layer, head):
+    def press_head(layer, head):
         chosen = _chosen(trace)
         if not state.setting(_SEVERAL, False):
             _choose([(layer, head)])
         elif (layer, head) not in chosen:
             if len(chosen) == plots.MAX_HEADS:
-                st.toast(f"At most {plots.MAX_HEADS} heads have a colour: take one away first.")
+                st.toast(f"At most {plots.MAX_HEADS} heads can be drawn. Remove one first.")
                 return
             _choose([*chosen, (layer, head)])
         elif len(chosen) > 1:
-            _choose([one for one in chosen if one != (layer, head)])
+            _choose([other for other in chosen if other != (layer, head)])
 
-    # Opening another head changes nothing in the small maps: what was sent once is not sent again.
+    # The small maps are the same for every chosen head: they are cached, so that they are sent to the browser once.
     key = (trace.model, view.precision, view.a, view.b, trace.masks, selection)
     small = cached("tiles", key, lambda: plots.tiles(trace.attentions, selection))
-    components.grid("c_grid", small, opened, plots.ramp(frame.is_dark()))
+    components.grid("c_grid", small, press_head, plots.ramp(frame.is_dark()))
 
 
 def _heads(shared, trace, selection, chosen):
@@ -106,7 +106,7 @@ def _heads(shared, trace, selection, chosen):
     weights = trace.attentions[layer, head]
     several = len(chosen) > 1
     name = (
-        "heads-" + "-".join(f"{one[0] + 1}.{one[1] + 1}" for one in chosen)
+        "heads-" + "-".join(f"{chosen_layer + 1}.{chosen_head + 1}" for chosen_layer, chosen_head in chosen)
         if several
         else f"layer-{layer + 1}-head-{head + 1}"
     )
@@ -127,8 +127,8 @@ def _heads(shared, trace, selection, chosen):
             "Several heads",
             **state.bind_setting(_SEVERAL, "w_several", False),
             help=(
-                "On: a press on a small map adds its head, in a colour of its own, or takes it away. "
-                f"Up to {plots.MAX_HEADS} together."
+                "While this is on, a press on a small map adds its head in another colour, or removes it. "
+                f"Up to {plots.MAX_HEADS} heads are drawn together."
             ),
         )
         components.heads("c_heads", chosen, colours, state.setting(_SEVERAL, False), _drop(chosen))
@@ -139,28 +139,29 @@ def _heads(shared, trace, selection, chosen):
     if as_map:
         _heatmaps(trace, weights, selection, detail, name)
         if several:
-            st.caption(f"A heatmap shows one head: layer {layer + 1}, head {head + 1}. Lines show all of them.")
+            st.caption(f"The heatmap shows layer {layer + 1}, head {head + 1} alone. Lines show all chosen heads.")
     else:
-        maps = trace.attentions[[one for one, _ in chosen], [one for _, one in chosen]]
+        maps = trace.attentions[[layer for layer, _ in chosen], [head for _, head in chosen]]
         components.lines("c_lines", plots.lines(trace, maps, detail), name, colours, attention_controls.least(_LEAST))
 
 
 def _drop(chosen):
-    return lambda layer, head: _choose([one for one in chosen if one != (layer, head)] or chosen)
+    """The callback that removes a head from the chosen ones; the last one stays."""
+    return lambda layer, head: _choose([other for other in chosen if other != (layer, head)] or chosen)
 
 
 def _heatmaps(trace, weights, selection, detail, name):
     dark, least = frame.is_dark(), attention_controls.least(_LEAST)
-    save = export.plot_config(name)
+    config = export.plot_config(name)
     if detail is not selection:
-        st.caption("The whole text, pooled: the strongest of each block.")
+        st.caption("The whole text: each cell shows the largest weight of a block of tokens.")
         figures.show(
             "Attention of the whole text, pooled",
             plots.heatmap(trace, weights, selection, most=96, dark=dark, height=420, least=least),
-            config=save,
+            config=config,
             key="w_map_whole",
         )
         st.caption("The detail.")
-    what = f"Attention, {name.replace('-', ' ')}"
-    figures.show(what, plots.heatmap(trace, weights, detail, dark=dark, least=least), config=save, key="w_map")
-    st.caption("A row is a token that looks, a column one that is looked at.")
+    label = f"Attention, {name.replace('-', ' ')}"
+    figures.show(label, plots.heatmap(trace, weights, detail, dark=dark, least=least), config=config, key="w_map")
+    st.caption("A row is a token that looks, a column a token that is looked at.")

@@ -1,4 +1,4 @@
-"""Methods: one token's attention, raw and by four ways of reading more out of it, side by side."""
+"""Attention methods: one token's raw attention beside four other methods."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ PAGE = Page(
     group="Attention",
     order=4,
     title="Attention methods",
-    question="Raw attention and what to make of it",
+    question="Raw attention and four other methods",
     summary="one token's attention raw, effective, norm-weighted, by rollout and by flow, side by side",
     presses={"": Press("button.token")},
     analyses=("attention-methods",),
@@ -32,30 +32,30 @@ PAGE = Page(
 
 
 _TOKEN, _OF = "attention_methods.token", "attention_methods.of"
-_MOST_FLOW = 128  # tokens up to which the flow is worked out: its cost grows with the third power
+_MOST_FLOW = 128  # the most tokens for which flow is computed: its cost grows with the third power of the tokens
 
 
 def page():
-    found = attention_controls.filtered_page_inputs()
-    if found is None:
+    filtered_inputs = attention_controls.filtered_page_inputs()
+    if filtered_inputs is None:
         return
-    shared, trace, selection = found
+    shared, trace, selection = filtered_inputs
     view, position = state.view(), _position(trace)
     with inputs.heading(f"“{trace.tokens[position]}” after layer {view.layer + 1}"):
         menu = st.container(width="content")
     _pickers(trace)
     detail = attention_controls.detail(selection)
-    places = list(detail.columns)
+    positions = list(detail.columns)
     head = view.head if state.setting(_OF, "layer") == "head" else None
     snippets.give(shared, trace, position, head, trace.length <= _MOST_FLOW, detail)
-    found = _attention(shared, trace, position, head)
+    attention = _attention(shared, trace, position, head)
     with menu:
-        export.save(f"methods-layer-{view.layer + 1}-token-{position}", found, {"model": trace.model})
+        export.save(f"methods-layer-{view.layer + 1}-token-{position}", attention, {"model": trace.model})
     weights(
         "c_methods",
         trace.tokens,
-        places,
-        _columns(found, places),
+        positions,
+        _columns(attention, positions),
         position,
         frame.is_dark(),
         lambda chosen: state.set_setting(_TOKEN, chosen, 1),
@@ -68,8 +68,8 @@ def page():
 
 
 def _position(trace):
-    wanted = state.setting(_TOKEN, 1)
-    return wanted if 0 <= wanted < trace.length else 1
+    requested = state.setting(_TOKEN, 1)
+    return requested if 0 <= requested < trace.length else 1
 
 
 def _pickers(trace):
@@ -82,68 +82,68 @@ def _pickers(trace):
         format_func=names.get,
         **state.bind_setting(_OF, "w_attention_methods_of", "layer", tuple(names)),
         help=(
-            "Raw, effective and norm-weighted attention can be read of one head. Rollout and flow run through"
-            " all heads of all layers up to this one."
+            "Raw, effective and norm-weighted attention exist for one head. Rollout and flow use all heads of all"
+            " layers up to this one."
         ),
     )
 
 
 def _attention(shared, trace, position, head):
-    """The ``TokenAttention`` of the open layer, with the flow once it is worked out."""
+    """The ``TokenAttention`` of the chosen layer; it includes the flow once the background job has finished."""
     view = state.view()
-    text = (shared.name, view.precision, view.a, view.b, trace.masks)
+    input_key = (shared.name, view.precision, view.a, view.b, trace.masks)
     with st.spinner("Reading …"):
-        values = _values(shared, trace, text)
-        means = cached("methods means", text, lambda: mean_maps(trace))
-        found = cached(
+        values = _values(shared, trace, input_key)
+        means = cached("methods means", input_key, lambda: mean_maps(trace))
+        attention = cached(
             "attention_methods",
-            (text, view.layer, position, head),
+            (input_key, view.layer, position, head),
             lambda: token_attention(shared.bert, trace, view.layer, position, head, False, values, means),
         )
-    flow = _flow(trace, position, text) if trace.length <= _MOST_FLOW else None
-    return found if flow is None else replace(found, flow=scaled(flow))
+    flow = _flow(trace, position, input_key) if trace.length <= _MOST_FLOW else None
+    return attention if flow is None else replace(attention, flow=scaled(flow))
 
 
-def _columns(found, places):
-    """What the table shows of a ``TokenAttention``: dicts with name, note and values of the places."""
+def _columns(attention, positions):
+    """The table's columns of a ``TokenAttention``: dicts with the name, a note and the values at the positions."""
     notes = {
-        "raw": "mean of the heads" if found.head is None else "the weights of the head",
-        "effective": "what reaches the output",
-        "norm-weighted": "share of what is moved",
-        "rollout": "mixed from, all layers",
+        "raw": "mean of the heads" if attention.head is None else "the weights of the head",
+        "effective": "the part that reaches the output",
+        "norm-weighted": "share of the moved vectors",
+        "rollout": "share of each input token, all layers",
         "flow": "share of the greatest flow",
     }
     return [
-        {"name": name.capitalize(), "note": notes[name], "values": values[places]}
-        for name, values in found.methods.items()
+        {"name": name.capitalize(), "note": notes[name], "values": values[positions]}
+        for name, values in attention.methods.items()
     ]
 
 
-def _values(shared, trace, text):
-    """The open layer's value vectors: of a long text only these are kept."""
+def _values(shared, trace, input_key):
+    """The value vectors of the chosen layer. Of a long text only this layer's are cached."""
     layer = state.view().layer
     if trace.length <= attention_controls.LARGEST:
-        return cached("methods values", text, lambda: shared.run(value_vectors, trace))[layer]
-    return cached("methods values", (text, layer), lambda: shared.run(value_vectors, trace)[layer].copy())
+        return cached("methods values", input_key, lambda: shared.run(value_vectors, trace))[layer]
+    return cached("methods values", (input_key, layer), lambda: shared.run(value_vectors, trace)[layer].copy())
 
 
-def _flow(trace, position, text):
+def _flow(trace, position, input_key):
     layer = state.view().layer
 
     def work(progress):
         return attention_flow(trace, layer, (position,), most_tokens=_MOST_FLOW, progress=progress)[0]
 
-    return jobs.result("flow", (text, layer, position), "Flow", work)
+    return jobs.result("flow", (input_key, layer, position), "Flow", work)
 
 
 def _notes(trace):
     st.caption(
-        "**Effective** (Brunner et al. 2020): without the part of the weights that cannot change the layer's"
-        " output; it is all of them unless there are more tokens than a head has components, and may be"
-        " negative. **Norm-weighted** (Kobayashi et al. 2020): weights times the length of the vectors they"
-        " move. **Rollout** and **flow** (Abnar and Zuidema 2020): through all layers, half of each step"
-        " passing around the attention; rollout multiplies the maps, flow asks how much the narrowest places"
-        " let through. None of them knows what the feed-forward blocks do."
+        "**Effective** (Brunner et al. 2020): the weights without the part that cannot change the layer's output."
+        " It equals the raw weights unless there are more tokens than a head has components, and it may be"
+        " negative. **Norm-weighted** (Kobayashi et al. 2020): the weights times the norms of the vectors they"
+        " move. **Rollout** and **flow** (Abnar and Zuidema 2020) go through all layers, and half of each step"
+        " passes around the attention. Rollout multiplies the maps; flow is the maximum flow through them. No"
+        " method includes the feed-forward blocks."
     )
     if trace.length > _MOST_FLOW:
-        st.caption(f"Flow is worked out for at most {_MOST_FLOW} tokens; this text has {trace.length}.")
+        st.caption(f"Flow is computed for at most {_MOST_FLOW} tokens; this text has {trace.length}.")

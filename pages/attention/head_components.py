@@ -1,4 +1,4 @@
-"""The components of the pages about attention that draw numbers of one head; see ``ui.elements.components``."""
+"""The browser components of the attention pages that draw one head's numbers; see ``ui.elements.components``."""
 
 import base64
 
@@ -10,20 +10,21 @@ _NEURON, _WEIGHTS = register("neuron"), register("weights")
 
 
 def neuron(key, tokens, runs, vectors, query, chosen, queries, keys, dark, on_query, on_key):
-    """Draw how the weights of one query come about; ``on_query`` and ``on_key`` get the pressed position.
+    """Draw how the weights of one query are computed.
 
     Args:
-        tokens: of the trace. runs: which way its text does, "ltr" or "rtl". vectors: a ``bert_tf.explain.HeadVectors``.
-        query: position of the token that looks. chosen: position of the key whose pair is shown enlarged.
-        queries, keys: positions that may be chosen.
-        dark: whether it is drawn for a dark page.
+        key: the component's key. tokens: the strings of the trace.
+        runs: the direction of the text, "ltr" or "rtl". vectors: a ``bert_tf.explain.HeadVectors``.
+        query: position of the token that looks. chosen: position of the key whose product is drawn enlarged.
+        queries, keys: positions that may be chosen. dark: whether the page is dark.
+        on_query, on_key: called with the position that was pressed.
     """
-    places = list(keys)
+    positions = list(keys)
 
-    def named(positions):
+    def token_rows(positions):
         return [{"token": tokens[position], "position": int(position)} for position in positions]
 
-    def follow(name, allowed, callback):
+    def press_handler(name, allowed, callback):
         def pressed():
             value = browser_value(key, name)
             if type(value) is int and value in allowed:
@@ -33,32 +34,33 @@ def neuron(key, tokens, runs, vectors, query, chosen, queries, keys, dark, on_qu
 
     _NEURON(
         key=key,
-        on_query_change=follow("query", queries, on_query),
-        on_key_change=follow("key", keys, on_key),
+        on_query_change=press_handler("query", queries, on_query),
+        on_key_change=press_handler("key", keys, on_key),
         data={
-            "queries": named(queries),
+            "queries": token_rows(queries),
             "direction": runs,
-            "keys": named(places),
+            "keys": token_rows(positions),
             "token": tokens[query],
             "query": int(query),
             "key": int(chosen),
             "query_vector": _floats(vectors.queries[query]),
-            "key_vectors": _floats(vectors.keys[places]),
-            "scores": [round(float(value), 5) for value in vectors.scores(query)[places]],
-            "weights": [round(float(value), 6) for value in vectors.weights(query)[places]],
+            "key_vectors": _floats(vectors.keys[positions]),
+            "scores": [round(float(value), 5) for value in vectors.scores(query)[positions]],
+            "weights": [round(float(value), 6) for value in vectors.weights(query)[positions]],
             "dark": dark,
         },
     )
 
 
 def weights(key, tokens, places, columns, chosen, dark, on_choose, label, hint):
-    """Draw a row of bars for each token; ``on_choose(position)`` follows a press on one.
+    """Draw a row of bars for each token.
 
     Args:
-        tokens: of the trace. places: positions of the rows.
+        key: the component's key. tokens: the strings of the trace. places: positions of the rows.
         columns: dicts with ``name``, ``note`` and ``values``, a float for each row.
-        chosen: position of the token that looks. dark: whether it is drawn for a dark page.
-        label: what it is, for a screen reader. hint: said above it.
+        chosen: position of the token that looks. dark: whether the page is dark.
+        on_choose: called with the position of the token that was pressed.
+        label: the name of the drawing, for a screen reader. hint: the line above the drawing.
     """
 
     def pressed():
@@ -66,7 +68,7 @@ def weights(key, tokens, places, columns, chosen, dark, on_choose, label, hint):
         if type(value) is int and 0 <= value < len(tokens):
             on_choose(value)
 
-    rounded = [{**one, "values": [round(float(value), 6) for value in one["values"]]} for one in columns]
+    rounded = [{**column, "values": [round(float(value), 6) for value in column["values"]]} for column in columns]
     _WEIGHTS(
         key=key,
         on_choose_change=pressed,

@@ -1,4 +1,4 @@
-"""Head profiles: measures of every head over the text or a file, which heads do alike, and syntax."""
+"""Head profiles: measures of every head over the text or a file, clusters of similar heads, and syntax."""
 
 import hashlib
 
@@ -37,9 +37,9 @@ PAGE = Page(
 )
 
 
-#: Measure -> (title, what it means). "syntax" is there only with a parsed file.
+#: Measure -> (title, meaning). The measure "syntax" exists only with a parsed file.
 MEASURES = {
-    "entropy": ("Entropy", "How widely a token's attention is spread, in bits: 0 is one place."),
+    "entropy": ("Entropy", "How widely a token's attention is spread, in bits: 0 means a single token."),
     "distance": ("Distance", "How far from itself a token looks, in tokens."),
     "cls_share": (
         "To the first token",
@@ -47,7 +47,7 @@ MEASURES = {
     ),
     "sep_share": (
         "To separators",
-        "Share that goes to the separators ([SEP] in BERT), where heads look that have nothing to say "
+        "Share that goes to the separators ([SEP] in BERT). A head often looks there when its pattern does not apply "
         "(Clark et al. 2019).",
     ),
     "previous_share": ("To the token before", "Share that goes to the token before."),
@@ -57,39 +57,39 @@ MEASURES = {
 SYNTAX = (
     "Syntax",
     (
-        "Share of words whose most attended word is their head in the file's tree, or that their head attends"
-        " to most; the better of the two."
+        "Share of words whose most attended word is their head in the file's dependency tree, or whose head attends"
+        " to them most; the larger of the two."
     ),
 )
 
 _MEASURE, _OF = "head_profiles.measure", "head_profiles.of"
-_CELLS = 4096  # weights a head of one text from which distances between heads are taken, at most
-_FILE_ROWS = 8  # tokens of each text of a file from which they are taken
+_CELLS = 4096  # the most weights of each head that distances between heads use, for one text
+_FILE_ROWS = 8  # the tokens of each text of a file that these distances use
 
 
 def page():
-    opened = attention_controls.page_inputs(strip=False)
-    if opened is None:
+    model_and_trace = attention_controls.page_inputs(strip=False)
+    if model_and_trace is None:
         return
-    shared, trace = opened
+    shared, trace = model_and_trace
     names = {"text": "This text", "file": "A file"}
     st.segmented_control(
         "Over",
         list(names),
         format_func=names.get,
         **state.bind_setting(_OF, "w_head_profiles_of", "text", tuple(names)),
-        help="A link cannot hold a file: whoever opens it is asked for one.",
+        help="A link cannot hold a file: the page asks whoever opens the link for one.",
     )
-    found = _of_file(shared) if state.setting(_OF, "text") == "file" else _of_text(shared, trace)
-    if found is None:
+    profile = _of_file(shared) if state.setting(_OF, "text") == "file" else _of_text(shared, trace)
+    if profile is None:
         return
-    _measures(found)
-    _table(found, shared.name)
-    if found.syntax is not None:
-        _relations(found.syntax)
+    _measures(profile)
+    _table(profile, shared.name)
+    if profile.syntax is not None:
+        _relations(profile.syntax)
     attention_controls.warning_link()
-    if found.num_texts > 1:
-        st.caption(f"{count(found.num_texts, 'text')}, {count(found.num_tokens, 'token')}")
+    if profile.num_texts > 1:
+        st.caption(f"{count(profile.num_texts, 'text')}, {count(profile.num_tokens, 'token')}")
     else:
         attention_controls.footer(shared, trace)
 
@@ -115,8 +115,8 @@ def _of_file(shared):
     )
     if not data:
         st.info(
-            f"Give a file to see what the heads do over many texts; the first {limits.max_rows:,} are read. With a"
-            " CoNLL-U file you also see which follow its syntax.",
+            f"Upload a file to see what the heads do over many texts; the first {limits.max_rows:,} are read. With a"
+            " CoNLL-U file you also see which heads follow its syntax.",
             icon=":material/upload_file:",
         )
         return None
@@ -135,32 +135,32 @@ def _of_file(shared):
 
 
 def _read(name, data, limits):
-    """(``TextRow``s, what to say of them)."""
-    found = read_rows(data, file_kind(name), most_rows=limits.max_rows, max_characters=limits.max_row_characters)
-    notes = [f"{count(found.left_out, 'more text')} in the file: not read."] if found.left_out else []
-    if found.problems:
+    """The rows of a file: (``TextRow``s, sentences about rows that are missing)."""
+    file_rows = read_rows(data, file_kind(name), most_rows=limits.max_rows, max_characters=limits.max_row_characters)
+    notes = [f"{count(file_rows.left_out, 'more text')} in the file: not read."] if file_rows.left_out else []
+    if file_rows.problems:
         notes.append(
-            f"{count(len(found.problems), 'line')} could not be read;"
-            f" the first: {escape_markdown(found.problems[0][1])}"
+            f"{count(len(file_rows.problems), 'line')} could not be read;"
+            f" the first: {escape_markdown(file_rows.problems[0][1])}"
         )
-    return found.rows, notes
+    return file_rows.rows, notes
 
 
 def _measure(measures):
-    """The name of the measure that is shown."""
+    """The name of the chosen measure."""
     name = state.setting(_MEASURE, "entropy")
     return name if name in measures else "entropy"
 
 
-def _measures(found):
-    measures, view, dark = _titled(found), state.view(), frame.is_dark()
-    bound = state.bind_setting(_MEASURE, "w_head_profiles_measure", "entropy", tuple(measures))
+def _measures(profile):
+    measures, view, dark = _titled(profile), state.view(), frame.is_dark()
+    widget = state.bind_setting(_MEASURE, "w_head_profiles_measure", "entropy", tuple(measures))
     name = _measure(measures)
-    heads = found.clusters.shape[1]
+    heads = profile.clusters.shape[1]
     left, right = st.columns([6, 5], gap="large")
     with left:
-        st.selectbox("Measure", list(measures), format_func=lambda one: measures[one][0], **bound)
-        title, says, values = measures[name]
+        st.selectbox("Measure", list(measures), format_func=lambda measure: measures[measure][0], **widget)
+        title, meaning, values = measures[name]
         digits = 1 if values.max() >= 10 else 2
         components.grid(
             "c_head_profiles_grid",
@@ -172,49 +172,49 @@ def _measures(found):
             tallest=40,
             texts=[f"{value:.{digits}f}" for value in values.ravel()],
             name=f"heads-{name}",
-            hint=f"{says} Rows are layers, columns heads.",
+            hint=f"{meaning} Rows are layers, columns heads.",
             label=f"{title} of every head.",
         )
     with right:
         st.markdown("**Heads that do alike lie together**")
         figures.show(
-            "Heads on a plane: near ones do alike",
-            head_plane(found, dark, view.layer * heads + view.head),
+            "Heads on a plane: similar heads lie together",
+            head_plane(profile, dark, view.layer * heads + view.head),
             key="w_head_profiles_plane",
             config=export.plot_config("heads"),
-            on_select=_pressed_point(found.clusters.ravel(), heads),
+            on_select=_pressed_point(profile.clusters.ravel(), heads),
             selection_mode="points",
         )
         st.caption(
-            "Distance: Jensen-Shannon divergence between what two heads look at, a mean over tokens, brought"
-            " to a plane by classical scaling; clusters by average linkage (Clark et al. 2019, section 6). A"
-            " plane cannot keep every distance."
+            "Distance: the Jensen-Shannon divergence of two heads' attention, averaged over tokens, and projected to"
+            " a plane by classical scaling. Clusters: average linkage (Clark et al. 2019, section 6). A plane cannot"
+            " keep every distance."
         )
-    _card(found, measures)
+    _card(profile, measures)
 
 
-def _titled(found):
-    """Names of the measures there are -> (title, help, float [L, N])."""
-    words = {**MEASURES, "syntax": SYNTAX}
-    return {name: (*words[name], values) for name, values in found.measures.items()}
+def _titled(profile):
+    """The measures of a ``HeadProfile``: name -> (title, meaning, float [L, N])."""
+    texts = {**MEASURES, "syntax": SYNTAX}
+    return {name: (*texts[name], values) for name, values in profile.measures.items()}
 
 
 def _pressed_point(clusters, heads):
-    """The callback of the plane: a curve is a cluster, its points the heads of that cluster in order."""
+    """The callback of the plane: each curve is a cluster, and its points are the heads of that cluster in order."""
 
     def pressed():
-        chosen = st.session_state["w_head_profiles_plane"].selection.points
-        inside = np.flatnonzero(clusters == chosen[0]["curve_number"]) if chosen else ()
-        if chosen and 0 <= chosen[0]["point_index"] < len(inside):
-            layer, head = divmod(int(inside[chosen[0]["point_index"]]), heads)
+        points = st.session_state["w_head_profiles_plane"].selection.points
+        members = np.flatnonzero(clusters == points[0]["curve_number"]) if points else ()
+        if points and 0 <= points[0]["point_index"] < len(members):
+            layer, head = divmod(int(members[points[0]["point_index"]]), heads)
             state.change_view(layer=layer, head=head)
 
     return pressed
 
 
-def _card(found, measures):
+def _card(profile, measures):
     view = state.view()
-    place = (view.layer, view.head)
+    layer_and_head = (view.layer, view.head)
     with st.container(border=True):
         with inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}"):
             st.button(
@@ -225,31 +225,31 @@ def _card(found, measures):
             )
         st.caption(
             " · ".join(
-                f"{title[0].lower()}{title[1:]} {values[place]:.2f}"
+                f"{title[0].lower()}{title[1:]} {values[layer_and_head]:.2f}"
                 + (" bits" if name == "entropy" else " tokens" if name == "distance" else "")
                 for name, (title, _, values) in measures.items()
             )
-            + f" · cluster {cluster_names(found)[view.layer * found.clusters.shape[1] + view.head]}"
+            + f" · cluster {cluster_names(profile)[view.layer * profile.clusters.shape[1] + view.head]}"
         )
 
 
-def _table(found, model):
-    measures = _titled(found)
-    # People count layers, heads and clusters from 1.
-    rows = found.to_frame()
+def _table(profile, model):
+    measures = _titled(profile)
+    # The screen counts layers, heads and clusters from 1.
+    rows = profile.to_frame()
     rows[["layer", "head", "cluster"]] += 1
     with inputs.heading("All heads as a table"):
-        export.save("heads", found, {"model": model})
+        export.save("heads", profile, {"model": model})
     columns = {"layer": "Layer", "head": "Head", "relation": "Relation followed best", "cluster": "Cluster"}
     columns |= {
-        name: st.column_config.NumberColumn(title, help=says, format="%.2f")
-        for name, (title, says, _) in measures.items()
+        name: st.column_config.NumberColumn(title, help=meaning, format="%.2f")
+        for name, (title, meaning, _) in measures.items()
     }
 
-    def picked():
-        chosen = st.session_state["w_head_profiles_table"].selection.rows
-        if chosen and chosen[0] < len(rows):
-            layer, head = divmod(chosen[0], found.clusters.shape[1])
+    def select_head():
+        selected_rows = st.session_state["w_head_profiles_table"].selection.rows
+        if selected_rows and selected_rows[0] < len(rows):
+            layer, head = divmod(selected_rows[0], profile.clusters.shape[1])
             state.change_view(layer=layer, head=head)
 
     st.dataframe(
@@ -259,10 +259,10 @@ def _table(found, model):
         height=320,
         key="w_head_profiles_table",
         column_config=columns,
-        on_select=picked,
+        on_select=select_head,
         selection_mode="single-row",
     )
-    st.caption("Press the name of a column to sort by it; mark a row to see that head above.")
+    st.caption("Press the name of a column to sort by it; select a row to see its head above.")
 
 
 def _relations(syntax):
@@ -283,7 +283,7 @@ def _relations(syntax):
             "direction": "Direction",
             "accuracy": st.column_config.ProgressColumn("Right", format="percent", min_value=0, max_value=1),
             "offset": st.column_config.NumberColumn(
-                "Fixed offset", help="Distance in words to the head that is right most often."
+                "Fixed offset", help="The distance in words at which the syntactic head is found most often."
             ),
             "offset_accuracy": st.column_config.ProgressColumn(
                 "Offset right", format="percent", min_value=0, max_value=1
@@ -292,7 +292,7 @@ def _relations(syntax):
     )
     skipped = f" {count(syntax.num_skipped, 'sentence')} too long for the model." if syntax.num_skipped else ""
     st.caption(
-        "For each relation the head of the model that finds it most often, beside always predicting the word"
-        " at a fixed offset: only what does better than that has learnt more than a distance. Over"
+        "Each relation with the attention head that finds it most often, beside the baseline that always predicts the"
+        " word at a fixed offset: a head that is not better than the baseline may have learnt only a distance. Over"
         f" {count(syntax.num_sentences, 'sentence')}.{skipped}"
     )

@@ -1,9 +1,9 @@
-"""Model view: the lines or maps of every head of every layer on one sheet; a press enlarges one."""
+"""Model view: the lines or maps of every head of every layer on one sheet; a press on a head enlarges it."""
 
-import numpy as np
 import streamlit as st
 
 from bert_tf import plots
+from bert_tf.explain.attention.attention_maps import AttentionMaps
 from pages.attention.snippets.model_view import snippet
 from ui.elements import components
 from ui.session import state
@@ -28,14 +28,13 @@ PAGE = Page(
 
 
 _AS, _ZOOM, _LEAST = "model_view.as", "model_view.zoom", "model_view.least"
-_SAVED = 64  # tokens a side of the maps in the table; more are pooled
 
 
 def page():
-    found = attention_controls.filtered_page_inputs()
-    if found is None:
+    filtered_inputs = attention_controls.filtered_page_inputs()
+    if filtered_inputs is None:
         return
-    shared, trace, selection = found
+    shared, trace, selection = filtered_inputs
     if state.setting(_ZOOM, False):
         _enlarged(shared, trace, selection)
     else:
@@ -63,7 +62,7 @@ def _sheet(trace, selection):
         )
         attention_controls.threshold_picker(_LEAST, width=240)
 
-    def opened(layer, head):
+    def press_head(layer, head):
         state.change_view(layer=layer, head=head)
         _zoom(True)
 
@@ -74,7 +73,7 @@ def _sheet(trace, selection):
     components.grid(
         "c_model_view",
         small,
-        opened,
+        press_head,
         plots.ramp(dark),
         chosen=[(view.layer, view.head)],
         style=style,
@@ -84,50 +83,35 @@ def _sheet(trace, selection):
         hint="A row is a layer, a column a head. Press one to enlarge it.",
         label="Every head of every layer.",
     )
-    what = {
+    legend = {
         "lines": (
-            "In each drawing the text runs down both sides: lines go from the tokens that look (left) to"
-            " where they look (right), blue from text A, orange from text B."
-            f" Of each head at most the {components.MOST_STRANDS} strongest are drawn, above"
+            "In each drawing the tokens run down both sides. Lines lead from the tokens that look (left) to the tokens"
+            " they look at (right); they are blue from text A and orange from text B."
+            f" Each head has at most its {components.MOST_STRANDS} strongest lines, and none below"
             f" {components.FAINTEST_STRAND:.0%} of its strongest."
         ),
-        "maps": "In each map a row is a token that looks, a column one that is looked at.",
+        "maps": "In each map a row is a token that looks, a column a token that is looked at.",
     }[style]
-    pooled = " Neighbouring tokens share a row, which shows the strongest of them." if _pooled(small, selection) else ""
+    pooled = (
+        " Neighbouring tokens share a row, which shows their largest weight." if _is_pooled(small, selection) else ""
+    )
     st.caption(
-        f"{what} Each is scaled to its own strongest weight, so strength cannot be compared between heads.{pooled}"
+        f"{legend} Each head is scaled to its own largest weight, so strength cannot be compared between heads.{pooled}"
     )
 
 
 def _save(trace, selection):
-    """The menu of the sheet. Of a longer text the NumPy file alone has every weight: a table would be a gigabyte."""
-    shown = [plots.block_names(trace, places, _SAVED) for places in (selection.rows, selection.columns)]
-
-    least = attention_controls.least(_LEAST)
-
-    def maps():
-        return plots.pooled(trace.attentions, selection, _SAVED)
-
-    def rows():
-        for (layer, head), weights in zip(np.ndindex(trace.attentions.shape[:2]), np.concatenate(maps())):
-            for token, line in zip(shown[0], weights):
-                yield layer + 1, head + 1, token, *line
-
-    export.menu(
-        "all-heads",
-        ("layer", "head", "looks", *shown[1]),
-        rows,
-        lambda: {"model": trace.model, "rows": shown[0], "columns": shown[1], "weights": maps()},
-        lambda: plots.overview(trace, selection, least=least),
-        lambda: {
-            "weights": plots.pooled(trace.attentions, selection, trace.length),
-            "rows": np.array([trace.tokens[place] for place in selection.rows]),
-            "columns": np.array([trace.tokens[place] for place in selection.columns]),
-        },
+    """The download menu of the sheet."""
+    attention = AttentionMaps(
+        trace=trace,
+        positions=selection.rows,
+        attended_positions=selection.columns,
+        threshold=attention_controls.least(_LEAST),
     )
+    export.save("all-heads", attention, {"model": trace.model})
 
 
-def _pooled(small, selection):
+def _is_pooled(small, selection):
     return (small.rows, small.columns) != (len(selection.rows), len(selection.columns))
 
 
@@ -153,5 +137,6 @@ def _enlarged(shared, trace, selection):
         "c_model_view_lines", plots.lines(trace, weights, detail), name, least=attention_controls.least(_LEAST)
     )
     st.caption(
-        "From the token that looks (left) to where it looks; a line is as strong as the weight, between 0 and 1."
+        "Lines lead from the token that looks (left) to the tokens it looks at (right). The larger the weight, between"
+        " 0 and 1, the stronger the line."
     )

@@ -1,4 +1,4 @@
-"""Neuron view: from the query and the keys of one head to its weights, component by component."""
+"""Neuron view: how the query and the keys of one head make its weights, component by component."""
 
 import numpy as np
 import streamlit as st
@@ -18,9 +18,9 @@ PAGE = Page(
     group="Attention",
     order=3,
     title="Neuron",
-    question="How a weight comes about",
+    question="How a weight is computed",
     summary=(
-        "how the weights of one token in one head come about: query, key, their product component by "
+        "how the weights of one token in one head are computed: query, key, their product component by "
         "component, sum / √d, softmax"
     ),
     presses={"": Press(".query")},
@@ -36,10 +36,10 @@ _QUERY, _KEY = "neuron.query", "neuron.key"
 
 
 def page():
-    found = attention_controls.filtered_page_inputs()
-    if found is None:
+    filtered_inputs = attention_controls.filtered_page_inputs()
+    if filtered_inputs is None:
         return
-    shared, trace, selection = found
+    shared, trace, selection = filtered_inputs
     view = state.view()
     query = _query(selection)
     with inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}"):
@@ -47,13 +47,13 @@ def page():
     attention_controls.pickers(trace.attentions.shape)
     detail = attention_controls.detail(selection)
     vectors = _vectors(shared, trace)
-    places = list(detail.columns)
+    positions = list(detail.columns)
     with menu:
         name = f"layer-{vectors.layer + 1}-head-{vectors.head + 1}-{query}"
         export.save(name, vectors.neuron_view(trace.tokens, query), {"model": trace.model})
     key = state.setting(_KEY, -1)
-    if key not in places:
-        key = places[int(np.argmax(vectors.weights(query)[places]))]
+    if key not in positions:
+        key = positions[int(np.argmax(vectors.weights(query)[positions]))]
     snippets.give(shared, trace, query, key, detail)
     neuron(
         "c_neuron",
@@ -63,28 +63,28 @@ def page():
         query,
         key,
         selection.rows,
-        places,
+        positions,
         frame.is_dark(),
         _pick_query,
         _pick_key,
     )
     st.caption(
-        "The query says what a token looks for, a key what a token offers. Their products, added up and"
-        " divided by the root of the vector's length, go through the softmax over all tokens, also those that"
-        " are filtered out here. What a single component stands for is not known."
+        "The query says what a token looks for, a key what a token offers. Their products are added up, divided by the"
+        " square root of the number of components, and put through the softmax over all tokens, also over tokens that"
+        " the filters hide here. The meaning of a single component is not known."
     )
     attention_controls.warning_link()
     attention_controls.footer(shared, trace)
 
 
 def _query(selection):
-    """The position of the token that looks: the link's if it is shown, else the first word."""
-    wanted = state.setting(_QUERY, 1)
-    return wanted if wanted in selection.rows else selection.rows[min(1, len(selection.rows) - 1)]
+    """The position of the token that looks: the link's if the filters show it, else the first word."""
+    requested = state.setting(_QUERY, 1)
+    return requested if requested in selection.rows else selection.rows[min(1, len(selection.rows) - 1)]
 
 
 def _pick_query(position):
-    # The strongest key of the other token is of more interest than the same one.
+    # The new query starts with its strongest key: it matters more than the key that was open before.
     state.set_setting(_KEY, -1, -1)
     state.set_setting(_QUERY, position, 1)
 
@@ -94,13 +94,15 @@ def _pick_key(position):
 
 
 def _vectors(shared, trace):
-    """The open head's queries and keys: of a long text only its layer's are kept."""
+    """The queries and keys of the chosen head. Of a long text only its layer's are cached."""
     view = state.view()
-    part = slice(None) if trace.length <= attention_controls.LARGEST else slice(view.layer, view.layer + 1)
-    key = (shared.name, view.precision, view.a, view.b, trace.masks, part.start)
+    cached_layers = slice(None) if trace.length <= attention_controls.LARGEST else slice(view.layer, view.layer + 1)
+    key = (shared.name, view.precision, view.a, view.b, trace.masks, cached_layers.start)
     with st.spinner("Reading …"):
         queries, keys = cached(
-            "neuron", key, lambda: tuple(one[part].copy() for one in shared.run(query_key_vectors, trace))
+            "neuron",
+            key,
+            lambda: tuple(vectors[cached_layers].copy() for vectors in shared.run(query_key_vectors, trace)),
         )
-    layer = view.layer - (part.start or 0)
+    layer = view.layer - (cached_layers.start or 0)
     return HeadVectors(view.layer, view.head, queries[layer, view.head], keys[layer, view.head])

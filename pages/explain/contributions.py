@@ -1,4 +1,4 @@
-"""Contributions: what the input, each head and each feed-forward block put into the answer directly."""
+"""Contributions: how much the input, each head and each feed-forward block add to the answer directly."""
 
 import math
 
@@ -41,45 +41,44 @@ PAGE = Page(
 )
 
 
-_PATIENCE = 1.0  # seconds: a short text takes embedded Base half of one
+_PATIENCE = 1.0  # seconds to wait before a progress bar is drawn: embedded Base needs half a second for a short text
 _KINDS = {"heads": "Heads", "blocks": "Blocks, input and biases"}
 
 
 def page():
-    opened = targets.page_inputs()
-    if opened is None:
+    page_inputs = targets.page_inputs()
+    if page_inputs is None:
         return
-    shared, _, trace = opened
+    shared, _, trace = page_inputs
     target = targets.target_picker("contributions", shared, trace)
     if target is None:
         return
     if is_only_class(shared.bert, target):
         st.info(
-            f"“{escape_markdown(target.label)}” is the only class, and always certain:"
-            " nothing speaks for or against it.",
+            f"“{escape_markdown(target.label)}” is the only class, and always certain: nothing supports or opposes it.",
             icon=":material/block:",
         )
         return
     snippets.give(shared, trace, target)
-    found = _shared_out(shared, trace, target)
-    if found is None:
+    result = _contributions(shared, trace, target)
+    if result is None:
         return
     left, right = st.columns([6, 5], gap="large")
     with left:
-        _grid(trace, found)
+        _grid(trace, result)
     with right:
-        _ranked(found)
+        _ranked(result)
     st.caption(
-        f"The last hidden state that “{escape_markdown(target.label)}” is read from is exactly the sum of what all"
-        " parts put there, with the spread that each normalisation divides by held as it is in this pass. A share is"
-        f" a part times the slope of the {_scored(target)} at that hidden state: to first order, as the step from there"
-        " to the answer is no straight line. It is the direct path alone. What later layers make of a part is not in"
-        " its share; Ablation and Patching show a part's whole effect."
+        f"“{escape_markdown(target.label)}” is read from the last hidden state. This hidden state is exactly the sum of"
+        " what all parts add to it, with the standard deviation of each normalisation fixed at its value in this pass."
+        f" A share is the product of a part and the gradient of the {_scored(target)} at that hidden state: a"
+        " first-order estimate, as the step from there to the answer is not linear. It counts the direct path alone."
+        " What later layers make of a part is not in its share; Ablation and Patching show a part's full effect."
     )
 
 
-def _shared_out(shared, trace, target):
-    """The ``Contributions``, or None while they are not there."""
+def _contributions(shared, trace, target):
+    """The ``Contributions``; None until the background job has finished."""
     view = state.view()
     key = (shared.name, view.precision, view.a, view.b, trace.masks, target)
 
@@ -97,79 +96,79 @@ def _unit(target):
     return "of the value" if target.is_regression else "nats of log-odds"
 
 
-def _grid(trace, found):
-    layers, heads = found.heads.shape
-    shares = _shares(found)
+def _grid(trace, result):
+    layers, heads = result.heads.shape
+    shares = _shares(result)
     with inputs.heading("Layer by part"):
-        export.save("contributions", found, {"model": trace.model})
-    st.markdown(_sums(found))
-    picked = _picked(found)
-    every = [(layer, column) for layer in range(layers) for column in range(heads + 1)]
+        export.save("contributions", result, {"model": trace.model})
+    st.markdown(_sums(result))
+    picked_cell = _picked(result)
+    all_cells = [(layer, column) for layer in range(layers) for column in range(heads + 1)]
 
     def pressed(layer, column):
         state.set_setting("contributions.part", ablation_parts.cells_as_text([(layer, column)], heads), "")
 
     cells(
         "c_contributions",
-        "Heads and feed-forward blocks by layers, on the colour of their shares: press one for its pages. Arrow keys"
+        "Heads and feed-forward blocks by layers, coloured by their shares: press one to see its pages. Arrow keys"
         " move, Enter chooses.",
         "layer",
         [str(layer + 1) for layer in range(layers)],
         [*(str(head + 1) for head in range(heads)), "FF"],
-        [_summary(found, place) for place in every],
+        [_summary(result, cell) for cell in all_cells],
         diverging_ramp(frame.is_dark()),
         pressed,
         shades=[round(0.5 + 0.5 * float(value), 3) for value in by_kind(shares, heads).ravel()],
-        picked=every.index(picked),
+        picked=all_cells.index(picked_cell),
         breaks=[heads],
-        hint="Press a head or a feed-forward block (FF). Heads and blocks are coloured each by their own strongest.",
-        legend=("speaks against the answer", "speaks for it"),
+        hint="Press a head or a feed-forward block (FF). The colours of heads and of blocks are scaled separately.",
+        legend=("opposes the answer", "supports it"),
     )
-    _open(found, picked)
+    _open(result, picked_cell)
 
 
-def _shares(found):
-    """float64 [L, N + 1]: the heads, then the feed-forward block."""
-    return np.column_stack([found.heads, found.feed_forward])
+def _shares(result):
+    """The shares of the heads, then of the feed-forward block, float64 [L, N + 1]."""
+    return np.column_stack([result.heads, result.feed_forward])
 
 
-def _sums(found):
-    target, label = found.target, bold(found.target.label)
+def _sums(result):
+    target, label = result.target, bold(result.target.label)
     if target.is_regression:
-        begins = f"The value is {found.score:.3f}."
+        score_sentence = f"The value is {result.score:.3f}."
     else:
-        share = 0.5 * (1 + math.tanh(0.5 * found.score))
-        begins = f"{label} has {percent(share)}, log-odds of {found.score:+.2f}."
+        share = 0.5 * (1 + math.tanh(0.5 * result.score))
+        score_sentence = f"{label} has {percent(share)}, log-odds of {result.score:+.2f}."
     groups = {
-        "heads": found.heads.sum(),
-        "feed-forward blocks": found.feed_forward.sum(),
-        "the input": found.input,
-        "biases": found.biases,
+        "heads": result.heads.sum(),
+        "feed-forward blocks": result.feed_forward.sum(),
+        "the input": result.input,
+        "biases": result.biases,
     }
-    # Zero added, so that what is rounded to nothing has no minus.
-    told = ", ".join(f"{name} {round(value, 2) + 0.0:+.2f}" for name, value in groups.items())
-    rest = f"the step from the last hidden state to the answer makes the rest, {found.score - found.total:+.2f}"
-    return f"{begins} The parts make {found.total:+.2f} ({told}); {rest}."
+    # Adding 0.0 turns a rounded -0.0 into 0.0.
+    group_sums = ", ".join(f"{name} {round(value, 2) + 0.0:+.2f}" for name, value in groups.items())
+    rest = f"the step from the last hidden state to the answer adds the rest, {result.score - result.total:+.2f}"
+    return f"{score_sentence} The parts add up to {result.total:+.2f} ({group_sums}); {rest}."
 
 
-def _picked(found):
-    """The open place of the grid: the link's, or the strongest head."""
-    layers, heads = found.heads.shape
-    named = ablation_parts.cells_from_text(state.setting("contributions.part", ""), layers, heads)
-    strongest = np.unravel_index(np.abs(found.heads).argmax(), found.heads.shape)
-    return min((place for place in named if place[1] <= heads), default=tuple(map(int, strongest)))
+def _picked(result):
+    """The chosen cell of the grid: the link's, or the strongest head."""
+    layers, heads = result.heads.shape
+    linked_cells = ablation_parts.cells_from_text(state.setting("contributions.part", ""), layers, heads)
+    strongest = np.unravel_index(np.abs(result.heads).argmax(), result.heads.shape)
+    return min((cell for cell in linked_cells if cell[1] <= heads), default=tuple(map(int, strongest)))
 
 
-def _summary(found, place):
-    heads = found.heads.shape[1]
-    return f"{ablation_parts.name(*place, heads).capitalize()}: {_shares(found)[place]:+.3f} {_unit(found.target)}"
+def _summary(result, cell):
+    heads = result.heads.shape[1]
+    return f"{ablation_parts.name(*cell, heads).capitalize()}: {_shares(result)[cell]:+.3f} {_unit(result.target)}"
 
 
-def _open(found, place):
-    """What was pressed, with the pages that show more of it."""
-    layer, column = place
-    heads = found.heads.shape[1]
-    st.markdown(_summary(found, place))
+def _open(result, cell):
+    """Draw the chosen part's share, with buttons to the pages that show more of it."""
+    layer, column = cell
+    heads = result.heads.shape[1]
+    st.markdown(_summary(result, cell))
     with st.container(horizontal=True, gap="medium"):
         if column < heads:
             st.button(
@@ -181,7 +180,7 @@ def _open(found, place):
             )
 
         def switch_off():
-            off = ablation_parts.cells_as_text([place], heads)
+            off = ablation_parts.cells_as_text([cell], heads)
             state.change_view(page="ablation")
             state.set_setting("ablation.off", off, "")
 
@@ -199,26 +198,26 @@ def _kind():
     return kind if kind in _KINDS else "heads"
 
 
-def _named(found, kind):
-    """Pairs of a part's name and its share, the strongest first."""
-    layers, heads = found.heads.shape
+def _named(result, kind):
+    """The parts of one kind as pairs (name, share), the strongest first."""
+    layers, heads = result.heads.shape
     if kind == "heads":
         shares = {
-            ablation_parts.name(layer, head, heads): found.heads[layer, head]
+            ablation_parts.name(layer, head, heads): result.heads[layer, head]
             for layer, head in np.ndindex(layers, heads)
         }
     else:
-        shares = {f"layer {layer}, feed-forward": share for layer, share in enumerate(found.feed_forward, start=1)}
-        shares |= {"the input": found.input, "biases": found.biases}
-    return sorted(shares.items(), key=lambda one: -abs(one[1]))
+        shares = {f"layer {layer}, feed-forward": share for layer, share in enumerate(result.feed_forward, start=1)}
+        shares |= {"the input": result.input, "biases": result.biases}
+    return sorted(shares.items(), key=lambda name_and_share: -abs(name_and_share[1]))
 
 
-def _bars(found, kind, dark=False):
-    names, values = zip(*_named(found, kind)[:LONGEST_LIST])
-    return ranked_bars(names, values, f"share, {_unit(found.target)}", dark)
+def _bars(result, kind, dark=False):
+    names, values = zip(*_named(result, kind)[:LONGEST_LIST])
+    return ranked_bars(names, values, f"share, {_unit(result.target)}", dark)
 
 
-def _ranked(found):
+def _ranked(result):
     inputs.heading("The strongest parts")
     kind = st.segmented_control(
         "Parts",
@@ -229,7 +228,7 @@ def _ranked(found):
     )
     figures.show(
         "The strongest parts",
-        _bars(found, kind, frame.is_dark()),
+        _bars(result, kind, frame.is_dark()),
         key="w_contributions_ranked",
         config=export.plot_config("contributions"),
     )

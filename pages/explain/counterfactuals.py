@@ -1,4 +1,4 @@
-"""Counterfactuals: the same question about a text that is a little different."""
+"""Counterfactuals: the answer to the same question when the text is changed a little."""
 
 import streamlit as st
 
@@ -47,10 +47,10 @@ _KINDS = {
 
 
 def page():
-    opened = inputs.page_inputs()
-    if opened is None:
+    page_inputs = inputs.page_inputs()
+    if page_inputs is None:
         return
-    shared, encoding = opened
+    shared, encoding = page_inputs
     kind = st.segmented_control(
         "Change",
         list(_KINDS),

@@ -1,4 +1,4 @@
-"""How few words are enough for an answer, as the page about single words shows it."""
+"""Input reduction on the Saliency page: how few words are enough for an answer."""
 
 import math
 
@@ -13,21 +13,22 @@ from ui.shell import frame
 from ui.widgets import export, figures, highlights, inputs, targets
 from ui.widgets.formatting import count, escape_markdown
 
-MOST = 64  # tokens: the work grows with their third power
+MOST = 64  # the most tokens: the work grows with their third power
 
 
 def can(trace, target):
-    """Whether the words can be tried; says why where they cannot."""
+    """Whether input reduction can run; if not, the page shows the reason."""
     if target.is_regression:
         st.info(
-            "Words are taken away while the answer stays the likeliest of several, and a number has no others.",
+            "Input reduction removes words while the answer stays the likeliest of several. This model predicts a"
+            " number, which has no other answers.",
             icon=":material/block:",
         )
         return False
     if trace.length > MOST:
         st.info(
-            f"Every word is tried again and again, which takes long: at most {MOST} tokens here, and this text has"
-            f" {trace.length}. Shorten it.",
+            f"Every word is tried many times, which takes long. At most {MOST} tokens are possible here, and this text"
+            f" has {trace.length}. Shorten it.",
             icon=":material/content_cut:",
         )
         return False
@@ -35,94 +36,97 @@ def can(trace, target):
 
 
 def draw(shared, trace, target):
-    """Work out what is left, beside the page, and show it."""
+    """Run ``reduce_input`` as a background job and draw its result."""
     view = state.view()
     key = (shared.name, view.precision, view.a, view.b, trace.masks, target)
-    found = jobs.result(
+    result = jobs.result(
         "saliency input-reduction",
         key,
-        "Taking words away, one at a time",
+        "Removing words, one at a time",
         lambda progress: shared.run(reduce_input, trace, target, progress=progress),
     )
-    if found is not None:
-        _show(trace, found)
+    if result is not None:
+        _show(trace, result)
 
 
-def _show(trace, found):
-    label = escape_markdown(found.target.label)
+def _show(trace, result):
+    label = escape_markdown(result.target.label)
     heading = inputs.heading(f"How few words are enough for “{label}”")
-    if not found.target_is_top:
-        targets.note_not_likeliest(found, "nothing to keep")
+    if not result.target_is_top:
+        targets.note_not_likeliest(result, "nothing to keep")
         return
     with heading:
-        export.save("words-left", found, {"model": trace.model})
-    st.markdown(_summary(trace, found))
+        export.save("words-left", result, {"model": trace.model})
+    st.markdown(_summary(trace, result))
     marks(
         "c_reduction",
-        highlights.reduction_highlights(trace, found, lambda score: targets.score_text(found.target, score)),
+        highlights.reduction_highlights(trace, result, lambda score: targets.score_text(result.target, score)),
         ramp(frame.is_dark()),
-        ("goes first", "stays"),
-        "Point at a word, or tap it, for when it goes.",
+        ("removed first", "stays"),
+        "Point at a word, or tap it, to see when it is removed.",
     )
     st.caption(
-        "One word goes at a time: the one that the answer misses least, as long as it stays the likeliest. Without any"
-        " one of those that are left the model says something else; hidden words and the last word of a text stay."
-        " What is left may be nonsense to us: it is enough for the answer, and not all that the model reads (Feng et"
-        " al. 2018)."
+        "Words are removed one at a time: each time the word that the answer needs least, as long as the answer stays"
+        " the likeliest. Without any one of the remaining words the model predicts something else. Hidden words and"
+        " the last word of a text always stay. The remaining words may be nonsense to people: they are enough for the"
+        " answer, but not all that the model reads (Feng et al. 2018)."
     )
-    if not found.removed:
+    if not result.removed:
         return
-    left, right = st.columns([3, 2], gap="large")
-    with left:
+    left_column, right_column = st.columns([3, 2], gap="large")
+    with left_column:
         figures.show(
-            "The answer while words go",
-            found.figure(dark=frame.is_dark()),
+            "The answer while words are removed",
+            result.figure(dark=frame.is_dark()),
             key="w_reduction_course",
             config=export.plot_config("words-left"),
         )
-    with right:
+    with right_column:
         st.dataframe(
             {
-                "order": list(range(1, len(found.removed) + 1)),
-                "text": [one.word.source.upper() for one in found.removed],
-                "word": [one.word.text for one in found.removed],
-                "then": [100 * math.exp(one.log_probability) for one in found.removed],
+                "order": list(range(1, len(result.removed) + 1)),
+                "text": [removed.word.source.upper() for removed in result.removed],
+                "word": [removed.word.text for removed in result.removed],
+                "then": [100 * math.exp(removed.log_probability) for removed in result.removed],
             },
             hide_index=True,
             width="stretch",
             key="w_reduction_table",
             column_config={
-                "order": st.column_config.NumberColumn("Goes as", width="small"),
+                "order": st.column_config.NumberColumn("Removed as", width="small"),
                 "text": st.column_config.TextColumn("Text", width="small"),
                 "word": "Word",
-                "then": st.column_config.NumberColumn("The answer then", format="%.1f%%"),
+                "then": st.column_config.NumberColumn("The answer after", format="%.1f%%"),
             },
         )
 
 
-def _summary(trace, found):
-    whole, left = (
-        targets.score_text(found.target, score) for score in (found.log_probability, found.remaining_log_probability)
+def _summary(trace, result):
+    full_score, remaining_score = (
+        targets.score_text(result.target, score) for score in (result.log_probability, result.remaining_log_probability)
     )
-    if not removable_words(trace.words(), trace, found.target):
+    if not removable_words(trace.words(), trace, result.target):
         return (
-            "There is no word to take away: hidden words, the word asked about and a text's only word stay. The answer"
-            f" has {whole}."
+            "There is no word to remove: hidden words, the word asked about and a text's only word stay. The answer"
+            f" has {full_score}."
         )
-    if not found.removed:
-        return f"No word can go: without any one of them the model says something else. The answer has {whole}."
+    if not result.removed:
+        return (
+            "No word can be removed: without any one of them the model predicts something else. The answer has"
+            f" {full_score}."
+        )
     return (
-        f"{count(len(found.removed), 'word')} can go, {len(found.remaining)} stay:"
-        f" **{escape_markdown(_text(trace, found))}**. In the"
-        f" whole text “{escape_markdown(found.target.label)}” has {whole}, in what is left {left}."
+        f"{count(len(result.removed), 'word')} can be removed, {len(result.remaining)} stay:"
+        f" **{escape_markdown(_text(trace, result))}**. “{escape_markdown(result.target.label)}” has {full_score} in"
+        f" the full text and {remaining_score} in the remaining words."
     )
 
 
-def _text(trace, found):
-    """What is left, hidden words as [MASK], the two texts parted by a stroke."""
+def _text(trace, result):
+    """The remaining words, hidden ones as [MASK]; a slash separates the two texts."""
     texts = []
     for source in "ab" if trace.text_b is not None else "a":
-        words = [word for word in found.remaining if word.source == source]
+        words = [word for word in result.remaining if word.source == source]
         hidden = [bool(set(word.positions) & set(trace.masks)) for word in words]
         texts.append(" ".join("[MASK]" if mask else word.text for word, mask in zip(words, hidden)))
     return " / ".join(texts)

@@ -1,4 +1,4 @@
-"""Logit lens: what the head for masked words says on every layer's hidden state."""
+"""Logit lens: what the head for masked words predicts from every layer's hidden state."""
 
 import streamlit as st
 
@@ -42,19 +42,19 @@ PAGE = Page(
 )
 
 
-_WINDOW = 64  # tokens of a longer text in the table at once
+_WINDOW = 64  # the most tokens in the table; of a longer text a slider chooses which
 _TOP = 5
 
 
 def page():
-    opened = inputs.page_inputs()
-    if opened is None:
+    page_inputs = inputs.page_inputs()
+    if page_inputs is None:
         return
-    shared, encoding = opened
+    shared, encoding = page_inputs
     settings = targets.classes(shared)
     if "mlm" not in shared.bert.heads and settings is None:
         st.warning(
-            f"{title(shared.name)} has no head for masked words, and it is this head that reads the layers. "
+            f"{title(shared.name)} has no head for masked words, which the logit lens needs. "
             "Choose another model in the sidebar.",
             icon=":material/block:",
         )
@@ -70,7 +70,7 @@ def page():
 
 
 def _classes(shared, trace):
-    """What a fine-tuned model's own head says on every layer's hidden state."""
+    """Draw the probabilities that a fine-tuned model's classifier computes from every layer's hidden state."""
     lens = cached("lens_class", trace, lambda: shared.run(class_lens, trace))
     with inputs.heading("The class after each layer"):
         export.save("class-by-layer", lens, {"model": trace.model})
@@ -81,8 +81,8 @@ def _classes(shared, trace):
         key="w_logit_lens_class",
     )
     st.caption(
-        "The head that was trained for this task, put on each layer's hidden state; “in” are the embeddings. It was"
-        " trained on the last layer alone: a layer that says nothing through it may know the answer in other words."
+        "The head that was trained for this task reads each layer's hidden state; “in” are the embeddings. It was"
+        " trained on the last layer alone: a layer may hold the answer in a form that this head cannot read."
     )
 
 
@@ -97,6 +97,7 @@ def _words(shared, trace):
 
 
 def _positions(trace):
+    """The positions in the table, by the widgets for them."""
     rows = "all"
     if trace.masks:
         rows = st.segmented_control(
@@ -120,7 +121,7 @@ def _positions(trace):
 
 
 def _row(lens):
-    """Index of the open position: the link's, else the first."""
+    """The row of the chosen position: the link's, else the first."""
     at = state.setting("logit_lens.at", -1)
     return lens.positions.index(at) if at in lens.positions else 0
 
@@ -138,66 +139,74 @@ def _table(trace, lens, row):
         export.save("logit-lens", lens, {"model": trace.model})
     cells(
         "c_lens",
-        "The likeliest word after each layer, a row a token. Arrow keys move, Enter opens one.",
+        "The likeliest word after each layer; each row is a token. Arrow keys move, Enter opens a cell.",
         "after layer",
-        [_shown(trace, position) for position in lens.positions],
+        [_token_name(trace, position) for position in lens.positions],
         names,
         _tips(trace, lens, names),
         plots.ramp(frame.is_dark()),
         pressed,
-        texts=[best[0] for line in lens.predicted_tokens for best in line],
+        texts=[words[0] for token_row in lens.predicted_tokens for words in token_row],
         shades=[round(float(share), 3) for share in lens.probabilities[:, :, 0].ravel()],
         edges=[bool(lens.stable_from[r] == c) for r in range(len(lens.positions)) for c in range(width)],
         picked=row * width + depth,
         strong=[r for r, position in enumerate(lens.positions) if position in trace.masks],
-        hint=("Framed in bold: from there on the last layer's answer stays on top. Point at a cell, or press it."),
+        hint=(
+            "A bold frame marks the layer from which on the last layer's answer stays on top. Point at a cell, or"
+            " press it."
+        ),
         legend=("0%", "100%"),
     )
     st.caption(
-        "The head for masked words, put on each layer's hidden state; “in” are the embeddings. It was trained on the"
-        " last layer alone: a layer that says nothing through it may know the answer in other words."
+        "The head for masked words reads each layer's hidden state; “in” are the embeddings. It was trained on the last"
+        " layer alone: a layer may hold the answer in a form that this head cannot read."
     )
 
 
-def _shown(trace, position):
+def _token_name(trace, position):
+    """The name of a row: the token in the text, or [MASK] where a mask was typed."""
     original = trace.original_tokens[position]
     return "[MASK]" if position in trace.masks and original == trace.tokens[position] else original
 
 
 def _tips(trace, lens, names):
-    found = []
-    for position, words, shares in zip(lens.positions, lens.predicted_tokens, lens.probabilities):
-        for name, best, probabilities in zip(names, words, shares):
-            said = ", ".join(f"{word} {percent(share)}" for word, share in zip(best[:3], probabilities))
+    """The tooltips of the cells, row by row."""
+    tips = []
+    for position, token_words, token_probabilities in zip(lens.positions, lens.predicted_tokens, lens.probabilities):
+        for name, words, probabilities in zip(names, token_words, token_probabilities):
+            predictions = ", ".join(f"{word} {percent(share)}" for word, share in zip(words[:3], probabilities))
             layer = "the embeddings" if name == "in" else f"layer {name}"
-            found.append(f"{targets.position_label(trace, position)}, after {layer}: {said}")
-    return found
+            tips.append(f"{targets.position_label(trace, position)}, after {layer}: {predictions}")
+    return tips
 
 
 def _detail(shared, trace, lens, row):
     position = lens.positions[row]
     follow = state.setting("logit_lens.follow", "")
     heading = inputs.heading(f"Token {targets.position_label(trace, position)}")
-    left, right = st.columns([3, 2], gap="large")
-    with left:
-        one = _followed(shared, trace, lens, row, follow)
-        if one is not None:
+    left_column, right_column = st.columns([3, 2], gap="large")
+    with left_column:
+        followed = _followed(shared, trace, lens, row, follow)
+        if followed is not None:
             with heading:
-                export.save(f"token-{position}", one, {"model": trace.model})
-            st.markdown(_story(one))
+                export.save(f"token-{position}", followed, {"model": trace.model})
+            st.markdown(_story(followed))
             figures.show(
                 "Rank and probability of the answer after each layer",
-                one.figure("curve", frame.is_dark()),
+                followed.figure("curve", frame.is_dark()),
                 config=export.plot_config(f"token-{position}"),
                 key="w_logit_lens_curve",
             )
-    with right:
+    with right_column:
         _state_table(lens, row)
 
 
 def _followed(shared, trace, lens, row, follow):
-    """The lens of one position, following the last layer's answer or a word of the visitor's."""
-    position, options = lens.positions[row], list(dict.fromkeys(best[0] for best in lens.predicted_tokens[row]))
+    """The lens of one position for the followed word: the last layer's answer, or a word that the visitor chose.
+
+    Returns: a ``LogitLens`` of the position; None for a word that is not in the vocabulary.
+    """
+    position, options = lens.positions[row], list(dict.fromkeys(words[0] for words in lens.predicted_tokens[row]))
     answer = lens.answers[row].token
     if follow and follow not in options:
         options.append(follow)
@@ -222,24 +231,26 @@ def _followed(shared, trace, lens, row, follow):
     return cached("lens_one", (trace, position, follow), lambda: shared.run(logit_lens, trace, (position,), _TOP, ids))
 
 
-def _story(one):
-    answer, first, stable_from = one.answers[0], int(one.first_top[0]), int(one.stable_from[0])
-    said = f"{bold(answer.token)} has {percent(answer.probability)} at the end. "
+def _story(lens):
+    """The rank of the followed word through the layers, in words; lens: a ``LogitLens`` of one position."""
+    answer, first, stable_from = lens.answers[0], int(lens.first_top[0]), int(lens.stable_from[0])
+    final = f"{bold(answer.token)} has {percent(answer.probability)} at the end. "
     if first < 0:
-        best = int(one.answer_ranks[0].min())
-        return said + f"It is on top after no layer; its best rank is {best:,}."
-    begins = "from the embeddings on" if first == 0 else f"first after layer {first}"
+        best_rank = int(lens.answer_ranks[0].min())
+        return final + f"It is on top after no layer; its best rank is {best_rank:,}."
+    begin = "from the embeddings on" if first == 0 else f"first after layer {first}"
     if stable_from < 0:
-        return said + f"It is on top {begins}, but not at the end."
+        return final + f"It is on top {begin}, but not at the end."
     if stable_from == first:
-        return said + f"It is on top {begins}" + (" and stays there." if first else ".")
-    return said + f"It is on top {begins}, and for good after layer {stable_from}."
+        return final + f"It is on top {begin}" + (" and stays there." if first else ".")
+    return final + f"It is on top {begin}, and without a break from layer {stable_from} on."
 
 
 def _state_table(lens, row):
+    """The likeliest words after the chosen layer."""
     width = lens.probabilities.shape[1]
     depth = min(max(state.setting("logit_lens.layer", width - 1), 0), width - 1)
-    st.markdown("**" + ("The embeddings say" if depth == 0 else f"Layer {depth} says") + "**")
+    st.markdown("**" + ("Predictions from the embeddings" if depth == 0 else f"Predictions after layer {depth}") + "**")
     st.dataframe(
         {"word": list(lens.predicted_tokens[row][depth]), "share": [float(p) for p in lens.probabilities[row, depth]]},
         hide_index=True,
@@ -250,4 +261,4 @@ def _state_table(lens, row):
             "share": st.column_config.ProgressColumn("Probability", format="percent", min_value=0, max_value=1),
         },
     )
-    st.caption(f"Entropy {lens.entropies[row, depth]:.2f} bits: 0 is certainty. Press a cell for another layer.")
+    st.caption(f"Entropy {lens.entropies[row, depth]:.2f} bits; 0 means certain. Press a cell to see another layer.")

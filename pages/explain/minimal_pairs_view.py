@@ -1,4 +1,4 @@
-"""The What-if page's minimal pairs: which of two sentences a model finds likelier."""
+"""Minimal pairs on the Counterfactuals page: which of two sentences a model finds likelier."""
 
 import streamlit as st
 
@@ -12,11 +12,11 @@ from ui.widgets.formatting import title
 
 
 def draw(shared):
-    """One pair, chosen or typed; then, if asked for, all of the examples."""
+    """Draw one pair, chosen or typed, and with the switch on all example pairs."""
     if "mlm" not in shared.bert.heads:
         st.warning(
-            f"{title(shared.name)} has no head for masked words, and the scores are made with it. Choose"
-            " another model in the sidebar.",
+            f"{title(shared.name)} has no head for masked words, which the scores need. Choose another model in the"
+            " sidebar.",
             icon=":material/block:",
         )
         return
@@ -30,20 +30,20 @@ def draw(shared):
     pair = jobs.result(
         "counterfactuals_pair",
         key,
-        "Reading both, a token hidden at a time",
+        "Reading both sentences with one token hidden at a time",
         lambda progress: shared.run(_one_pair, good, bad, progress=progress),
     )
     if pair is not None:
-        _one(pair, shared.name)
+        _pair(pair, shared.name)
     st.caption(
-        "Every token is hidden once and its log-probability read, the rest of its word hidden with it; their"
-        " sum is the pseudo-log-likelihood. The masks say nothing here. One pair shows no rule: a rare word or a longer"
-        " sentence moves the sums too."
+        "Every token is hidden once, together with the rest of its word, and its log-probability is read; the sum is"
+        " the pseudo-log-likelihood. The masks set above have no effect here. One pair does not prove a rule: a rare"
+        " word or a longer sentence changes the sums too."
     )
     if st.toggle(
         f"All {len(PAIRS)} examples", **state.bind_setting("counterfactuals.all", "w_counterfactuals_all", False)
     ):
-        _all(shared)
+        _all_pairs(shared)
 
 
 def _one_pair(bert, good, bad, progress):
@@ -51,34 +51,35 @@ def _one_pair(bert, good, bad, progress):
 
 
 def _fields():
+    """Draw the examples and the two text fields; returns the two sentences."""
     labels = [pair.label for pair in PAIRS]
     good, bad = (state.setting(f"counterfactuals.{side}", getattr(PAIRS[0], side)) for side in ("good", "bad"))
-    shown = next((pair.label for pair in PAIRS if (pair.good, pair.bad) == (good, bad)), None)
-    state.set_widget("w_counterfactuals_example", shown)
+    example = next((pair.label for pair in PAIRS if (pair.good, pair.bad) == (good, bad)), None)
+    state.set_widget("w_counterfactuals_example", example)
 
     def pick():
-        chosen = st.session_state["w_counterfactuals_example"]
-        pair = PAIRS[labels.index(chosen or shown or labels[0])]
+        chosen_label = st.session_state["w_counterfactuals_example"]
+        pair = PAIRS[labels.index(chosen_label or example or labels[0])]
         for side in ("good", "bad"):
             state.set_setting(f"counterfactuals.{side}", getattr(pair, side), getattr(PAIRS[0], side))
 
     st.pills("Pairs", labels, key="w_counterfactuals_example", on_change=pick, label_visibility="collapsed")
-    most = min(state.limits().max_characters, 500)
+    most_characters = min(state.limits().max_characters, 500)
     for column, side, label in zip(st.columns(2), ("good", "bad"), ("Good English", "Not so good")):
         column.text_input(
             label,
-            max_chars=most,
+            max_chars=most_characters,
             **state.bind_setting(f"counterfactuals.{side}", f"w_counterfactuals_{side}", getattr(PAIRS[0], side)),
         )
-    return good[:most], bad[:most]
+    return good[:most_characters], bad[:most_characters]
 
 
-def _one(pair, model):
+def _pair(pair, model):
     verdict = "prefers the first" if pair.preferred else "prefers the second"
     with inputs.heading(f"The model {verdict}"):
         export.save("minimal-pair", pair, {"model": model})
     st.markdown(
-        f"**{abs(pair.margin):.2f} nats** lie between them: {pair.good.total:.2f} for the first,"
+        f"The margin is **{abs(pair.margin):.2f} nats**: {pair.good.total:.2f} for the first sentence,"
         f" {pair.bad.total:.2f} for the second."
     )
     figures.show(
@@ -89,9 +90,9 @@ def _one(pair, model):
     )
 
 
-def _all(shared):
+def _all_pairs(shared):
     view = state.view()
-    found = jobs.result(
+    result = jobs.result(
         "counterfactuals_pairs",
         (shared.name, view.precision),
         "Reading all pairs",
@@ -102,19 +103,19 @@ def _all(shared):
             names=tuple(pair.label for pair in PAIRS),
         ),
     )
-    if found is None:
+    if result is None:
         return
-    right = sum(pair.preferred for pair in found)
-    labels, margins = [pair.label for pair in PAIRS], [float(pair.margin) for pair in found]
+    num_right = sum(pair.preferred for pair in result)
+    labels, margins = [pair.label for pair in PAIRS], [float(pair.margin) for pair in result]
 
     def figure(dark):
         return ranked_bars(labels, margins, "margin, nats", dark)
 
-    with inputs.heading(f"{right} of {len(found)} as a speaker would choose"):
-        export.save("minimal-pairs", found, {"model": shared.name})
-    st.caption("Twelve pairs show what can be asked; they measure nothing.")
-    left, column = st.columns([3, 2], gap="large")
-    with left:
+    with inputs.heading(f"{num_right} of {len(result)} as a native speaker would choose"):
+        export.save("minimal-pairs", result, {"model": shared.name})
+    st.caption("Twelve pairs are examples; they are too few to measure a model.")
+    left_column, right_column = st.columns([3, 2], gap="large")
+    with left_column:
         st.dataframe(
             {
                 "what": labels,
@@ -132,7 +133,7 @@ def _all(shared):
                 "margin": st.column_config.NumberColumn("Margin, nats", format="%+.2f"),
             },
         )
-    with column:
+    with right_column:
         figures.show(
             "Preference in each pair",
             figure(frame.is_dark()),

@@ -1,4 +1,4 @@
-"""Patching: which vector, carried over from one input into another, carries the answer with it."""
+"""Patching: which vector of one input, put into the pass of another, brings the answer back."""
 
 import dataclasses
 import functools
@@ -40,7 +40,7 @@ PAGE = Page(
     settings_help=(
         "the other input; `attention`, `feed_forward` or `head` for what a block or head adds in the place of "
         "hidden states, `path` for one path at a time; the only position where heads, and the senders of "
-        "paths, are put over; what the paths lead to, `queries`, `keys`, `values` or `feed_forward`, its "
+        "paths, are patched; what the paths lead to, `queries`, `keys`, `values` or `feed_forward`, its "
         "layer and its head; the open sender, `12-11` or `12-f`; the rest as of `saliency`"
     ),
     long_settings={"a": "text A of the other input", "b": "text B of the other input"},
@@ -49,9 +49,9 @@ PAGE = Page(
 )
 
 
-_MOST = 128  # tokens: the work grows with their square
-_SLIGHT = 0.1  # nats between the two inputs' answers below which shares say little
-_GUESSES = 8
+_MOST = 128  # the most tokens: the work grows with their square
+_SLIGHT = 0.1  # nats: with a smaller difference between the two inputs' answers, shares mean little
+_SUGGESTIONS = 8  # words offered in the place of a word
 _PARTS = {
     "state": "Hidden state",
     "attention": "What attention adds",
@@ -59,31 +59,31 @@ _PARTS = {
     "head": "What each head adds",
     "path": "One path at a time",
 }
-_SAYS = {
+_EXPLANATIONS = {
     "hidden_state": "one hidden state, of one token after one layer, is taken from the first",
     "attention": (
-        "what the attention of one layer adds to one token (all heads together) is taken from the first, and all that"
-        " follows works on from there"
+        "what the attention of one layer adds to one token (all heads together) is taken from the first, and the later"
+        " parts are computed from it"
     ),
     "feed_forward": (
-        "what the feed-forward block of one layer adds to one token is taken from the first, and all that follows works"
-        " on from there"
+        "what the feed-forward block of one layer adds to one token is taken from the first, and the later parts are"
+        " computed from it"
     ),
     "head": (
-        "what one attention head adds, {where}, is taken from the first, the other heads of its layer stay, and all "
-        "that follows works on from there"
+        "what one attention head adds, {where}, is taken from the first, the other heads of its layer stay as they are,"
+        " and the later parts are computed from it"
     ),
 }
 
 
 def page():
-    opened = targets.page_inputs()
-    if opened is None:
+    page_inputs = targets.page_inputs()
+    if page_inputs is None:
         return
-    shared, encoding, trace = opened
+    shared, encoding, trace = page_inputs
     if trace.length > _MOST:
         st.info(
-            f"Every layer and token is put over once, which takes long: at most {_MOST} tokens here, and"
+            f"Every layer and token is patched once, which takes long. At most {_MOST} tokens are possible here, and"
             f" this text has {trace.length}. Shorten it.",
             icon=":material/content_cut:",
         )
@@ -96,7 +96,7 @@ def page():
     if target is None:
         return
     part = st.segmented_control(
-        "Carry over",
+        "Component",
         list(_PARTS),
         format_func=_PARTS.get,
         **state.bind_setting("patching.part", "w_patching_part", "state", _PARTS),
@@ -106,45 +106,45 @@ def page():
         return
     position = _place(trace) if part == "head" else None
     snippets.give(shared, trace, other, target, part, position)
-    found = _patched(shared, trace, other, target, part, position)
-    if found is not None:
-        _draw(trace, other, found)
+    result = _patched(shared, trace, other, target, part, position)
+    if result is not None:
+        _draw(trace, other, result)
 
 
 def _paths(shared, trace, other, target):
-    """One path at a time: where it leads to, and what each part sends along it."""
+    """Draw path patching: the widgets for the receiver, and what each sender brings back."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         receiver, position = path_patching_view.receiver(shared), _place(trace)
     snippets.give(shared, trace, other, target, "path", position, receiver)
     key = _key(shared, trace, other, target, position)
-    found = path_patching_view.patched(shared, key, trace, other, target, position, receiver)
-    if found is None:
+    result = path_patching_view.patched(shared, key, trace, other, target, position, receiver)
+    if result is None:
         return
     with _heading("Layer by sender", trace, other):
-        path_patching_view.save(trace, found)
-    _say_ends(found)
-    path_patching_view.draw(found)
+        path_patching_view.save(trace, result)
+    _show_answers(result)
+    path_patching_view.draw(result)
 
 
 def _place(trace):
-    """Where heads are put over: a position, or None for all."""
-    places = ["", *map(str, range(trace.length))]
+    """The position at which heads are patched, or None for all positions."""
+    options = ["", *map(str, range(trace.length))]
     chosen = st.selectbox(
-        "Put over at",
-        places,
-        format_func=lambda place: f"{place}: {trace.tokens[int(place)]}" if place else "All tokens",
+        "Patch at",
+        options,
+        format_func=lambda option: f"{option}: {trace.tokens[int(option)]}" if option else "All tokens",
         width=260,
-        **state.bind_setting("patching.place", "w_patching_place", "", places),
+        **state.bind_setting("patching.place", "w_patching_place", "", options),
     )
     return int(chosen) if chosen else None
 
 
 def _other_texts(shared, trace):
-    """Fields for the second input; returns its (text_a, text_b)."""
+    """Draw the fields of the second input; returns its (text_a, text_b)."""
     st.header("The other input", anchor=False)
     texts, columns = [], st.columns(2 if trace.text_b is not None else 1)
-    for column, side, own in zip(columns, "ab", (trace.text_a, trace.text_b)):
-        name, key, default = f"patching.{side}", f"w_patching_{side}", patching_pairs.corrupted_text(own)
+    for column, side, clean_text in zip(columns, "ab", (trace.text_a, trace.text_b)):
+        name, key, default = f"patching.{side}", f"w_patching_{side}", patching_pairs.corrupted_text(clean_text)
         texts.append(state.setting(name, default)[: state.limits().max_characters])
         column.text_area(
             f"Text {side.upper()} of the other input",
@@ -152,20 +152,20 @@ def _other_texts(shared, trace):
             **state.bind_setting(name, key, default),
         )
     texts = tuple([*texts, ""][:2])
-    _helper(shared, trace)
+    _replacement_widgets(shared, trace)
     return texts
 
 
-def _helper(shared, trace):
-    """Changing one word for another of as many tokens."""
+def _replacement_widgets(shared, trace):
+    """Draw the widgets that replace one word by another of as many tokens."""
     words = [word for word in trace.words() if not set(word.positions) & set(trace.masks)]
     if not words:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        # Numbered, as a word may stand twice; the texts themselves, so that one of another text is let go.
+        # Options have a number, as a word may occur twice, and the word, so that a choice from another text is dropped.
         numbered = [f"{number}: {word.text}" for number, word in enumerate(words, start=1)]
-        chosen = st.selectbox(
-            ("Take text A and B as above, but instead of" if trace.text_b else "Take text A as above, but instead of"),
+        chosen_option = st.selectbox(
+            ("Copy text A and B from above, but replace" if trace.text_b else "Copy text A from above, but replace"),
             numbered,
             index=None,
             placeholder="Choose a word",
@@ -173,11 +173,11 @@ def _helper(shared, trace):
             on_change=lambda: st.session_state.pop("w_patching_instead", None),
             width=300,
         )
-        if chosen not in numbered:
+        if chosen_option not in numbered:
             return
-        place = numbered.index(chosen)
-        word = words[place]
-        guesses = cached("patching_guesses", (trace, place), lambda: _guesses(shared, trace, word))
+        index = numbered.index(chosen_option)
+        word = words[index]
+        suggestions = cached("patching_guesses", (trace, index), lambda: _suggestions(shared, trace, word))
 
         def put():
             value = st.session_state["w_patching_instead"]
@@ -185,10 +185,10 @@ def _helper(shared, trace):
                 _put(trace, word, str(value))
 
         st.selectbox(
-            f"put in (a word of {count(len(word.positions), 'token')})",
-            guesses,
+            f"by (a word of {count(len(word.positions), 'token')})",
+            suggestions,
             index=None,
-            placeholder="Choose or type a word" if guesses else "Type a word",
+            placeholder="Choose or type a word" if suggestions else "Type a word",
             key="w_patching_instead",
             accept_new_options=True,
             on_change=put,
@@ -197,119 +197,125 @@ def _helper(shared, trace):
 
 
 def _put(trace, word, instead):
-    for side, text, own in zip("ab", _with(trace, word, instead), (trace.text_a, trace.text_b)):
-        if own is not None:
-            state.set_setting(f"patching.{side}", text, patching_pairs.corrupted_text(own))
+    """Store the trace's texts, with ``instead`` in the place of ``word``, as the other input."""
+    for side, text, clean_text in zip("ab", _with_word(trace, word, instead), (trace.text_a, trace.text_b)):
+        if clean_text is not None:
+            state.set_setting(f"patching.{side}", text, patching_pairs.corrupted_text(clean_text))
 
 
-def _with(trace, word, instead):
-    """The trace's (text_a, text_b) with another word in the place of ``word``."""
+def _with_word(trace, word, instead):
+    """The trace's (text_a, text_b) with ``instead`` in the place of ``word``."""
     return tuple(
-        own[: word.start] + instead + own[word.end :] if word.source == side else own
-        for side, own in (("a", trace.text_a), ("b", trace.text_b))
+        text[: word.start] + instead + text[word.end :] if word.source == side else text
+        for side, text in (("a", trace.text_a), ("b", trace.text_b))
     )
 
 
-def _guesses(shared, trace, word):
-    """Words that the model expects there and that leave the number of tokens as it is."""
+def _suggestions(shared, trace, word):
+    """Words that the model predicts in the place of ``word`` and that keep the number of tokens."""
     if "mlm" not in shared.bert.heads:
         return []
     tokenizer = shared.tokenizer
-    hidden = shared.trace(trace.text_a, trace.text_b or "", (*_own_masks(trace), *word.positions))
+    hidden = shared.trace(trace.text_a, trace.text_b or "", (*_pressed_masks(trace), *word.positions))
     if len(word.positions) > 1:
         filled = {step.position: step.predictions[0].id for step in shared.fill_jointly(hidden, 1).steps}
-        found = [tuple(filled[position] for position in word.positions)]
+        candidates = [tuple(filled[position] for position in word.positions)]
     else:
-        answers = {one.position: one for one in fill_mask(hidden, tokenizer, 3 * _GUESSES)}
-        found = [(one.id,) for one in answers[word.positions[0]].predictions]
+        answers = {answer.position: answer for answer in fill_mask(hidden, tokenizer, 3 * _SUGGESTIONS)}
+        candidates = [(prediction.id,) for prediction in answers[word.positions[0]].predictions]
     fitting = []
-    for ids in found:
-        text = "".join(tokenizer.spellings[one].removeprefix("##") for one in ids)
-        read = _read(shared, trace, word, text)
-        # One piece is a word of its own where it is read back as itself: "##ing" is not, nor is the piece of a space.
-        whole = read == ids if len(ids) == 1 else read is not None
-        if whole and read != tuple(trace.token_ids[list(word.positions)]) and any(map(str.isalnum, text)):
+    for ids in candidates:
+        text = "".join(tokenizer.spellings[token_id].removeprefix("##") for token_id in ids)
+        ids_in_text = _ids_in_text(shared, trace, word, text)
+        # A single token is a whole word if the tokenizer reads its spelling back as the same token. "##ing" and a
+        # token for a space are not.
+        is_word = ids_in_text == ids if len(ids) == 1 else ids_in_text is not None
+        if is_word and ids_in_text != tuple(trace.token_ids[list(word.positions)]) and any(map(str.isalnum, text)):
             fitting.append(text)
-    return fitting[:_GUESSES]
+    return fitting[:_SUGGESTIONS]
 
 
-def _read(shared, trace, word, instead):
-    """Token ids that ``instead`` is read as in the place of ``word``; None where the tokens are more or fewer."""
-    text_a, text_b = _with(trace, word, instead)
+def _ids_in_text(shared, trace, word, instead):
+    """The token ids of ``instead`` in the place of ``word``; None if the number of tokens changes."""
+    text_a, text_b = _with_word(trace, word, instead)
     other = shared.encode(text_a, text_b or "")
     return tuple(other.token_ids[list(word.positions)]) if patching_pairs.aligned(trace, other) else None
 
 
-def _own_masks(trace):
-    """Positions masked by a press, not by a typed [MASK]."""
+def _pressed_masks(trace):
+    """The positions that are masked by a press, not by a typed [MASK]."""
     return tuple(p for p in trace.masks if trace.original_tokens[p] != trace.tokens[p])
 
 
 def _aligned(shared, trace, encoding, texts):
-    """The trace of the other input with the same positions masked, or None with the reason said."""
+    """The trace of the other input with the same positions masked; None if the page shows why there is none."""
     if not texts[0].strip() or (trace.text_b is not None and not texts[1].strip()):
         st.info(
-            "The other input is empty. Type it, or change a word as offered above.",
+            "The other input is empty. Type a text, or replace a word with the list above.",
             icon=":material/keyboard:",
         )
         return None
     if texts == (trace.text_a, trace.text_b or ""):
         st.info(
-            "The other input is still the same text. Change a word of it: choose one above, and what to put"
-            " in its place.",
+            "The other input is still the same text. Change a word of it: choose one above, and a word to replace it"
+            " with.",
             icon=":material/touch_app:",
         )
         return None
     view, other = state.view(), shared.encode(*texts)
     if not patching_pairs.aligned(encoding, other):
-        _say_lengths(
+        _show_lengths(
             encoding, other, (view.a, shared.text_b_or_none(view.b)), (texts[0], shared.text_b_or_none(texts[1]))
         )
         return None
-    masked = _own_masks(trace)
-    found = cached(
+    masked = _pressed_masks(trace)
+    other_trace = cached(
         "patching_other",
         (shared.name, view.precision, texts, masked),
         lambda: shared.trace(*texts, masked),
     )
-    if found.masks != trace.masks:
-        st.info("A [MASK] is typed in one input only. Put the same masks into both.", icon=":material/rule:")
+    if other_trace.masks != trace.masks:
+        st.info("Only one input has a typed [MASK]. Type the same masks in both.", icon=":material/rule:")
         return None
-    if np.array_equal(found.token_ids, trace.token_ids):
+    if np.array_equal(other_trace.token_ids, trace.token_ids):
         st.info(
-            "The two inputs differ in hidden words alone, so that the model reads the same in both. Change a word"
-            " that it sees.",
+            "The two inputs differ in hidden words only, so the model reads the same tokens in both. Change a word that"
+            " is not hidden.",
             icon=":material/visibility_off:",
         )
         return None
-    return found
+    return other_trace
 
 
-def _say_lengths(one, other, texts_one, texts_other):
-    sides = {side: (sum(s == side for s in one.sources), sum(s == side for s in other.sources)) for side in "ab"}
-    counted = " and ".join(
-        f"text {side.upper()} has {count(mine, 'token')} above and {theirs} in the other input"
-        for side, (mine, theirs) in sides.items()
-        if mine != theirs
+def _show_lengths(first, second, texts_first, texts_second):
+    """Warn that the two inputs have different numbers of tokens, with the words that make the difference."""
+    sides = {
+        side: tuple(sum(source == side for source in encoding.sources) for encoding in (first, second)) for side in "ab"
+    }
+    lengths = " and ".join(
+        f"text {side.upper()} has {count(in_first, 'token')} above and {in_second} in the other input"
+        for side, (in_first, in_second) in sides.items()
+        if in_first != in_second
     )
-    lines = [f"A vector can only be put over to its own place, and {counted}."]
-    for found in patching_pairs.differences(one, other, texts_one, texts_other):
-        if found.pieces[0] != found.pieces[1]:
+    lines = [f"A vector can only be patched at its own position, but {lengths}."]
+    for difference in patching_pairs.differences(first, second, texts_first, texts_second):
+        if difference.pieces[0] != difference.pieces[1]:
             lines.append(
-                f"- “{escape_markdown(found.one[:80])}” is {count(found.pieces[0], 'token')},"
-                f" “{escape_markdown(found.other[:80])}” is {found.pieces[1]}."
+                f"- “{escape_markdown(difference.one[:80])}” is {count(difference.pieces[0], 'token')},"
+                f" “{escape_markdown(difference.other[:80])}” is {difference.pieces[1]}."
             )
-    lines.append("\nChoose words of equally many tokens; the list above offers some.")
+    lines.append("\nChoose words with equal numbers of tokens; the list above offers some.")
     st.warning("\n".join(lines), icon=":material/straighten:")
 
 
 def _key(shared, trace, other, target, position):
-    """What is patched, beside which vectors."""
+    """The cache key of a patching result, without the component that is patched."""
     texts = (trace.text_a, trace.text_b, other.text_a, other.text_b)
     return shared.name, state.view().precision, *texts, trace.masks, target, position
 
 
 def _patched(shared, trace, other, target, part, position):
+    """The ``PatchingResult``; None until the background job has finished."""
     key = _key(shared, trace, other, target, position)
     patch = {
         "state": patch_states,
@@ -319,58 +325,59 @@ def _patched(shared, trace, other, target, part, position):
     def work(progress):
         return shared.run(patch, trace, other, target, progress=progress)
 
-    return jobs.result(f"patching {part}", key, f"{_PARTS[part]}, put over one at a time", work, patience=jobs.SHORT)
+    return jobs.result(f"patching {part}", key, f"{_PARTS[part]}, patched one at a time", work, patience=jobs.SHORT)
 
 
-def _draw(trace, other, found):
-    with _heading("Layer by head" if found.component == "head" else "Layer by position", trace, other):
-        export.save("patching", found, {"model": trace.model})
-    _say_ends(found)
-    label = escape_markdown(found.target.label)
-    where = "at all tokens" if found.position is None else f"at “{escape_markdown(trace.tokens[found.position])}” alone"
+def _draw(trace, other, result):
+    with _heading("Layer by head" if result.component == "head" else "Layer by position", trace, other):
+        export.save("patching", result, {"model": trace.model})
+    _show_answers(result)
+    label = escape_markdown(result.target.label)
+    position_text = (
+        "at all tokens" if result.position is None else f"at “{escape_markdown(trace.tokens[result.position])}” alone"
+    )
     figures.show(
-        "What each brings back",
-        _map(trace, other, found, frame.is_dark()),
+        "What each patch brings back",
+        _map(trace, other, result, frame.is_dark()),
         key="w_patching_map",
         config=export.plot_config("patching"),
     )
     st.caption(
-        f"The model reads the other input; {_SAYS[found.component].format(where=where)}."
-        f" Blue: “{label}” comes back, 100% all the way; orange: it goes further away. Shares of the"
-        " difference. It tells where a difference lies at a given depth, not that the model uses nothing"
-        " else."
+        f"The model reads the other input; {_EXPLANATIONS[result.component].format(where=position_text)}."
+        f" Blue: “{label}” comes back, at 100% completely; orange: it moves further away. The numbers are shares of the"
+        " difference. They show where the difference lies at each depth, not that the model uses nothing else."
     )
 
 
 def _heading(text, trace, other):
-    """A heading with the button that turns the inputs round; what is drawn in this container stands beside it."""
+    """Draw a heading with the button that swaps the inputs; returns its container, for more buttons beside it."""
     row = inputs.heading(text).container(horizontal=True, vertical_alignment="center", width="content")
-    row.button("Change places", icon=":material/swap_vert:", type="tertiary", on_click=_turn, args=(trace, other))
+    row.button("Swap inputs", icon=":material/swap_vert:", type="tertiary", on_click=_swap, args=(trace, other))
     return row
 
 
-def _say_ends(found):
-    """The answer in both inputs; where there is next to no difference, that too."""
+def _show_answers(result):
+    """Draw the answer in both inputs, with a note if they hardly differ."""
     st.markdown(
-        f"{bold(found.target.label)} has {targets.score_text(found.target, found.clean)} in the first input and "
-        f"{targets.score_text(found.target, found.corrupted)} in the other."
+        f"{bold(result.target.label)} has {targets.score_text(result.target, result.clean)} in the first input and "
+        f"{targets.score_text(result.target, result.corrupted)} in the other."
     )
-    if abs(found.clean - found.corrupted) < _SLIGHT:
+    if abs(result.clean - result.corrupted) < _SLIGHT:
         st.info(
-            "That is nearly the same, so there is little to bring back and the shares below say little."
-            " Change another word, or look at another answer.",
+            "The two are nearly the same, so there is little to bring back and the shares below mean little."
+            " Change another word, or choose another answer.",
             icon=":material/balance:",
         )
 
 
-def _map(trace, other, found, dark):
-    if found.component == "head":
-        return patched_heads_map(found.recovered, dark)
-    return patch_map(found.recovered, trace.tokens, other.tokens, dark, found.component)
+def _map(trace, other, result, dark):
+    if result.component == "head":
+        return patched_heads_map(result.recovered, dark)
+    return patch_map(result.recovered, trace.tokens, other.tokens, dark, result.component)
 
 
-def _turn(trace, other):
-    """The two inputs change places."""
+def _swap(trace, other):
+    """Swap the two inputs."""
     view = dataclasses.replace(state.view(), a=other.text_a, b=other.text_b or "", start=0)
     for side, text in (("a", trace.text_a), ("b", trace.text_b)):
         if text is not None:

@@ -1,4 +1,4 @@
-"""Patching's paths: what each part of a model tells one other, or the answer, directly."""
+"""Path patching on the Patching page: what each part of a model passes directly to one other part or the answer."""
 
 import math
 
@@ -26,7 +26,7 @@ _INTO = {
 
 
 def receiver(shared):
-    """Widgets for what the paths lead to: a ``Receiver``, or None for the answer."""
+    """Draw the widgets for what the paths lead to; returns a ``Receiver``, or None for the answer."""
     config = shared.bert.config
     layers, heads = range(1, config.num_hidden_layers + 1), range(1, config.num_attention_heads + 1)
     into = st.selectbox(
@@ -47,53 +47,58 @@ def receiver(shared):
 
 
 def patched(shared, key, trace, other, target, position, receiver):
-    """The ``PathPatchingResult``, or None while it is not there; key: what it hangs on beside the receiver."""
+    """The ``PathPatchingResult``; None until the background job has finished.
+
+    Args:
+        shared: the model. key: the cache key of the result without the receiver. trace, other: both inputs' traces.
+        target, position, receiver: as `patch_paths` takes them.
+    """
 
     def work(progress):
         return shared.run(patch_paths, trace, other, target, receiver, position, progress=progress)
 
-    label = "Paths, put over one at a time"
+    label = "Paths, patched one at a time"
     return jobs.result("patching path", (*key, receiver), label, work, patience=jobs.SHORT)
 
 
-def save(trace, found):
-    """The download menu."""
-    export.save("paths", found, {"model": trace.model})
+def save(trace, result):
+    """Draw the download menu of a ``PathPatchingResult``."""
+    export.save("paths", result, {"model": trace.model})
 
 
-def draw(found):
-    """The senders as a map and ranked, and the one that is open."""
-    into = _into(found.receiver)
-    embedded, whole = (_percent(found.share(score)) for score in (found.embeddings, found.whole))
-    if found.receiver is None:
-        st.markdown(f"By the path from the embeddings alone {embedded} of the difference comes back.")
+def draw(result):
+    """Draw the senders as a map and as a ranking, and the chosen sender."""
+    into = _into(result.receiver)
+    embeddings_share, full_share = (_percent(result.share(score)) for score in (result.embeddings, result.whole))
+    if result.receiver is None:
+        st.markdown(f"The path from the embeddings alone brings back {embeddings_share} of the difference.")
     else:
         st.markdown(
-            f"With all that enters {into} taken from the first input, {whole} of the difference comes back; by the path"
-            f" from the embeddings alone {embedded}."
+            f"With all that enters {into} taken from the first input, {full_share} of the difference comes back; the"
+            f" path from the embeddings alone brings back {embeddings_share}."
         )
-    if not found.has_path.any():
+    if not result.has_path.any():
         st.info(
             f"Nothing but the embeddings comes before {into}. Choose a higher layer.",
             icon=":material/vertical_align_top:",
         )
     else:
-        left, right = st.columns([6, 5], gap="large")
-        with left:
-            _grid(found)
-        with right:
-            _ranked(found)
+        left_column, right_column = st.columns([6, 5], gap="large")
+        with left_column:
+            _grid(result)
+        with right_column:
+            _ranked(result)
     st.caption(
-        "The model reads the other input, and all heads and feed-forward blocks are held at what they add there, but"
-        " for one, which adds what it adds in the first input. This goes along the residual stream alone, whose sums"
-        f" and normalisations are worked out anew. {_reads(found.receiver)}"
-        f" Blue: “{escape_markdown(found.target.label)}” comes back; orange: it goes further away. Shares of the"
-        " difference; they need not add up, and what a part does through others is in no path of its own."
+        "The model reads the other input. All heads and feed-forward blocks are fixed at what they add there, except"
+        " the sender, which adds what it adds in the first input. The change travels along the residual stream alone,"
+        f" whose sums and normalisations are computed again. {_receiver_sentence(result.receiver)}"
+        f" Blue: “{escape_markdown(result.target.label)}” comes back; orange: it moves further away. The numbers are"
+        " shares of the difference. They need not add up, and what a part does through other parts is not in its path."
     )
 
 
 def _into(receiver):
-    """What the paths lead to, within a sentence."""
+    """The name of what the paths lead to, for the middle of a sentence."""
     if receiver is None:
         return "the last hidden state"
     if receiver.part == "feed_forward":
@@ -101,37 +106,39 @@ def _into(receiver):
     return f"the {receiver.part} of layer {receiver.layer + 1}, head {receiver.head + 1}"
 
 
-def _reads(receiver):
-    """What becomes of the hidden state that the paths lead to."""
+def _receiver_sentence(receiver):
+    """A sentence about how the model goes on from the hidden state that the paths lead to."""
     if receiver is None:
-        return "The answer is read from the last hidden state that this makes."
-    return f"What then enters {_into(receiver)} is put into a plain run on the other input."
+        return "The answer is read from the last hidden state that results."
+    return f"The input of {_into(receiver)} that results is put into a normal pass over the other input."
 
 
-def _heads(found):
-    return found.scores.shape[1] - 1
+def _heads(result):
+    """How many heads a layer has."""
+    return result.scores.shape[1] - 1
 
 
-def _shares(found):
-    """float64, a row for each layer that paths lead from and a column for each head and the block, NaN for no path."""
-    return np.where(found.has_path, found.recovered, np.nan)[found.has_path.any(axis=1)]
+def _shares(result):
+    """The shares that the senders bring back, float64: a row for each layer with paths, a column for each head and one
+    for the feed-forward block; NaN where there is no path."""
+    return np.where(result.has_path, result.recovered, np.nan)[result.has_path.any(axis=1)]
 
 
 def _percent(share):
-    """A share of the difference, "–" where there is none."""
+    """A share of the difference as text, "–" for NaN."""
     return "–" if math.isnan(share) else f"{round(100 * share, 1) + 0.0:.1f}%"
 
 
-def _summary(found, place):
-    name = ablation_parts.name(*place, _heads(found)).capitalize()
-    if not found.has_path[place]:
-        return f"{name}: no path, it does not come before"
-    return f"{name}: brings back {_percent(found.recovered[place])}"
+def _summary(result, cell):
+    name = ablation_parts.name(*cell, _heads(result)).capitalize()
+    if not result.has_path[cell]:
+        return f"{name}: no path, as it does not come before"
+    return f"{name}: brings back {_percent(result.recovered[cell])}"
 
 
-def _grid(found):
-    heads, shares, picked = _heads(found), _shares(found), _picked(found)
-    every = list(np.ndindex(shares.shape))
+def _grid(result):
+    heads, shares, picked_cell = _heads(result), _shares(result), _picked(result)
+    all_cells = list(np.ndindex(shares.shape))
 
     def pressed(layer, column):
         state.set_setting("patching.sender", ablation_parts.cells_as_text([(layer, column)], heads), "")
@@ -139,37 +146,37 @@ def _grid(found):
     shades = (0.5 + 0.5 * by_kind(shares, heads)).ravel().tolist()
     cells(
         "c_patching_paths",
-        "Heads and feed-forward blocks by layers, on the colour of what their paths bring back: press one to open it."
+        "Heads and feed-forward blocks by layers, coloured by what their paths bring back: press one to open it."
         " Arrow keys move, Enter chooses.",
         "layer",
         [str(layer + 1) for layer in range(len(shares))],
         [*(str(head + 1) for head in range(heads)), "FF"],
-        [_summary(found, place) for place in every],
+        [_summary(result, cell) for cell in all_cells],
         diverging_ramp(frame.is_dark()),
         pressed,
         shades=[None if math.isnan(shade) else round(shade, 3) for shade in shades],
-        picked=every.index(picked),
+        picked=all_cells.index(picked_cell),
         breaks=[heads],
-        hint="Press a head or a feed-forward block (FF). Heads and blocks are coloured each by their own strongest.",
-        legend=("takes it further away", "brings the answer back"),
+        hint="Press a head or a feed-forward block (FF). The colours of heads and of blocks are scaled separately.",
+        legend=("moves the answer further away", "brings the answer back"),
     )
-    _open(found, picked)
+    _open(result, picked_cell)
 
 
-def _picked(found):
-    """The open place of the grid: the link's, or the strongest path's."""
-    layers, heads = len(_shares(found)), _heads(found)
-    named = ablation_parts.cells_from_text(state.setting("patching.sender", ""), layers, heads)
-    effects = np.where(found.has_path, np.abs(found.scores - found.corrupted), -1)
+def _picked(result):
+    """The chosen cell of the grid: the link's, or the sender with the strongest path."""
+    layers, heads = len(_shares(result)), _heads(result)
+    linked_cells = ablation_parts.cells_from_text(state.setting("patching.sender", ""), layers, heads)
+    effects = np.where(result.has_path, np.abs(result.scores - result.corrupted), -1)
     strongest = np.unravel_index(effects.argmax(), effects.shape)
-    return min((place for place in named if place[1] <= heads), default=tuple(map(int, strongest)))
+    return min((cell for cell in linked_cells if cell[1] <= heads), default=tuple(map(int, strongest)))
 
 
-def _open(found, place):
-    """What was pressed, with what leads to it in turn."""
-    layer, column = place
-    layers, heads = len(found.scores), _heads(found)
-    st.markdown(_summary(found, place))
+def _open(result, cell):
+    """Draw the chosen sender, with buttons for the paths that lead to it."""
+    layer, column = cell
+    layers, heads = len(result.scores), _heads(result)
+    st.markdown(_summary(result, cell))
 
     def lead_to(part):
         state.set_setting("patching.into", part, "answer")
@@ -178,9 +185,9 @@ def _open(found, place):
             state.set_setting("patching.head", column + 1, 1)
         state.set_setting("patching.sender", "", "")
 
-    offered = ("queries", "keys", "values") if column < heads else ("feed_forward",)
+    parts = ("queries", "keys", "values") if column < heads else ("feed_forward",)
     with st.container(horizontal=True, gap="medium"):
-        for part in offered:
+        for part in parts:
             st.button(
                 f"Paths into its {part}" if column < heads else "Paths into it",
                 icon=":material/call_merge:",
@@ -199,21 +206,21 @@ def _open(found, place):
             )
 
 
-def _bars(found, dark=False):
-    shares = {"the embeddings": found.share(found.embeddings)}
+def _bars(result, dark=False):
+    shares = {"the embeddings": result.share(result.embeddings)}
     shares |= {
-        ablation_parts.name(*place, _heads(found)): found.recovered[place] for place in zip(*np.nonzero(found.has_path))
+        ablation_parts.name(*cell, _heads(result)): result.recovered[cell] for cell in zip(*np.nonzero(result.has_path))
     }
-    ranked = sorted(shares.items(), key=lambda one: -abs(np.nan_to_num(one[1])))[:LONGEST_LIST]
+    ranked = sorted(shares.items(), key=lambda name_and_share: -abs(np.nan_to_num(name_and_share[1])))[:LONGEST_LIST]
     names, values = zip(*ranked)
     return ranked_bars(names, np.nan_to_num(values), f"brought back, {_UNIT}", dark).update_xaxes(tickformat=".0%")
 
 
-def _ranked(found):
+def _ranked(result):
     inputs.heading("The strongest paths")
     figures.show(
         "The strongest paths",
-        _bars(found, frame.is_dark()),
+        _bars(result, frame.is_dark()),
         key="w_patching_ranked",
         config=export.plot_config("paths"),
     )

@@ -1,4 +1,4 @@
-"""Saliency: what each word of the visitor's texts does to one answer."""
+"""Saliency: how each word of the visitor's texts changes one answer."""
 
 import streamlit as st
 
@@ -20,7 +20,7 @@ PAGE = Page(
     group="Explain",
     order=4,
     title="Saliency",
-    question="Which words the answer hangs on",
+    question="Which words the answer depends on",
     summary=(
         "integrated gradients (with the convergence delta), gradient × input, SmoothGrad, DeepLift, layer-wise "
         "relevance (with what biases have) and occlusion for a masked word, the next sentence (ALBERT: the "
@@ -73,52 +73,51 @@ _METHODS = {
 _STEPS = (8, 16, 32, 64, 128)
 _SAMPLES = (64, 128, 256, 512)
 _NOISE = (0.01, 0.02, 0.05, 0.1)
-_LOW = 0.3  # R² below which a linear model says little
-_GONE = 2.3  # nats that the answer loses: a tenth of its probability is left
+_LOW = 0.3  # weighted R² below which the scores of the linear model mean little
+_HIDDEN_BY_NOISE = 2.3  # nats that the answer loses: a tenth of its probability is left
 _BASELINES = ("[PAD]", "[MASK]")
-_SENTENCES = "sentences"  # the project's: each a reference, and the mean of them
+_SENTENCES = "sentences"  # the project's sentences: each is a reference, and the scores are the mean over them
 _REFERENCES = (4, 8, 16, 32)
-_SAYS = {
+_EXPLANATIONS = {
     "integrated-gradients": (
-        "The slope of the {score}, gathered on the way from a text of nothing but {baseline}"
-        " to this one (special tokens and masks stay). Another start gives other scores."
+        "The gradient of the {score}, integrated along the path from a text of only {baseline} to this one (special"
+        " tokens and masks stay). Another start gives other scores."
     ),
     "gradient-x-input": (
-        "The slope of the {score} at this text, times the words' own vectors. It is the"
-        " cheapest and the roughest: it knows this one point only, and the scores need not add up to"
-        " anything."
+        "The gradient of the {score} at this text, times the embeddings of the words. It is the cheapest and roughest"
+        " method: it uses the gradient at this one point only, and the scores need not add up to anything."
     ),
     "smoothgrad": (
-        "The mean slope over {copies} copies of this text with noise on its words' vectors, times the vectors"
-        " without noise: what only this one point shows is smoothed away. The scores need not add up to anything."
+        "The mean gradient over {copies} copies of this text with noise on the embeddings, times the embeddings"
+        " without noise: peculiarities of this one point are averaged away. The scores need not add up to anything."
     ),
     "deeplift": (
-        "What the {score} gains from {start} to this one (special tokens and"
-        " masks stay), passed back step by step in proportion to what each step gains itself; two that are multiplied"
-        " share it by halves. It seldom shows what speaks against an answer, and another start gives other scores."
+        "The gain of the {score} from {start} to this one (special tokens and masks stay), passed back step by step in"
+        " proportion to each step's part in it; two factors of a product get half each. DeepLift seldom shows what"
+        " opposes an answer, and another start gives other scores."
     ),
     "lrp": (
-        "The {odds} passed back layer by layer, with attention weights, the spread that normalisations divide"
-        " by and the gates of the activations held as they are in this pass. What makes the model look where it looks"
-        " is not in the scores."
+        "The {odds} passed back layer by layer, with the attention weights, the standard deviations of the"
+        " normalisations and the gates of the activations fixed at their values in this pass. How the attention weights"
+        " come about is not in the scores."
     ),
     "occlusion": (
-        "Each word in turn replaced by {baseline}: what the answer then loses. Words that can stand in for"
-        " each other all look unimportant."
+        "Each word in turn is replaced by {baseline}; its score is what the answer loses. Words that can replace each"
+        " other all look unimportant."
     ),
     "lime": (
-        "The weights of a linear model of {samples} texts in which random words are covered by {baseline}, those nearer"
-        " to this text counting more (Ribeiro et al. 2016). What words do only together is not in it, and another draw"
-        " gives other scores."
+        "The weights of a linear model that is fitted to {samples} texts with random words replaced by {baseline};"
+        " texts nearer to this one count more (Ribeiro et al. 2016). Effects that words only have together are not in"
+        " it, and another random draw gives other scores."
     ),
 }
 
 
 def page():
-    opened = targets.page_inputs()
-    if opened is None:
+    page_inputs = targets.page_inputs()
+    if page_inputs is None:
         return
-    shared, _, trace = opened
+    shared, _, trace = page_inputs
     target = targets.target_picker("saliency", shared, trace)
     method, settings = _method()
     if target is None or (method == "input-reduction" and not input_reduction_view.can(trace, target)):
@@ -127,8 +126,7 @@ def page():
         return
     if method == "lrp" and is_only_class(shared.bert, target):
         st.info(
-            f"“{escape_markdown(target.label)}” is the only class, and always certain:"
-            " nothing speaks for or against it.",
+            f"“{escape_markdown(target.label)}” is the only class, and always certain: nothing supports or opposes it.",
             icon=":material/block:",
         )
         return
@@ -139,13 +137,13 @@ def page():
     if method == "hotflip":
         hotflip_view.draw(shared, trace, target, settings)
         return
-    found = _scores(shared, trace, target, method, settings)
-    if found is not None:
-        _draw(trace, found, method, settings)
+    result = _scores(shared, trace, target, method, settings)
+    if result is not None:
+        _draw(trace, result, method, settings)
 
 
 def _method():
-    """(name of the method, keyword arguments of its function)."""
+    """Draw the widgets of the method; returns (its name, keyword arguments of its function)."""
     method = st.segmented_control(
         "Method",
         list(_METHODS),
@@ -164,7 +162,7 @@ def _method():
             settings["noise"] = st.segmented_control(
                 "Noise",
                 _NOISE,
-                help="Its standard deviation, as a share of the range of the numbers in the words' vectors.",
+                help="The standard deviation of the noise, as a share of the range of the numbers in the embeddings.",
                 **state.bind_setting("saliency.noise", "w_saliency_noise", 0.01, _NOISE),
             )
         if method == "lime":
@@ -174,16 +172,16 @@ def _method():
                 **state.bind_setting("saliency.samples", "w_saliency_samples", 128, _SAMPLES),
             )
         if method in ("integrated-gradients", "deeplift", "occlusion", "lime"):
-            # What each method's paper starts from is its default.
+            # The default of each method is the baseline of its paper.
             starts = method in ("integrated-gradients", "deeplift")
             name = f"saliency.{'from' if starts else 'instead'}"
-            offered = (*_BASELINES, _SENTENCES) if method == "deeplift" else _BASELINES
+            baselines = (*_BASELINES, _SENTENCES) if method == "deeplift" else _BASELINES
             settings["baseline"] = st.segmented_control(
                 "Starting from" if starts else "In its place",
-                offered,
-                format_func=lambda one: "Sentences" if one == _SENTENCES else one,
+                baselines,
+                format_func=lambda baseline: "Sentences" if baseline == _SENTENCES else baseline,
                 required=True,
-                **state.bind_setting(name, f"w_{name}", "[PAD]" if starts else "[MASK]", offered),
+                **state.bind_setting(name, f"w_{name}", "[PAD]" if starts else "[MASK]", baselines),
             )
         if settings.get("baseline") == _SENTENCES:
             number = st.segmented_control(
@@ -201,46 +199,48 @@ def _method():
 
 
 def _scores(shared, trace, target, method, settings):
+    """The ``Saliency`` by the chosen method; None until the background job has finished."""
     view = state.view()
     key = (shared.name, view.precision, view.a, view.b, trace.masks, target, settings)
 
     def work(progress):
-        # The gradient at one point is a single step, without a progress to report.
-        reported = {} if method == "gradient-x-input" else {"progress": progress}
-        return shared.run(SALIENCY_METHODS[method], trace, target, **settings, **reported)
+        # The gradient at one point is a single step, so it reports no progress.
+        progress_argument = {} if method == "gradient-x-input" else {"progress": progress}
+        return shared.run(SALIENCY_METHODS[method], trace, target, **settings, **progress_argument)
 
-    # Each has a place of its own: a long one is still there after a look at another.
+    # Each method has its own job: a slow result is kept while the visitor looks at another method.
     return jobs.result(f"saliency {method}", key, _METHODS[method], work, patience=jobs.SHORT)
 
 
-def _draw(trace, found, method, settings):
-    words = found.words
-    with inputs.heading(f"What speaks for “{escape_markdown(found.target.label)}”"):
-        export.save(f"words-{method}", found, {"model": trace.model, **settings})
+def _draw(trace, result, method, settings):
+    words = result.words
+    with inputs.heading(f"What supports “{escape_markdown(result.target.label)}”"):
+        export.save(f"words-{method}", result, {"model": trace.model, **settings})
     marks(
         "c_saliency",
-        highlights.word_highlights(trace, words, found.target, targets.score_unit(found.target)),
+        highlights.word_highlights(trace, words, result.target, targets.score_unit(result.target)),
         diverging_ramp(frame.is_dark()),
-        ("speaks against it", "speaks for it"),
-        "Point at a word, or tap it, for its score. Coloured by the strongest of this text.",
+        ("opposes it", "supports it"),
+        "Point at a word, or tap it, to see its score. The colours are scaled to the strongest word of this text.",
     )
-    is_regression = found.target.is_regression
+    is_regression = result.target.is_regression
     score, odds = ("value", "value") if is_regression else ("answer's log-probability", "answer's log-odds")
-    st.caption(_SAYS[method].format(**settings, start=_start(settings), score=score, odds=odds) + _sums(found))
-    left, right = st.columns([3, 2], gap="large")
-    with left:
+    explanation = _EXPLANATIONS[method].format(**settings, start=_start(settings), score=score, odds=odds)
+    st.caption(explanation + _sums(result))
+    left_column, right_column = st.columns([3, 2], gap="large")
+    with left_column:
         figures.show(
-            "What each word counts for",
-            found.figure(dark=frame.is_dark()),
+            "The score of each word",
+            result.figure(dark=frame.is_dark()),
             key="w_saliency_bars",
             config=export.plot_config(f"words-{method}"),
         )
-    with right:
+    with right_column:
         st.dataframe(
             {
-                "text": [one.word.source.upper() for one in words],
-                "word": [one.word.text for one in words],
-                "score": [one.score for one in words],
+                "text": [scored.word.source.upper() for scored in words],
+                "word": [scored.word.text for scored in words],
+                "score": [scored.score for scored in words],
             },
             hide_index=True,
             width="stretch",
@@ -248,89 +248,91 @@ def _draw(trace, found, method, settings):
             column_config={
                 "text": st.column_config.TextColumn("Text", width="small"),
                 "word": "Word",
-                "score": st.column_config.NumberColumn(f"Score, {_unit(found)}", format="%+.3f"),
+                "score": st.column_config.NumberColumn(f"Score, {_unit(result)}", format="%+.3f"),
             },
         )
 
 
 def _start(settings):
-    """What DeepLift starts from, in words."""
+    """The baseline of DeepLift, in words."""
     baseline = settings.get("baseline")
     if isinstance(baseline, str) or baseline is None:
-        return f"a text of nothing but {baseline}"
-    return f"a text of another sentence's tokens, in the mean over {len(baseline)} of the project's (DeepLiftShap),"
-
-
-def _sums(found):
-    said = (
-        f" “{escape_markdown(found.target.label)}” has {targets.score_text(found.target, found.log_probability)} here."
+        return f"a text of only {baseline}"
+    return (
+        f"a text of another sentence's tokens, averaged over {len(baseline)} sentences of the project (DeepLiftShap),"
     )
-    if found.noisy_log_probability is not None:
-        return said + _with_noise(found)
-    if found.weighted_r2 is not None:
-        return said + _fitted(found.weighted_r2)
-    if found.rest is not None:
-        return said + _shared_out(found)
-    if found.convergence_delta is None:
-        return said
-    gained = found.log_probability - found.baseline_log_probability
-    unit = targets.score_unit(found.target)
-    said = f"{said} From the start to here it gains {_signed(gained)} {unit}; the scores add up to"
-    if found.method == "deeplift":
-        return f"{said} just that" + (
+
+
+def _sums(result):
+    """The sentences behind a method's explanation: the answer's probability, and what the scores add up to."""
+    score = targets.score_text(result.target, result.log_probability)
+    text = f" “{escape_markdown(result.target.label)}” has {score} here."
+    if result.noisy_log_probability is not None:
+        return text + _with_noise(result)
+    if result.weighted_r2 is not None:
+        return text + _fitted(result.weighted_r2)
+    if result.rest is not None:
+        return text + _shared_out(result)
+    if result.convergence_delta is None:
+        return text
+    gained = result.log_probability - result.baseline_log_probability
+    unit = targets.score_unit(result.target)
+    text = f"{text} From the start to here it gains {_signed(gained)} {unit}; the scores add up to"
+    if result.method == "deeplift":
+        return f"{text} the same" + (
             "."
-            if abs(found.convergence_delta) < 0.001
-            else f", but for {_signed(found.convergence_delta)} of rounding."
+            if abs(result.convergence_delta) < 0.001
+            else f", except for {_signed(result.convergence_delta)} of rounding."
         )
     return (
-        f"{said} {_signed(gained + found.convergence_delta)}: convergence delta {_signed(found.convergence_delta)}"
-        + (", more steps make it smaller." if abs(found.convergence_delta) > 0.05 else ".")
+        f"{text} {_signed(gained + result.convergence_delta)}: convergence delta {_signed(result.convergence_delta)}"
+        + (", which more steps make smaller." if abs(result.convergence_delta) > 0.05 else ".")
     )
 
 
-def _shared_out(found):
-    """What the words and all else have of the log-odds."""
-    words, rest = sum(one.score for one in found.words), found.rest
-    whole = "The value" if found.target.is_regression else "Its log-odds"
-    said = (
-        f" {whole}, {_signed(found.log_odds)}, {'is' if found.target.is_regression else 'are'} {_signed(words)} of the"
-        f" words here, {_signed(found.scores.sum() - words)} of special tokens, {_signed(rest['places'])} of positions"
-        f" and segments and {_signed(rest['biases'])} of biases"
+def _shared_out(result):
+    """How the log-odds are shared out between the words and everything else."""
+    words, rest = sum(scored.score for scored in result.words), result.rest
+    name = "The value" if result.target.is_regression else "Its log-odds"
+    text = (
+        f" {name}, {_signed(result.log_odds)}, {'is' if result.target.is_regression else 'are'} the sum of"
+        f" {_signed(words)} from the words here, {_signed(result.scores.sum() - words)} from special tokens,"
+        f" {_signed(rest['places'])} from positions and segments and {_signed(rest['biases'])} from biases"
     )
     if not rest["spread"]:
-        return said + "."
-    return f"{said}; {_signed(rest['spread'])} comes from how the other answers share what is left to them."
+        return text + "."
+    return f"{text}; {_signed(rest['spread'])} comes from how the other answers share the remaining probability."
 
 
 def _signed(number):
     return f"{round(float(number), 3) + 0.0:+.3f}"
 
 
-def _unit(found):
-    """What the scores are counted in."""
-    return targets.score_unit(found.target) + (
-        " of log-odds" if found.rest is not None and not found.target.is_regression else ""
+def _unit(result):
+    """The unit of the scores."""
+    return targets.score_unit(result.target) + (
+        " of log-odds" if result.rest is not None and not result.target.is_regression else ""
     )
 
 
 def _fitted(fit):
-    """How well the linear model foretells other texts; where it does not, its weights are chance."""
-    said = (
-        f" Weighted R² {fit:.3f} on draws it was not fitted to: 1 where it foretells the answer, 0 or less where it"
-        " knows no more than the mean."
+    """How well LIME's linear model predicts the answer on texts that it was not fitted to; a poor fit is flagged."""
+    text = (
+        f" Weighted R² {fit:.3f} on texts that it was not fitted to: 1 means a perfect prediction of the answer, 0 or"
+        " less no better than the mean."
     )
     if fit >= _LOW:
-        return said
+        return text
     return (
-        f"{said} That is low: these scores are worth little. More samples are needed, or words count together more"
-        " than each alone."
+        f"{text} That is low, so these scores mean little. Take more samples; or the words act more together than"
+        " alone."
     )
 
 
-def _with_noise(found):
-    """How much of the answer the noisy copies have; the scores are of the noise where it is gone."""
-    noisy = targets.score_text(found.target, found.noisy_log_probability)
-    said = f" With the noise it has {noisy} (geometric mean of the copies)"
-    if found.target.is_regression or found.log_probability - found.noisy_log_probability < _GONE:
-        return said + "."
-    return said + ": so much noise hides the answer, and the scores say little. Choose less."
+def _with_noise(result):
+    """The answer's probability in SmoothGrad's noisy copies; if the noise hides the answer, the scores mean little."""
+    noisy = targets.score_text(result.target, result.noisy_log_probability)
+    text = f" With the noise it has {noisy} (geometric mean of the copies)"
+    if result.target.is_regression or result.log_probability - result.noisy_log_probability < _HIDDEN_BY_NOISE:
+        return text + "."
+    return text + ". So much noise hides the answer, and the scores mean little. Choose less noise."

@@ -1,4 +1,4 @@
-"""Concepts: whether an answer hangs on what some example sentences have in common, layer by layer."""
+"""Concepts (TCAV): whether an answer depends on what some example sentences have in common, layer by layer."""
 
 import streamlit as st
 
@@ -26,10 +26,10 @@ PAGE = Page(
     title="Concepts (TCAV)",
     question="What a concept does to an answer",
     summary=(
-        "TCAV: whether a fine-tuned class, a word at a mask or a verdict on pairs hangs on what some example "
+        "TCAV: whether a fine-tuned class, a word at a mask or a verdict on pairs depends on what some example "
         "sentences have in common (positive feeling, negation, place names, questions, past tense, or the "
         "visitor's own): the share of a file's rows that rise along the concept's vector after every layer, "
-        "beside random directions, and how well the concept can be told there; each row's slope"
+        "beside random directions, and how well a classifier detects the concept there; each row's slope"
     ),
     presses={"": Press("choice: File: Labelled reviews|Sentences", of_texts=False)},
     analyses=("tcav",),
@@ -65,48 +65,48 @@ PAGE = Page(
 
 
 _OF = {"class": "The class", "word": "A word at a mask", "next": "Next sentence", "order": "Sentence order"}
-_SAID = {"next": ("IsNext", "NotNext"), "order": ("In order", "Swapped")}
-_WORD = "good"  # that is asked about at first
+_PAIR_ANSWERS = {"next": ("IsNext", "NotNext"), "order": ("In order", "Swapped")}
+_WORD = "good"  # the word asked about until the visitor types another
 
 
 def page():
     name, concept, others = _concept()
     if len(concept) < MIN_SENTENCES or len(others) < 2 * MIN_SENTENCES:
         st.info(
-            f"Type at least {MIN_SENTENCES} sentences that have the concept, one a line, and {2 * MIN_SENTENCES} that "
-            "do not, or leave the second field empty for sentences of the project.",
+            f"Type at least {MIN_SENTENCES} sentences with the concept, one a line, and {2 * MIN_SENTENCES} without it."
+            " Leave the second field empty to use sentences of the project.",
             icon=":material/keyboard:",
         )
         return
     shared = inputs.model()
-    asked = _asked(shared)
-    if asked is None:
+    question = _asked(shared)
+    if question is None:
         return
-    of, answer = asked
-    read = file_input.rows("tcav", typed=True, first="reviews.csv")
-    if read is None:
+    of, answer = question
+    rows_and_key = file_input.rows("tcav", typed=True, first="reviews.csv")
+    if rows_and_key is None:
         return
-    rows, file_key = read
+    rows, file_key = rows_and_key
     rows, label = file_input.label_picker("tcav", rows)
     hide = file_input.hide_picker("tcav") if of == "word" else "given"
     key = (shared.name, state.view().precision, concept, others, of, answer, hide, file_key, label)
     if not file_input.run_requested("tcav", key, len(rows.rows) <= file_input.AT_ONCE):
-        st.caption(f"{count(len(rows.rows), 'row')}. A row takes about four passes.")
+        st.caption(f"{count(len(rows.rows), 'row')}. Each row takes about four passes.")
         return
 
     def work(progress):
         return shared.run(concept_test, rows.rows, concept, others, of, answer, hide, progress=progress)
 
     snippets.give(shared, file_key, name, concept, others, of, answer, hide, label)
-    found = jobs.result("tcav", key, f"Testing {count(len(rows.rows), 'row')}", work, patience=jobs.SHORT)
-    if found is None:
+    result = jobs.result("tcav", key, f"Testing {count(len(rows.rows), 'row')}", work, patience=jobs.SHORT)
+    if result is None:
         return
-    _scores(shared, found, name, concept, rows)
-    _layer(shared, found, len(found.scores) - 1)
+    _scores(shared, result, name, concept, rows)
+    _layer(shared, result, len(result.scores) - 1)
 
 
 def _concept():
-    """(name of the ready concept or None, its sentences, those it is compared with)."""
+    """Draw the concepts; returns (name of the ready concept or None, its sentences, the sentences without it)."""
     names = {**concepts.NAMES, concepts.OWN: "Your own"}
     chosen = st.pills(
         "Concept",
@@ -117,16 +117,16 @@ def _concept():
         **state.bind_setting("tcav.concept", "w_tcav_concept", next(iter(names)), names),
     )
     if chosen == concepts.OWN:
-        left, right = st.columns(2, gap="large")
-        with left:
-            own = _lines("Sentences with the concept", "tcav.own", "w_tcav_own")
-        with right:
-            rest = _lines("Others to compare with", "tcav.others", "w_tcav_others")
-        return None, own, rest or concepts.sentences(concepts.OTHERS)
+        left_column, right_column = st.columns(2, gap="large")
+        with left_column:
+            typed_sentences = _lines("Sentences with the concept", "tcav.own", "w_tcav_own")
+        with right_column:
+            typed_others = _lines("Others to compare with", "tcav.others", "w_tcav_others")
+        return None, typed_sentences, typed_others or concepts.sentences(concepts.OTHERS)
     with st.expander("The sentences", icon=":material/notes:"):
-        left, right = st.columns(2, gap="large")
-        shown = {concepts.NAMES[chosen]: chosen, "Compared with": concepts.OTHERS}
-        for column, (heading, name) in zip((left, right), shown.items()):
+        left_column, right_column = st.columns(2, gap="large")
+        sentence_lists = {concepts.NAMES[chosen]: chosen, "Compared with": concepts.OTHERS}
+        for column, (heading, name) in zip((left_column, right_column), sentence_lists.items()):
             column.dataframe(
                 {heading: list(concepts.sentences(name))},
                 hide_index=True,
@@ -138,24 +138,26 @@ def _concept():
 
 
 def _lines(label, name, key):
+    """Draw a text area; returns its sentences, at most as many as the limits allow."""
     limits = state.limits()
     lines = st.text_area(
         label,
         height=190,
         max_chars=limits.max_characters,
-        placeholder="One a line.",
+        placeholder="One sentence a line.",
         **state.bind_setting(name, key, ""),
     )
-    read = concepts.typed(lines or "")
-    if len(read) > limits.max_sentences:
+    sentences = concepts.typed(lines or "")
+    if len(sentences) > limits.max_sentences:
         st.caption(f"The first {limits.max_sentences:,} are read.")
-    return read[: limits.max_sentences]
+    return sentences[: limits.max_sentences]
 
 
 def _asked(shared):
-    """(what the answer is of, the answer) as `concept_test` takes them; None with the reason said."""
-    able = can_test(shared.bert)
-    if not able:
+    """The question as `concept_test` takes it: (kind of the answer, the answer). Without one the page shows the reason,
+    and this is None."""
+    kinds = can_test(shared.bert)
+    if not kinds:
         st.info(
             f"{title(shared.name)} has no head for words or pairs and no classes, so there is no answer to ask about. "
             "Choose another model in the sidebar.",
@@ -165,14 +167,16 @@ def _asked(shared):
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         of = st.selectbox(
             "What is explained",
-            able,
+            kinds,
             format_func=_OF.get,
             width=260,
-            **state.bind_setting("tcav.of", "w_tcav_of", able[0], able),
+            **state.bind_setting("tcav.of", "w_tcav_of", kinds[0], kinds),
         )
         answer = _answer(shared, of)
-    if "class" not in able:
-        st.caption("Of a model that was fine-tuned to classify, chosen in the sidebar, classes can be asked about too.")
+    if "class" not in kinds:
+        st.caption(
+            "With a model that was fine-tuned to classify, chosen in the sidebar, you can also ask about classes."
+        )
     if of == "class":
         labels = targets.classes(shared).labels
         if len(labels) == 1 and not targets.classes(shared).multi_label:
@@ -195,6 +199,7 @@ def _asked(shared):
 
 
 def _answer(shared, of):
+    """Draw the widget for the answer; returns the class, word or verdict, or None for a number."""
     if of == "class":
         labels = targets.classes(shared).labels
         if targets.classes(shared).regression or not labels:
@@ -208,64 +213,66 @@ def _answer(shared, of):
     if of == "word":
         word = st.text_input("Word", max_chars=60, width=260, **state.bind_setting("tcav.word", "w_tcav_word", _WORD))
         return (word or "").strip()
-    said = _SAID[of]
-    chosen = st.segmented_control(
+    answers = _PAIR_ANSWERS[of]
+    chosen_answer = st.segmented_control(
         "Answer",
-        said,
+        answers,
         required=True,
-        **state.bind_setting("tcav.follows", "w_tcav_follows", said[0], said),
+        **state.bind_setting("tcav.follows", "w_tcav_follows", answers[0], answers),
     )
-    return ANSWERS[of][said.index(chosen)]
+    return ANSWERS[of][answers.index(chosen_answer)]
 
 
-def _scores(shared, found, name, concept, rows):
-    rises = "value rises" if found.target.is_regression else f"log-odds of “{escape_markdown(found.target.label)}” rise"
+def _scores(shared, result, name, concept, rows):
+    rise_text = (
+        "value rises" if result.target.is_regression else f"log-odds of “{escape_markdown(result.target.label)}” rise"
+    )
     with inputs.heading("Score by layer"):
-        export.save("concept-scores", found, {"model": shared.name, "concept": name or list(concept)})
+        export.save("concept-scores", result, {"model": shared.name, "concept": name or list(concept)})
     dark = frame.is_dark()
-    left, right = st.columns([6, 5], gap="large")
-    with left:
+    left_column, right_column = st.columns([6, 5], gap="large")
+    with left_column:
         figures.show(
             "The concept's score after every layer, beside random directions",
-            found.figure("score", dark),
+            result.figure("score", dark),
             key="w_tcav_scores",
             config=export.plot_config("concept-scores"),
         )
-    with right:
+    with right_column:
         figures.show(
-            "How well the concept is told from other sentences, beside random directions",
-            found.figure("accuracy", dark),
+            "How well a classifier detects the concept, beside random directions",
+            result.figure("accuracy", dark),
             key="w_tcav_accuracies",
             config=export.plot_config("concept-accuracies"),
         )
-    left_out = len(rows.rows) - len(found.places)
-    without = f" {count(left_out, 'row')} without such an answer left out." if left_out else ""
+    left_out = len(rows.rows) - len(result.places)
+    left_out_sentence = f" Left out: {count(left_out, 'row')} without such an answer." if left_out else ""
     st.caption(
-        f"The score is the share of {count(len(found.places), 'row')} whose {rises} along the concept's "
-        f"vector, all tokens moved along it, by their exact slope.{without} The vector is the normal of a linear "
-        f"classifier that tells {found.sentences} sentences with the concept from as many others by the mean of their "
-        f"tokens' hidden states: {RUNS} of them, each with others, its accuracy on a third held out. Random directions "
-        f"are of {RUNS} classifiers of others against others. Bars are standard deviations. Filled: at that layer no "
-        "random direction lies as far from one half as the concept's mean, and no random classifier is as good as the "
-        "concept's. A "
-        "vector holds all that sets these sentences apart from the others, also what you did not mean; and what an "
-        "answer would do along it is to first order."
+        f"The score is the share of {count(len(result.places), 'row')} whose {rise_text} along the concept's vector, by"
+        f" the exact gradient when all tokens move along it.{left_out_sentence} The vector is the normal of a linear"
+        f" classifier that separates {result.sentences} sentences with the concept from as many others by the mean of"
+        f" their tokens' hidden states. There are {RUNS} classifiers, each with different other sentences, and a third"
+        f" of the sentences is held out for the accuracy. The random directions are from {RUNS} classifiers that"
+        " separate other sentences from each other. Bars are standard deviations. A filled point means: at that layer"
+        " no random direction lies as far from one half as the concept's mean, and no random classifier is as good as"
+        " the concept's. A vector holds everything that separates these sentences from the others, also what you did"
+        " not mean; and the gradient shows the answer's change only to first order."
     )
 
 
-def _layer(shared, found, layers):
+def _layer(shared, result, layers):
     st.header("After one layer", anchor=False)
     layer = st.slider(
         "After layer",
         0,
         layers,
         width=360,
-        help="0 is what goes in.",
+        help="0 are the embeddings.",
         **state.bind_setting("tcav.layer", "w_tcav_layer", layers, range(layers + 1)),
     )
-    st.markdown(_summary(found, layer))
-    slopes = found.at(layer)
-    unit = "Slope, of the value" if found.target.is_regression else "Slope, nats"
+    st.markdown(_summary(result, layer))
+    slopes = result.at(layer)
+    unit = "Slope, of the value" if result.target.is_regression else "Slope, nats"
     with inputs.heading("Row by row"):
         export.save(f"concept-rows-{layer}", slopes, {"model": shared.name})
     st.dataframe(
@@ -284,27 +291,30 @@ def _layer(shared, found, layers):
             "text": st.column_config.TextColumn("Text", width="large"),
         },
     )
-    st.caption("Slopes are the mean over the concept's vectors, each of length 1; lengths differ from layer to layer.")
-
-
-def _summary(found, layer):
-    """The chosen layer in a sentence."""
-    scores, random_scores = found.scores[layer], found.random_scores[layer]
-    told = (
-        "differs from that of a random direction"
-        if found.is_significant[layer]
-        else "does not differ from that of a random direction"
-        if found.is_decodable[layer]
-        else "says nothing, as the concept cannot be told there better than a random direction"
+    st.caption(
+        "A slope is the mean over the concept's vectors, each of length 1. The lengths of hidden states differ between"
+        " layers, so slopes of different layers cannot be compared."
     )
-    label = "the value" if found.target.is_regression else bold(found.target.label)
+
+
+def _summary(result, layer):
+    """The result after one layer, in sentences."""
+    scores, random_scores = result.scores[layer], result.random_scores[layer]
+    verdict = (
+        "differs from that of a random direction"
+        if result.is_significant[layer]
+        else "does not differ from that of a random direction"
+        if result.is_decodable[layer]
+        else "means nothing, as a classifier detects the concept there no better than a random direction"
+    )
+    label = "the value" if result.target.is_regression else bold(result.target.label)
     return (
         f"After layer {layer} the concept supports {label} in {_spread(scores)} of the rows, a random direction in "
-        f"{_spread(random_scores)} (p = {found.p_values[layer]:.2g}). The classifiers are right on "
-        f"{share(found.accuracies[layer].mean())} of the sentences held out. The score {told}."
+        f"{_spread(random_scores)} (p = {result.p_values[layer]:.2g}). The classifiers are right for "
+        f"{share(result.accuracies[layer].mean())} of the held-out sentences. The score {verdict}."
     )
 
 
 def _spread(shares):
-    """The mean of shares with their standard deviation, in percent."""
+    """The mean and the standard deviation of shares, as percentages."""
     return f"{100 * shares.mean():.1f}% ± {100 * shares.std(ddof=1):.1f}"

@@ -1,4 +1,4 @@
-"""The What-if page's views of a text changed: half the context, a word less, another word, swapped."""
+"""The changed texts of the Counterfactuals page: one side of the context, a word less, another word, texts swapped."""
 
 import dataclasses
 import functools
@@ -24,30 +24,30 @@ from ui.shell import frame, snippets
 from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import escape_markdown, percent
 
-_MANY = 1000  # guesses kept for comparison: one that is not among them has less than 0.1%
+_MOST_PREDICTIONS = 1000  # kept for the comparison: a word that is not among them has less than 0.1%
 _LONGEST_LIST = 15
-#: How a model reads (`bert_tf.architectures.Architecture.attention_direction`) -> what half the context shows of it.
-_SIDES_SAY = {
+#: `bert_tf.architectures.Architecture.attention_direction` -> what one side of the context shows of such a model.
+_ONE_SIDE_CAPTIONS = {
     "bidirectional": (
-        "A reader from left to right knows only what stands before a word; BERT is trained to use both sides."
-        " Cut short like this it is out of its element: a model trained from left to right would do better"
-        " with the left side than this one does."
+        "A model that reads from left to right knows only the words before a word; BERT is trained to use both sides."
+        " It was not trained on texts cut like this: a model trained from left to right would do better with the left"
+        " side than this model does."
     ),
     "left_to_right": (
-        "This model reads from left to right: what stands after a word never reaches its prediction, so that the left"
-        " side alone gives the same as the whole text, and the right side alone gives it nothing to go by."
+        "This model reads from left to right: the words after a word never reach its prediction. The left side alone"
+        " therefore gives the same as the full text, and the right side alone tells it nothing."
     ),
     "two_one_way": (
-        "This model is two one-way readers: one has read what stands before the word, the other what stands after it,"
-        " and their results meet at the end. Cut short like this, one of the two has no words to read."
+        "This model consists of two one-way readers: one reads the words before the word, the other the words after"
+        " it, and their results are combined at the end. In a text cut like this, one of the two has no words to read."
     ),
 }
 
 
 def one_side(shared, trace):
-    """What stands before a mask alone, and what stands after it alone, beside the whole text."""
+    """Draw the predictions from only the words before a mask, and from only those after it, beside the full text's."""
     if not trace.masks:
-        st.info("This is about hidden words: press a word above to hide it.", icon=":material/touch_app:")
+        st.info("This needs a hidden word: press a word above to hide it.", icon=":material/touch_app:")
         return
     position = _mask_picker(trace)
     snippets.give(shared, "sides", trace, position)
@@ -55,33 +55,34 @@ def one_side(shared, trace):
     outcomes = cached(
         "counterfactuals_sides",
         (trace, position),
-        lambda: shared.run(_asked, trace, variants, position, state.limits().max_top_k),
+        lambda: shared.run(_predict_sides, trace, variants, position, state.limits().max_top_k),
     )
     top_k = state.view().top_k
-    whole = next(one for one in fill_mask(trace, shared.tokenizer, top_k) if one.position == position)
-    sides = [_at(outcome, trace, position) for outcome in outcomes]
-    shown = cards([whole, *sides])
-    names = ("The whole text", "Only what stands before", "Only what stands after")
-    for card, name in zip(shown, names):
-        card["note"], card["predictions"] = name, card["predictions"][:top_k]
+    full_text = next(mask for mask in fill_mask(trace, shared.tokenizer, top_k) if mask.position == position)
+    predictions = [_at(outcome, trace, position) for outcome in outcomes]
+    answer_cards = cards([full_text, *predictions])
+    titles = ("The full text", "Only the words before", "Only the words after")
+    for card, title in zip(answer_cards, titles):
+        card["note"], card["predictions"] = title, card["predictions"][:top_k]
     with inputs.heading("Both sides, or one"):
         _save("one-side", shared, trace, outcomes)
-    components.bars("c_counterfactuals_sides", shown)
-    st.caption(_SIDES_SAY[shared.config.architecture.attention_direction])
-    for outcome, name in zip(outcomes, names[1:]):
-        st.caption(f"{name}: {escape_markdown(' '.join(outcome.variant.tokens))}")
+    components.bars("c_counterfactuals_sides", answer_cards)
+    st.caption(_ONE_SIDE_CAPTIONS[shared.config.architecture.attention_direction])
+    for outcome, title in zip(outcomes, titles[1:]):
+        st.caption(f"{title}: {escape_markdown(' '.join(outcome.variant.tokens))}")
 
 
-def _asked(bert, trace, makers, position, top_k):
+def _predict_sides(bert, trace, makers, position, top_k):
     return predict_variants(bert, trace, [maker(bert, trace, position) for maker in makers], top_k)
 
 
 def _at(outcome, trace, position):
-    """What an outcome says at one of the trace's masks."""
+    """The prediction of an outcome at one of the trace's masks."""
     return outcome.masks[outcome.variant.rows.index(trace.masks.index(position))]
 
 
 def _mask_picker(trace):
+    """The position of the chosen mask; with several masks, draw a widget for it."""
     if len(trace.masks) == 1:
         return trace.masks[0]
     names = [str(position) for position in trace.masks]
@@ -97,24 +98,27 @@ def _mask_picker(trace):
 
 
 def a_word_less(shared, trace):
-    """Every word left out once, the one that matters most on top."""
+    """Draw the answer without each word, the word with the largest effect first."""
     view = state.view()
     snippets.give(shared, "less", trace)
     key = (shared.name, view.precision, view.a, view.b, trace.masks)
     work = functools.partial(shared.run, without_each_word, trace, 1)
-    found = jobs.result(
+    words_and_outcomes = jobs.result(
         "counterfactuals_less", key, "Leaving out every word, one at a time", lambda progress: work(progress=progress)
     )
-    if found is None:
+    if words_and_outcomes is None:
         return
-    if not found:
-        st.info("There is no word to leave out: each text needs two that are not hidden.", icon=":material/notes:")
+    if not words_and_outcomes:
+        st.info(
+            "There is no word to leave out: a text needs at least two words that are not hidden.",
+            icon=":material/notes:",
+        )
         return
-    rows = sorted((_less(word, outcome) for word, outcome in found), key=lambda row: -row["effect"])
+    rows = sorted((_less(word, outcome) for word, outcome in words_and_outcomes), key=lambda row: -row["effect"])
     with inputs.heading("Without each word"):
-        _save("a-word-less", shared, trace, [outcome for _, outcome in found])
-    left, right = st.columns([3, 2], gap="large")
-    with left:
+        _save("a-word-less", shared, trace, [outcome for _, outcome in words_and_outcomes])
+    left_column, right_column = st.columns([3, 2], gap="large")
+    with left_column:
         st.dataframe(
             {name: [row[name] for row in rows] for name in rows[0] if any(row[name] is not None for row in rows)},
             hide_index=True,
@@ -122,7 +126,7 @@ def a_word_less(shared, trace):
             key="w_counterfactuals_less",
             column_config=_LESS_COLUMNS,
         )
-    with right:
+    with right_column:
         figures.show(
             "The answer without each word",
             _less_figure(shared, rows, trace, frame.is_dark()),
@@ -130,8 +134,8 @@ def a_word_less(shared, trace):
             config=export.plot_config("a-word-less"),
         )
     st.caption(
-        "The text without the word, read anew: what follows moves up. With several masks the numbers are"
-        " means over them, and the prediction is that at the first."
+        "The model reads the text again without the word; the words after it move up. With several masks the numbers"
+        " are means over the masks, and the prediction is at the first mask."
     )
 
 
@@ -143,7 +147,7 @@ _LESS_COLUMNS = {
     "change": st.column_config.NumberColumn(
         "Old prediction, nats",
         format="%+.2f",
-        help="What the first prediction of the whole text has gained in log-probability.",
+        help="The change in log-probability of the full text's first prediction.",
     ),
     "effect": st.column_config.ProgressColumn("Difference", format="%.3f", min_value=0, max_value=1),
     "is_next": st.column_config.NumberColumn("IsNext then", format="percent"),
@@ -152,6 +156,7 @@ _LESS_COLUMNS = {
 
 
 def _less(word, outcome):
+    """The table's row of a word that is left out; the keys are those of ``_LESS_COLUMNS``."""
     masks = outcome.masks
     change = outcome.sop_change if outcome.nsp_change is None else outcome.nsp_change
     effect = float(outcome.divergences.mean()) if masks else abs(change)
@@ -176,7 +181,7 @@ def _less_figure(shared, rows, trace, dark):
 
 
 def another_word(shared, trace):
-    """One word in the place of another."""
+    """Draw the answer with one word replaced by another."""
     words = [word for word in trace.words() if not set(word.positions) & set(trace.masks)]
     if not words:
         st.info("Every word is hidden; there is none to replace.", icon=":material/notes:")
@@ -184,15 +189,15 @@ def another_word(shared, trace):
     names = [f"{word.source}{word.index}" for word in words]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         name = st.selectbox(
-            "Instead of",
+            "Replace",
             names,
-            # Numbered: a box knows its options by what it shows of them, and a word may stand twice in a text.
+            # Streamlit tells options apart by their text, and a word may occur twice: the options have a number.
             format_func=lambda name: f"{names.index(name) + 1}: {words[names.index(name)].text}",
             width=260,
             **state.bind_setting("counterfactuals.word", "w_counterfactuals_word", names[0], names),
         )
         instead = st.text_input(
-            "read",
+            "by",
             placeholder="Type a word",
             width=260,
             max_chars=200,
@@ -207,7 +212,7 @@ def another_word(shared, trace):
 
 
 def swapped_texts(shared, trace):
-    """The second text first."""
+    """Draw the answer with text B before text A."""
     if trace.text_b is None:
         st.info("There is only one text. Type a text B to swap them.", icon=":material/swap_horiz:")
         return
@@ -216,40 +221,41 @@ def swapped_texts(shared, trace):
 
 
 def _before_after(shared, trace, maker, key):
+    """Draw the answers before and after a change; maker: callable (bert, trace) -> the variant."""
     outcome = cached("counterfactuals_change", (trace, key), lambda: shared.run(_changed, trace, maker))
     variant = outcome.variant
-    before = fill_mask(trace, shared.tokenizer, _MANY) if variant.masks else ()
+    before = fill_mask(trace, shared.tokenizer, _MOST_PREDICTIONS) if variant.masks else ()
     top_k = state.view().top_k
-    shown = targets.before_after_cards([before[row] for row in variant.rows], outcome.masks, top_k)
-    share = targets.first_answer_probability(outcome)
+    answer_cards = targets.before_after_cards([before[row] for row in variant.rows], outcome.masks, top_k)
+    pair_share = targets.first_answer_probability(outcome)
     with inputs.heading(variant.label if variant.label == "A and B swapped" else escape_markdown(variant.label)):
         most = state.limits().max_top_k
-        kept = dataclasses.replace(outcome, masks=tuple(with_top_k(outcome.masks, most)))
-        _save("what-if", shared, trace, [kept])
+        shortened = dataclasses.replace(outcome, masks=tuple(with_top_k(outcome.masks, most)))
+        _save("what-if", shared, trace, [shortened])
     st.caption(escape_markdown(" ".join(variant.tokens)))
-    left, right = st.columns([3, 2], gap="large") if share is not None else (st.container(), None)
-    if shown:
-        with left:
-            components.bars("c_counterfactuals_bars", shown)
-            st.caption("The line marks what it was in the text above.")
-    if share is not None:
-        with right if shown else left:
-            components.gauge("c_counterfactuals_gauge", share, order=outcome.nsp is None)
+    left_column, right_column = st.columns([3, 2], gap="large") if pair_share is not None else (st.container(), None)
+    if answer_cards:
+        with left_column:
+            components.bars("c_counterfactuals_bars", answer_cards)
+            st.caption("The line marks the probability in the text above.")
+    if pair_share is not None:
+        with right_column if answer_cards else left_column:
+            components.gauge("c_counterfactuals_gauge", pair_share, order=outcome.nsp is None)
             st.caption(
                 f"{targets.pair_question(shared).claim}: {percent(targets.first_answer_probability(trace))}"
                 " in the text above."
             )
     st.caption(
-        "One change in one text: it shows that the answer hangs on it here, not why, nor that it would elsewhere. A "
-        "text that nobody would write moves the answer too."
+        "This is one change in one text: it shows that the answer depends on it here, but not why, nor that it would in"
+        " other texts. A text that nobody would write changes the answer too."
     )
 
 
 def _changed(bert, trace, maker):
-    return predict_variants(bert, trace, [maker(bert, trace)], _MANY)[0]
+    return predict_variants(bert, trace, [maker(bert, trace)], _MOST_PREDICTIONS)[0]
 
 
 def _save(name, shared, trace, outcomes):
-    """The download menu of what the model says to variants of a trace."""
-    found = Counterfactuals.of(shared.bert, trace, outcomes, state.limits().max_top_k)
-    export.save(name, found, {"model": trace.model})
+    """Draw the download menu of the answers to variants of a trace."""
+    counterfactuals = Counterfactuals.of(shared.bert, trace, outcomes, state.limits().max_top_k)
+    export.save(name, counterfactuals, {"model": trace.model})

@@ -1,4 +1,4 @@
-"""Predict: hide words and see what the model expects there; does B follow A?"""
+"""Predict: the model's predictions for hidden words, and whether text B follows text A."""
 
 import dataclasses
 
@@ -45,27 +45,27 @@ _ASK = "predict.ask"
 
 
 def page():
-    opened = inputs.page_inputs(folded=False)
-    if opened is None:
+    page_inputs = inputs.page_inputs(folded=False)
+    if page_inputs is None:
         return
-    shared, encoding = opened
+    shared, encoding = page_inputs
     trace = _trace(shared, encoding)
     if trace is None:
         return
     if trace.text_b is None or not {"nsp", "sop", "mlm"} & shared.bert.heads:
         _words(shared, trace)
     else:
-        left, right = st.columns([2, 1], gap="large")
-        with left:
+        left_column, right_column = st.columns([2, 1], gap="large")
+        with left_column:
             _words(shared, trace)
-        with right:
+        with right_column:
             _pair(trace)
     snippets.give(shared, trace, _asked(shared)[0])
     _footer(shared, trace)
 
 
 def _trace(shared, encoding):
-    """One pass over the view, or None with the reason said. The last one is kept: top k needs no new pass."""
+    """The trace of the view, cached: another top k needs no new pass. None if the page shows why there is none."""
     view = state.view()
     masked = inputs.masked_positions(shared, encoding)
     if masked is None:
@@ -75,7 +75,7 @@ def _trace(shared, encoding):
 
 
 def _words(shared, trace):
-    """What the model says of single words, by its heads: predictions at masks, a score for every token."""
+    """Draw the model's answers about single words: predictions at masks, and of a discriminator a score per token."""
     if trace.replaced is not None:
         with inputs.heading("Replaced or original"):
             head_predictions.save_replaced(trace)
@@ -97,7 +97,7 @@ def _predictions(shared, trace):
     if trace.logits is None:
         st.header("Predictions", anchor=False)
         st.warning(
-            f"{title(shared.name)} has no head for masked words, so it can predict none. "
+            f"{title(shared.name)} has no head for masked words, so it cannot predict them. "
             "Choose another model in the sidebar.",
             icon=":material/block:",
         )
@@ -105,21 +105,21 @@ def _predictions(shared, trace):
     asked, problems = _asked(shared)
     if view.fill == "joint" and len(trace.masks) > 1:
         joint = _joint(shared, trace, asked)
-        answers, shown = joint.steps, cards(joint.steps, number_from=1)
+        answers, answer_cards = joint.steps, cards(joint.steps, number_from=1)
     else:
         joint, answers = None, fill_mask(trace, shared.tokenizer, view.top_k, asked)
-        shown = cards(answers)
+        answer_cards = cards(answers)
 
     def fill(position, token_id):
         state.replace_view(filled(state.view(), shared, trace, position, token_id))
 
-    # The menu of files stands in the heading: below the cards it would open outside a small window.
+    # The download menu is in the heading: below the cards it would open outside a small window.
     with inputs.heading("Predictions"):
         head_predictions.save_predictions(trace, answers)
     _options(trace)
     for problem in problems:
         st.caption(escape_markdown(problem))
-    components.bars("c_bars", shown, fill)
+    components.bars("c_bars", answer_cards, fill)
     st.caption(
         "The model predicts what is usual in the texts it was trained on: a confident prediction may be untrue, and a "
         "word that is missing here may still be right."
@@ -129,22 +129,22 @@ def _predictions(shared, trace):
 
 
 def _asked(shared):
-    """(words of the visitor's own that the model has, sentences about those it has not)."""
+    """The words that the visitor asks about: (those in the model's vocabulary, sentences about the others)."""
     words = [word for part in state.setting(_ASK, "").split(",") if (word := part.strip())]
-    most, found, problems = state.limits().max_top_k, [], []
-    for word in words[:most]:
+    most_words, known_words, problems = state.limits().max_top_k, [], []
+    for word in words[:most_words]:
         try:
             vocabulary_id(shared.tokenizer, word)
-            found.append(word)
+            known_words.append(word)
         except InputError as error:
-            problems.append(f"{error} Only words of one piece can be asked about.")
-    if len(words) > most:
-        problems.append(f"The first {most} words are asked about.")
-    return tuple(found), problems
+            problems.append(f"{error} You can only ask about words of one token.")
+    if len(words) > most_words:
+        problems.append(f"Only the first {most_words} words are used.")
+    return tuple(known_words), problems
 
 
 def _joint(shared, trace, asked):
-    """All masks filled one after the other: as many passes as masks, so it is kept with its trace."""
+    """The joint filling of all masks. It takes a pass for each mask, so it is cached with its trace."""
     top_k = state.view().top_k
     return cached("predict_joint", (trace, top_k, asked), lambda: shared.fill_jointly(trace, top_k, asked))
 
@@ -153,7 +153,7 @@ def _options(trace):
     most = state.limits().max_top_k
     choices = sorted({k for k in (3, 5, 10, 20) if k <= most} | {state.view().top_k})
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        st.segmented_control("Guesses for each mask", choices, **state.bind_field("top_k", "w_top"))
+        st.segmented_control("Predictions for each mask", choices, **state.bind_field("top_k", "w_top"))
         if len(trace.masks) > 1:
             st.segmented_control(
                 "Several masks",
@@ -161,7 +161,7 @@ def _options(trace):
                 **state.bind_field("fill", "w_fill"),
                 format_func={"independent": "Each alone", "joint": "Surest first"}.get,
                 help="Each alone: every mask is predicted while all the others are hidden. Surest first: the "
-                "surest prediction is filled in, then the rest is predicted again with it in place.",
+                "prediction with the highest probability is filled in, then the other masks are predicted again.",
             )
         st.text_input(
             "Ask about a word",
@@ -197,10 +197,11 @@ def _pair(trace):
         return
     head_predictions.pair_prediction("c_gauge", trace)
     st.caption(
-        "It learnt to tell what came next from a stretch of another text, where the subject alone often decides: a "
-        "high score does not say that B makes sense after A."
+        "The model was trained to tell the next part of a text from a part of another text, and the subject alone often"
+        " decides this: a high score does not say that B makes sense after A."
         if trace.sop is None
-        else "It learnt this on two stretches of one text, half of the time swapped: the subject gives nothing away."
+        else "The model was trained on two neighbouring parts of one text, swapped half of the time: their subject does"
+        " not help."
     )
 
 
@@ -210,6 +211,6 @@ def _footer(shared, trace):
         count(trace.length, "token"),
         milliseconds(trace.seconds),
     )
-    # Where the link cannot hold all of it, a line below says so.
-    whole = not left_out(state.view(), state.limits())
-    st.caption(" · ".join([*facts, *["the address of this page is a link to this view"] * whole]))
+    # If the link cannot hold the full view, another line of the page says so.
+    is_complete = not left_out(state.view(), state.limits())
+    st.caption(" · ".join([*facts, *["the address of this page is a link to this view"] * is_complete]))

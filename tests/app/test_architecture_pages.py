@@ -84,12 +84,12 @@ def test_sentence_order_has_its_own_words(at):
 
 
 def test_what_a_verdict_on_two_texts_rests_on_is_told_of_each_head(at, open_app, tmp_path, tiny_folder):
-    order = "half of the time swapped: the subject gives nothing away"
+    order = "swapped half of the time: their subject does not help"
     shutil.copytree(tiny_folder, tmp_path / "bert")
     assert order in page_text(at("albert", b=TEXTS["albert"]))
     app = open_app(model="bert", a="the cat sat", b="it ran")
     assert component(app, "gauge")["order"] is False and order not in page_text(app)
-    assert "where the subject alone often decides" in page_text(app)
+    assert "the subject alone often decides this" in page_text(app)
 
 
 def test_why_two_texts_are_in_order(at):
@@ -130,7 +130,7 @@ def test_why_a_token_looks_replaced(at, tmp_path):
     )
     found = occlusion(bert, trace, replaced_target(bert, trace, 2, False), unit="word")
     assert list(words.dataframe[0].value["score"]) == pytest.approx([one.score for one in found.words], abs=1e-4)
-    assert "speaks for “original”" in page_text(words)
+    assert "supports “original”" in page_text(words)
     assert [part["text"] for part in component(words, "marks")["a"] if part.get("asked")] == ["w2"]
     # Without a word in the link it is the most suspected token.
     first = run_until_done(at(name, page="saliency", **{"saliency.method": "gradient"}))
@@ -382,7 +382,7 @@ def test_the_layers_are_read_by_a_head_of_any_member(at):
 
 
 def test_a_discriminator_has_no_layers_to_read_words_from(at):
-    assert "it is this head that reads the layers" in page_text(at("electra-discriminator", page="logit_lens"))
+    assert "which the logit lens needs" in page_text(at("electra-discriminator", page="logit_lens"))
 
 
 def test_places_are_found_where_states_have_no_neighbours_in_the_vocabulary(at):

@@ -213,7 +213,7 @@ def test_a_parsed_file_adds_syntax(open_app, model, saved):
     from bert_tf.explain import read_conllu, syntax_agreement
 
     app = open_app(page="head_profiles", **PAIR, **{"head_profiles.of": "file", "head_profiles.measure": "syntax"})
-    assert "Give a file" in page_text(app)
+    assert "Upload a file" in page_text(app)
     app.file_uploader(key="w_head_profiles_upload").upload(
         "trees.conllu", f"{CONLLU}\n{CONLLU}\n".encode(), "text/plain"
     ).run()
@@ -266,7 +266,7 @@ def test_the_file_is_still_there_after_another_page(open_app):
         no_trouble(app.run())
     wait_for(app, "grid")
     assert "2 texts" in page_text(app) and "Read from a.txt" in page_text(app).replace("\\", "")
-    assert component(app, "grid")["texts"] == shown and "Give a file" not in page_text(app)
+    assert component(app, "grid")["texts"] == shown and "Upload a file" not in page_text(app)
 
 
 def test_a_file_that_is_too_large_is_not_read(open_app, explorer_home, tmp_path, monkeypatch):

@@ -95,7 +95,7 @@ def test_without_a_hidden_word_the_page_says_what_to_press(readers, open_app):
 
 def test_half_the_context_is_told_of_each_reader_in_its_own_words(readers, open_app):
     said = {
-        "left_to_right": "the left side alone gives the same",
+        "left_to_right": "therefore gives the same as the full text",
         "two_one_way": "one of the two has no words to read",
         "bidirectional": "BERT is trained to use both sides",
     }

@@ -16,7 +16,7 @@ from ui.shell.catalogue import pages
 SIGNS = {
     "predict": "Tokens",
     "all_heads": "Layer 1, head 1",
-    "model_view": "In each drawing the text runs down both sides",
+    "model_view": "In each drawing the tokens run down both sides",
     "neuron": "The query says what a token looks for",
     "attention_methods": "after layer 1",
     "head_profiles": "Heads that do alike lie together",

@@ -93,7 +93,7 @@ def test_all_tokens_can_be_read_and_one_be_opened(open_app, bert):
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     shown = component(app, "cells")
     assert len(shown["rows"]) == trace.length and shown["picked"] == 2 * 4 + 1
-    assert f"Token 2: {trace.tokens[2]}" in page_text(app) and "Layer 1 says" in page_text(app)
+    assert f"Token 2: {trace.tokens[2]}" in page_text(app) and "Predictions after layer 1" in page_text(app)
 
 
 def test_a_word_can_be_followed_and_one_that_is_none_is_refused(open_app, bert):
@@ -211,7 +211,7 @@ def test_the_parts_shares_are_the_library_s(open_app, bert):
     assert np.allclose(np.array(shown["shades"]).reshape(3, 5), 0.5 + 0.5 * shares, atol=2e-3)
     assert shown["tips"][7] == f"Layer 2, head 3: {found.heads[1, 2]:+.3f} nats of log-odds" and shown["picked"] == 9
     said = page_text(app)
-    assert f"The parts make {found.total:+.2f} (heads {found.heads.sum():+.2f}" in said
+    assert f"The parts add up to {found.total:+.2f} (heads {found.heads.sum():+.2f}" in said
     assert f"the input {found.input:+.2f}, biases {found.biases:+.2f})" in said
     assert f"Layer 2, the feed-forward block: {found.feed_forward[1]:+.3f} nats" in said
     bars = heat(app)
@@ -260,10 +260,10 @@ def test_contributions_are_worked_out_beside_the_page(open_app, monkeypatch):
     monkeypatch.setattr(HookedModel, "odds_gradient", slow)
     app = open_app(page="contributions", **PAIR, mask="a3")
     try:
-        assert app.button(key="w_stop_contributions").label == "Stop" and "The parts make" not in page_text(app)
+        assert app.button(key="w_stop_contributions").label == "Stop" and "The parts add up to" not in page_text(app)
     finally:
         go.set()
-    assert "The parts make" in page_text(run_until_done(app))
+    assert "The parts add up to" in page_text(run_until_done(app))
 
 
 def test_what_speaks_for_the_only_class_is_refused_in_words(open_app, monkeypatch):
@@ -287,7 +287,7 @@ def test_what_speaks_for_the_only_class_is_refused_in_words(open_app, monkeypatc
     app = run_until_done(
         open_app(page="patching", a="It was good.", **{"patching.a": "It was bad.", "patching.part": "path"})
     )
-    assert "nearly the same" in page_text(app) and "embeddings alone – of the difference" in page_text(app)
+    assert "nearly the same" in page_text(app) and "embeddings alone brings back – of the difference" in page_text(app)
     cells = component(app, "cells")
     assert set(cells["shades"]) == {None} and all(tip.endswith("brings back –") for tip in cells["tips"])
 
@@ -306,8 +306,8 @@ def test_several_references_are_the_projects_sentences(open_app, bert):
     found = deeplift(bert, trace, mask_target(bert, trace), sentences(OTHERS)[:4])
     assert np.allclose(app.dataframe[0].value["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)
     said = page_text(app)
-    assert "a text of another sentence's tokens, in the mean over 4 of the project's (DeepLiftShap)" in said
-    assert "the scores add up to just that." in said
+    assert "a text of another sentence's tokens, averaged over 4 sentences of the project (DeepLiftShap)" in said
+    assert "the scores add up to the same." in said
     assert f"it gains {found.log_probability - found.baseline_log_probability:+.3f} nats" in said
     # Integrated gradients have one start.
     app.button_group(key="w_saliency_method").set_value("integrated-gradients").run()
@@ -349,20 +349,20 @@ def test_the_words_carry_the_library_s_scores(open_app, bert, method):
     assert np.allclose(table["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)
     assert ("convergence delta" in page_text(app)) == (method == "integrated-gradients")
     assert ("With the noise" in page_text(app)) == (method == "smoothgrad")
-    assert ("the scores add up to just that." in page_text(app)) == (method == "deeplift")
+    assert ("the scores add up to the same." in page_text(app)) == (method == "deeplift")
     assert (method == "lime") == ("Weighted R²" in page_text(app))
     if method == "lrp":
         words = sum(one.score for one in found.words)
         said = (
-            f"Its log-odds, {found.log_odds:+.3f}, are {words:+.3f} of the words here,"
-            f" {found.scores.sum() - words:+.3f} of special tokens, {found.rest['places']:+.3f} of positions and"
-            f" segments and {found.rest['biases']:+.3f} of biases; {found.rest['spread']:+.3f} comes"
+            f"Its log-odds, {found.log_odds:+.3f}, are the sum of {words:+.3f} from the words here,"
+            f" {found.scores.sum() - words:+.3f} from special tokens, {found.rest['places']:+.3f} from positions and"
+            f" segments and {found.rest['biases']:+.3f} from biases; {found.rest['spread']:+.3f} comes"
         )
         assert said in page_text(app) and "Score, nats of log-odds" in str(app.dataframe[0].proto.columns)
     if method == "lime":
-        assert "of 64 texts in which random words are covered by [MASK]" in page_text(app)
-        assert f"Weighted R² {found.weighted_r2:.3f} on draws it was not fitted to" in page_text(app)
-        assert ("these scores are worth little. More samples are needed" in page_text(app)) == (found.weighted_r2 < 0.3)
+        assert "fitted to 64 texts with random words replaced by [MASK]" in page_text(app)
+        assert f"Weighted R² {found.weighted_r2:.3f} on texts that it was not fitted to" in page_text(app)
+        assert ("so these scores mean little. Take more samples" in page_text(app)) == (found.weighted_r2 < 0.3)
     parts = component(app, "marks")["a"]
     assert "".join(part["text"] for part in parts) == PAIR["a"]
     assert [part["text"] for part in parts if part.get("asked")] == ["the"]
@@ -381,7 +381,7 @@ def test_the_next_sentence_and_any_token_can_be_explained(open_app, bert):
             page="saliency", **PAIR, mask="a3", **{"saliency.method": "gradient-x-input", "saliency.token": "good"}
         )
     )
-    assert "speaks for “good”" in page_text(app)
+    assert "supports “good”" in page_text(app)
     app = run_until_done(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.token": "zzzqqq"}))
     assert "no token of this model" in page_text(app)
 
@@ -397,16 +397,16 @@ def test_so_much_noise_that_the_answer_is_gone_is_told(open_app, bert, monkeypat
 
     link = {"saliency.method": "smoothgrad", "saliency.steps": "8"}
     assert "hides the answer" not in page_text(run_until_done(open_app(page="saliency", **PAIR, mask="a3", **link)))
-    monkeypatch.setattr(saliency, "_GONE", -100)
+    monkeypatch.setattr(saliency, "_HIDDEN_BY_NOISE", -100)
     assert "hides the answer" in page_text(run_until_done(open_app(page="saliency", **PAIR, mask="a3", **link)))
 
 
 def test_weights_that_foretell_nothing_are_called_so():
     from pages.explain.saliency import _fitted
 
-    assert "worth little" not in _fitted(0.3)
+    assert "mean little" not in _fitted(0.3)
     for fit in (0.29, -1.5):
-        assert f"Weighted R² {fit:.3f}" in _fitted(fit) and "worth little. More samples are needed" in _fitted(fit)
+        assert f"Weighted R² {fit:.3f}" in _fitted(fit) and "mean little. Take more samples" in _fitted(fit)
 
 
 def test_words_go_until_the_answer_would_change(open_app, bert):
@@ -475,7 +475,7 @@ def test_what_was_not_tried_is_not_called_harmless():
     from pages.explain.hotflip_view import _summary
 
     said = _summary(HotFlip(Target(3, 7, "good"), np.log(0.25), True, (), (), False, ()), {"most": 3})
-    assert said.startswith("Nothing could be tried") and said.endswith("“good” has 25.0%.")
+    assert said.startswith("No word could be tried") and said.endswith("“good” has 25.0%.")
 
 
 @pytest.mark.parametrize(
@@ -514,7 +514,7 @@ def test_where_no_other_word_can_stand_that_is_said(open_app):
     app = run_until_done(open_app(page="saliency", a="bunny", mask="a0", **link))
     assert "There is no word to change" in page_text(app) and not app.code
     app = run_until_done(open_app(page="saliency", a="The bunny ate a carrot today. " * 25, mask="a1", **link))
-    assert "at most 128 tokens" in page_text(app) and not app.code
+    assert "At most 128 tokens" in page_text(app) and not app.code
     app = run_until_done(open_app(page="saliency", **PAIR, mask="a3", **{**link, "saliency.token": "good"}))
     assert "not the likeliest answer" in page_text(app) and not app.get("plotly_chart")
 
@@ -548,13 +548,15 @@ def test_an_answer_that_is_not_the_likeliest_is_not_reduced(open_app):
 )
 def test_where_no_word_can_be_tried_nothing_is_said_of_trying(open_app, texts):
     app = run_until_done(open_app(page="saliency", **texts, **{"saliency.method": "input-reduction"}))
-    assert "There is no word to take away" in page_text(app) and "says something else. The answer" not in page_text(app)
+    assert "There is no word to remove" in page_text(app) and "predicts something else. The answer" not in page_text(
+        app
+    )
 
 
 def test_a_long_text_is_not_reduced(open_app):
     link = {"saliency.method": "input-reduction"}
     app = run_until_done(open_app(page="saliency", a="The bunny ate a carrot today. " * 12, mask="a1", **link))
-    assert "at most 64 tokens" in page_text(app) and not app.code
+    assert "At most 64 tokens" in page_text(app) and not app.code
 
 
 def test_a_class_called_value_is_told_as_a_class():
@@ -622,7 +624,7 @@ def test_paths_are_the_library_s_and_a_press_leads_on(open_app, bert):
         scaled = 0.5 + 0.5 * shares[0, :4] / np.abs(np.where(found.has_path, found.recovered, 0)[:, :4]).max()
         assert cells["shades"][:4] == pytest.approx(scaled.tolist(), abs=2e-3)
         assert len(cells["rows"]) == rows and cells["columns"][-1] == "FF"
-        (embedded,) = re.findall(r"embeddings alone (\S+)%", page_text(app))
+        (embedded,) = re.findall(r"embeddings alone brings back (\S+)%", page_text(app))
         assert float(embedded) == pytest.approx(100 * found.share(found.embeddings), abs=0.06)
         drawn = sorted(_numbers(figure(app)["data"][0]["x"]))
         wanted = sorted([found.share(found.embeddings), *found.recovered[found.has_path]], key=abs)[-15:]
@@ -676,7 +678,7 @@ def test_the_same_text_is_not_compared_with_itself(open_app):
 
 def test_inputs_that_differ_where_nothing_is_seen_are_told(open_app):
     app = run_until_done(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": "The bunny made the carrot."}))
-    assert "differ in hidden words alone" in page_text(app) and not app.get("plotly_chart")
+    assert "differ in hidden words only" in page_text(app) and not app.get("plotly_chart")
 
 
 def test_a_word_can_be_changed_by_choosing_another(open_app, bert):
@@ -708,7 +710,7 @@ def test_changing_places_turns_the_two_inputs_round(open_app):
     app = run_until_done(
         open_app(page="patching", a="The bunny ate it.", mask="a2", **{"patching.a": "The bunny ate some."})
     )
-    next(button for button in app.button if button.label == "Change places").click().run()
+    next(button for button in app.button if button.label == "Swap inputs").click().run()
     run_until_done(app)
     assert param(app, "a") == "The bunny ate some." and param(app, "patching.a") == "The bunny ate it."
     assert param(app, "mask") == "a2"
@@ -725,9 +727,9 @@ def test_both_sides_stand_beside_the_library_s_halves(open_app, bert):
     wanted = predict_variants(bert, trace, [cut(bert, trace, trace.masks[0]) for cut in (left_context, right_context)])
     cards = component(app, "bars")["cards"]
     assert [card["note"] for card in cards] == [
-        "The whole text",
-        "Only what stands before",
-        "Only what stands after",
+        "The full text",
+        "Only the words before",
+        "Only the words after",
     ]
     for card, outcome in zip(cards[1:], wanted):
         assert card["predictions"][0]["p"] == pytest.approx(outcome.masks[0].predictions[0].probability, abs=1e-6)
@@ -851,5 +853,5 @@ def test_a_fine_tuned_class_is_explained(open_app, monkeypatch):
     )
     trace = bert.trace("It was good.")
     found = occlusion(bert, trace, class_target(bert, trace, "good"), unit="word")
-    assert "speaks for “good”" in page_text(app)
+    assert "supports “good”" in page_text(app)
     assert np.allclose(app.dataframe[0].value["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)

@@ -107,9 +107,20 @@ def test_all_chosen_heads_are_saved_and_the_threshold_empties_the_figure(open_ap
     maps = plain.attentions[[1, 0], [2, 0]]
     found = saved[name]
     near(found["npz"]["weights"], maps)
-    near([one["weights"] for one in found["json"]["heads"]], maps)
-    near([row[3:] for row in found["rows"]], maps.reshape(-1, plain.length), 1e-3)
-    assert found["npz"]["layers"].tolist() == [2, 1] and found["npz"]["heads"].tolist() == [3, 1]
+    near(found["json"]["weights"], maps)
+    near([row[4:] for row in found["rows"]], maps.reshape(-1, plain.length), 1e-3)
+    for file in ("npz", "json"):
+        assert list(found[file]["layers"]) == [1, 0] and list(found[file]["heads"]) == [2, 0]
+        for side in ("", "attended_"):
+            assert list(found[file][f"{side}tokens"]) == list(plain.tokens)
+            assert list(found[file][f"{side}positions"]) == list(range(plain.length))
+    assert found["json"]["model"] == plain.model
+    assert [tuple(row[:4]) for row in found["rows"]] == [
+        (str(layer), str(head), str(position), token)
+        for layer, head in ((1, 2), (0, 0))
+        for position, token in enumerate(plain.tokens)
+    ]
+    assert found["header"][4:] == [f"{position} {token}" for position, token in enumerate(plain.tokens)]
     for drawn, weights in zip(found["figures"]["Heatmap"].data, maps, strict=True):
         near(np.nan_to_num(drawn.z), np.where(weights < 0.2, 0, weights))
         assert np.isnan(drawn.z).any()
@@ -120,6 +131,9 @@ def test_the_sheet_of_all_heads_is_saved(open_app, saved, plain):
     near(saved["all-heads"]["npz"]["weights"], plain.attentions)
     near(saved["all-heads"]["json"]["weights"], plain.attentions)
     assert len(saved["all-heads"]["rows"]) == 3 * 4 * plain.length
+    near([row[4:] for row in saved["all-heads"]["rows"]], plain.attentions.reshape(-1, plain.length), 1e-3)
+    heads = [(str(layer), str(head)) for layer in range(3) for head in range(4) for _ in range(plain.length)]
+    assert [tuple(row[:2]) for row in saved["all-heads"]["rows"]] == heads
 
 
 def test_a_long_text_s_sheet_is_pooled_in_the_table_and_whole_in_the_arrays(open_app, saved, bert):
@@ -128,7 +142,12 @@ def test_a_long_text_s_sheet_is_pooled_in_the_table_and_whole_in_the_arrays(open
     found = saved["all-heads"]
     length = bert.trace(text).length
     assert length > 64 and found["npz"]["weights"].shape == (3, 4, length, length)
-    assert np.shape(found["json"]["weights"]) == (3, 4, 64, 64) and len(found["header"]) == 3 + 64
+    assert np.shape(found["json"]["weights"]) == (3, 4, 64, 64) and len(found["header"]) == 4 + 64
+    starts = [index * length // 64 for index in range(64)]
+    assert found["json"]["positions"] == starts == [int(row[2]) for row in found["rows"][:64]]
+    assert found["json"]["weights"][1][2][5][6] == pytest.approx(
+        found["npz"]["weights"][1, 2, starts[5] : starts[6], starts[6] : starts[7]].max(), abs=1e-6
+    )
 
 
 def test_the_neuron_view(open_app, saved, bert, plain):

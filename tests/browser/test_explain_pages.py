@@ -22,7 +22,7 @@ def test_a_layer_is_opened_and_its_word_followed(visit):
     expect(page.locator(".cells td.edge")).to_have_count(1)
     point(page, cells.nth(1), page.locator(".cells .hint"), re.compile("after layer 1: "))
     cells.nth(1).click()
-    expect(page.get_by_text("Layer 1 says")).to_be_visible()
+    expect(page.get_by_text("Predictions after layer 1")).to_be_visible()
     wait_for_link(page, "logit_lens.layer", "1")
     # What the table says of the last layer is what the figure and the sentence below it are about.
     answer = cells.nth(3).inner_text()
@@ -56,7 +56,7 @@ def test_a_sweep_colours_the_grid_and_ranks_the_heads(visit):
     page = visit(f"/?page=ablation&{PAIR}").page
     page.get_by_role("radio", name="Effect of each part alone").click()
     expect(page.get_by_role("heading", name="The strongest parts")).to_be_visible()
-    expect(page.locator(".cells .low")).to_have_text("speaks against the answer")
+    expect(page.locator(".cells .low")).to_have_text("opposes the answer")
     expect(page.locator(".js-plotly-plot .bars .point")).to_have_count(12)
     said = re.compile(r"Layer 1, head 1: [+-]\d\.\d{3} nats")
     point(page, page.locator(".cells td[data-at]").first, page.locator(".cells .hint"), said)
@@ -96,7 +96,7 @@ def test_inputs_are_brought_to_one_length_and_patched(visit):
     field = page.get_by_label("Text A of the other input")
     field.fill("The unbelievable bunny ate the carrot.")
     field.press("Tab")
-    expect(page.get_by_text("can only be put over to its own place")).to_be_visible()
+    expect(page.get_by_text("can only be patched at its own position")).to_be_visible()
     field.fill("The bunny made the carrot.")
     field.press("Tab")
     expect(page.locator(".js-plotly-plot .heatmaplayer .hm")).to_have_count(1)
@@ -106,15 +106,13 @@ def test_inputs_are_brought_to_one_length_and_patched(visit):
 
 def test_texts_are_changed_and_asked_again(visit):
     page = visit(f"/?page=counterfactuals&{PAIR}").page
-    expect(page.locator(".card .note")).to_have_text(
-        ["The whole text", "Only what stands before", "Only what stands after"]
-    )
+    expect(page.locator(".card .note")).to_have_text(["The full text", "Only the words before", "Only the words after"])
     page.get_by_role("radio", name="A word less").click()
     expect(page.get_by_role("heading", name="Without each word")).to_be_visible()
     expect(page.locator(".js-plotly-plot .bars .point")).to_have_count(9)
     page.get_by_role("radio", name="Another word").click()
-    page.get_by_label("read", exact=True).fill("dog")
-    page.get_by_label("read", exact=True).press("Enter")
+    page.get_by_label("by", exact=True).fill("dog")
+    page.get_by_label("by", exact=True).press("Enter")
     expect(page.get_by_role("heading", name='"dog" for "The"')).to_be_visible()
     page.get_by_role("radio", name="A and B swapped").click()
     expect(page.get_by_text("[CLS] It was good . [SEP]")).to_be_visible()

@@ -115,7 +115,7 @@ def test_the_sweep(visit, bert, trace):
     expect(page.get_by_role("heading", name="The strongest parts")).to_be_visible()
     lost = -sweep(bert, trace, every_head(bert.config)).log_probability_changes.mean(axis=1)
     assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(lost.tolist()), abs=1e-4)
-    expect(page.locator(".cells .low")).to_have_text("speaks against the answer")
+    expect(page.locator(".cells .low")).to_have_text("opposes the answer")
     cell = page.locator(".cells td[data-at]").nth(7)  # layer 2, head 2: four heads and two more a layer
     point(page, cell, page.locator(".cells .hint"), re.compile(re.escape(f"{lost[5]:+.3f} nats")))
 
@@ -155,7 +155,7 @@ def test_patched_heads(visit, bert):
     wait_for_link(page, "patching.part", "head")
     # Without a pointer: the map as a table.
     page.get_by_role("button", name="The numbers as a table").press("Enter")
-    told = page.get_by_role("figure", name="What each brings back").locator("tbody td")
+    told = page.get_by_role("figure", name="What each patch brings back").locator("tbody td")
     expect(told).to_have_count(found.recovered.size)
     shown = [float(text.rstrip("%")) for text in told.all_inner_texts()]
     assert shown == pytest.approx((100 * found.recovered).ravel().tolist(), abs=0.2)
@@ -191,7 +191,7 @@ def test_paths(visit, bert):
 def test_contributions(visit, bert, trace):
     page = visit(ASKED + "&page=contributions").page
     found = contributions(bert, trace, mask_target(bert, trace))
-    expect(page.get_by_text(f"The parts make {found.total:+.2f}")).to_be_visible()
+    expect(page.get_by_text(f"The parts add up to {found.total:+.2f}")).to_be_visible()
     drawn = sorted(numbers(page)[0]["x"])
     assert drawn == pytest.approx(sorted(found.heads.ravel().tolist()), abs=1e-4)
     cell = page.locator(".cells td[data-at]").nth(8)  # layer 2, head 4: four heads and a block a layer

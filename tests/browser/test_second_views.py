@@ -146,7 +146,7 @@ def test_other_words_until_the_answer_is_another(visit, bert, trace):
     expect(steps).to_have_count(len(found.applied))
     for number, one in enumerate(found.applied):
         said = steps.nth(number)
-        flip = f"{one.word.text} → {one.new}: {one.change:+.3f} nats (by the slope {one.estimate:+.3f})"
+        flip = f"{one.word.text} → {one.new}: {one.change:+.3f} nats (by the gradient {one.estimate:+.3f})"
         expect(said).to_contain_text(flip)
         expect(said).to_contain_text(f"{one.text_a} / {one.text_b}".replace(" the ", " [MASK] ", 1))
     read, slope = numbers(page)

@@ -50,4 +50,4 @@ def test_rows_under_a_filter_become_a_concept(visit):
     rest = [text for text in rows if text not in own]
     expect(page.get_by_label("Others to compare with")).to_have_value("\n".join(rest))
     wait_for_link(page, "tcav.file", "sentences.txt")
-    page.get_by_text(f"that tells {min(len(own), len(rest) // 2)} sentences with the concept").wait_for()
+    page.get_by_text(f"that separates {min(len(own), len(rest) // 2)} sentences with the concept").wait_for()

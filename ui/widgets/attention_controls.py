@@ -1,9 +1,9 @@
 """What the pages about attention share: trace, filters, pickers of layer and head, and one warning."""
 
-import numpy as np
 import streamlit as st
 
 from bert_tf import plots
+from bert_tf.explain.attention.attention_maps import HeadAttention
 from ui.elements.mask_chips import token_positions
 from ui.session import state
 from ui.session.trace_store import attention_trace
@@ -107,52 +107,24 @@ def detail(selection):
     return selection.window(state.view().start, WINDOW)
 
 
-def save(trace, heads, selection, least):
+def save(trace, heads, selection, threshold):
     """The download menu of one head or several between the tokens of a selection.
 
     Args:
-        heads: pairs (layer, head). selection: ``plots.Selection``, saved whole however long it is.
-        least: weights below it are left out of the figures.
+        heads: pairs (layer, head), from 0. selection: ``plots.Selection``, saved whole however long it is.
+        threshold: weights below it are left out of the figures.
     """
-    tokens = {way: [trace.tokens[place] for place in getattr(selection, way)] for way in ("rows", "columns")}
-    titles = [f"Layer {layer + 1}, head {head + 1}" for layer, head in heads]
-
-    def maps():
-        return trace.attentions[[layer for layer, _ in heads], [head for _, head in heads]]
-
-    def cut():
-        return plots.pooled(maps(), selection, trace.length)
-
-    def rows():
-        for (layer, head), weights in zip(heads, cut()):
-            for token, line in zip(tokens["rows"], weights):
-                yield layer + 1, head + 1, token, *line
-
-    def arrays():
-        return {
-            "weights": cut(),
-            "layers": np.array([layer + 1 for layer, _ in heads]),
-            "heads": np.array([head + 1 for _, head in heads]),
-            **{way: np.array(names) for way, names in tokens.items()},
-        }
-
-    def record():
-        named = [
-            {"layer": layer + 1, "head": head + 1, "weights": weights} for (layer, head), weights in zip(heads, cut())
-        ]
-        return {"model": trace.model, **tokens, "heads": named}
-
-    export.menu(
-        "-".join(f"layer-{layer + 1}-head-{head + 1}" for layer, head in heads),
-        ("layer", "head", "looks", *tokens["columns"]),
-        rows,
-        record,
-        {
-            "Heatmap": lambda: plots.heatmaps(trace, maps(), selection, titles, least=least),
-            "All heads": lambda: plots.overview(trace, selection, least=least),
-        },
-        arrays,
+    layers, heads = zip(*heads)
+    attention = HeadAttention(
+        trace=trace,
+        layers=layers,
+        heads=heads,
+        positions=selection.rows,
+        attended_positions=selection.columns,
+        threshold=threshold,
     )
+    name = "-".join(f"layer-{layer + 1}-head-{head + 1}" for layer, head in zip(layers, heads))
+    export.save(name, attention, {"model": trace.model})
 
 
 def footer(shared, trace):
