@@ -1,13 +1,13 @@
 """The lower half of the page Side by side: attention and layers of both sides, next to each other."""
 
-import functools
-
-import numpy as np
 import streamlit as st
 
 from bert_tf import plots
 from bert_tf.explain import aligned_layers, logit_lens
-from bert_tf.plots.models.compare import answers_by_depth, difference_map
+from bert_tf.explain.models.compared_attention import AlignedAttention, ComparedAttention
+from bert_tf.explain.models.compared_layers import ComparedLayers, LayerAnswers
+from bert_tf.plots.models.compare import difference_map
+from bert_tf.plots.models.compared_attention import paired_tokens
 from pages.compare import layers_view
 from ui.elements import components
 from ui.session import state
@@ -76,9 +76,10 @@ def _attention(pair, traces):
     elif pair[0].shared is not pair[1].shared:
         st.caption("Heads of two models share nothing but their number.")
     attention_controls.warning_link()
+    entropies = comparison.attention_entropy(pair, traces)
     with heading:
-        _save_attention(pair, traces, maps, chosen, head)
-    _spread(pair, traces)
+        _save_attention(pair, traces, maps, chosen, head, entropies)
+    _entropy(entropies)
 
 
 def _settings(layers, traces):
@@ -153,54 +154,27 @@ def _one(side, trace, weights, name, drawn, start):
     )
 
 
-def _save_attention(pair, traces, maps, layers, head):
-    """The menu of both maps whole, and of the entropy of every layer."""
-    sides = list(zip("ab", traces, maps))
-
-    def rows():
-        for letter, trace, weights in sides:
-            for row, column in np.ndindex(weights.shape):
-                yield letter, trace.tokens[row], trace.tokens[column], weights[row, column]
-
-    def spread():
-        return comparison.attention_entropy(pair, traces)
-
-    def arrays():
-        named = {f"weights_{letter}": weights for letter, _, weights in sides}
-        named |= {f"tokens_{letter}": np.array(trace.tokens) for letter, trace, _ in sides}
-        return named | {f"entropy_{letter}": values for letter, values in zip("ab", spread().values())}
-
-    drawn = {
-        letter.upper(): functools.partial(plots.heatmap, trace, weights, plots.select(trace))
-        for letter, trace, weights in sides
-    }
-    if traces[0].length == traces[1].length:
-        less = maps[0].astype("float32") - maps[1]
-        drawn["Difference"] = lambda: difference_map(less, _both_tokens(traces))
-    drawn["Entropy"] = lambda: plots.depth_profile(spread(), "mean entropy of a row, bits")
-    export.menu(
-        "attention-compared",
-        ("side", "looks", "at", "weight"),
-        rows,
-        lambda: {
-            "models": [side.shared.name for side in pair],
-            "layers": [layer + 1 for layer in layers],
-            "head": None if head is None else head + 1,
-            **arrays(),
-        },
-        drawn,
-        arrays,
+def _save_attention(pair, traces, maps, layers, head, entropies):
+    """The download menu of both attention maps in full, and of the entropy of every layer."""
+    names, (entropy_a, entropy_b) = tuple(entropies), entropies.values()
+    result_class = AlignedAttention if traces[0].length == traces[1].length else ComparedAttention
+    result = result_class(
+        models=tuple(side.shared.name for side in pair),
+        names=names,
+        layers=tuple(layers),
+        head=head,
+        tokens_a=traces[0].tokens,
+        tokens_b=traces[1].tokens,
+        weights_a=maps[0],
+        weights_b=maps[1],
+        entropy_a=entropy_a,
+        entropy_b=entropy_b,
     )
-
-
-def _both_tokens(traces):
-    """Tokens of two texts of one length, a name for each pair."""
-    pairs = zip(*(trace.tokens for trace in traces))
-    return [one if one == other else f"{one} | {other}" for one, other in pairs]
+    export.save("attention-compared", result)
 
 
 def _difference(pair, traces, maps, layers, start):
-    tokens = _both_tokens(traces)[start : start + _MOST]
+    tokens = paired_tokens(traces[0].tokens, traces[1].tokens)[start : start + _MOST]
     one, other = (weights[start : start + _MOST, start : start + _MOST].astype("float32") for weights in maps)
     st.markdown(f"**{pair[0].name}**, layer {layers[0] + 1}, less **{pair[1].name}**, layer {layers[1] + 1}")
     figures.show(
@@ -212,10 +186,10 @@ def _difference(pair, traces, maps, layers, start):
     st.caption("Blue: the first looks there more. Orange: the second. Tokens are paired by their place.")
 
 
-def _spread(pair, traces):
+def _entropy(entropies):
     figures.show(
         "How widely attention is spread in every layer",
-        plots.depth_profile(comparison.attention_entropy(pair, traces), "mean entropy of a row, bits", frame.is_dark()),
+        plots.depth_profile(entropies, "mean entropy of a row, bits", frame.is_dark()),
         key="w_profile",
         config=export.plot_config("entropy"),
     )
@@ -244,22 +218,17 @@ def _layers(pair, traces, found):
     snippets.give(pair, traces, classes=both_classify, lens=(mask.position_a, mask.position_b))
     lenses = [_lens(*one) for one in zip(pair, traces, (mask.position_a, mask.position_b))]
     counts = [side.shared.config.num_hidden_layers for side in pair]
-    rows = comparison.layer_rows(lenses, pair, aligned_layers(*counts), found.case_folded)
+    rows = LayerAnswers.rows(comparison.layer_rows(lenses, pair, aligned_layers(*counts), found.case_folded))
+    result = ComparedLayers(tuple(side.shared.name for side in pair), rows, _curves(pair, lenses))
     with inputs.heading("The likeliest word after each layer"):
-        export.menu(
-            "layers-compared",
-            ("layer_a", "layer_b", "word_a", "probability_a", "word_b", "probability_b", "same"),
-            lambda: rows,
-            lambda: {"models": [side.shared.name for side in pair], "rows": [list(row) for row in rows]},
-            lambda: answers_by_depth(_curves(pair, lenses)),
-        )
+        export.save("layers-compared", result)
     left, right = st.columns([6, 5], gap="medium")
     with left:
         layers_view.table(pair, rows, "w_side_by_side_layers")
     with right:
         figures.show(
             "Each side's answer after every layer",
-            answers_by_depth(_curves(pair, lenses), frame.is_dark()),
+            result.figure(dark=frame.is_dark()),
             key="w_side_by_side_answers",
             config=export.plot_config("answers"),
         )

@@ -1,10 +1,9 @@
 """The logit lens on both sides of the page Side by side: the table, and the classes of fine-tuned models by layer."""
 
-import numpy as np
 import streamlit as st
 
 from bert_tf.explain import aligned_layers, class_lens
-from bert_tf.plots.models.compare import answers_by_depth, depth_profile
+from bert_tf.explain.models.compared_layers import ComparedClassLayers, ComparedScores, LayerAnswers
 from ui.elements.mask_chips import truncated_texts
 from ui.session import state, task_models
 from ui.session.session_cache import cached
@@ -93,29 +92,24 @@ def _lens(side, settings):
 
 
 def _scores(pair, lenses):
-    profiles = {name: lens.values[1:, 0] for name, lens in zip(_named(pair), lenses)}
+    scores = (lens.values[1:, 0] for lens in lenses)
+    result = ComparedScores(_models(pair), tuple(_names(pair)), *scores)
     with inputs.heading("The score after each layer"):
-        export.menu(
-            "scores-by-layer-compared",
-            ("side", "layer", "score"),
-            lambda: [
-                (name, layer, value)
-                for name, values in profiles.items()
-                for layer, value in enumerate(values.tolist(), 1)
-            ],
-            lambda: {"scores": profiles},
-            lambda: depth_profile(profiles, "score"),
-            lambda: {f"scores_{side.key}": lens.values[1:, 0] for side, lens in zip(pair, lenses)},
-        )
+        export.save("scores-by-layer-compared", result)
     figures.show(
         "The score after each layer",
-        depth_profile(profiles, "score", frame.is_dark()),
+        result.figure(dark=frame.is_dark()),
         key="w_side_by_side_class_scores",
         config=export.plot_config("scores"),
     )
 
 
-def _named(pair):
+def _models(pair):
+    return tuple(side.shared.name for side in pair)
+
+
+def _names(pair):
+    """A different name for each side."""
     same = pair[0].name == pair[1].name
     return [side.key.upper() if same else side.name for side in pair]
 
@@ -136,32 +130,25 @@ def class_rows(lenses, layers):
 
 
 def _classes(pair, lenses):
-    rows = class_rows(lenses, aligned_layers(*(side.shared.config.num_hidden_layers for side in pair)))
+    layers = aligned_layers(*(side.shared.config.num_hidden_layers for side in pair))
+    rows = LayerAnswers.rows(class_rows(lenses, layers))
     curves = {
         f"{name}: {label}": lens.values[:, lens.labels.index(label)]
-        for label in dict.fromkeys((rows[-1][2], rows[-1][4]))
-        for name, lens in zip(_named(pair), lenses)
+        for label in dict.fromkeys((rows[-1].answer_a, rows[-1].answer_b))
+        for name, lens in zip(_names(pair), lenses)
         if label in lens.labels
     }
+    labels, values = ([getattr(lens, name) for lens in lenses] for name in ("labels", "values"))
+    result = ComparedClassLayers(_models(pair), rows, curves, *labels, *values)
     with inputs.heading("The likeliest class after each layer"):
-        export.menu(
-            "classes-by-layer-compared",
-            ("layer_a", "layer_b", "class_a", "probability_a", "class_b", "probability_b", "same"),
-            lambda: rows,
-            lambda: {"models": [side.shared.name for side in pair], "rows": [list(row) for row in rows]},
-            lambda: answers_by_depth(curves),
-            lambda: {
-                **{f"values_{side.key}": lens.values for side, lens in zip(pair, lenses)},
-                **{f"classes_{side.key}": np.array(lens.labels) for side, lens in zip(pair, lenses)},
-            },
-        )
+        export.save("classes-by-layer-compared", result)
     left, right = st.columns([6, 5], gap="medium")
     with left:
         table(pair, rows, "w_side_by_side_class_layers")
     with right:
         figures.show(
             "Each side's class after every layer",
-            answers_by_depth(curves, frame.is_dark()),
+            result.figure(dark=frame.is_dark()),
             key="w_side_by_side_class_curves",
             config=export.plot_config("classes-by-layer"),
         )

@@ -3,9 +3,9 @@
 import streamlit as st
 
 from bert_tf.explain import compare
+from bert_tf.explain.models.model_facts import ModelFacts, ModelFactsTable
 from bert_tf.explain.models.side_by_side import ComparedAnswers, compared_side
 from bert_tf.inference.predictions import fill_mask
-from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.compare import attention_view, comparison_inputs
 from pages.compare.snippets.side_by_side import snippet
 from ui.elements import components
@@ -209,14 +209,26 @@ def _facts(pair, traces, infos):
     if seconds is None:
         return
     with heading:
-        export.menu(
-            "facts",
-            ("fact", *list(table)[1:]),
-            lambda: zip(*table.values()),
-            lambda: {"facts": table, "seconds": seconds},
-            lambda: ranked_bars([side.name for side in pair], [1000 * one for one in seconds], "milliseconds a pass"),
-        )
+        facts = (_model_facts(*side_facts, infos) for side_facts in zip(pair, traces, seconds))
+        export.save("facts", ModelFactsTable(tuple(facts)))
     st.caption("Time: median of up to five warm passes on this machine, without attention maps.")
+
+
+def _model_facts(side, trace, seconds, infos):
+    """The ``ModelFacts`` of a side; infos: dict name -> ``ModelInfo``."""
+    shared, info = side.shared, infos.get(side.shared.name)
+    return ModelFacts(
+        name=side.name,
+        model=shared.name,
+        layers=shared.config.num_hidden_layers,
+        heads=shared.config.num_attention_heads,
+        hidden_size=shared.config.hidden_size,
+        parameters=shared.parameters,
+        weight_bytes=shared.weight_bytes,
+        disk_bytes=info.size_bytes if info else None,
+        tokens=trace.length,
+        seconds=seconds,
+    )
 
 
 def _offer(installed):

@@ -2,12 +2,11 @@
 
 from collections import Counter
 
-import numpy as np
 import streamlit as st
 
 from bert_tf.explain import class_curve, curve_labels
+from bert_tf.explain.datasets.confusion import ConfusionMatrix
 from bert_tf.plots.datasets.class_curves import precision_recall_figure, roc_figure
-from bert_tf.plots.training.finetuning import confusion_matrix
 from ui.session import state
 from ui.shell import frame, snippets
 from ui.widgets import export, figures, inputs
@@ -40,19 +39,12 @@ def say_predicted(results, classes):
 def confusion(classes, heading, name="confusion", key="w_dataset_confusion"):
     """How often each true class was given each class; args: ``ClassSummary``, the title, of the files, of the
     figure."""
-    labels, counts = classes.confusion
+    matrix = ConfusionMatrix.of(classes)
     with inputs.heading(escape_markdown(heading)):
-        export.menu(
-            name,
-            ("true", *labels),
-            lambda: [(label, *row) for label, row in zip(labels, counts)],
-            lambda: {"labels": labels, "counts": counts, "scores": classes.scores},
-            lambda: confusion_matrix(labels, counts),
-            lambda: {"labels": np.array(labels), "counts": np.array(counts)},
-        )
+        export.save(name, matrix)
     figures.show(
         "How often each true class was given each class",
-        confusion_matrix(labels, counts, frame.is_dark()),
+        matrix.figure(dark=frame.is_dark()),
         config=export.plot_config(name),
         key=key,
     )

@@ -6,8 +6,8 @@ import streamlit as st
 
 from bert_tf.explain import score_rows, summarise_classes, summarise_rows, supported_predictions
 from bert_tf.explain.attribution.target import classifier_settings
-from bert_tf.explain.datasets.dataset import DatasetPredictions, subset_of
-from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.explain.datasets.dataset import DatasetPredictions, Subset, subset_of
+from bert_tf.explain.datasets.subset_comparison import SubsetComparison
 from pages.data import class_view, row_map_view, subsets
 from pages.data.snippets.dataset import snippet
 from ui.session import jobs, state, task_models
@@ -193,14 +193,15 @@ def _say_classes(shared, rows, able):
 
 def _show(shared, file_key, results, classes, given):
     summary, named = summarise_rows(results), subsets.read(file_key, results)
-    own = {name: subset_of(shared.bert, results, numbers, classes) for name, numbers in named.items()}
+    subset_results = {name: subset_of(shared.bert, results, numbers, classes) for name, numbers in named.items()}
     with inputs.heading(count(summary.rows, "row")):
         ask, hide = given[2:4]
-        export.save("rows", DatasetPredictions(ask, hide, summary, classes, results, own), {"model": shared.name})
-    parts = {name: (one.summary, one.classes) for name, one in own.items()}
+        predictions = DatasetPredictions(ask, hide, summary, classes, results, subset_results)
+        export.save("rows", predictions, {"model": shared.name})
     _figures(summary, classes)
-    if parts:
-        _compared({subsets.WHOLE: (summary, classes), **parts})
+    if subset_results:
+        every = Subset(tuple(result.row.number for result in results), summary, classes)
+        _compared(shared, {subsets.WHOLE: every, **subset_results})
     if classes is not None:
         class_view.say_predicted(results, classes)
     shown, look, subset = _filtered(results, named)
@@ -221,33 +222,32 @@ def _show(shared, file_key, results, classes, given):
         where = "" if look == "map" else ": the last column says why"
         st.caption(f"{count(len(problems), 'row')} could not be answered in full{where}.")
     if classes is not None:
-        _of_classes(shared, results, classes, named, parts, subset)
+        _of_classes(shared, results, classes, named, subset_results, subset)
 
 
-def _of_classes(shared, results, classes, named, parts, subset):
+def _of_classes(shared, results, classes, named, subset_results, subset):
     """What is confused, and what another threshold would give."""
     if classes.confusion:
         class_view.confusion(classes, "What it confuses")
-        if subset and parts[subset][1].confusion:
+        if subset and subset_results[subset].classes.confusion:
             class_view.confusion(
-                parts[subset][1], f"What it confuses in “{subset}”", "subset-confusion", "w_dataset_confused"
+                subset_results[subset].classes,
+                f"What it confuses in “{subset}”",
+                "subset-confusion",
+                "w_dataset_confused",
             )
     class_view.curves(shared, subsets.rows_of(results, named[subset]) if subset else results, subset)
 
 
-def _compared(parts):
-    """The numbers of subsets beside those of all rows; parts: dict name -> (``RowSummary``, ``ClassSummary``)."""
-    numbers = {name: dict(_numbers(*one)) for name, one in parts.items()}
+def _compared(shared, compared):
+    """Draw the numbers of all rows and of each subset; compared: dict name -> ``Subset``."""
+    numbers = {name: dict(_numbers(subset.summary, subset.classes)) for name, subset in compared.items()}
     names = list(dict.fromkeys(label for line in numbers.values() for label in line))
-    table = [(name, parts[name][0].rows, *(line.get(label, "") for label in names)) for name, line in numbers.items()]
+    table = [
+        (name, compared[name].summary.rows, *(line.get(label, "") for label in names)) for name, line in numbers.items()
+    ]
     with inputs.heading("Subsets"):
-        export.menu(
-            "subsets",
-            ("subset", "rows", *names),
-            lambda: table,
-            lambda: [dict(zip(("subset", "rows", *names), line)) for line in table],
-            lambda: ranked_bars([line[0] for line in table], [line[1] for line in table], "rows"),
-        )
+        export.save("subsets", SubsetComparison(compared), {"model": shared.name})
     st.dataframe(
         dict(zip(("Rows of", "Rows", *names), zip(*table))), hide_index=True, width="stretch", key="w_dataset_compared"
     )

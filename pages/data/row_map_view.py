@@ -6,6 +6,8 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import nearest_rows, row_attributes, row_vectors
+from bert_tf.explain.datasets.dataset import RowMap
+from bert_tf.explain.datasets.filtered_row_map import FilteredRowMap, NearestRows, NearRow
 from bert_tf.explain.datasets.row_map import (
     SAME_FIRST,
     constant_first_token,
@@ -17,10 +19,7 @@ from bert_tf.plots.datasets.row_map import (
     PROBABILITY_ATTRIBUTES,
     TITLES,
     drawn_rows,
-    row_scatter,
 )
-from bert_tf.plots.interventions.ablation import ranked_bars
-from bert_tf.plots.representations.vectors import component_titles
 from ui.session import jobs, state
 from ui.shell import frame, snippets
 from ui.widgets import export, figures, inputs
@@ -86,7 +85,7 @@ def draw(shared, file_key, results, shown, open_row, given):
         if places is not None:
             # The row that is looked at stays in view under every filter.
             drawn = sorted({*inside, *([] if chosen is None else [chosen])})
-            _plane(view, places, known, found.places, drawn, chosen, [index for index, _ in near if index in drawn])
+            _plane(_filtered(view, places, known, found.places, drawn, chosen, near), view)
     number = None if chosen is None else view.rows[chosen].row.number
     way = way if can_lay_out(way, len(view.rows)) else None
     snippets.give(*given, plane=(layer, pooling, way, name, number, _NEAR, 3 if space else 2))
@@ -110,12 +109,6 @@ class _Map:
     def tips(self):
         """What is said of each row."""
         return [f"{one.row.number}: {one.row.text}" for one in self.rows]
-
-    def figure(self, places, drawn, chosen, near, dark=False):
-        """The figure of the rows that are ``drawn``, with rings around one and those near it."""
-        coordinates, shares = places
-        axes = component_titles(shares, coordinates.shape[1])
-        return row_scatter(coordinates, self.tips, self.name, self.values, axes, drawn, chosen, near, dark)
 
 
 def _settings(shared, known):
@@ -180,21 +173,11 @@ def _beside(view, chosen, near, open_row, space):
     if not near:
         st.caption("There is no other row to compare it with.")
         return
-    number, tips = one.row.number, view.tips
+    number = one.row.number
     with inputs.heading(f"Nearest to row {number:,}"):
-        export.menu(
-            f"nearest-{number}",
-            ("row", "text_a", "text_b", "cosine"),
-            lambda: [(*_texts(view.rows[index].row), cosine) for index, cosine in near],
-            lambda: {
-                "model": view.shared.name,
-                "layer": view.layer,
-                "vector": view.pooling,
-                "row": number,
-                "nearest": [{"row": view.rows[index].row.number, "cosine": cosine} for index, cosine in near],
-            },
-            lambda: ranked_bars([tips[index][:60] for index, _ in near], [cosine for _, cosine in near], "cosine"),
-        )
+        nearest = tuple(NearRow(*_texts(view.rows[index].row), cosine) for index, cosine in near)
+        result = NearestRows(view.layer, view.pooling, number, nearest)
+        export.save(f"nearest-{number}", result, {"model": view.shared.name})
     # Another table for every row, so that none begins with a row marked in the one before.
     key = f"w_dataset_near_{number}"
 
@@ -237,44 +220,46 @@ def _column(view):
 
 
 def _texts(row):
-    return row.number, row.text_a, row.text_b or ""
+    return row.number, row.text_a, row.text_b
 
 
-def _plane(view, places, known, read, drawn, chosen, near):
-    columns = {name: [values[read[index]] for index in drawn] for name, values in known.items()}
-    coordinates = places[0][drawn]
+def _filtered(view, places, known, read, drawn, chosen, near):
+    """The ``FilteredRowMap`` of the rows that are drawn.
+
+    Args:
+        view: ``_Map``. places: coordinates of its rows, and each axis's share of the variance or None.
+        known: attributes of all rows of the file. read: indices, among these, of the rows of ``view``.
+        drawn: indices, in ``view``, of the rows that are drawn. chosen: index of the chosen row, or None.
+        near: pairs (index, cosine) of the rows nearest to it.
+    """
+    rows, (coordinates, shares) = [result.row for result in view.rows], places
+    row_map = RowMap(
+        layer=view.layer,
+        pooling=view.pooling,
+        projection=view.way,
+        rows=tuple(row.number for row in rows),
+        texts=tuple(row.text for row in rows),
+        coordinates=np.asarray(coordinates),
+        explained_variance=None if shares is None else tuple(shares),
+        attribute=view.name,
+        values=tuple(view.values),
+        near=None if chosen is None else rows[chosen].number,
+        nearest=None if chosen is None else tuple((rows[index].number, cosine) for index, cosine in near),
+        vectors=view.vectors,
+    )
+    attributes = {name: [values[place] for place in read] for name, values in known.items()}
+    return FilteredRowMap(row_map, tuple(drawn), tuple((row.text_a, row.text_b) for row in rows), attributes)
+
+
+def _plane(result, view):
     with inputs.heading("Where the rows lie"):
-        export.menu(
-            f"row-map-{view.layer}",
-            ("row", "text_a", "text_b", *"xyz"[: coordinates.shape[1]], *columns),
-            lambda: [
-                (*_texts(view.rows[index].row), *place, *more)
-                for index, place, more in zip(drawn, coordinates.tolist(), zip(*columns.values()))
-            ],
-            lambda: {
-                "model": view.shared.name,
-                "layer": view.layer,
-                "vector": view.pooling,
-                "laid_out_by": view.way,
-                "rows": [view.rows[index].row.number for index in drawn],
-                "coordinates": coordinates,
-                **columns,
-            },
-            lambda: view.figure(places, drawn, chosen, near),
-            lambda: {
-                "rows": np.array([view.rows[index].row.number for index in drawn]),
-                "texts": np.array([view.rows[index].row.text for index in drawn]),
-                "vectors": view.vectors[drawn],
-                "coordinates": coordinates,
-                **export.columns(list(columns), zip(*columns.values())),
-            },
-        )
+        export.save(f"row-map-{view.layer}", result, {"model": view.shared.name})
     # Points in space cannot be pressed; another kind of figure is another widget.
-    space = coordinates.shape[1] == 3
-    presses = {} if space else {"on_select": _pressed(view, drawn), "selection_mode": "points"}
+    space = result.row_map.coordinates.shape[1] == 3
+    presses = {} if space else {"on_select": _pressed(view, result.indices), "selection_mode": "points"}
     figures.show(
         f"The rows as points, coloured by: {TITLES[view.name]}",
-        view.figure(places, drawn, chosen, near, frame.is_dark()),
+        result.figure(dark=frame.is_dark()),
         key="w_dataset_space_map" if space else "w_dataset_map",
         config=export.plot_config(f"row-map-{view.layer}"),
         **presses,

@@ -4,11 +4,16 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain.models.architecture import choice_scores, layer_activations, task_head_activations
+from bert_tf.explain.models.architecture import (
+    LayerActivations,
+    choice_scores,
+    layer_activations,
+    task_head_activations,
+)
+from bert_tf.explain.models.box_values import HeadScores, TokenValues
 from bert_tf.inference.predictions import fill_mask
 from bert_tf.inference.trace import sigmoid
-from bert_tf.plots.models.architecture import MAX_TOKENS, MOST_UNITS, activations
-from bert_tf.plots.training.task_predictions import probabilities
+from bert_tf.plots.models.architecture import MAX_TOKENS, MOST_UNITS
 from ui.elements import components
 from ui.elements.cards import cards
 from ui.session import state, task_models
@@ -50,9 +55,9 @@ def draw(shared, trace, name, layer):
     if name in INSIDE:
         _inside(shared, trace, name, layer)
     elif name == "embeddings":
-        _values(trace.hidden_states[0], trace.tokens, "The normalised sum")
+        _values(trace, name, trace.hidden_states[0], "The normalised sum")
     elif name == "pooler" and trace.pooled is not None:
-        _values(trace.pooled[None], trace.tokens[:1], "The pooled vector")
+        _values(trace, name, trace.pooled[None], "The pooled vector")
     elif name == "mlm":
         _masked_words(shared, trace)
     elif name in ("nsp", "sop"):
@@ -78,21 +83,14 @@ def _inside(shared, trace, name, layer):
         chosen = chosen or next(iter(choices))
     values = shared.run(layer_activations, trace, layer)[chosen]
     if chosen == "attentions":
-        strongest = values.mean(axis=0)
         first, _ = _window(trace.length, 1)
         selection = plots.select(trace).window(first, MAX_TOKENS)
         with st.container(horizontal=True, horizontal_alignment="right"):
-            export.menu(
-                "mean-attention",
-                ("looks", *trace.tokens),
-                lambda: ((token, *line) for token, line in zip(trace.tokens, strongest)),
-                lambda: {"model": trace.model, "layer": layer + 1, "tokens": trace.tokens, "weights": strongest},
-                lambda: plots.heatmap(trace, strongest, plots.select(trace)),
-                lambda: {"tokens": np.array(trace.tokens), "weights": values},
-            )
+            attention = LayerActivations(trace.tokens, layer, chosen, values)
+            export.save("mean-attention", attention, {"model": trace.model})
         figures.show(
             "Mean attention of the layer",
-            plots.heatmap(trace, strongest, selection, dark=frame.is_dark(), most=MAX_TOKENS),
+            plots.heatmap(trace, values.mean(axis=0), selection, dark=frame.is_dark(), most=MAX_TOKENS),
             config=export.plot_config("attention"),
             key="w_architecture_maps",
         )
@@ -103,7 +101,7 @@ def _inside(shared, trace, name, layer):
         count, tokens, size = values.shape
         st.caption(f"{count} heads of {size} units, head 1 first.")
         values = values.transpose(1, 0, 2).reshape(tokens, count * size)
-    _values(values, trace.tokens, choices[chosen])
+    _values(trace, chosen, values, choices[chosen], layer=layer)
 
 
 def _window(tokens, units):
@@ -123,26 +121,22 @@ def _window(tokens, units):
     return first.get(_TOKEN, 0), first.get(_UNIT, 0)
 
 
-def _values(values, tokens, label, units=None):
+def _values(trace, name, values, label, units=None, layer=None):
+    """Draw the vectors of the first tokens of a trace.
+
+    Args:
+        name: of the values in the saved record. values: float [T, U], of the first T tokens. label: their name on the
+            page. units: U names, or None. layer: the index of the encoder layer, or None.
+    """
     values = np.asarray(values)
     token, unit = _window(*values.shape)
-
-    def figure(dark=False):
-        return activations(values, tokens, dark, token, unit, units)
-
-    names = units or tuple(map(str, range(1, values.shape[1] + 1)))
+    tokens, units = trace.tokens[: len(values)], units and tuple(units)
+    result = TokenValues(name, layer, tokens, units, values, token, unit)
     with st.container(horizontal=True, horizontal_alignment="right"):
-        export.menu(
-            "values",
-            ("token", *names),
-            lambda: ((token, *line) for token, line in zip(tokens, values)),
-            lambda: {"of": label, "tokens": tokens, "units": names, "values": values},
-            figure,
-            lambda: {"tokens": np.array(tokens), "units": np.array(names), "values": values},
-        )
+        export.save("values", result, {"model": trace.model})
     figures.show(
         f"Values: {label}",
-        figure(frame.is_dark()),
+        result.figure(dark=frame.is_dark()),
         config=export.plot_config("values"),
         key="w_architecture_values",
     )
@@ -184,19 +178,19 @@ def _pair(trace):
 def _task(shared, trace, settings):
     """What the head of a fine-tuned model gives for this sentence."""
     if settings.task == "choose":
-        _choices(shared, settings)
+        _choices(shared, trace, settings)
         return
-    found = shared.run(task_head_activations, trace)
+    outputs = shared.run(task_head_activations, trace)
     if settings.task == "tag":
-        _values(found["logits"], trace.tokens, "Logits of the labels", settings.labels)
+        _values(trace, "logits", outputs["logits"], "Logits of the labels", settings.labels)
     elif settings.task == "answer":
-        ends = np.stack([found["start_logits"], found["end_logits"]], axis=1)
-        _values(ends, trace.tokens, "Logits of the answer's ends", ("begins", "ends"))
+        ends = np.stack([outputs["start_logits"], outputs["end_logits"]], axis=1)
+        _values(trace, "logits", ends, "Logits of the answer's ends", ("begins", "ends"))
     elif settings.regression:
-        st.metric("Value", f"{found['logits'][0]:.3f}")
+        st.metric("Value", f"{outputs['logits'][0]:.3f}")
         st.caption(f"Out of {_reads(settings)}.")
     else:
-        _numbers("class", settings.labels, found["logits"], settings.multi_label)
+        _scores(trace, "class", settings.labels, outputs["logits"], settings.multi_label)
         st.caption(f"Out of {_reads(settings)}.")
 
 
@@ -205,35 +199,29 @@ def _reads(settings):
     return own if "activation" in settings.extra else _READS[settings.pooling]
 
 
-def _choices(shared, settings):
+def _choices(shared, trace, settings):
     view = state.view()
     choices = task_models.record(settings, view.a, view.b)["choices"]
     if len(choices) < 2:
         st.info("Type two or more endings as text B, one a line.", icon=":material/keyboard:")
         return
-    _numbers("choice", choices, shared.run(choice_scores, view.a, choices))
+    _scores(trace, "choice", choices, shared.run(choice_scores, view.a, choices))
     st.caption("Each choice is read with text A in a pass of its own; the boxes show the text as one pass.")
 
 
-def _numbers(what, names, logits, alone=False):
-    """Logits and the probabilities that a softmax makes of them, or a sigmoid of each (``alone``)."""
+def _scores(trace, of, names, logits, independent=False):
+    """Draw the logits of classes or choices, and their softmax, or the sigmoid of each if they are independent."""
     logits = np.asarray(logits, np.float64)
     raised = np.exp(logits - logits.max())
-    shares = sigmoid(logits) if alone else raised / raised.sum()
+    probabilities = sigmoid(logits) if independent else raised / raised.sum()
     with st.container(horizontal=True, horizontal_alignment="right"):
-        export.menu(
-            "logits",
-            (what, "logit", "probability"),
-            lambda: zip(names, logits, shares),
-            lambda: {what: list(names), "logits": logits, "probabilities": shares},
-            lambda: probabilities(list(names), shares),
-        )
+        export.save("logits", HeadScores(of, tuple(names), logits, probabilities), {"model": trace.model})
     st.dataframe(
-        {what: list(names), "logit": logits, "probability": shares},
+        {of: list(names), "logit": logits, "probability": probabilities},
         hide_index=True,
         key="w_architecture_numbers",
         column_config={
-            what: st.column_config.TextColumn(what.capitalize()),
+            of: st.column_config.TextColumn(of.capitalize()),
             "logit": st.column_config.NumberColumn("Logit", format="%.3f"),
             "probability": st.column_config.ProgressColumn("Probability", min_value=0, max_value=1, format="%.3f"),
         },

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from bert_tf.plots.training.finetuning import learning_curve
+from bert_tf.finetuning.learning_record import LearningRecord
 from pages.tasks.snippets.fine_tune import snippet
 from ui.session import (
     finetuning_jobs,
@@ -206,30 +206,20 @@ def _curves(name, status):
         score = best_scores[metric] / 100 if task == "answer" else best_scores[metric]
         said = f"{score:.3f}" if metric == "spearman" else percent(score)
         shown.append(f"{_SCORES[metric]} of the model that is kept, on what was held back, **{said}**")
+    record = LearningRecord(name, metric or "", tuple(records), tuple(rounds))
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
     row.markdown(" · ".join(shown), width="content")
     with row:
-        _save(name, records, rounds, metric or "")
+        export.save(f"{name}-learning", record)
     figures.show(
         "Loss and score of the training",
-        learning_curve(records, rounds, metric or "", frame.is_dark()),
+        record.figure(dark=frame.is_dark()),
         config=export.plot_config("learning"),
         key="w_fine_tune_curve",
     )
     st.caption(
         "Measured on what was held back of this file, which also chose the best round: on other texts it does worse, "
         "and with few examples the numbers move by chance."
-    )
-
-
-def _save(name, records, rounds, metric):
-    columns = list(dict.fromkeys(column for record in records for column in record))
-    export.menu(
-        f"{name}-learning",
-        columns,
-        lambda: [[record.get(column) for column in columns] for record in records],
-        lambda: {"model": name, "records": records, "rounds": rounds},
-        lambda: learning_curve(records, rounds, metric),
     )
 
 

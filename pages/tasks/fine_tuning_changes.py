@@ -4,8 +4,9 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import attention_divergence
+from bert_tf.explain.models.before_after import AnswerChange, BeforeAndAfter
+from bert_tf.explain.models.compared_attention import HeadAttentionChange
 from bert_tf.inference.predictions import fill_mask
-from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.models.compare import difference_map
 from pages.tasks.snippets.fine_tuning_changes import snippet
 from ui.elements import components
@@ -120,24 +121,12 @@ def _answers(pair):
 
 
 def _save_answers(pair, said, cards, shares):
-    """The menu of all that is said; what has no "before" is of the fine-tuned head alone."""
-    rows = [(one, item, "", number) for one, item, number in said.rows]
-    rows += targets.answer_rows(pair[0], cards, shares)
-    if not rows:
-        return
-    moved = [(f"{of}: {item}".rstrip(": "), after - (before or 0)) for of, item, before, after in rows]
-    export.menu(
-        "what-it-says",
-        targets.ANSWER_HEADER,
-        lambda: rows,
-        lambda: {
-            "before": pair[0].name,
-            "after": pair[1].name,
-            "said": said.answer,
-            "rows": [dict(zip(targets.ANSWER_HEADER, row)) for row in rows],
-        },
-        lambda: ranked_bars(*zip(*moved), "after, less before"),
-    )
+    """The download menu of all answers; those of the fine-tuned head have no value before."""
+    rows = [AnswerChange(of, item, None, number) for of, item, number in said.rows]
+    rows += [AnswerChange(*row) for row in targets.answer_rows(pair[0], cards, shares)]
+    if rows:
+        before, after = (shared.name for shared in pair)
+        export.save("what-it-says", BeforeAndAfter(before, after, said.answer, tuple(rows)))
 
 
 def _earlier_heads(pair, masked, fills):
@@ -217,17 +206,8 @@ def _heads(found, traces, before, after):
     rows = _most_moved(two - one)[:_SHOWN]
     tokens = traces[0].tokens
     with heading:
-        export.menu(
-            f"moved-layer-{layer + 1}-head-{head + 1}",
-            ("looks", "at", "before", "after"),
-            lambda: (
-                (tokens[row], tokens[column], one[row, column], two[row, column])
-                for row, column in np.ndindex(one.shape)
-            ),
-            lambda: {"models": [before, after], "tokens": tokens, "before": one, "after": two},
-            lambda: difference_map(two.astype(np.float32) - one, tokens),
-            lambda: {"tokens": np.array(tokens), "before": one, "after": two},
-        )
+        change = HeadAttentionChange(before, after, layer, head, tokens, one, two)
+        export.save(f"moved-layer-{layer + 1}-head-{head + 1}", change)
     st.dataframe(
         {
             "token": [tokens[row] for row in rows],

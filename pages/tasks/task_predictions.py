@@ -1,13 +1,18 @@
 """Tasks: what a fine-tuned model says to the visitor's own text."""
 
-import numpy as np
 import streamlit as st
 
 from bert_tf.explain import occlusion
 from bert_tf.explain.attribution.target import class_target
+from bert_tf.finetuning.tasks.prediction_results import (
+    ExtractedAnswers,
+    LabelledSpan,
+    LabelledSpans,
+    OptionProbabilities,
+    PredictedValue,
+)
 from bert_tf.plots.diverging import diverging_ramp
-from bert_tf.plots.interventions.ablation import ranked_bars
-from bert_tf.plots.training.task_predictions import answer_curves, probabilities
+from bert_tf.plots.training.task_predictions import probabilities
 from pages.tasks.snippets.task_predictions import snippet
 from ui.elements.cells import marks
 from ui.elements.mask_chips import truncated_texts
@@ -143,20 +148,15 @@ def _classes(shared, settings, found):
     if settings.regression:
         view = state.view()
         with inputs.heading("Score"):
-            export.menu(
-                "score",
-                ("text_a", "text_b", "value"),
-                lambda: [(view.a, view.b, found["value"])],
-                lambda: found,
-                lambda: ranked_bars([shared.name], [found["value"]], "value"),
-            )
+            export.save("score", PredictedValue(found, shared.name, view.a, view.b), {"model": shared.name})
         st.metric("Score", f"{found['value']:.2f}", label_visibility="collapsed")
         st.caption("A number on the scale of what it was trained on; nothing says how sure it is.")
         label = None
     else:
         shares = dict(sorted(found["probabilities"].items(), key=lambda one: -one[1]))
         label = next(iter(shares))
-        _save("classes", ("class", "probability"), shares.items(), found, shares)
+        with inputs.heading("Classes"):
+            export.save("classes", OptionProbabilities(found, "class", shares), {"model": shared.name})
         figures.show(
             "Probability of each class",
             probabilities(shares, shares.values(), frame.is_dark()),
@@ -171,11 +171,6 @@ def _classes(shared, settings, found):
         )
         st.caption(f"{each}. On texts unlike its training texts the model can be sure and wrong.")
     _words(shared, settings, label)
-
-
-def _save(name, header, rows, found, shares):
-    with inputs.heading("Classes"):
-        export.menu(name, header, lambda: list(rows), lambda: found, lambda: probabilities(shares, shares.values()))
 
 
 def _words(shared, settings, label):
@@ -202,20 +197,7 @@ def _words(shared, settings, label):
         return
     unit = "points" if settings.regression else "nats"
     with heading:
-        export.menu(
-            "words",
-            ("text", "word", "score"),
-            lambda: [(one.word.source, one.word.text, one.score) for one in done.words],
-            lambda: {
-                "model": shared.name,
-                "target": done.target.label,
-                "unit": unit,
-                "words": [{"text": one.word.source, "word": one.word.text, "score": one.score} for one in done.words],
-            },
-            lambda: ranked_bars(
-                [one.word.text for one in done.words], [one.score for one in done.words], f"loss without it, {unit}"
-            ),
-        )
+        export.save("words", done, {"model": shared.name, "unit": unit})
     marks(
         "c_task_words",
         highlights.word_highlights(trace, done.words, done.target, unit),
@@ -233,15 +215,12 @@ def _words(shared, settings, label):
 def _tags(shared, settings, found):
     places, labels = task_models.spans_to_draw(found)
     counts = [sum(kind == index for _, _, kind, _, _ in places) for index in range(len(labels))]
-    header = ("start", "end", "text", "label")
+    labelled_spans = (
+        LabelledSpan(start, end, found["text"][start:end], label, probability)
+        for start, end, label, probability in task_models.labelled_spans(found)
+    )
     with inputs.heading("Marked"):
-        export.menu(
-            "marked",
-            header,
-            lambda: [(start, end, found["text"][start:end], label) for start, end, _, label, _ in places],
-            lambda: found,
-            lambda: ranked_bars(labels, counts, "places marked"),
-        )
+        export.save("marked", LabelledSpans(found, tuple(labelled_spans)), {"model": shared.name})
     if not places:
         st.info("Nothing of the kinds that this model knows was found.", icon=":material/search_off:")
     spans(
@@ -255,22 +234,9 @@ def _tags(shared, settings, found):
 
 def _answers(shared, settings, found):
     passage = state.view().b
+    result = ExtractedAnswers(found, passage)
     with inputs.heading("Answer"):
-        export.menu(
-            "answers",
-            ("rank", "answer", "probability", "start", "end"),
-            lambda: [
-                (rank, one["text"], one["probability"], one["start"], one["end"])
-                for rank, one in enumerate(found["n_best"], 1)
-            ],
-            lambda: found,
-            lambda: _curves(passage, found, False),
-            lambda: {
-                "pieces": np.array(found["pieces"]),
-                "start_probabilities": np.array(found["start_probabilities"]),
-                "end_probabilities": np.array(found["end_probabilities"]),
-            },
-        )
+        export.save("answers", result, {"model": shared.name})
     if found["start"] is None:
         st.info(
             f"The model finds no answer in the passage ({percent(found['probability'])} sure of that).",
@@ -298,22 +264,18 @@ def _answers(shared, settings, found):
     with right:
         figures.show(
             "Where the answer begins and ends",
-            _curves(passage, found, frame.is_dark()),
+            result.figure(dark=frame.is_dark()),
             config=export.plot_config("answer"),
             key="w_task_curves",
         )
         st.caption("Where in the passage the answer begins and ends, each by itself.")
 
 
-def _curves(passage, found, dark):
-    pieces = [passage[start:end] for start, end in found["pieces"]]
-    return answer_curves(pieces, found["start_probabilities"], found["end_probabilities"], dark)
-
-
 def _endings(shared, settings, found):
     choices = task_models.record(settings, state.view().a, state.view().b)["choices"]
     shares = dict(zip(choices, found["probabilities"]))
-    _save("endings", ("ending", "probability"), shares.items(), found, shares)
+    with inputs.heading("Endings"):
+        export.save("endings", OptionProbabilities(found, "ending", shares), {"model": shared.name})
     figures.show(
         "Probability of each ending",
         probabilities(shares, shares.values(), frame.is_dark()),

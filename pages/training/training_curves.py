@@ -1,9 +1,8 @@
 """Training: the curves of a run, live; and a small run of the visitor's own."""
 
-import functools
-
 import streamlit as st
 
+from bert_tf.explain.models.training_log import TrainingLog
 from bert_tf.plots.training import curves as plots
 from pages.training.snippets.training_curves import snippet
 from ui.session import runs, state, training_jobs
@@ -91,7 +90,7 @@ def _watch(path):
         return
     _figures(run, live)
     with inputs.heading("Curves"):
-        _save(run)
+        export.save(run.name, TrainingLog(run))
     left, middle, right = st.columns(3)
     for column, panel in ((left, "Loss"), (middle, "Accuracy"), (right, "Learning rate")):
         column.markdown(f"**{panel}**")
@@ -106,17 +105,6 @@ def _watch(path):
         runs.describe_run(run)
         + ". Measured on the text it trains on, a new mask each time; how a model does on text it "
         "has never seen is what `evaluate mlm` measures."
-    )
-
-
-def _save(run):
-    names = list(dict.fromkeys(name for record in run.records for name in record))
-    export.menu(
-        run.name,
-        names,
-        lambda: [[record.get(name) for name in names] for record in run.records],
-        lambda: {"run": run.name, "total": run.total, "records": run.records},
-        {panel: functools.partial(plots.curves, run, panel) for panel in plots.PANELS},
     )
 
 

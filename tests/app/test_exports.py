@@ -552,6 +552,10 @@ def test_two_models(open_app, saved, bert, trace, explorer_home):
     near(saved["comparison"]["npz"]["divergence_bits"][0], mask.divergence)
     near(saved["attention-compared"]["npz"]["weights_b"], two.attentions[-1].mean(axis=0))
     near(column(saved["attention-compared"], "weight")[: trace.length], trace.attentions[-1].mean(axis=0)[0])
+    assert (
+        saved["attention-compared"]["json"]["layers"] == [2, 1] and saved["attention-compared"]["json"]["head"] is None
+    )
+    assert column(saved["facts"], "parameters") == [one.model.count_params() for one in (bert, other)]
 
 
 def test_two_models_layer_by_layer(open_app, saved, bert, trace):
@@ -567,7 +571,7 @@ def test_two_models_layer_by_layer(open_app, saved, bert, trace):
     )
     lens = logit_lens(bert, trace, trace.masks, 1)
     rows = saved["layers-compared"]["npz"]
-    near(rows["probability_a"], lens.probabilities[0, rows["layer_a"].astype(int), 0])
+    near(rows["probability_a"], lens.probabilities[0, rows["hidden_state_a"].astype(int), 0])
 
 
 def test_two_models_on_a_pair_without_a_mask(open_app, saved, plain):
@@ -682,23 +686,30 @@ def test_the_boxes_of_the_architecture(open_app, saved, bert, trace, box, menu):
     assert column(saved["boxes"], "flops") == [part.flops for part in boxes]
     (own,) = (part for part in boxes if part.name == box)
     loaded = saved["box-sizes"]["json"]["sizes"][-1]
-    assert (loaded["parameters"], loaded["operations"]) == (own.parameters, own.flops)
-    near(column(saved["box-sizes"], "percent_of_the_work")[-1], 100 * own.flops / sum(part.flops for part in boxes))
+    assert (loaded["parameters"], loaded["flops"]) == (own.parameters, own.flops)
+    near(column(saved["box-sizes"], "flops_share")[-1], own.flops / sum(part.flops for part in boxes))
     assert list(saved["box-sizes"]["figures"]["Parameters"].data[0].x) == column(saved["box-sizes"], "parameters")
     if menu == "values":
         values = layer_activations(bert, trace, 0)[box]
         near(saved["values"]["npz"]["values"], values)
-        near([row[1:] for row in saved["values"]["rows"]], values)
+        near([row[2:] for row in saved["values"]["rows"]], values)
+        assert (saved["values"]["json"]["name"], saved["values"]["json"]["layer"]) == (box, 0)
     elif menu == "next-sentence":
         near(column(saved[menu], "probability")[0], trace.nsp.is_next)
-    assert saved["sizes"]["npz"]["Parameters"][-1] == sum(part.parameters for part in boxes)
+    assert saved["sizes"]["npz"]["parameters"][-1] == sum(part.parameters for part in boxes)
+    assert saved["sizes"]["json"]["sizes"][-1]["config"]["hidden_size"] == bert.config.hidden_size
 
 
 def test_a_layer_s_mean_attention_in_the_architecture(open_app, saved, trace):
     link = {"architecture.open": "attention", "architecture.values": "attentions", "architecture.layer": "2"}
     opened(open_app, saved, ("boxes", "box-sizes", "sizes", "mean-attention"), page="architecture", **ASKED, **link)
-    near(saved["mean-attention"]["npz"]["weights"], trace.attentions[1])
-    near([row[1:] for row in saved["mean-attention"]["rows"]], trace.attentions[1].mean(axis=0))
+    near(saved["mean-attention"]["npz"]["values"], trace.attentions[1])
+    assert saved["mean-attention"]["json"]["layer"] == 1
+    by_head = np.reshape(
+        [[float(cell) for cell in row[3:]] for row in saved["mean-attention"]["rows"]], (-1, *2 * [trace.length])
+    )
+    near(by_head, trace.attentions[1])
+    near(saved["mean-attention"]["figures"]["Values"].data[0].z, trace.attentions[1].mean(axis=0), 1e-3)
 
 
 def test_the_family(open_app, saved):

@@ -130,7 +130,7 @@ def test_the_score_that_the_model_is_chosen_by_is_told(task, metric, rounds, say
     app = open_app(page="fine_tune")
     assert not app.exception, page_text(app)
     assert says.replace("…", "of the model that is kept, on what was held back,") in page_text(app)
-    near(saved["own-one-learning"]["figures"]["Figure"].data[1].y, scores)
+    near(saved["own-one-learning"]["figures"]["Learning"].data[1].y, scores)
 
 
 @pytest.mark.parametrize("here", [(), ("fine-tuned",)])

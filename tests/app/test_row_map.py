@@ -59,7 +59,7 @@ def test_every_row_is_a_point_in_its_place_and_colour(open_app, saved, cased, ro
     near(column(saved_map, "y"), wanted[:, 1], 1e-3)
     near(column(saved_map, "hidden_probability"), values)
     near(saved_map["npz"]["vectors"], vectors, 1e-3)
-    assert saved_map["json"]["laid_out_by"] == "pca" and len(saved_map["json"]["coordinates"]) == len(rows)
+    assert saved_map["json"]["projection"] == "pca" and len(saved_map["json"]["coordinates"]) == len(rows)
 
 
 def test_rows_lie_in_space_too(open_app, saved, cased, rows, results):

@@ -1,0 +1,41 @@
+"""The predictions of fine-tuned models, drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.plots.training.task_predictions import answer_curves, probabilities
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from bert_tf.finetuning.tasks.prediction_results import (
+        ExtractedAnswers,
+        LabelledSpans,
+        OptionProbabilities,
+        PredictedValue,
+    )
+
+
+def value_bar(result: PredictedValue, dark: bool = False) -> go.Figure:
+    """The value of a regression as a bar."""
+    return ranked_bars([result.model], [result.prediction["value"]], "value", dark)
+
+
+def option_probabilities(result: OptionProbabilities, dark: bool = False) -> go.Figure:
+    """The probability of each class or ending as bars."""
+    return probabilities(list(result.probabilities), list(result.probabilities.values()), dark)
+
+
+def label_counts(result: LabelledSpans, dark: bool = False) -> go.Figure:
+    """The number of spans of each label as bars."""
+    counts = result.counts()
+    return ranked_bars(list(counts), list(counts.values()), "labelled spans", dark)
+
+
+def answer_probabilities(result: ExtractedAnswers, dark: bool = False) -> go.Figure:
+    """The probability of each piece of the passage to begin and to end the answer."""
+    prediction = result.prediction
+    pieces = [result.passage[start:end] for start, end in prediction["pieces"]]
+    return answer_curves(pieces, prediction["start_probabilities"], prediction["end_probabilities"], dark)
