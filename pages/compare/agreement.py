@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import agreement
 from pages.compare.snippets.agreement import snippet
 from ui.session import jobs, model_store, state
@@ -54,8 +55,9 @@ def page():
     lacking = [title(shared.name) for shared in pair if "mlm" not in shared.bert.heads]
     if lacking:
         st.caption(f"No head for masked words: {' and '.join(lacking)}. {_left(pair)}")
-    snippets.give(names, file_key, hide)
-    key = (*names, view.precision, file_key, hide, view.top_k)
+    call = Call.of(agreement, hide=hide, top_k=view.top_k)
+    snippets.give(names, file_key, call)
+    key = (*names, view.precision, file_key, call)
     if not file_input.run_requested("agreement", key, len(rows.rows) <= file_input.AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}, read by both models.")
         return
@@ -63,7 +65,7 @@ def page():
         "agreement",
         key,
         f"Asking both models about {count(len(rows.rows), 'row')}",
-        lambda progress: agreement(*map(_Held, pair), rows.rows, hide, view.top_k, progress),
+        lambda progress: call.run(*map(_Held, pair), rows.rows, progress=progress),
     )
     if found is not None:
         _show(pair, found)

@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
+from bert_tf.analyses import Call
 from bert_tf.explain import ablate, clean_run, every_token, sweep
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import LONGEST_LIST, by_kind, ranked_bars
@@ -14,8 +15,7 @@ from pages.explain.snippets.ablation import snippet
 from ui.elements import components
 from ui.elements.cards import class_card, with_top_k
 from ui.elements.cells import cells
-from ui.session import jobs, state
-from ui.session.session_cache import cached
+from ui.session import calls, jobs, state
 from ui.shell import frame, snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, inputs, targets
@@ -58,8 +58,11 @@ def page():
     cells_off = ablation_parts.cells_from_text(state.setting("ablation.off", ""), layers, heads)
     ablation = ablation_parts.ablation_of_cells(cells_off, _tokens(trace), heads)
     colour, question = _switches(shared, trace, cells_off, ablation)
-    snippets.give(shared, trace, ablation, question, _kind())
-    effect = cached("ablation", (trace, ablation), lambda: _effect(shared, trace, ablation))
+    # A thousand predictions are kept: a word that is not among them has less than 0.1%.
+    call = Call.of(ablate, ablation=ablation, top_k=1000, attention_shifts=True)
+    snippets.give(shared, trace, call, question, _kind())
+    clean = calls.result(shared, Call.of(clean_run), trace)
+    effect = calls.result(shared, call, trace, clean=clean)
     left, right = st.columns([6, 5], gap="large")
     with left:
         sweep_result = _sweep(shared, trace, layers, heads) if colour == "effect" else None
@@ -71,13 +74,6 @@ def page():
         _answers(shared, trace, effect)
     if sweep_result is not None:
         _ranked(sweep_result, effects, question, _unit(shared, question), trace, (layers, heads))
-
-
-def _effect(shared, trace, ablation):
-    """The ``AblationEffect`` of switching some parts off."""
-    clean = cached("ablation_intact", trace, lambda: shared.run(clean_run, trace))
-    # A thousand predictions are kept: a word that is not among them has less than 0.1%.
-    return shared.run(ablate, trace, ablation, 1000, attention_shifts=True, clean=clean)
 
 
 def _tokens(trace):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import contributions
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
@@ -12,7 +13,7 @@ from bert_tf.plots.interventions.ablation import LONGEST_LIST, by_kind, ranked_b
 from pages.explain import ablation_parts
 from pages.explain.snippets.contributions import snippet
 from ui.elements.cells import cells
-from ui.session import jobs, state
+from ui.session import calls, state
 from ui.shell import frame, snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, inputs, targets
@@ -59,8 +60,10 @@ def page():
             icon=":material/block:",
         )
         return
-    snippets.give(shared, trace, target)
-    result = _contributions(shared, trace, target)
+    call = Call.of(contributions, target=target)
+    snippets.give(shared, trace, call)
+    label = "Taking the last hidden state apart"
+    result = calls.job_result(shared, call, trace, label=label, patience=_PATIENCE)
     if result is None:
         return
     left, right = st.columns([6, 5], gap="large")
@@ -75,17 +78,6 @@ def page():
         " first-order estimate, as the step from there to the answer is not linear. It counts the direct path alone."
         " What later layers make of a part is not in its share; Ablation and Patching show a part's full effect."
     )
-
-
-def _contributions(shared, trace, target):
-    """The ``Contributions``; None until the background job has finished."""
-    view = state.view()
-    key = (shared.name, view.precision, view.a, view.b, trace.masks, target)
-
-    def work(progress):
-        return shared.run(contributions, trace, target, progress=progress)
-
-    return jobs.result("contributions", key, "Taking the last hidden state apart", work, patience=_PATIENCE)
 
 
 def _scored(target):

@@ -2,11 +2,10 @@
 
 import streamlit as st
 
-from bert_tf.explain import hotflip
 from bert_tf.explain.attribution.hotflip import replaceable_words, text_with_replacements
 from bert_tf.plots.theme import ramp
 from ui.elements.cells import marks
-from ui.session import jobs, state
+from ui.session import state
 from ui.shell import frame
 from ui.widgets import export, figures, highlights, inputs, targets
 from ui.widgets.formatting import bold, count, escape_markdown
@@ -55,30 +54,16 @@ def settings():
     }
 
 
-def draw(shared, trace, target, chosen):
-    """Run ``hotflip`` as a background job and draw its result; chosen: the keyword arguments from ``settings``."""
-    view = state.view()
-    key = (shared.name, view.precision, view.a, view.b, trace.masks, target, chosen)
-    result = jobs.result(
-        "saliency hotflip",
-        key,
-        "Trying other words",
-        lambda progress: shared.run(hotflip, trace, target, progress=progress, **chosen),
-        patience=jobs.SHORT,
-    )
-    if result is not None:
-        _show(trace, result, chosen)
-
-
-def _show(trace, result, chosen):
+def draw(trace, result, settings):
+    """Draw a ``HotFlip``; settings: the keyword arguments from ``settings``."""
     label = escape_markdown(result.target.label)
     heading = inputs.heading(f"Which other word changes “{label}”")
     if not result.target_is_top:
         targets.note_not_likeliest(result, "nothing to change")
         return
     with heading:
-        export.save("words-flipped", result, {"model": trace.model, **chosen})
-    st.markdown(_summary(result, chosen))
+        export.save("words-flipped", result, {"model": trace.model, **settings})
+    st.markdown(_summary(result, settings))
     st.markdown("\n".join(_step(trace, result.applied[:number]) for number in range(1, len(result.applied) + 1)))
     marks(
         "c_flips",

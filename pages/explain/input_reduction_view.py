@@ -4,11 +4,9 @@ import math
 
 import streamlit as st
 
-from bert_tf.explain import reduce_input
 from bert_tf.explain.attribution.input_reduction import removable_words
 from bert_tf.plots.theme import ramp
 from ui.elements.cells import marks
-from ui.session import jobs, state
 from ui.shell import frame
 from ui.widgets import export, figures, highlights, inputs, targets
 from ui.widgets.formatting import count, escape_markdown
@@ -35,21 +33,8 @@ def can(trace, target):
     return True
 
 
-def draw(shared, trace, target):
-    """Run ``reduce_input`` as a background job and draw its result."""
-    view = state.view()
-    key = (shared.name, view.precision, view.a, view.b, trace.masks, target)
-    result = jobs.result(
-        "saliency input-reduction",
-        key,
-        "Removing words, one at a time",
-        lambda progress: shared.run(reduce_input, trace, target, progress=progress),
-    )
-    if result is not None:
-        _show(trace, result)
-
-
-def _show(trace, result):
+def draw(trace, result):
+    """Draw an ``InputReduction``."""
     label = escape_markdown(result.target.label)
     heading = inputs.heading(f"How few words are enough for “{label}”")
     if not result.target_is_top:

@@ -3,13 +3,13 @@
 import streamlit as st
 
 from bert_tf import plots
+from bert_tf.analyses import Call
 from bert_tf.explain import class_lens, logit_lens
 from bert_tf.inference.predictions import vocabulary_id
 from bert_tf.plots.representations.logit_lens import state_names
 from pages.explain.snippets.logit_lens import snippet
 from ui.elements.cells import cells
-from ui.session import state
-from ui.session.session_cache import cached
+from ui.session import calls, state
 from ui.shell import frame, snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, inputs, targets
@@ -71,7 +71,7 @@ def page():
 
 def _classes(shared, trace):
     """Draw the probabilities that a fine-tuned model's classifier computes from every layer's hidden state."""
-    lens = cached("lens_class", trace, lambda: shared.run(class_lens, trace))
+    lens = calls.result(shared, Call.of(class_lens), trace)
     with inputs.heading("The class after each layer"):
         export.save("class-by-layer", lens, {"model": trace.model})
     figures.show(
@@ -88,10 +88,11 @@ def _classes(shared, trace):
 
 def _words(shared, trace):
     positions = _positions(trace)
-    lens = cached("logit_lens", (trace, positions), lambda: shared.run(logit_lens, trace, positions, _TOP))
+    call = Call.of(logit_lens, positions=positions, top_k=_TOP)
+    lens = calls.result(shared, call, trace)
     row = _row(lens)
     at, follow = lens.positions[row], state.setting("logit_lens.follow", "")
-    snippets.give(shared, trace, positions, at, follow, _TOP)
+    snippets.give(shared, trace, call, at, follow)
     _table(trace, lens, row)
     _detail(shared, trace, lens, row)
 
@@ -228,7 +229,8 @@ def _followed(shared, trace, lens, row, follow):
         return None
     if ids is None:
         return lens.at(row)
-    return cached("lens_one", (trace, position, follow), lambda: shared.run(logit_lens, trace, (position,), _TOP, ids))
+    call = Call.of(logit_lens, positions=[position], top_k=_TOP, answers=ids)
+    return calls.result(shared, call, trace, name="lens_one")
 
 
 def _story(lens):

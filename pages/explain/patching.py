@@ -1,18 +1,18 @@
 """Patching: which vector of one input, put into the pass of another, brings the answer back."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import patch_blocks, patch_heads, patch_states
+from bert_tf.analyses import Call
+from bert_tf.explain import patch_blocks, patch_heads, patch_paths, patch_states
 from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.interventions.patching import patch_map, patched_heads_map
 from pages.explain import path_patching_view
 from pages.explain.snippets.patching import snippet
 from ui.samples import patching_pairs
-from ui.session import jobs, state
+from ui.session import calls, jobs, state
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
 from ui.shell.page import MASKED, Page, Press
@@ -105,8 +105,10 @@ def page():
         _paths(shared, trace, other, target)
         return
     position = _place(trace) if part == "head" else None
-    snippets.give(shared, trace, other, target, part, position)
-    result = _patched(shared, trace, other, target, part, position)
+    call = _call(part, target, position)
+    snippets.give(shared, trace, other, call)
+    label = f"{_PARTS[part]}, patched one at a time"
+    result = calls.job_result(shared, call, trace, other, label=label, name=f"patching {part}", patience=jobs.SHORT)
     if result is not None:
         _draw(trace, other, result)
 
@@ -115,9 +117,10 @@ def _paths(shared, trace, other, target):
     """Draw path patching: the widgets for the receiver, and what each sender brings back."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         receiver, position = path_patching_view.receiver(shared), _place(trace)
-    snippets.give(shared, trace, other, target, "path", position, receiver)
-    key = _key(shared, trace, other, target, position)
-    result = path_patching_view.patched(shared, key, trace, other, target, position, receiver)
+    call = Call.of(patch_paths, target=target, receiver=receiver, position=position)
+    snippets.give(shared, trace, other, call)
+    label = "Paths, patched one at a time"
+    result = calls.job_result(shared, call, trace, other, label=label, name="patching path", patience=jobs.SHORT)
     if result is None:
         return
     with _heading("Layer by sender", trace, other):
@@ -308,24 +311,13 @@ def _show_lengths(first, second, texts_first, texts_second):
     st.warning("\n".join(lines), icon=":material/straighten:")
 
 
-def _key(shared, trace, other, target, position):
-    """The cache key of a patching result, without the component that is patched."""
-    texts = (trace.text_a, trace.text_b, other.text_a, other.text_b)
-    return shared.name, state.view().precision, *texts, trace.masks, target, position
-
-
-def _patched(shared, trace, other, target, part, position):
-    """The ``PatchingResult``; None until the background job has finished."""
-    key = _key(shared, trace, other, target, position)
-    patch = {
-        "state": patch_states,
-        "head": functools.partial(patch_heads, position=position),
-    }.get(part) or functools.partial(patch_blocks, block=part)
-
-    def work(progress):
-        return shared.run(patch, trace, other, target, progress=progress)
-
-    return jobs.result(f"patching {part}", key, f"{_PARTS[part]}, patched one at a time", work, patience=jobs.SHORT)
+def _call(part, target, position):
+    """The ``Call`` that patches one component; position: the only one where heads are patched, or None."""
+    if part == "state":
+        return Call.of(patch_states, target=target)
+    if part == "head":
+        return Call.of(patch_heads, target=target, position=position)
+    return Call.of(patch_blocks, target=target, block=part)
 
 
 def _draw(trace, other, result):

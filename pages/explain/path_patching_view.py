@@ -5,12 +5,12 @@ import math
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import Receiver, patch_paths
+from bert_tf.explain import Receiver
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import LONGEST_LIST, by_kind, ranked_bars
 from pages.explain import ablation_parts
 from ui.elements.cells import cells
-from ui.session import jobs, state
+from ui.session import state
 from ui.shell import frame
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import escape_markdown
@@ -44,21 +44,6 @@ def receiver(shared):
         return Receiver(into, layer)
     bound = state.bind_setting("patching.head", "w_patching_head", 1, heads)
     return Receiver(into, layer, st.selectbox("of head", heads, width=110, **bound) - 1)
-
-
-def patched(shared, key, trace, other, target, position, receiver):
-    """The ``PathPatchingResult``; None until the background job has finished.
-
-    Args:
-        shared: the model. key: the cache key of the result without the receiver. trace, other: both inputs' traces.
-        target, position, receiver: as `patch_paths` takes them.
-    """
-
-    def work(progress):
-        return shared.run(patch_paths, trace, other, target, receiver, position, progress=progress)
-
-    label = "Paths, patched one at a time"
-    return jobs.result("patching path", (*key, receiver), label, work, patience=jobs.SHORT)
 
 
 def save(trace, result):

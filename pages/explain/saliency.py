@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import SALIENCY_METHODS
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
@@ -9,7 +10,7 @@ from pages.explain import hotflip_view, input_reduction_view
 from pages.explain.snippets.saliency import snippet
 from ui.elements.cells import marks
 from ui.samples import concepts
-from ui.session import jobs, state
+from ui.session import calls, jobs, state
 from ui.shell import frame, snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, highlights, inputs, targets
@@ -59,6 +60,8 @@ PAGE = Page(
 )
 
 
+#: What the progress bar says, where it is not the method's name.
+_JOB_LABELS = {"input-reduction": "Removing words, one at a time", "hotflip": "Trying other words"}
 _METHODS = {
     "integrated-gradients": "Integrated gradients",
     "gradient-x-input": "Gradient × input",
@@ -130,15 +133,18 @@ def page():
             icon=":material/block:",
         )
         return
-    snippets.give(shared, trace, target, method, settings)
+    call = Call.of(SALIENCY_METHODS[method], target=target, **settings)
+    snippets.give(shared, trace, call, method)
+    # Each method has its own job: a slow result is kept while the visitor looks at another method.
+    label = _JOB_LABELS.get(method, _METHODS[method])
+    result = calls.job_result(shared, call, trace, label=label, name=f"saliency {method}", patience=jobs.SHORT)
+    if result is None:
+        return
     if method == "input-reduction":
-        input_reduction_view.draw(shared, trace, target)
-        return
-    if method == "hotflip":
-        hotflip_view.draw(shared, trace, target, settings)
-        return
-    result = _scores(shared, trace, target, method, settings)
-    if result is not None:
+        input_reduction_view.draw(trace, result)
+    elif method == "hotflip":
+        hotflip_view.draw(trace, result, settings)
+    else:
         _draw(trace, result, method, settings)
 
 
@@ -196,20 +202,6 @@ def _method():
         if method == "hotflip":
             settings |= hotflip_view.settings()
     return method, settings
-
-
-def _scores(shared, trace, target, method, settings):
-    """The ``Saliency`` by the chosen method; None until the background job has finished."""
-    view = state.view()
-    key = (shared.name, view.precision, view.a, view.b, trace.masks, target, settings)
-
-    def work(progress):
-        # The gradient at one point is a single step, so it reports no progress.
-        progress_argument = {} if method == "gradient-x-input" else {"progress": progress}
-        return shared.run(SALIENCY_METHODS[method], trace, target, **settings, **progress_argument)
-
-    # Each method has its own job: a slow result is kept while the visitor looks at another method.
-    return jobs.result(f"saliency {method}", key, _METHODS[method], work, patience=jobs.SHORT)
 
 
 def _draw(trace, result, method, settings):

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import can_test, concept_test
 from bert_tf.explain.representations.tcav import ANSWERS, MIN_SENTENCES, RUNS
 from bert_tf.inference.predictions import vocabulary_id
@@ -89,16 +90,19 @@ def page():
     rows, file_key = rows_and_key
     rows, label = file_input.label_picker("tcav", rows)
     hide = file_input.hide_picker("tcav") if of == "word" else "given"
-    key = (shared.name, state.view().precision, concept, others, of, answer, hide, file_key, label)
+    call = Call.of(concept_test, concept=concept, others=others, of=of, answer=answer, hide=hide)
+    key = (shared.name, state.view().precision, call, file_key, label)
     if not file_input.run_requested("tcav", key, len(rows.rows) <= file_input.AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}. Each row takes about four passes.")
         return
-
-    def work(progress):
-        return shared.run(concept_test, rows.rows, concept, others, of, answer, hide, progress=progress)
-
-    snippets.give(shared, file_key, name, concept, others, of, answer, hide, label)
-    result = jobs.result("tcav", key, f"Testing {count(len(rows.rows), 'row')}", work, patience=jobs.SHORT)
+    snippets.give(shared, file_key, name, call, label)
+    result = jobs.result(
+        "tcav",
+        key,
+        f"Testing {count(len(rows.rows), 'row')}",
+        lambda progress: shared.run(call.run, rows.rows, progress=progress),
+        patience=jobs.SHORT,
+    )
     if result is None:
         return
     _scores(shared, result, name, concept, rows)

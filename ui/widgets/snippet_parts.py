@@ -9,25 +9,27 @@ _READ = {"most_rows": 1000, "max_characters": 2000}  # what `read_rows` takes wi
 
 
 def script(imports, *parts):
-    """A whole script: the imports, then the parts, a blank line between them.
+    """A whole script: the imports, then the parts, with a blank line between them.
 
     Args:
-        imports: lines beside ``import bert_tf``, in any order.
+        imports: lines beside ``import bert_tf``, in any order; names of one module are put on one line.
         parts: text of several lines each; empty ones are left out.
     """
     body = "\n\n".join(part.strip("\n") for part in parts if part.strip())
-    escape_markdown = sorted(line for line in imports if line.startswith("import "))
-    own = ["import bert_tf"] if "bert_tf." in body else []
-    own += sorted(_sorted(line) for line in imports if line not in escape_markdown)
-    return "\n\n".join(["\n".join(lines) for lines in (escape_markdown, own) if lines] + [body]) + "\n"
-
-
-def _sorted(line):
-    """``from module import names`` with the names in order."""
-    module, _, names = line.partition(" import ")
-    note = "  #".join(["", *names.split("  #")[1:]])
-    names = names.split("  #")[0].split(", ")
-    return f"{module} import {', '.join(sorted(names, key=lambda name: (name.islower(), name)))}{note}"
+    standard, modules = set(), {}
+    for line in imports:
+        if line.startswith("import "):
+            standard.add(line)
+        else:
+            module, _, names = line.removeprefix("from ").partition(" import ")
+            names, _, note = names.partition("  #")
+            modules.setdefault((module, note), set()).update(names.split(", "))
+    ours = ["import bert_tf"] if "bert_tf." in body else []
+    for (module, note), names in sorted(modules.items()):
+        line = f"from {module} import {', '.join(sorted(names, key=lambda name: (name.islower(), name)))}"
+        ours.append(f"{line}  #{note}" if note else line)
+    blocks = ["\n".join(lines) for lines in (sorted(standard), ours) if lines]
+    return "\n\n".join([*blocks, body]) + "\n"
 
 
 def about(view, shared, trace, imports, *parts):
@@ -81,32 +83,27 @@ def sample_lines(name):
     return f'pathlib.Path("{concepts.FOLDER}/{name}.txt").read_text("utf-8").splitlines()'
 
 
-def target(found, tokenizer):
-    """(name of the function that makes a ``Target``, the call of it on ``bert`` and ``trace``)."""
-    label = tokenizer.spelling(found.label) if found.head == "mlm" else found.label
-    name, answer = {
-        "mlm": ("mask_target", f"{found.position}, {label!r}"),
-        "nsp": ("next_sentence_target", f"follows={found.id == 0}"),
-        "sop": ("sentence_order_target", f"in_order={found.id == 0}"),
-        "replaced": ("replaced_target", f"{found.position}, replaced={found.id == 1}"),
-        "task": ("class_target", "" if found.is_regression else repr(label)),
-    }[found.head]
-    return name, f"{name}(bert, trace{', ' * bool(answer)}{answer})"
-
-
-def needs(file):
-    """The imports of Python's own modules that reading a file takes."""
-    return () if file.typed else ("import pathlib",)
+def target(answer, tokenizer):
+    """(The line that imports the function that makes a ``Target``, the call of it on ``bert`` and ``trace``)."""
+    label = tokenizer.spelling(answer.label) if answer.head == "mlm" else answer.label
+    name, arguments = {
+        "mlm": ("mask_target", f"{answer.position}, {label!r}"),
+        "nsp": ("next_sentence_target", f"follows={answer.id == 0}"),
+        "sop": ("sentence_order_target", f"in_order={answer.id == 0}"),
+        "replaced": ("replaced_target", f"{answer.position}, replaced={answer.id == 1}"),
+        "task": ("class_target", "" if answer.is_regression else repr(label)),
+    }[answer.head]
+    return f"from bert_tf.explain import {name}", f"{name}(bert, trace{', ' * bool(arguments)}{arguments})"
 
 
 def rows_of(file):
-    """(names to import from `bert_tf.explain`, lines that make ``rows``) of a file that was chosen on a page."""
+    """(Import lines, lines that make ``rows``) of a file that was chosen on a page."""
     if file.typed:
         # With the empty ones: what is hidden in a row hangs on its number.
-        return ["read_rows"], f'rows = read_rows("\\n".join({listed(file.data.splitlines())})).rows'
-    return ["file_kind", "read_rows"], reading_rows(
-        file.name, not file.from_visitor, file.first, file.second, file.bounds
-    )
+        lines = listed(file.data.splitlines())
+        return ["from bert_tf.explain import read_rows"], f'rows = read_rows("\\n".join({lines})).rows'
+    imports = ["import pathlib", "from bert_tf.explain import file_kind, read_rows"]
+    return imports, reading_rows(file.name, not file.from_visitor, file.first, file.second, file.bounds)
 
 
 def reading_rows(name, sample, first, second, bounds):

@@ -1,6 +1,6 @@
 """The lines of Python that do what the page layer similarity shows."""
 
-from ui.widgets.snippet_parts import loading_two, needs, rows_of, script
+from ui.widgets.snippet_parts import loading_two, rows_of, script
 
 _CKA = """\
 readers = [partial(model.trace, attentions=False) for model in (bert, second)]
@@ -24,9 +24,10 @@ def snippet(view, names, traced, file=None, most=0, words=0, measure="cka"):
         call = f"layer_similarity([bert.trace({one})], [second.trace({two})]{own})"
         imports = ("from bert_tf.explain import layer_similarity",)
         return script(imports, load, f"print({call}.round(3))  # row: a state of the one, column: of the other")
-    readers, read = rows_of(file)
-    imports = [*needs(file), f"from bert_tf.explain import {', '.join(sorted([*readers, 'layer_similarity']))}"]
-    imports += [
+    imports, read = rows_of(file)
+    imports = [
+        *imports,
+        "from bert_tf.explain import layer_similarity",
         "from functools import partial",
         "from bert_tf.explain.representations.layer_similarity import traces_of",
     ]

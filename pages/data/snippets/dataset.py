@@ -1,6 +1,6 @@
 """The lines of Python that do what the page dataset shows."""
 
-from ui.widgets.snippet_parts import loading, needs, rows_of, script
+from ui.widgets.snippet_parts import loading, rows_of, script
 
 _ROWS = """\
 results = score_rows(bert, rows, {ask}, hide={hide!r}, top_k={top_k})
@@ -49,7 +49,7 @@ def snippet(view, shared, file, ask, hide, labelled, subset=None, plane=None, cu
         curve: the class whose curves are shown, and a threshold; None for none.
     """
     imports, read = rows_of(file)
-    laid_out, names = "", [*imports, "score_rows", "summarise_rows", *["summarise_classes"] * labelled]
+    laid_out, names = "", ["score_rows", "summarise_rows", *["summarise_classes"] * labelled]
     if plane is not None:
         layer, pooling, way, name, number, top_k, dimensions = plane
         judged = ', ask=("classes",)' if "classes" in ask else ""
@@ -68,7 +68,7 @@ def snippet(view, shared, file, ask, hide, labelled, subset=None, plane=None, cu
     names = ", ".join(sorted(names))
     asked = "".join(_OF[name] for name in ask)
     body = _ROWS.format(ask=tuple(ask), hide=hide, top_k=view.top_k, asked=asked)
-    head = [*needs(file), f"from bert_tf.explain import {names}"]
+    head = [*imports, f"from bert_tf.explain import {names}"]
     scored = "print(summarise_classes(bert, results))" if labelled else ""
     own = ""
     if subset is not None:

@@ -4,13 +4,13 @@ from bert_tf.explain.attribution.target import classifier_settings
 from ui.widgets.snippet_parts import about
 
 _ABLATE = """\
-effect = ablate(bert, trace, {ablation}, top_k={top_k}, attention_shifts=True)
+effect = {call}
 {says}
 print(effect.attention_shifts.round(3))  # share of its attention that each head turns elsewhere; row a layer"""
 _SAYS_MASKS = """\
 for before, after in zip(effect.before, effect.after):
     for one in (before, after):
-        print(one.position, [(guess.token, round(guess.probability, 3)) for guess in one.predictions])"""
+        print(one.position, [(prediction.token, round(prediction.probability, 3)) for prediction in one.predictions])"""
 _SWEEP = """\
 found = sweep(bert, trace, {parts})
 lost = found.score_drop(trace, {on!r})  # what the answer loses without each
@@ -23,25 +23,23 @@ _KINDS = {
 }
 
 
-def snippet(view, shared, trace, off, on=None, kind="heads"):
-    """What is switched off, and the sweep where the page shows it.
+def snippet(view, shared, trace, call, on=None, kind="heads"):
+    """The parts that are switched off, and the sweep where the page shows it.
 
     Args:
-        off: ``Ablation``.
-        on: what effects are on, "class", "masks" or "next", or the position of a scored token; None where no sweep is
-            shown.
-        kind: of the parts in the list, a key of ``_KINDS``.
+        call: ``Call`` of `ablate`.
+        on: the answer that effects are measured on: "class", "masks" or "next", or the position of a scored token; None
+            where no sweep is shown.
+        kind: the parts in the list, a key of ``_KINDS``.
     """
-    names, bodies = ["Ablation", "ablate"], []
-    given = {name: value for name, value in vars(off).items() if value}
-    said = "Ablation({})".format(", ".join(f"{name}={value}" for name, value in given.items()))
-    bodies.append(_ABLATE.format(ablation=said, top_k=view.top_k, says=_verdicts(shared, trace)))
+    call = call.replace(top_k=view.top_k)
+    imports = call.imports()
+    bodies = [_ABLATE.format(call=call.python("bert", "trace"), says=_verdicts(shared, trace))]
     if on:
-        more, parts = _KINDS[kind]
-        names += [*more, "sweep"]
+        names, parts = _KINDS[kind]
+        imports += ["import numpy as np", f"from bert_tf.explain import {', '.join([*names, 'sweep'])}"]
         bodies.append(_SWEEP.format(parts=parts, on=on))
-    imports = ["import numpy as np"] if on else []
-    return about(view, shared, trace, [*imports, f"from bert_tf.explain import {', '.join(names)}"], *bodies)
+    return about(view, shared, trace, imports, *bodies)
 
 
 def _verdicts(shared, trace):

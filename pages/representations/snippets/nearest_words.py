@@ -1,6 +1,6 @@
 """The lines of Python that do what the page nearest words shows."""
 
-from ui.widgets.snippet_parts import about, loading, needs, rows_of, span
+from ui.widgets.snippet_parts import about, loading, rows_of, span
 
 _NEIGHBOURS = """\
 words, table = word_ids(bert.tokenizer), embedding_table(bert, "token")
@@ -70,8 +70,8 @@ def snippet(view, shared, trace, shown, centred, top_k, at, state, file=None, he
 
 def _in_file(view, shared, trace, centred, top_k, at, state, file, heads, tagger, parsed):
     """The places of a file; the arguments as those of `neighbours`."""
-    names, read = rows_of(file)
-    names = [*names, "nearest_contexts"]
+    imports, read = rows_of(file)
+    names = ["nearest_contexts"]
     vectors, layer, more = f"vectors = trace.hidden_states[{state}, [{at}]]", state, ""
     what = f"the token's vector after layer {state}"
     looks = ""
@@ -92,5 +92,5 @@ def _in_file(view, shared, trace, centred, top_k, at, state, file, heads, tagger
     elif tagger is not None:
         names += ["count_labels", "matched_labels"]
         labelled = f"{loading(view, tagger, 'tagger')}\n{_LABELLED}{_LABELLED_THERE if looks else ''}"
-    imports = [*needs(file), f"from bert_tf.explain import {', '.join(names)}"]
+    imports = [*imports, f"from bert_tf.explain import {', '.join(names)}"]
     return about(view, shared, trace, imports, read, places, labelled)
