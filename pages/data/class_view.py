@@ -1,4 +1,4 @@
-"""What the page about whole files shows of a classifier's answers."""
+"""The predicted classes of a file's rows on the page Dataset: counts, confusion matrix, precision and recall."""
 
 from collections import Counter
 
@@ -13,20 +13,20 @@ from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import count, escape_markdown, share
 
 _HALF = 0.5
-_MOST_NAMED = 8  # classes, or labels of a file, named in a sentence
+_MOST_NAMED = 8  # classes, or labels of a file, listed in a sentence
 
 
 def say_predicted(results, classes):
-    """How many rows have each class, and which labels of the file the model does not know."""
-    found = Counter(one.predicted for one in results if isinstance(one.predicted, str))
+    """Write how many rows have each predicted class, and which labels of the file the model does not know."""
+    counts = Counter(result.predicted for result in results if isinstance(result.predicted, str))
     lines = []
-    if found:
+    if counts:
         named = ", ".join(
-            f"{escape_markdown(label or 'none')} {number:,}" for label, number in found.most_common(_MOST_NAMED)
+            f"{escape_markdown(label or 'none')} {number:,}" for label, number in counts.most_common(_MOST_NAMED)
         )
-        lines.append(f"Classes found: {named}{' and others' if len(found) > _MOST_NAMED else ''}.")
+        lines.append(f"Predicted classes: {named}{' and others' if len(counts) > _MOST_NAMED else ''}.")
     if classes.rows:
-        lines.append(f"Compared with the labels of {count(classes.rows, 'row')}.")
+        lines.append(f"{count(classes.rows, 'row')} with a label can be compared.")
     if classes.unknown:
         named = ", ".join(escape_markdown(label[:40]) for label in list(classes.unknown)[:_MOST_NAMED])
         number = sum(classes.unknown.values())
@@ -37,8 +37,12 @@ def say_predicted(results, classes):
 
 
 def confusion(classes, heading, name="confusion", key="w_dataset_confusion"):
-    """How often each true class was given each class; args: ``ClassSummary``, the title, of the files, of the
-    figure."""
+    """Draw the confusion matrix.
+
+    Args:
+        classes: ``ClassSummary`` with a confusion matrix. heading: the title. name: of the saved files.
+        key: of the figure.
+    """
     matrix = ConfusionMatrix.of(classes)
     with inputs.heading(escape_markdown(heading)):
         export.save(name, matrix)
@@ -51,10 +55,13 @@ def confusion(classes, heading, name="confusion", key="w_dataset_confusion"):
 
 
 def curves(shared, results, subset=""):
-    """Curves of a class of the visitor's choice, and what a threshold of its probability gives; nothing where there is
-    none.
+    """Draw the curves of one class, and its precision and recall at a threshold of its probability.
 
-    Args: shared: ``SharedModel``. results: ``RowResult``s with classes. subset: the name of theirs, "" for all rows.
+    Nothing is drawn if no class has labelled rows.
+
+    Args:
+        shared: ``SharedModel``. results: ``RowResult``s with classes.
+        subset: the name of the subset of these rows; "" for all rows of the file.
     """
     labels = curve_labels(shared.bert, results)
     if not labels:
@@ -71,7 +78,7 @@ def curves(shared, results, subset=""):
             **state.bind_setting("dataset.curve", "w_dataset_curve", labels[-1], labels),
         )
         threshold = st.slider(
-            "Taken from a probability of",
+            "Predicted from a probability of",
             0.0,
             1.0,
             step=0.01,
@@ -99,13 +106,15 @@ def curves(shared, results, subset=""):
 
 
 def _summary(curve, at):
-    taken, best = at.true_positives + at.false_positives, curve.at(curve.best)
-    right = f", {at.true_positives:,} of them rightly (precision {share(at.precision)})" if taken else ""
+    """The caption of the curves: the scores of the class, and those at the threshold ``at``."""
+    predicted, best = at.true_positives + at.false_positives, curve.at(curve.best)
+    right = f", {at.true_positives:,} of them correctly (precision {share(at.precision)})" if predicted else ""
     return (
-        f"“{escape_markdown(curve.label)}” against the rest, by its probability,"
-        f" in {count(len(curve.is_positive), 'row')} of which {int(curve.is_positive.sum()):,} have it:"
+        f"“{escape_markdown(curve.label)}” against all other classes, by its probability,"
+        f" in {count(len(curve.is_positive), 'row')}, of which {int(curve.is_positive.sum()):,} have this label:"
         f" average precision {curve.average_precision:.3f}, area under the ROC curve "
-        f"{curve.auc:.3f}. From {share(at.threshold)} on, {count(taken, 'row')} {'is' if taken == 1 else 'are'} taken"
-        f"{right}; recall {share(at.recall)}, F1 {at.f1:.3f}. F1 is highest, {best.f1:.3f}, from "
-        f"{share(best.threshold)} on. A threshold that was chosen on these rows flatters: measure it on others."
+        f"{curve.auc:.3f}. With a threshold of {share(at.threshold)} the class is predicted for "
+        f"{count(predicted, 'row')}{right}; recall {share(at.recall)}, F1 {at.f1:.3f}. F1 is highest, {best.f1:.3f}, "
+        f"with a threshold of {share(best.threshold)}. A threshold that was chosen on these rows looks better on them "
+        "than on others: measure it on other rows."
     )

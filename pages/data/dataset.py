@@ -1,4 +1,4 @@
-"""Data: a whole file asked at once, its rows to browse and to open."""
+"""Dataset: predictions for all rows of a file, as a table or a map; each row can be opened in other pages."""
 
 import dataclasses
 
@@ -29,12 +29,12 @@ PAGE = Page(
     title="Dataset",
     question="A whole file at once",
     summary=(
-        "a file asked at once, by the heads that the model has: hidden words, next sentence, sentence order, "
-        "replaced tokens, pseudo-perplexity; of a model fine-tuned to classify, every row's class, where the "
-        "file has labels with accuracy, macro F1 and what is confused; beside the page, with progress and "
-        "Stop; sort, filter, export, open any row in any view of a text; subsets of rows named by hand, their "
-        "numbers beside those of all; the rows as a map, each a point by PCA, UMAP or t-SNE in the plane or "
-        "in space, coloured by what is known of it, and the rows nearest to one"
+        "predictions for all rows of a file, by the heads that the model has: hidden words, next sentence, sentence "
+        "order, replaced tokens, pseudo-perplexity; with a model fine-tuned to classify, the class of every row, and "
+        "if the file has labels, accuracy, macro F1 and the confusion matrix; computed in the background, with "
+        "progress and Stop; sort, filter, export, open any row in any page that reads a text; subsets of rows with "
+        "names, their scores beside those of all rows; the rows as a map, each a point by PCA, UMAP or t-SNE in 2 or "
+        "3 dimensions, coloured by an attribute, and the rows nearest to one"
     ),
     presses={"": Press("choice: File: Sentences|Pairs", of_texts=False)},
     analyses=("dataset",),
@@ -62,11 +62,11 @@ PAGE = Page(
     settings_help=(
         "a sample, or `upload`, which a link cannot hold; some of "
         "`masks,next,order,replaced,classes,perplexity`; `last` `given`; columns of text A and B; filters; "
-        "the class whose curves are drawn; from which probability on it is taken, `0.35`; subsets that were "
-        "named, `reviews.csv/long ones/1-4.7` with `;` between; the one that is looked at; `map`; what "
+        "the class whose curves are drawn; the threshold of its probability, `0.35`; the subsets, "
+        "`reviews.csv/long ones/1-4.7` with `;` between; the chosen subset; `map`; the attribute that "
         "colours its points (`label`, `predicted`, `right`, `is_next`, …); `umap` or `tsne`; `1` for three "
         "dimensions; `first` for the first token's hidden state; hidden state (0 the embeddings); number of "
-        "the row that is looked at"
+        "the chosen row"
     ),
     long_settings={"subsets": "the subsets"},
     snippet=snippet,
@@ -91,7 +91,7 @@ _SCORES = {
     "pearson": "Pearson",
     "spearman": "Spearman",
 }
-_MOST_NAMED = 8  # models named in a sentence
+_MOST_NAMED = 8  # models listed in a sentence
 
 
 def page():
@@ -105,11 +105,11 @@ def page():
         return
     view = state.view()
     labelled = "classes" in ask and any(row.label is not None for row in rows.rows)
-    given = (shared, file_key, ask, hide, labelled)
-    snippets.give(*given)
+    snippet_arguments = (shared, file_key, ask, hide, labelled)
+    snippets.give(*snippet_arguments)
     key = (shared.name, view.precision, file_key, ask, hide, view.top_k)
     if not file_input.run_requested("dataset", key, len(rows.rows) <= file_input.AT_ONCE and "perplexity" not in ask):
-        st.caption(f"{count(len(rows.rows), 'row')}. Pseudo-perplexity takes as many passes as a row has tokens.")
+        st.caption(f"{count(len(rows.rows), 'row')}. Pseudo-perplexity takes one forward pass for each token of a row.")
         return
     results = jobs.result(
         "dataset",
@@ -121,15 +121,16 @@ def page():
         classes = None
         if "classes" in ask:
             classes = cached("dataset_classes", key, lambda: summarise_classes(shared.bert, results))
-        _show(shared, file_key, results, classes, given)
+        _show(shared, file_key, results, classes, snippet_arguments)
 
 
 def _settings(shared, rows):
+    """The widgets that choose the predictions; returns (names of `_ASK`, which words are hidden)."""
     able = [name for name in _ASK if name in supported_predictions(shared.bert)]
     if not able:
         st.warning(
-            f"{title(shared.name)} has no head for words, pairs, tokens or classes, so there is nothing to ask it "
-            "here. Choose another in the sidebar.",
+            f"{title(shared.name)} has no head for words, pairs, tokens or classes, so it makes no predictions "
+            "here. Choose another model in the sidebar.",
             icon=":material/block:",
         )
         return (), "given"
@@ -151,14 +152,14 @@ def _settings(shared, rows):
 
     def pull():
         chosen = st.session_state["w_dataset_ask"]
-        # What the file or the model cannot answer keeps its place in the choice.
-        rest = [name for name in state.setting("dataset.ask", _DEFAULT).split(",") if name not in able]
-        cached = [name for name in _ASK if name in (*chosen, *rest)]
-        state.set_setting("dataset.ask", ",".join(cached) or "none", _DEFAULT)
+        # The choice of predictions that this file or model does not allow stays in the link.
+        not_offered = [name for name in state.setting("dataset.ask", _DEFAULT).split(",") if name not in able]
+        names = [name for name in _ASK if name in (*chosen, *not_offered)]
+        state.set_setting("dataset.ask", ",".join(names) or "none", _DEFAULT)
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         ask = st.segmented_control(
-            "Asked for",
+            "Predictions",
             able,
             format_func=_ASK.get,
             selection_mode="multi",
@@ -167,7 +168,7 @@ def _settings(shared, rows):
         )
         hide = file_input.hide_picker("dataset") if "masks" in ask else "given"
     if not ask:
-        st.info("Choose what to ask the model for.", icon=":material/touch_app:")
+        st.info("Choose at least one kind of prediction.", icon=":material/touch_app:")
     return tuple(ask), hide
 
 
@@ -176,26 +177,27 @@ def _classes(shared):
 
 
 def _say_classes(shared, rows, able):
-    """What of the classes cannot be asked, and of whom else it can."""
+    """Write why classes cannot be predicted, or not for all rows, and which other models predict them."""
     settings, pairs = _classes(shared), any(row.text_b for row in rows.rows)
     if settings is None:
-        others = [title(name) for name, one in task_models.names().items() if one.task == "classify"]
+        others = [title(name) for name, task in task_models.names().items() if task.task == "classify"]
         if others:
             st.caption(
                 f"{title(shared.name)} was not fine-tuned to classify. For the class of every row choose "
                 f"{escape_markdown(' or '.join(others[:_MOST_NAMED]))} in the sidebar."
             )
     elif settings.pair is False and pairs:
-        st.caption(f"{title(shared.name)} classifies single texts: of a pair, text A.")
+        st.caption(f"{title(shared.name)} classifies single texts: in a pair it reads text A alone.")
     elif settings.pair and not pairs and able != ["classes"]:
         st.caption(f"{title(shared.name)} classifies pairs, and no row here has a text B: there are no classes.")
 
 
-def _show(shared, file_key, results, classes, given):
+def _show(shared, file_key, results, classes, snippet_arguments):
+    """Draw the results of all rows: their scores, the subsets, the table or the map."""
     summary, named = summarise_rows(results), subsets.read(file_key, results)
     subset_results = {name: subset_of(shared.bert, results, numbers, classes) for name, numbers in named.items()}
     with inputs.heading(count(summary.rows, "row")):
-        ask, hide = given[2:4]
+        ask, hide = snippet_arguments[2:4]
         predictions = DatasetPredictions(ask, hide, summary, classes, results, subset_results)
         export.save("rows", predictions, {"model": shared.name})
     _figures(summary, classes)
@@ -204,35 +206,36 @@ def _show(shared, file_key, results, classes, given):
         _compared(shared, {subsets.WHOLE: every, **subset_results})
     if classes is not None:
         class_view.say_predicted(results, classes)
-    shown, look, subset = _filtered(results, named)
-    given = (*given[:5], (subset, named[subset])) if subset else given
-    snippets.give(*given)
+    filtered, look, subset = _filtered(results, named)
+    if subset:
+        snippet_arguments = (*snippet_arguments, (subset, named[subset]))
+    snippets.give(*snippet_arguments)
     ticked = ()
-    if not shown:
+    if not filtered:
         st.info("No row is left under this filter.", icon=":material/filter_alt_off:")
     elif look == "map":
-        row_map_view.draw(shared, file_key, results, shown, lambda one: _open(shared, one), given)
+        row_map_view.draw(shared, file_key, results, filtered, lambda result: _open(shared, result), snippet_arguments)
     else:
-        ticked = _rows(shared, summary, shown)
-    subsets.controls(file_key, results, named, ticked, shown)
-    if not shown:
+        ticked = _rows(shared, summary, filtered)
+    subsets.controls(file_key, results, named, ticked, filtered)
+    if not filtered:
         return
-    problems = [one for one in results if one.problem]
+    problems = [result for result in results if result.problem]
     if problems:
-        where = "" if look == "map" else ": the last column says why"
+        where = "" if look == "map" else ": the last column gives the reason"
         st.caption(f"{count(len(problems), 'row')} could not be answered in full{where}.")
     if classes is not None:
         _of_classes(shared, results, classes, named, subset_results, subset)
 
 
 def _of_classes(shared, results, classes, named, subset_results, subset):
-    """What is confused, and what another threshold would give."""
+    """Draw the confusion matrices, and the scores at other thresholds."""
     if classes.confusion:
-        class_view.confusion(classes, "What it confuses")
+        class_view.confusion(classes, "Confusion matrix")
         if subset and subset_results[subset].classes.confusion:
             class_view.confusion(
                 subset_results[subset].classes,
-                f"What it confuses in “{subset}”",
+                f"Confusion matrix of “{subset}”",
                 "subset-confusion",
                 "w_dataset_confused",
             )
@@ -253,71 +256,71 @@ def _compared(shared, compared):
     )
 
 
-def _rows(shared, summary, shown):
-    """The rows as a table, and what opens the one that is ticked.
+def _rows(shared, summary, filtered):
+    """Draw the rows as a table, and the widgets that open a ticked row.
 
     Returns:
-        the rows that are ticked.
+        list of the ``RowResult``s that are ticked.
     """
     event = st.dataframe(
-        _table(shown),
+        _table(filtered),
         hide_index=True,
         width="stretch",
-        height=min(60 + 36 * len(shown), 520),
+        height=min(60 + 36 * len(filtered), 520),
         key="w_dataset_table",
         on_select="rerun",
         selection_mode="multi-row",
-        column_config=_COLUMNS | (_OF_PAIRS if any(one.row.text_b for one in shown) else {}),
+        column_config=_COLUMNS | (_OF_PAIRS if any(result.row.text_b for result in filtered) else {}),
     )
-    chosen = [shown[place] for place in sorted(event.selection.rows) if place < len(shown)]
-    if len(chosen) == 1:
-        _open(shared, chosen[0])
-    elif not chosen:
-        guessed = "; a first prediction that is not the hidden word may still be a good one" if summary.masks else ""
+    ticked = [filtered[place] for place in sorted(event.selection.rows) if place < len(filtered)]
+    if len(ticked) == 1:
+        _open(shared, ticked[0])
+    elif not ticked:
+        first_predictions = " A first prediction that is not the hidden word may still fit." if summary.masks else ""
         st.caption(
-            "Press a column's name to sort, and the box before a row to open that row in another view, "
-            "or before several to name them as a subset. Every "
-            f"row is asked alone{guessed}."
+            "Press a column's name to sort. Press the box before a row to open that row in another page, "
+            f"or the boxes before several rows to name them as a subset. The model reads every row alone."
+            f"{first_predictions}"
         )
-    return chosen
+    return ticked
 
 
-def _open(shared, one):
-    """Widgets that open a row; one that was classified as its classifier has read it."""
-    if one.task_prediction is None:
-        open_row.open_row("w_dataset_open", one.row, one.places)
+def _open(shared, result):
+    """Draw the widgets that open a row; for a classified row, with the texts that its classifier has read."""
+    if result.task_prediction is None:
+        open_row.open_row("w_dataset_open", result.row, result.places)
         return
-    alone = _classes(shared).pair is False
-    row = dataclasses.replace(one.row, text_b=None) if alone else one.row
-    open_row.open_row("w_dataset_open", row, one.places, "task_predictions")
+    reads_text_a_only = _classes(shared).pair is False
+    row = dataclasses.replace(result.row, text_b=None) if reads_text_a_only else result.row
+    open_row.open_row("w_dataset_open", row, result.places, "task_predictions")
 
 
 def _figures(summary, classes):
-    shown = _numbers(summary, classes)
-    if shown:
+    numbers = _numbers(summary, classes)
+    if numbers:
         with st.container(horizontal=True, gap="large"):
-            for label, value in shown:
+            for label, value in numbers:
                 st.metric(label, value, width="content")
 
 
 def _numbers(summary, classes):
-    """What is told of rows together: pairs of what it is and the number, written."""
+    """The scores and shares of some rows: list of (label, formatted number)."""
     scores = classes.scores if classes else {}
-    shown = [(name, f"{scores[metric]:.3f}") for metric, name in _SCORES.items() if metric in scores]
+    numbers = [(name, f"{scores[metric]:.3f}") for metric, name in _SCORES.items() if metric in scores]
     if summary.masks:
-        shown += [
+        numbers += [
             ("First prediction right", share(summary.first)),
             ("Among the predictions", share(summary.among)),
         ]
     if summary.next:
-        shown.append(("B follows A", share(summary.follows)))
+        numbers.append(("B follows A", share(summary.follows)))
     if summary.order:
-        shown.append(("In order", share(summary.ordered)))
+        numbers.append(("In order", share(summary.ordered)))
     if summary.scored:
-        shown.append(("Tokens rather replaced", share(summary.suspected)))
+        numbers.append(("Tokens probably replaced", share(summary.suspected)))
     if summary.perplexity:
-        shown.append(("Pseudo-perplexity", f"{summary.perplexity:,.1f}"))
-    return shown
+        numbers.append(("Pseudo-perplexity", f"{summary.perplexity:,.1f}"))
+    return numbers
 
 
 _SHOW = {
@@ -332,8 +335,8 @@ _LOOKS = {"table": "Table", "map": "Map"}
 
 
 def _filtered(results, named):
-    """(the rows that the filters leave, how they are looked at, the subset that is chosen or "")."""
-    kinds = ["all", *(kind for kind in _SHOW if kind != "all" and any(_is(one, kind) for one in results))]
+    """The filter widgets; returns (the rows that pass, "table" or "map", the name of the chosen subset or "")."""
+    kinds = ["all", *(kind for kind in _SHOW if kind != "all" and any(_is(result, kind) for result in results))]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         words = st.text_input(
             "Containing",
@@ -369,48 +372,49 @@ def _filtered(results, named):
     wanted = (words or "").casefold().strip()
     return (
         [
-            one
-            for one in (subsets.rows_of(results, named[subset]) if subset else results)
-            if _is(one, kind) and wanted in f"{one.row.text_a}\n{one.row.text_b or ''}".casefold()
+            result
+            for result in (subsets.rows_of(results, named[subset]) if subset else results)
+            if _is(result, kind) and wanted in f"{result.row.text_a}\n{result.row.text_b or ''}".casefold()
         ],
         look,
         subset,
     )
 
 
-def _is(one, kind):
-    ranks = [mask.original_rank for mask in one.masks if mask.original is not None]
+def _is(result, kind):
+    """Whether a ``RowResult`` is of a kind of `_SHOW`."""
+    ranks = [mask.original_rank for mask in result.masks if mask.original is not None]
     return {
         "all": True,
         "wrong": any(rank > 1 for rank in ranks),
         "right": bool(ranks) and all(rank == 1 for rank in ranks),
-        "misjudged": one.is_correct is False,
-        "judged": one.is_correct is True,
-        "problem": one.problem is not None,
+        "misjudged": result.is_correct is False,
+        "judged": result.is_correct is True,
+        "problem": result.problem is not None,
     }[kind]
 
 
-def _table(shown):
-    """Columns of the rows; those without anything in them are left out."""
+def _table(results):
+    """The columns of the table; empty ones are left out."""
     columns = {
-        "row": [one.row.number for one in shown],
-        "a": [one.row.text_a for one in shown],
-        "b": [one.row.text_b for one in shown],
-        "label": [one.row.label if one.task_prediction else None for one in shown],
-        "predicted": [one.predicted for one in shown],
-        "sure": [one.predicted_probability for one in shown],
-        "hidden": [" ".join(mask.original or "[MASK]" for mask in one.masks) or None for one in shown],
-        "guess": [" ".join(mask.predictions[0].token for mask in one.masks) or None for one in shown],
-        "share": [one.masks[0].predictions[0].probability if one.masks else None for one in shown],
-        "rank": [max((m.original_rank for m in one.masks if m.original), default=None) for one in shown],
-        "next": [one.is_next for one in shown],
-        "order": [one.in_order for one in shown],
-        "suspected": [one.suspected for one in shown],
-        "most_suspected": [one.most_likely_replaced and one.most_likely_replaced[0] for one in shown],
-        "replaced": [one.most_likely_replaced and one.most_likely_replaced[1] for one in shown],
-        "perplexity": [one.perplexity for one in shown],
-        "tokens": [one.tokens or None for one in shown],
-        "problem": [one.problem for one in shown],
+        "row": [result.row.number for result in results],
+        "a": [result.row.text_a for result in results],
+        "b": [result.row.text_b for result in results],
+        "label": [result.row.label if result.task_prediction else None for result in results],
+        "predicted": [result.predicted for result in results],
+        "sure": [result.predicted_probability for result in results],
+        "hidden": [" ".join(mask.original or "[MASK]" for mask in result.masks) or None for result in results],
+        "guess": [" ".join(mask.predictions[0].token for mask in result.masks) or None for result in results],
+        "share": [result.masks[0].predictions[0].probability if result.masks else None for result in results],
+        "rank": [max((m.original_rank for m in result.masks if m.original), default=None) for result in results],
+        "next": [result.is_next for result in results],
+        "order": [result.in_order for result in results],
+        "suspected": [result.suspected for result in results],
+        "most_suspected": [result.most_likely_replaced and result.most_likely_replaced[0] for result in results],
+        "replaced": [result.most_likely_replaced and result.most_likely_replaced[1] for result in results],
+        "perplexity": [result.perplexity for result in results],
+        "tokens": [result.tokens or None for result in results],
+        "problem": [result.problem for result in results],
     }
     return {name: values for name, values in columns.items() if any(value is not None for value in values)}
 
@@ -420,20 +424,20 @@ _COLUMNS = {
     "a": st.column_config.TextColumn("Text A", width="large"),
     "b": st.column_config.TextColumn("Text B", width="medium"),
     "label": "Label",
-    "predicted": "Class found",
+    "predicted": "Predicted class",
     "sure": st.column_config.ProgressColumn("P(class)", format="percent", min_value=0, max_value=1),
     "hidden": "Hidden",
     "guess": "First prediction",
     "share": st.column_config.ProgressColumn("Its probability", format="percent", min_value=0, max_value=1),
     "rank": st.column_config.NumberColumn(
-        "Rank of the hidden", help="Where the hidden token stands among all tokens; of several, the worst."
+        "Rank of the hidden", help="The rank of the hidden token among all tokens; of several, the worst."
     ),
     "next": st.column_config.ProgressColumn("P(IsNext)", format="percent", min_value=0, max_value=1),
     "order": st.column_config.ProgressColumn("P(in order)", format="percent", min_value=0, max_value=1),
     "suspected": st.column_config.NumberColumn(
-        "Rather replaced", help="How many tokens have a probability above one half to have been put there."
+        "Probably replaced", help="The number of tokens that were replaced with a probability above one half."
     ),
-    "most_suspected": "Most suspected",
+    "most_suspected": "Most probably replaced",
     "replaced": st.column_config.ProgressColumn("P(replaced)", format="percent", min_value=0, max_value=1),
     "perplexity": st.column_config.NumberColumn("Pseudo-perplexity", format="%.1f"),
     "tokens": "Tokens",

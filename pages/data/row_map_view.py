@@ -1,4 +1,4 @@
-"""The rows of a file as a map, as the page about whole files shows it: each row a point, and what lies nearest."""
+"""The map of a file's rows on the page Dataset: each row a point, and the rows nearest to one of them."""
 
 import dataclasses
 
@@ -27,51 +27,53 @@ from ui.widgets.formatting import count, escape_markdown, title
 from ui.widgets.projections import NAMES, can_lay_out, laid_out
 
 _POOLED = {"mean": "Mean of the tokens", "first": "First token"}
-_SAYS = {
+_PROJECTION_NOTES = {
     "pca": "PCA finds the directions in which their vectors differ most.",
-    "umap": "UMAP keeps rows near that are near by cosine; far distances and the axes mean nothing.",
-    "tsne": "t-SNE keeps rows near that are near by cosine; far distances, sizes of groups and the axes mean nothing.",
+    "umap": "UMAP keeps rows near each other that are near by cosine; far distances and the axes mean nothing.",
+    "tsne": "t-SNE keeps rows near each other that are near by cosine; far distances, sizes of groups and the axes "
+    "mean nothing.",
 }
-_NEAR = 8  # rows that are listed as the nearest
+_NEAR = 8  # how many nearest rows are listed
 _NONE = 0  # no row is chosen
 
 
-def draw(shared, file_key, results, shown, open_row, given):
-    """The map of a file's rows, worked out beside the page.
+def draw(shared, file_key, results, filtered, open_row, snippet_arguments):
+    """Draw the map of a file's rows, which a background job computes.
 
     Args:
-        shared: ``SharedModel``. file_key: ``files.Chosen``. results: ``RowResult``s of all rows. shown: those of them
-            that the filter leaves. open_row: callable (``RowResult``) that draws the widgets that open it.
-        given: what the page's lines of Python are made of but for the map; the third is what was asked for.
+        shared: ``SharedModel``. file_key: ``ui.widgets.file_input.Chosen``. results: ``RowResult``s of all rows.
+        filtered: those of them that the filter leaves.
+        open_row: callable (``RowResult``) that draws the widgets that open the row.
+        snippet_arguments: the arguments of the page's snippet without the map; the third is the tuple of predictions.
     """
-    known = row_attributes(results)
-    layer, pooling, way, name, space = _settings(shared, known)
-    ask, rows = given[2], [one.row for one in results]
+    attributes = row_attributes(results)
+    layer, pooling, way, name, space = _settings(shared, attributes)
+    ask, rows = snippet_arguments[2], [result.row for result in results]
     key = (shared.name, state.view().precision, file_key, pooling, "classes" in ask)
-    found = jobs.result(
+    rows_read = jobs.result(
         "dataset_vectors",
         key,
         f"Reading {count(len(rows), 'row')}",
         lambda progress: shared.run(row_vectors, rows, pooling, progress=progress, ask=ask),
     )
-    if found is None:
+    if rows_read is None:
         return
-    if constant_first_token(found.vectors[layer], pooling):
+    if constant_first_token(rows_read.vectors[layer], pooling):
         st.info(SAME_FIRST, icon=":material/join_inner:")
         return
     view = _Map(
         shared,
-        [results[place] for place in found.places],
-        found.vectors[layer],
+        [results[place] for place in rows_read.places],
+        rows_read.vectors[layer],
         layer,
         pooling,
         way,
         name,
-        [known[name][place] for place in found.places],
+        [attributes[name][place] for place in rows_read.places],
         reads_text_a_only(shared.bert, ask),
     )
-    left_in = {one.row.number for one in shown}
-    inside = [index for index, one in enumerate(view.rows) if one.row.number in left_in]
+    numbers = {result.row.number for result in filtered}
+    inside = [index for index, result in enumerate(view.rows) if result.row.number in numbers]
     if not inside:
         st.info("None of these rows can be read.", icon=":material/block:")
         return
@@ -81,19 +83,26 @@ def draw(shared, file_key, results, shown, open_row, given):
         near = nearest_rows(view.vectors, chosen, _NEAR) if chosen is not None else ()
         _beside(view, chosen, near, open_row, space)
     with left:
-        places = laid_out("dataset", found, layer, way, 3 if space else 2)
+        places = laid_out("dataset", rows_read, layer, way, 3 if space else 2)
         if places is not None:
-            # The row that is looked at stays in view under every filter.
+            # The chosen row is drawn under every filter.
             drawn = sorted({*inside, *([] if chosen is None else [chosen])})
-            _plane(_filtered(view, places, known, found.places, drawn, chosen, near), view)
+            _plane(_filtered(view, places, attributes, rows_read.places, drawn, chosen, near), view)
     number = None if chosen is None else view.rows[chosen].row.number
     way = way if can_lay_out(way, len(view.rows)) else None
-    snippets.give(*given, plane=(layer, pooling, way, name, number, _NEAR, 3 if space else 2))
+    snippets.give(*snippet_arguments, plane=(layer, pooling, way, name, number, _NEAR, 3 if space else 2))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Map:
-    """What is drawn: the rows that can be read, their vectors after a layer, how, and what colours them."""
+    """The rows that can be read, their vectors after one layer, and the settings of the map.
+
+    Attributes:
+        shared: ``SharedModel``. rows: W ``RowResult``s. vectors: float32 [W, H].
+        layer: index of the hidden state, 0 is the embeddings. pooling: one of `POOLINGS`. way: one of `PROJECTIONS`.
+        name: the attribute that colours the points. values: its W values.
+        alone: whether the model reads text A without text B.
+    """
 
     shared: object
     rows: list
@@ -103,23 +112,24 @@ class _Map:
     way: str
     name: str
     values: list
-    alone: bool  # whether text A is read without text B
+    alone: bool
 
     @property
     def tips(self):
-        """What is said of each row."""
-        return [f"{one.row.number}: {one.row.text}" for one in self.rows]
+        """The number and the text of each row."""
+        return [f"{result.row.number}: {result.row.text}" for result in self.rows]
 
 
-def _settings(shared, known):
+def _settings(shared, attributes):
+    """The widgets of the map; returns (layer, pooling, way, attribute, whether in 3 dimensions)."""
     layers, poolings, pooling = shared.config.num_hidden_layers, supported_poolings(shared.config), "mean"
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         name = st.selectbox(
             "Coloured by",
-            list(known),
+            list(attributes),
             format_func=TITLES.get,
             width=220,
-            **state.bind_setting("dataset.colour", "w_dataset_colour", next(iter(known)), known),
+            **state.bind_setting("dataset.colour", "w_dataset_colour", next(iter(attributes)), attributes),
         )
         way = st.segmented_control(
             "Laid out by",
@@ -141,7 +151,7 @@ def _settings(shared, known):
             0,
             layers,
             width=200,
-            help="0 is what goes in.",
+            help="0 is the embeddings.",
             **state.bind_setting("dataset.layer", "w_dataset_layer", layers, range(layers + 1)),
         )
         space = st.toggle("3D", **state.bind_setting("dataset.space", "w_dataset_space", False))
@@ -149,36 +159,35 @@ def _settings(shared, known):
 
 
 def _chosen(view, inside):
-    """The index of the row that is looked at, or None."""
-    numbers, tips = {one.row.number: index for index, one in enumerate(view.rows)}, view.tips
+    """The widget that chooses a row; returns its index in ``view``, or None."""
+    numbers, tips = {result.row.number: index for index, result in enumerate(view.rows)}, view.tips
     offered = {view.rows[index].row.number for index in inside}
     offered |= {state.setting("dataset.row", _NONE)} & set(numbers)
     number = st.selectbox(
         "Row",
         [_NONE, *sorted(offered)],
-        format_func=lambda one: tips[numbers[one]][:120] if one else "None chosen",
+        format_func=lambda number: tips[numbers[number]][:120] if number else "None chosen",
         **state.bind_setting("dataset.row", "w_dataset_row", _NONE, numbers),
     )
     return numbers.get(number)
 
 
 def _beside(view, chosen, near, open_row, space):
-    """What lies nearest to the chosen row, and the widgets that open it; space: whether points cannot be pressed."""
+    """Draw the rows nearest to the chosen row, and the widgets that open it; in space points cannot be pressed."""
     if chosen is None:
-        how = "Choose a row here" if space else "Press a point, or choose a row here,"
-        st.caption(f"{how} to open it in another view and to see which rows lie nearest.")
+        choose = "Choose a row here" if space else "Press a point, or choose a row here,"
+        st.caption(f"{choose} to open it in another page and to see the rows nearest to it.")
         return
-    one = view.rows[chosen]
-    open_row(one)
+    open_row(view.rows[chosen])
     if not near:
         st.caption("There is no other row to compare it with.")
         return
-    number = one.row.number
+    number = view.rows[chosen].row.number
     with inputs.heading(f"Nearest to row {number:,}"):
         nearest = tuple(NearRow(*_texts(view.rows[index].row), cosine) for index, cosine in near)
         result = NearestRows(view.layer, view.pooling, number, nearest)
         export.save(f"nearest-{number}", result, {"model": view.shared.name})
-    # Another table for every row, so that none begins with a row marked in the one before.
+    # Each row has a table with a key of its own, so that no mark of an earlier table is kept.
     key = f"w_dataset_near_{number}"
 
     def picked():
@@ -206,13 +215,13 @@ def _beside(view, chosen, near, open_row, space):
         },
     )
     st.caption(
-        "Among all rows, those that a filter hides too, by the cosines of the vectors themselves, not by the map. "
-        "Mark a row to go on from it."
+        "The nearest of all rows, also of those that the filter hides, by the cosines of the vectors and not by their "
+        "places on the map. Mark a row to choose it."
     )
 
 
 def _column(view):
-    """How what colours the map stands in a table."""
+    """The column of the attribute that colours the map."""
     if any(isinstance(value, float) for value in view.values):
         form = "percent" if view.name in PROBABILITY_ATTRIBUTES else "%.4g"
         return st.column_config.NumberColumn(TITLES[view.name], format=form, width=90)
@@ -223,12 +232,12 @@ def _texts(row):
     return row.number, row.text_a, row.text_b
 
 
-def _filtered(view, places, known, read, drawn, chosen, near):
+def _filtered(view, places, file_attributes, read, drawn, chosen, near):
     """The ``FilteredRowMap`` of the rows that are drawn.
 
     Args:
         view: ``_Map``. places: coordinates of its rows, and each axis's share of the variance or None.
-        known: attributes of all rows of the file. read: indices, among these, of the rows of ``view``.
+        file_attributes: attributes of all rows of the file. read: indices, among these, of the rows of ``view``.
         drawn: indices, in ``view``, of the rows that are drawn. chosen: index of the chosen row, or None.
         near: pairs (index, cosine) of the rows nearest to it.
     """
@@ -247,7 +256,7 @@ def _filtered(view, places, known, read, drawn, chosen, near):
         nearest=None if chosen is None else tuple((rows[index].number, cosine) for index, cosine in near),
         vectors=view.vectors,
     )
-    attributes = {name: [values[place] for place in read] for name, values in known.items()}
+    attributes = {name: [values[place] for place in read] for name, values in file_attributes.items()}
     return FilteredRowMap(row_map, tuple(drawn), tuple((row.text_a, row.text_b) for row in rows), attributes)
 
 
@@ -264,15 +273,15 @@ def _plane(result, view):
         config=export.plot_config(f"row-map-{view.layer}"),
         **presses,
     )
-    point = "text A of a row" if view.alone and any(one.row.text_b for one in view.rows) else "a row"
+    point = "text A of a row" if view.alone and any(result.row.text_b for result in view.rows) else "a row"
     st.caption(
-        f"A point is {point}, as {escape_markdown(title(view.shared.name))} reads it with nothing hidden: point at one "
-        f"to read it. {_SAYS[view.way]}"
+        f"A point is {point}, as {escape_markdown(title(view.shared.name))} reads it with nothing hidden. Point at one "
+        f"to read its text. {_PROJECTION_NOTES[view.way]}"
     )
 
 
 def _pressed(view, drawn):
-    """The callback of the map: a curve is a group of rows, its points the rows of that group in order."""
+    """The callback of the map. Each curve of the figure is a group of rows, its points are the rows in order."""
     groups = [rows for _, _, rows in drawn_rows(view.values, drawn)]
 
     def pressed():

@@ -65,7 +65,7 @@ def test_pairs_get_their_next_sentence_scores(open_app, cased):
 
 def test_perplexity_begins_when_asked_for_and_can_be_filtered(open_app, cased):
     app = open_app(page="dataset", **{"dataset.file": "pairs.jsonl", "dataset.ask": "perplexity"})
-    assert not app.dataframe and "as many passes" in page_text(app)
+    assert not app.dataframe and "one forward pass for each token" in page_text(app)
     app.button(key="w_dataset_run").click().run()
     app = run_until_done(app)
     table = app.dataframe[0].value
@@ -88,7 +88,7 @@ def test_columns_of_a_table_can_be_chosen(open_app):
 
 def test_nothing_chosen_and_nothing_given_say_what_to_do(open_app):
     app = run_until_done(open_app(page="dataset", **{"dataset.ask": "none"}))
-    assert "Choose what to ask" in page_text(app)
+    assert "Choose at least one kind of prediction" in page_text(app)
     app = run_until_done(open_app(page="dataset", **{"dataset.file": "upload"}))
     assert "Choose a file" in page_text(app)
     run_until_done(open_app(page="dataset", **{"dataset.file": "zzz", "dataset.hide": "q", "dataset.show": "q"}))
@@ -109,7 +109,7 @@ def test_two_models_agree_as_far_as_the_library_says(open_app, cased, uncased):
     assert list(table["divergence"]) == pytest.approx([one.divergence for one in found.rows], abs=1e-4)
     assert list(table["one"]) == [one.masks[0].predictions_a[0].token if one.masks else None for one in found.rows]
     assert app.metric[1].value == f"{found.divergence:.3f} bits"
-    assert app.metric[2].label == "Same verdict on B"
+    assert app.metric[2].label == "Same next-sentence prediction"
 
 
 def test_typed_lines_are_compared_too(open_app):

@@ -97,7 +97,7 @@ def test_what_cannot_be_asked_is_said(open_app):
     assert not app.dataframe and "no row here has a text B" in page_text(app)
     link = {"dataset.file": "pairs.jsonl", "dataset.ask": "classes"}
     app = run_until_done(open_app(page="dataset", model="classes", **link))
-    assert "classifies single texts: of a pair, text A" in page_text(app)
+    assert "classifies single texts: in a pair it reads text A alone" in page_text(app)
     assert "problem" not in app.dataframe[0].value
 
 

@@ -110,7 +110,7 @@ def test_a_subset_has_its_own_scores_and_confusion(open_app, saved):
     right = [given[place] == label for place, label in ((0, "good"), (3, "bad"))]
     assert app.dataframe[0].value["Accuracy"][1] == f"{np.mean(right):.3f}"
     assert [saved[name]["npz"]["counts"].sum() for name in ("confusion", "subset-confusion")] == [4, 2]
-    assert "What it confuses in “the”" in page_text(app)
+    assert "Confusion matrix of “the”" in page_text(app)
 
 
 @pytest.mark.usefixtures("with_tasks")
@@ -130,7 +130,7 @@ def test_a_class_at_another_threshold(open_app, saved):
     assert drawn[0][1]["x"] == [right / 2] and drawn[1][1]["y"] == [right / 2]
     assert drawn[1][1]["x"] == [(sum(taken) - right) / 2]
     assert sorted(set(array(drawn[0][0]["x"]))) == sorted({0.0, *saved["class-curve"]["npz"]["recall"]})
-    assert f"From {100 * threshold:.1f}% on, {sum(taken)} row" in page_text(
+    assert f"threshold of {100 * threshold:.1f}% the class is predicted for {sum(taken)} row" in page_text(
         app
     ) and f"recall {50 * right:.1f}%" in page_text(app)
     assert "class_curve(bert, results, 'bad')" in app.code[0].value and f"curve.at({threshold})" in app.code[0].value
@@ -149,9 +149,7 @@ def test_a_name_that_is_taken_is_refused_and_nothing_is_lost(open_app):
     before = param(app, "dataset.subsets")
     for name in ("x", "All rows"):
         app = keep(app, name)
-        assert (
-            f"“{name}” is a name already: choose another." in page_text(app) and param(app, "dataset.subsets") == before
-        )
+        assert f"“{name}” is taken: choose another name." in page_text(app) and param(app, "dataset.subsets") == before
     assert list(app.dataframe[0].value.iloc[:, 0]) == ["All rows", "x"]
     app = keep(app, "a|b;\x00c")
     assert "/a b c/" in param(app, "dataset.subsets")

@@ -96,7 +96,7 @@ def test_a_class_is_taken_from_another_threshold_on(visit, task_home):
     classifier = bert_tf.load(task_home / "classes")
     curve = class_curve(classifier, score_rows(classifier, rows, ("classes",)))
     expect(page.get_by_text(f"area under the ROC curve {curve.auc:.3f}")).to_be_visible()
-    page.get_by_role("slider", name="Taken from a probability of").press("ArrowRight")
+    page.get_by_role("slider", name="Predicted from a probability of").press("ArrowRight")
     wait_for_link(page, "dataset.threshold", "0.51")
     at = curve.at(0.51)
     expect(page.get_by_text(f"recall {share(at.recall)}, F1 {at.f1:.3f}")).to_be_visible()
