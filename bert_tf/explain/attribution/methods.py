@@ -114,7 +114,7 @@ def _reference_texts(path: str) -> tuple[str, ...]:
 
 def _check(options: dict[str, Any]) -> None:
     if options["references"] is not None and (options["method"] != "deeplift" or options["baseline"] is not None):
-        raise InputError("--references needs --method deeplift, without --baseline.")
+        raise InputError("--references goes with --method deeplift, and without --baseline.")
 
 
 ANALYSIS = Analysis(
