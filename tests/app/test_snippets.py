@@ -222,7 +222,7 @@ def test_the_lens_follows_the_word_at_the_open_token(open_app):
 def test_what_is_switched_off_is_in_the_lines(open_app):
     link = {"ablation.off": "1-2.f_3-x", "ablation.tokens": "2"}
     app = open_app(page="ablation", **PAIR, mask="a2,b2", **link)
-    effect, shown = ran(app)["effect"], kept(run_until_done(app), "ablation")
+    effect, shown = ran(app)["effect"], kept(run_until_done(app), "ablate")
     assert effect.ablation == shown.ablation and effect.ablation.layers == (2,)
     np.testing.assert_allclose(effect.log_probability_changes, shown.log_probability_changes, atol=1e-4)
     np.testing.assert_allclose(effect.attention_shifts, shown.attention_shifts, atol=1e-4)

@@ -1,1 +1,1 @@
-"""What each word adds to one answer: gradients, DeepLift, relevance propagation, LIME, changed words."""
+"""What each word adds to a prediction: gradients, DeepLift, LRP, occlusion, LIME, input reduction, HotFlip."""

@@ -1,51 +1,70 @@
-"""DeepLift: the difference between an answer here and at a reference, shared out among the token vectors.
+"""DeepLIFT: divides the difference between a target's score at the input and at a reference among the token vectors.
 
-Both are read, and every step of the model passes on backwards the differences that it was given, by multipliers. By the
-Rescale rule that of an elementwise function is the difference that comes out over the one that goes in. A product of
-two things that both differ is shared between them by halves (of two factors the Shapley values); softmax is exp(x - log
-of the sum of all exp(x)), a normalisation the centred input times 1 / sqrt(variance). As no step loses anything, the
-scores add up to the difference of the answers.
+The model reads the reference and the input together. Going backwards, every step multiplies by a multiplier instead of
+a gradient. By the Rescale rule the multiplier of an elementwise function is the difference of its outputs divided by
+the difference of its inputs. A product of two factors that both differ gives half of the interaction to each (their
+Shapley values). Softmax is computed as exp(x - log(sum(exp(x)))), a normalisation as the centred input times
+1 / sqrt(variance). No step loses a part of the difference, so the scores add up to the difference of the target's
+scores.
 
-Dimension legend: B rows (the reference, then the input), R references, T tokens, H hidden, K possible answers. Sources:
-Shrikumar et al. 2017, section 3.5.2 (Rescale); Lundberg and Lee 2017, section 4.2 (multipliers of parts put together;
-the mean over several references, which Captum calls DeepLiftShap).
+Dimension legend: B rows (the reference, then the input), R references, T tokens, H hidden, K outcomes of a head.
+Sources: Shrikumar et al. 2017, section 3.5.2 (Rescale); Lundberg and Lee 2017, section 4.2 (multipliers of composed
+steps; the mean over several references, which Captum calls DeepLiftShap).
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.errors import InputError, report
-from bert_tf.explain.attribution.saliency import (
-    Saliency,
-    baseline_token_ids,
-    replaceable_mask,
-)
+from bert_tf.explain.attribution.saliency import Saliency, baseline_token_ids, replaceable_mask
+
+if TYPE_CHECKING:
+    from bert_tf.explain.attribution.target import Target
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
 
 
-def deeplift(bert, trace, target, baseline="[PAD]", progress=None):
-    """What each token's vector does to the difference between an answer here and at a reference.
+def deeplift(
+    bert: Bert,
+    trace: Trace,
+    target: Target,
+    baseline: str | Sequence[str] = "[PAD]",
+    progress: Callable[[int, int], Any] | None = None,
+) -> Saliency:
+    """What each token's vector adds to the difference of a target's log-probability between the input and a reference.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
-        baseline: what stands for every token of the texts in the reference, as in `integrated_gradients`; or a list of
-            texts, for the mean over a reference of each: its tokens in the place of those of the trace, from its first
-            on, and over again where it is shorter.
-        progress: callable(done, total) in layers, there and back, for each reference; returning False cancels.
+        bert: Bert. The model that made the trace.
+        trace: Trace.
+        target: Target.
+        baseline: str or sequence of strings. The token in place of every token of the texts, as in
+            `integrated_gradients`; or several texts, each of them a reference whose tokens replace those of the trace
+            in order, repeated if there are too few. The scores are the mean over the references.
+        progress: callable(done, total) or None. Counts the layers, forwards and backwards, of all references;
+            returning False cancels.
     Returns:
-        `Saliency` with `baseline_log_probability` (of several references the mean) and `convergence_delta`.
+        `Saliency` with `baseline_log_probability` (the mean over the references) and `convergence_delta`.
     Raises:
-        InputError: no such baseline. Cancelled: by `progress`.
+        InputError: the baseline is not in the vocabulary, or the texts have no tokens.
+        Cancelled: `progress` returned False.
     """
     from bert_tf.explain.attribution.backward_rules import DeepLiftRules
     from bert_tf.explain.attribution.rule_propagation import RulePropagation
 
     references = (
-        baseline_token_ids(bert, trace, baseline)[None] if isinstance(baseline, str) else _filled(bert, trace, baseline)
+        baseline_token_ids(bert, trace, baseline)[None]
+        if isinstance(baseline, str)
+        else _references(bert, trace, baseline)
     )
-    segments, passes = np.repeat(trace.segments[None], 2, axis=0), RulePropagation(bert.hooked(), DeepLiftRules())
+    segments, propagation = np.repeat(trace.segments[None], 2, axis=0), RulePropagation(bert.hooked(), DeepLiftRules())
     total, before = np.zeros(trace.length), 0.0
     for number, reference in enumerate(references):
         vectors = bert.hooked().token_vectors(np.stack([reference, trace.token_ids])).numpy()
-        scores, gradients, _, _ = passes.gradients(
+        scores, gradients, _, _ = propagation.gradients(
             vectors,
             segments,
             target,
@@ -53,26 +72,26 @@ def deeplift(bert, trace, target, baseline="[PAD]", progress=None):
         )
         total += (gradients[1] * (vectors[1] - vectors[0]).astype(np.float64)).sum(axis=1)
         before, after = before + float(scores[0]), float(scores[1])
-    tokens, before = total / len(references), before / len(references)
-    convergence_delta = float(tokens.sum() - (after - before))
+    token_scores, before = total / len(references), before / len(references)
+    convergence_delta = float(token_scores.sum() - (after - before))
     return Saliency.of(
         trace,
         "deeplift",
         target,
         after,
-        tokens,
+        token_scores,
         baseline_log_probability=before,
         convergence_delta=convergence_delta,
     )
 
 
-def _filled(bert, trace, texts):
-    """The trace's token ids with the tokens of each text in the place of those that may be replaced, int32 [R, T]."""
-    places = np.flatnonzero(replaceable_mask(trace))
-    tokens = [found for found in bert.tokenizer.batch_ids(texts) if len(found)]
-    if not tokens:
-        raise InputError("A reference is made of the tokens of a text, and none of the texts given has one.")
-    references = np.repeat(trace.token_ids[None], len(tokens), axis=0)
-    for reference, found in zip(references, tokens):
-        reference[places] = np.resize(found, len(places))
+def _references(bert: Bert, trace: Trace, texts: Sequence[str]) -> np.ndarray:
+    """The trace's token ids with the tokens of each text in place of those of `replaceable_mask`, int32 [R, T]."""
+    positions = np.flatnonzero(replaceable_mask(trace))
+    ids_of_texts = [ids for ids in bert.tokenizer.batch_ids(texts) if len(ids)]
+    if not ids_of_texts:
+        raise InputError("The reference texts have no tokens: give at least one text with a word.")
+    references = np.repeat(trace.token_ids[None], len(ids_of_texts), axis=0)
+    for reference, ids in zip(references, ids_of_texts):
+        reference[positions] = np.resize(ids, len(positions))
     return references

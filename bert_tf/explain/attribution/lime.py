@@ -1,11 +1,16 @@
-"""LIME: a linear model of how an answer changes when random words of its input are covered.
+"""LIME: a linear model of how a target's log-probability changes when random words of the input are masked.
 
-Dimension legend: T tokens, W words, S samples. Source: Ribeiro et al. 2016, "Why Should I Trust You?", section 3. How
-words are drawn and how near a sample is are as in its authors' program (lime 0.2, `lime_text`). That takes a word
-wherever it stands for one feature and removes all its occurrences; here every occurrence is one of its own, and is
-covered. That fits once more with the 10 strongest features alone; here the first fit, with all words, is kept. And that
-takes a ridge of 1 with 5,000 samples.
+Dimension legend: T tokens, W words, S samples. Source: Ribeiro et al. 2016, "Why Should I Trust You?", section 3. The
+sampling of words and the weights of samples follow the authors' program (lime 0.2, `lime_text`). Three things differ
+from that program. It treats all occurrences of a word as one feature and removes them; here every occurrence is its own
+feature and is replaced by the baseline token. It fits a second time with the 10 strongest features; here the first
+fit, with all words, is used. It uses a ridge penalty of 1 with 5,000 samples; see `ridge` of `lime`.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,97 +22,122 @@ from bert_tf.explain.attribution.saliency import (
     target_log_probabilities,
 )
 
+if TYPE_CHECKING:
+    from bert_tf.explain.attribution.target import Target
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
 MAX_SAMPLES = 5000
-_FOLDS = 10  # of the draws that the model is tested on
+_FOLDS = 10  # of the cross-validation of the linear model
 
 
-def lime(bert, trace, target, samples=128, baseline="[MASK]", width=0.25, ridge=1e-3, seed=0, progress=None):
-    """The weights of a linear model that foretells the answer from which words are there.
+def lime(
+    bert: Bert,
+    trace: Trace,
+    target: Target,
+    samples: int = 128,
+    baseline: str = "[MASK]",
+    width: float = 0.25,
+    ridge: float = 1e-3,
+    seed: int = 0,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Saliency:
+    """The weights of a linear model that predicts a target's log-probability from the words that are present.
 
-    The first sample is the input itself. In each other one as many words as a fair draw from 1 to W says, chosen by
-    chance, are covered. A sample counts by how near it is to the input: sqrt(exp(-d^2 / width^2)), d being the cosine
-    distance of the two rows of zeros and ones. Masks, [CLS] and [SEP] are left alone and score 0.
+    The first sample is the input itself. In every other sample the number of masked words is drawn uniformly from 1 to
+    W, and then the words. The weight of a sample is sqrt(exp(-d^2 / width^2)), where d is the cosine distance between
+    the sample and the input as rows of zeros and ones. [MASK], [CLS] and [SEP] are never masked and score 0.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`.
-        target: a `Target`; its log-probability is foretold (Ribeiro et al. take the probability).
-        samples: S, at least 2. baseline: what covers a token, as in `integrated_gradients`.
-        width: of the kernel, above 0.
-        ridge: what the squared weights are multiplied by, at least 0; so little that it only keeps the system
-            solvable. The 1 of the authors' program is for its 5,000 samples: with 128 it makes 5 nats that hang on
-            one word 0.2 for a text of one word, and 3.7 for a text of 100.
-        seed: of the draws, and of how they are parted for `weighted_r2`.
-        progress: callable(done, total) in inputs read, equal ones counted once; returning False cancels.
+        bert: Bert. The model that made the trace.
+        trace: Trace.
+        target: Target. Its log-probability is predicted (Ribeiro et al. predict the probability).
+        samples: int. The number of samples S, 2 to `MAX_SAMPLES`.
+        baseline: str. The token that masks a token, as in `integrated_gradients`.
+        width: float. Width of the kernel, above 0.
+        ridge: float. Factor of the squared weights in the loss, at least 0. The default is small and only keeps the
+            system solvable. The authors' value of 1 is for 5,000 samples: with 128 samples it shrinks a weight of
+            5 nats to 0.2 in a text of one word, and to 3.7 in a text of 100 words.
+        seed: int. Seed of the samples and of the folds for `weighted_r2`.
+        progress: callable(done, total) or None. Counts the distinct inputs; returning False cancels.
     Returns:
-        `Saliency` with `weighted_r2`. A word's score is its weight, shared out evenly among its tokens.
+        `Saliency` with `weighted_r2`. A word's score is its weight, divided evenly among its tokens.
     Raises:
-        InputError: a setting is no good. Cancelled: by `progress`.
+        InputError: a setting is out of range, or `baseline` is not in the vocabulary.
+        Cancelled: `progress` returned False.
     """
     _check(samples, width, ridge)
     fillers, groups = baseline_token_ids(bert, trace, baseline), replaceable_word_positions(trace)
-    kept = sample_word_masks(len(groups), samples, seed)
-    distinct, which = np.unique(kept, axis=0, return_inverse=True)
+    present = sample_word_masks(len(groups), samples, seed)
+    distinct, indices = np.unique(present, axis=0, return_inverse=True)
     copies = np.repeat(trace.token_ids[None], len(distinct), axis=0)
     for column, group in enumerate(groups):
-        covered = ~distinct[:, column]
-        copies[np.ix_(covered, group)] = fillers[group]
-    scores = target_log_probabilities(bert, copies, trace.segments, target, progress)[which.ravel()]
-    weights, fit = fit_linear_model(kept, scores, width, ridge, seed)
-    tokens = np.zeros(trace.length)
+        masked = ~distinct[:, column]
+        copies[np.ix_(masked, np.array(group))] = fillers[group]
+    scores = target_log_probabilities(bert, copies, trace.segments, target, progress)[indices.ravel()]
+    weights, weighted_r2 = fit_linear_model(present, scores, width, ridge, seed)
+    token_scores = np.zeros(trace.length)
     for group, weight in zip(groups, weights):
-        tokens[group] = weight / len(group)
-    return Saliency.of(trace, "lime", target, float(scores[0]), tokens, weighted_r2=fit)
+        token_scores[group] = weight / len(group)
+    return Saliency.of(trace, "lime", target, float(scores[0]), token_scores, weighted_r2=weighted_r2)
 
 
-def sample_word_masks(words, samples, seed=0):
-    """Which words are there in each sample, bool [S, W]: all of them in the first."""
-    random, kept = np.random.default_rng(seed), np.ones((samples, words), bool)
-    for row in kept[1:] if words else ():
+def sample_word_masks(words: int, samples: int, seed: int = 0) -> np.ndarray:
+    """Random masks over words, bool [S, W], true where a word is present; the first sample has all words."""
+    random, present = np.random.default_rng(seed), np.ones((samples, words), bool)
+    for row in present[1:] if words else ():
         row[random.choice(words, random.integers(1, words + 1), replace=False)] = False
-    return kept
+    return present
 
 
-def fit_linear_model(kept, scores, width=0.25, ridge=1e-3, seed=0):
-    """The linear model of scores by which words are there.
+def fit_linear_model(
+    kept: np.ndarray, scores: np.ndarray, width: float = 0.25, ridge: float = 1e-3, seed: int = 0
+) -> tuple[np.ndarray, float | None]:
+    """Fit a weighted linear model of scores to the words that are present.
 
     Args:
-        kept: bool [S, W], the first row all true. scores: float [S]. width, ridge, seed: as of `lime`.
+        kept: bool [S, W]. True where a word is present; the first row is all true.
+        scores: float [S].
+        width: float. As in `lime`.
+        ridge: float. As in `lime`.
+        seed: int. Seed of the folds.
     Returns:
-        (weights float64 [W], of all samples; weighted R^2 on draws that the model was not fitted to, 1 less the share
-        of their squared distance from the mean of those that it was fitted to: 0 or less where it foretells no more
-        than that mean. Equal draws are held out together, a tenth at a time, the input never. None where the scores do
-        not vary or there are not two different draws besides the input).
+        (weights float64 [W], weighted R^2 or None). The weights are fitted to all samples. The R^2 is cross-validated:
+        1 minus the squared error on held-out samples divided by their squared distance from the mean of the others; 0
+        or less if the model predicts no better than that mean. Equal samples are in the same of `_FOLDS` folds; the
+        input is never held out. None if all scores are equal or there are fewer than two distinct samples besides the
+        input.
     """
     from sklearn.linear_model import Ridge
 
     if not kept.shape[1] or np.ptp(scores) == 0:
         return np.zeros(kept.shape[1]), None
-    there = kept.astype(np.float64)
-    near = np.exp(-((1 - np.sqrt(there.mean(axis=1))) ** 2) / (2 * width**2))
+    features = kept.astype(np.float64)
+    similarity = np.exp(-((1 - np.sqrt(features.mean(axis=1))) ** 2) / (2 * width**2))
 
-    def fitted(rows):
-        return Ridge(alpha=ridge).fit(there[rows], scores[rows], sample_weight=near[rows])
+    def fitted(rows: np.ndarray) -> Ridge:
+        return Ridge(alpha=ridge).fit(features[rows], scores[rows], sample_weight=similarity[rows])
 
-    missed = spread = 0.0
+    error = spread = 0.0
     for out in _held_out(kept, seed):
-        missed += (near[out] * (scores[out] - fitted(~out).predict(there[out])) ** 2).sum()
-        spread += (near[out] * (scores[out] - np.average(scores[~out], weights=near[~out])) ** 2).sum()
-    return fitted(np.ones(len(kept), bool)).coef_, float(1 - missed / spread) if spread else None
+        error += (similarity[out] * (scores[out] - fitted(~out).predict(features[out])) ** 2).sum()
+        spread += (similarity[out] * (scores[out] - np.average(scores[~out], weights=similarity[~out])) ** 2).sum()
+    return fitted(np.ones(len(kept), bool)).coef_, float(1 - error / spread) if spread else None
 
 
-def _held_out(kept, seed):
-    """What is held out in turn, bool [S] each: equal samples together, and never those that are the input."""
-    _, which = np.unique(~kept, axis=0, return_inverse=True)  # the input, none of it covered, comes first
-    drawn = which.max()
-    if drawn < 2:
+def _held_out(present: np.ndarray, seed: int) -> Iterator[np.ndarray]:
+    """The held-out samples of each fold, bool [S]: equal samples together, never samples that equal the input."""
+    _, indices = np.unique(~present, axis=0, return_inverse=True)  # the input, without a masked word, has index 0
+    num_distinct = indices.max()
+    if num_distinct < 2:
         return
-    folds = np.random.default_rng(seed).permutation(drawn) % min(_FOLDS, drawn)
-    fold = np.append(-1, folds)[which.ravel()]
-    for number in range(folds.max() + 1):
-        yield fold == number
+    folds = np.random.default_rng(seed).permutation(num_distinct) % min(_FOLDS, num_distinct)
+    fold_of_sample = np.append(-1, folds)[indices.ravel()]
+    for fold in range(folds.max() + 1):
+        yield fold_of_sample == fold
 
 
-def _check(samples, width, ridge):
+def _check(samples: int, width: float, ridge: float) -> None:
     if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or not 2 <= samples <= MAX_SAMPLES:
         raise InputError(f"samples must be a whole number from 2 to {MAX_SAMPLES:,}, not {samples!r:.40}.")
     if not width > 0:

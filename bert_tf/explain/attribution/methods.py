@@ -1,20 +1,35 @@
-"""Saliency by any of its methods: which words an answer depends on, how few are enough, which others change it."""
+"""Saliency by any of its methods: which words a prediction depends on, how few are enough, which others change it."""
+
+from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.analysis import Analysis, Option
 from bert_tf.errors import InputError
 from bert_tf.explain.attribution.deeplift import deeplift
-from bert_tf.explain.attribution.hotflip import hotflip
-from bert_tf.explain.attribution.input_reduction import reduce_input
+from bert_tf.explain.attribution.hotflip import HotFlip, hotflip
+from bert_tf.explain.attribution.input_reduction import InputReduction, reduce_input
 from bert_tf.explain.attribution.lime import MAX_SAMPLES, lime
 from bert_tf.explain.attribution.lrp import layerwise_relevance
-from bert_tf.explain.attribution.saliency import gradient_x_input, integrated_gradients, occlusion, smoothgrad
+from bert_tf.explain.attribution.saliency import (
+    Saliency,
+    gradient_x_input,
+    integrated_gradients,
+    occlusion,
+    smoothgrad,
+)
 from bert_tf.explain.datasets.text_rows import file_kind, read_rows
 
+if TYPE_CHECKING:
+    from bert_tf.explain.attribution.target import Target
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
 #: Name of each method -> its function.
-SALIENCY_METHODS = {
+SALIENCY_METHODS: dict[str, Callable[..., Saliency | InputReduction | HotFlip]] = {
     "integrated-gradients": integrated_gradients,
     "gradient-x-input": gradient_x_input,
     "smoothgrad": smoothgrad,
@@ -25,7 +40,7 @@ SALIENCY_METHODS = {
     "input-reduction": reduce_input,
     "hotflip": hotflip,
 }
-#: Earlier names of methods -> those of now, on the command line and in links.
+#: Earlier name of a method -> its present name; the command line and links still accept the earlier names.
 METHOD_ALIASES = {
     "integrated": "integrated-gradients",
     "gradient": "gradient-x-input",
@@ -36,60 +51,68 @@ METHOD_ALIASES = {
 
 
 def saliency(
-    bert,
-    trace,
-    target,
-    method="integrated-gradients",
-    steps=32,
-    noise=0.01,
-    baseline=None,
-    references=None,
-    unit="word",
-    samples=128,
-    flips=3,
-    tried=2,
-    progress=None,
-):
-    """What each word of the texts does to an answer, by one of the methods.
+    bert: Bert,
+    trace: Trace,
+    target: Target,
+    method: str = "integrated-gradients",
+    steps: int = 32,
+    noise: float = 0.01,
+    baseline: str | None = None,
+    references: Sequence[str] | None = None,
+    unit: str = "word",
+    samples: int = 128,
+    flips: int = 3,
+    tried: int = 2,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Saliency | InputReduction | HotFlip:
+    """What each word of the texts does to a target, by one of the methods.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
-        method: a key of `SALIENCY_METHODS`.
-        steps: gradients taken by integrated-gradients, noisy copies by smoothgrad.
-        noise: of smoothgrad, a share of the range of the token vectors.
-        baseline: the token that stands for nothing; None for what each method's paper starts from.
-        references: texts whose tokens are deeplift's baseline instead, for the mean over all of them.
-        unit: of occlusion, "word" or "token". samples: of lime. flips, tried: of hotflip, its `most` and `tried`.
-        progress: callable(done, total); returning False cancels.
+        bert: Bert. The model that made the trace.
+        trace: Trace.
+        target: Target.
+        method: str. A key of `SALIENCY_METHODS`.
+        steps: int. The number of gradients of integrated-gradients, or of noisy copies of smoothgrad.
+        noise: float. For smoothgrad, as a share of the range of the token vectors.
+        baseline: str or None. The token that stands for a missing word; None for the default of each method.
+        references: sequence of strings or None. For deeplift, texts whose tokens are the baseline instead of
+            `baseline`; the scores are the mean over all of them.
+        unit: str. For occlusion, "word" or "token".
+        samples: int. For lime.
+        flips: int. For hotflip, its `most`.
+        tried: int. For hotflip.
+        progress: callable(done, total) or None. Returning False cancels.
     Returns:
-        `Saliency`; `InputReduction` of input-reduction, `HotFlip` of hotflip.
+        `Saliency`; with input-reduction `InputReduction`, with hotflip `HotFlip`.
     Raises:
-        InputError: no such method, or a setting is no good. Cancelled: by `progress`.
+        InputError: there is no such method, or a setting is out of range.
+        Cancelled: `progress` returned False.
     """
     if method not in SALIENCY_METHODS:
         raise InputError(f"There is no method {method!r:.40}; there are {', '.join(SALIENCY_METHODS)}.")
-    settings = {
+    settings_of_methods: dict[str, dict[str, Any]] = {
         "integrated-gradients": {"steps": steps, "baseline": baseline},
         "smoothgrad": {"copies": steps, "noise": noise},
         "deeplift": {"baseline": references or baseline},
         "occlusion": {"baseline": baseline, "unit": unit},
         "lime": {"samples": samples, "baseline": baseline},
         "hotflip": {"most": flips, "tried": tried},
-    }.get(method, {})
+    }
+    settings = settings_of_methods.get(method, {})
     if settings.get("baseline", "") is None:
         del settings["baseline"]
-    if method != "gradient-x-input":  # a single step
+    if method != "gradient-x-input":  # it takes a single step and reports no progress
         settings["progress"] = progress
     return SALIENCY_METHODS[method](bert, trace, target, **settings)
 
 
-def _reference_texts(path):
-    """The texts of a file, one a line or as `read_rows` takes it; "-" is standard input."""
+def _reference_texts(path: str) -> tuple[str, ...]:
+    """The texts of a file, one a line or in another format of `read_rows`; "-" is standard input."""
     data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     return tuple(row.text_a for row in read_rows(data, file_kind(path)).rows)
 
 
-def _check(options):
+def _check(options: dict[str, Any]) -> None:
     if options["references"] is not None and (options["method"] != "deeplift" or options["baseline"] is not None):
         raise InputError("--references goes with --method deeplift, and without --baseline.")
 
@@ -97,7 +120,7 @@ def _check(options):
 ANALYSIS = Analysis(
     name="saliency",
     function=saliency,
-    summary="which words an answer depends on",
+    summary="which words a prediction depends on",
     source=(
         "Sundararajan et al. 2017; Shrikumar et al. 2017; Smilkov et al. 2017; Bach et al. 2015; Ali et al. 2022;"
         " Zeiler and Fergus 2014; Ribeiro et al. 2016; Feng et al. 2018; Ebrahimi et al. 2018"
@@ -113,7 +136,7 @@ ANALYSIS = Analysis(
         ),
         Option(
             "steps",
-            "gradients taken by integrated-gradients, noisy copies by smoothgrad",
+            "number of gradients of integrated-gradients, of noisy copies of smoothgrad",
             int,
             32,
             minimum=1,
@@ -122,24 +145,40 @@ ANALYSIS = Analysis(
         ),
         Option(
             "noise",
-            "of smoothgrad, as a share of the range of the token vectors",
+            "noise of smoothgrad, as a share of the range of the token vectors",
             float,
             0.01,
             minimum=0,
             maximum=1,
             metavar="SHARE",
         ),
-        Option("baseline", "the token that stands for nothing: [PAD] or [MASK]", metavar="TOKEN"),
+        Option("baseline", "the token that stands for a missing word, such as [PAD] or [MASK]", metavar="TOKEN"),
         Option(
             "references",
-            "of deeplift: texts whose tokens are the baseline instead, one a line; the mean over all of them is given",
+            "for deeplift: file of texts, one a line, whose tokens are the baseline; the scores are their mean",
             metavar="FILE",
             parse=_reference_texts,
         ),
         Option("unit", "what occlusion replaces at a time", default="word", choices=("word", "token"), metavar="UNIT"),
-        Option("samples", "inputs with words covered, of lime", int, 128, minimum=2, maximum=MAX_SAMPLES, metavar="S"),
-        Option("flips", "words changed at most, by hotflip", int, 3, minimum=1, maximum=10, metavar="N"),
-        Option("tried", "words that hotflip reads for each of the text", int, 2, minimum=1, maximum=20, metavar="N"),
+        Option(
+            "samples",
+            "number of inputs with masked words, for lime",
+            int,
+            128,
+            minimum=2,
+            maximum=MAX_SAMPLES,
+            metavar="S",
+        ),
+        Option("flips", "largest number of words that hotflip changes", int, 3, minimum=1, maximum=10, metavar="N"),
+        Option(
+            "tried",
+            "replacements that hotflip tries for each word of the text",
+            int,
+            2,
+            minimum=1,
+            maximum=20,
+            metavar="N",
+        ),
     ),
     target=True,
     check=_check,

@@ -1,77 +1,99 @@
-"""A BERT's gradients by backward rules in the place of those of its steps that are not linear.
+"""Gradients of a BERT with the backward rules of a method for its nonlinear steps.
 
-What is linear (matrices, biases, sums, means) keeps its own gradient. The rest, which is products of two things that
-both depend on the input, softmax, activations, normalisations and maxima, follows the rules of a method. They are put
-into the encoder layers at their hook points; a layer is taken to normalise after each residual sum, as BERT's does.
+Linear steps (matrices, biases, sums, means) keep their own gradient. Nonlinear steps, which are products of two tensors
+that both depend on the input, softmax, activations, normalisations and maxima, follow the rules. Hooks at the hook
+points of the encoder layers apply the rules; a layer must normalise after each residual sum, as BERT's does.
 
-Dimension legend: B rows, T tokens, H hidden, E embedding (H in BERT), N heads, D head size, K possible answers.
+Dimension legend: B rows, T tokens, H hidden, E embedding (H in BERT), N heads, D head size, K outcomes of a head.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from bert_tf.errors import report
 from bert_tf.layers.hooks import POINTS
 
+if TYPE_CHECKING:
+    import keras
+    import numpy as np
+
+    from bert_tf.explain.attribution.backward_rules import BackwardRules
+    from bert_tf.explain.attribution.target import Target
+    from bert_tf.inference.hooked_model import HookedModel
+
 
 class RulePropagation:
-    """The pass of a `HookedModel` by rules, forwards and backwards a layer at a time: of the layers nothing is kept but
-    the states between them.
+    """A forward and a backward pass of a `HookedModel` with backward rules, one layer at a time. Only the hidden states
+    between the layers stay in memory.
 
-    Args: hooked: a `HookedModel`. rules: `BackwardRules`.
+    Args:
+        hooked: HookedModel.
+        rules: BackwardRules.
 
-    Raises: InputError: the model has another encoder layer than BERT's.
+    Raises:
+        InputError: the model has another encoder layer than BERT's.
     """
 
-    def __init__(self, hooked, rules):
+    def __init__(self, hooked: HookedModel, rules: BackwardRules) -> None:
         hooked.check_post_norm("DeepLift and LRP")
         self._hooked, self._rules = hooked, rules
 
-    def gradients(self, vectors, segments, target, progress=None):
+    def gradients(
+        self,
+        vectors: np.ndarray,
+        segments: np.ndarray,
+        target: Target,
+        progress: Callable[[int, int], Any] | None = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """A target's score and its gradient at the token vectors, by the rules.
 
         Args:
-            vectors: float32 [B, T, E], in the place of the token vectors. segments: int32 [B, T].
-            target: a `Target`. progress: callable(done, total) in layers, there and back; returning False cancels.
+            vectors: float32 [B, T, E]. Used in place of the token vectors.
+            segments: int32 [B, T].
+            target: Target.
+            progress: callable(done, total) or None. Counts layers, forwards and backwards; returning False cancels.
         Returns:
-            (scores [B], gradients [B, T, E], the vectors' sums with those of segments and positions [B, T, E], what
-            gradients times biases add up to), arrays and a float; 0 for the last where the rules are without biases.
+            (scores [B], gradients [B, T, E], the sums of the vectors with segment and position embeddings [B, T, E],
+            the sum of gradients times biases), three arrays and a float; the float is 0 if the rules have no biases.
         Raises:
-            Cancelled: by `progress`.
+            Cancelled: `progress` returned False.
         """
         count = self._hooked.config.num_hidden_layers
         vectors, segments = tf.constant(vectors, tf.float32), tf.constant(segments, tf.int32)
-        given = _floats(3, self._hooked.config.embedding_width), tf.TensorSpec((None, None), tf.int32)
+        inputs = _floats(3, self._hooked.config.embedding_width), tf.TensorSpec((None, None), tf.int32)
         states = _floats(3, self._hooked.config.hidden_size)
-        total, x = self._compiled("entered", self._entered, given)(vectors, segments)
-        passed = [x]
+        total, x = self._compiled("entered", self._entered, inputs)(vectors, segments)
+        hidden_states = [x]
         for index in range(count):
             report(progress, index, 2 * count)
-            passed.append(self._of_layer("layer", self._layer, (states,), index)(passed[-1]))
-        score, gradient, shares = self._answer(passed[-1], target)
+            hidden_states.append(self._of_layer("layer", self._layer, (states,), index)(hidden_states[-1]))
+        score, gradient, bias_share = self._answer(hidden_states[-1], target)
         for index in reversed(range(count)):
             report(progress, 2 * count - 1 - index, 2 * count)
             back = self._of_layer("layer back", self._layer_back, (states, states), index)
-            gradient, share = back(passed.pop(index), gradient)
-            shares += share
-        gradient, share = self._compiled("entered back", self._entered_back, (given[0], states))(total, gradient)
-        return score.numpy(), gradient.numpy(), total.numpy(), float(shares + share)
+            gradient, share = back(hidden_states.pop(index), gradient)
+            bias_share += share
+        gradient, share = self._compiled("entered back", self._entered_back, (inputs[0], states))(total, gradient)
+        return score.numpy(), gradient.numpy(), total.numpy(), float(bias_share + share)
 
     def _answer(self, x, target):
-        """(score [B], gradient [B, T, H] at the last state x, the share of the head's biases)."""
+        """(score [B], gradient [B, T, H] at the last hidden states x, the share of the head's biases)."""
         kind = target.head, target.is_multi_label, target.is_regression
 
         def step(x, position, wanted):
-            parts = self._read_by(target.head)
-            biases = [variable.value for part in parts for variable in self._biases(part)]
+            biases = [variable.value for part in self._head_parts(target.head) for variable in self._biases(part)]
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch([x, *biases])
                 score = self._score(target, x, position, wanted)
             return score, *self._back(tape, score, x, biases, tf.ones_like(score))
 
-        places = tf.TensorSpec((), tf.int32)
-        signature = (_floats(3, self._hooked.config.hidden_size), places, places)
+        number = tf.TensorSpec((), tf.int32)
+        signature = (_floats(3, self._hooked.config.hidden_size), number, number)
         function = self._compiled(("answer", *kind), step, signature)
         return function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
 
@@ -91,10 +113,10 @@ class RulePropagation:
             return rules.yes_or_no(tf.where(wanted == 1, logit, -logit))
         if target.head == "task":
             logits = self._class_logits(x)
-            own = tf.gather(logits, wanted, axis=1)
+            logit = tf.gather(logits, wanted, axis=1)
             if target.is_regression:
-                return own
-            return rules.yes_or_no(own) if target.is_multi_label else rules.one_of_all(logits, wanted)
+                return logit
+            return rules.yes_or_no(logit) if target.is_multi_label else rules.one_of_all(logits, wanted)
         return rules.one_of_all(_dense(parts[target.head].dense, self._pooled(parts["pooler"], x)), wanted)
 
     def _class_logits(self, x):
@@ -114,10 +136,10 @@ class RulePropagation:
     def _pooled(self, pooler, x):
         return self._rules.activation(pooler.dense.activation, _dense(pooler.dense, x[:, 0]))
 
-    def _read_by(self, head):
-        """The parts that one of the heads may use."""
-        own = self._hooked.task.network.head if head == "task" else self._hooked.layers[head]
-        return [own, *([self._hooked.layers["pooler"]] if "pooler" in self._hooked.layers else [])]
+    def _head_parts(self, head):
+        """The layers that one of the heads may use: its own and the pooler."""
+        head_layer = self._hooked.task.network.head if head == "task" else self._hooked.layers[head]
+        return [head_layer, *([self._hooked.layers["pooler"]] if "pooler" in self._hooked.layers else [])]
 
     def _entered(self, vectors, segments):
         part = self._hooked.layers["embeddings"]
@@ -142,35 +164,36 @@ class RulePropagation:
         return y
 
     def _hooks(self, part):
-        """Hooks by which an encoder layer's steps that are not linear go back by the rules."""
-        rules, kept, stacks = self._rules, {}, part.stacks()
+        """Hooks that apply the rules to the nonlinear steps of an encoder layer."""
+        rules, stacks = self._rules, part.stacks()
+        values: dict[str, tf.Tensor] = {}
         function, size = stacks[0].feed_forward.activation, stacks[0].attention.head_size
         attention_norms = [stack.attention_norm for stack in stacks]
         feed_forward_norms = [stack.feed_forward_norm for stack in stacks]
         steps = {
             "scores": lambda value: rules.product(
-                kept["q"] / math.sqrt(size), tf.linalg.matrix_transpose(kept["k"]), value
+                values["q"] / math.sqrt(size), tf.linalg.matrix_transpose(values["k"]), value
             ),
-            "pattern": lambda value: rules.softmax(kept["scores"], value),
-            "z": lambda value: rules.product(kept["pattern"], kept["v"], value),
-            "resid_mid": lambda value: rules.norm(attention_norms, kept["resid_pre"] + kept["attn_out"]),
-            "mlp_post": lambda value: rules.activation(function, kept["mlp_pre"]),
-            "resid_post": lambda value: rules.norm(feed_forward_norms, kept["resid_mid"] + kept["mlp_out"]),
+            "pattern": lambda value: rules.softmax(values["scores"], value),
+            "z": lambda value: rules.product(values["pattern"], values["v"], value),
+            "resid_mid": lambda value: rules.norm(attention_norms, values["resid_pre"] + values["attn_out"]),
+            "mlp_post": lambda value: rules.activation(function, values["mlp_pre"]),
+            "resid_post": lambda value: rules.norm(feed_forward_norms, values["resid_mid"] + values["mlp_out"]),
         }
 
-        def keeping(name):
+        def hook_at(name):
             def hook(value):
-                kept[name] = steps[name](value) if name in steps else value
-                return kept[name]
+                values[name] = steps[name](value) if name in steps else value
+                return values[name]
 
             return hook
 
-        return {name: keeping(name) for name in POINTS}
+        return {name: hook_at(name) for name in POINTS}
 
     def _layer_back(self, x, gradient, *weights):
-        wanted = {variable.path for variable in self._biases(self._hooked.layers["layer_0"])}
-        named = zip(self._hooked.layers["layer_0"].trainable_variables, weights)
-        biases = [weight for variable, weight in named if variable.path in wanted]
+        paths = {variable.path for variable in self._biases(self._hooked.layers["layer_0"])}
+        weights_of_variables = zip(self._hooked.layers["layer_0"].trainable_variables, weights)
+        biases = [weight for variable, weight in weights_of_variables if variable.path in paths]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([x, *biases])
             y = self._layer(x, *weights)
@@ -178,9 +201,9 @@ class RulePropagation:
 
     def _back(self, tape, y, x, biases, gradient):
         """(gradient at x, the sum of gradients times biases), from the gradient at y."""
-        own, *others = tape.gradient(y, [x, *biases], output_gradients=gradient)
-        shares = [tf.reduce_sum(one * bias) for one, bias in zip(others, biases) if one is not None]
-        return tf.convert_to_tensor(own), tf.add_n(shares) if shares else tf.zeros(())
+        at_x, *at_biases = tape.gradient(y, [x, *biases], output_gradients=gradient)
+        shares = [tf.reduce_sum(at_bias * bias) for at_bias, bias in zip(at_biases, biases) if at_bias is not None]
+        return tf.convert_to_tensor(at_x), tf.add_n(shares) if shares else tf.zeros(())
 
     def _biases(self, part):
         if not self._rules.with_biases:
@@ -194,10 +217,10 @@ class RulePropagation:
         return self._hooked.of_layer((self._rules.name, name), step, signature, index)
 
 
-def _dense(layer, x):
+def _dense(layer: keras.layers.Dense, x: tf.Tensor) -> tf.Tensor:
     """A `Dense` layer without its activation."""
     return tf.tensordot(x, tf.convert_to_tensor(layer.kernel), 1) + tf.convert_to_tensor(layer.bias)
 
 
-def _floats(axes, width):
+def _floats(axes: int, width: int) -> tf.TensorSpec:
     return tf.TensorSpec((*(None,) * (axes - 1), width), tf.float32)

@@ -1,36 +1,52 @@
-"""What is to be explained: one log-probability, of a token at a position, of an answer about a pair of texts (the
-next sentence, the order of sentences), of a token's being replaced or original, or of a fine-tuned class.
+"""Targets: the log-probability that an analysis explains.
 
-Dimension legend: T tokens, V vocabulary.
+A target is a token at a position, a prediction about a pair of texts (next sentence, sentence order), a token as
+replaced or original, or a class of a fine-tuned classifier.
+
+Dimension legend: B rows, T tokens, V vocabulary, K outcomes of a head.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Optional
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.errors import InputError, MaskPositionError, NothingToPredict, require_head
 from bert_tf.inference.predictions import vocabulary_id
 
+if TYPE_CHECKING:
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
 
 @dataclass(frozen=True)
 class Target:
-    """One outcome whose natural log-probability is looked at, or the number that a regression gives.
+    """One outcome of a head, whose natural log-probability is explained, or the value of a regression.
 
     Attributes:
-        position: token position the MLM head predicts at, or whose token is judged; None for the other heads.
-        id: the token's id; 0 for IsNext and 1 for NotNext; 0 for in order and 1 for swapped; 0 for original and 1
-            for replaced; the number of a class.
-        label: the token, "IsNext" or "NotNext", "in order" or "swapped", "original" or "replaced", or the name of
+        position: int or None. Position that the MLM head predicts at, or of the token that the replaced-token head
+            judges; None for the other heads.
+        id: int. The id of the token; 0 for IsNext and 1 for NotNext; 0 for in order and 1 for swapped; 0 for original
+            and 1 for replaced; the number of the class.
+        label: str. The token, "IsNext" or "NotNext", "in order" or "swapped", "original" or "replaced", or the name of
             the class.
-        is_class: whether it is a class of the model's fine-tuned head.
-        is_sentence_order: whether it is about the order of two texts (ALBERT).
-        is_replaced_token: whether it is about one token's having been put there in the place of another (ELECTRA).
-        is_regression: whether it is the value of a regression, and no logarithm of a probability.
-        is_multi_label: whether it is one of several labels that can hold at once, each with a probability of its own.
+        is_class: bool. Whether it is a class of the model's fine-tuned head.
+        is_sentence_order: bool. Whether it is an outcome of the sentence-order head (ALBERT).
+        is_replaced_token: bool. Whether it is an outcome of the replaced-token head (ELECTRA).
+        is_regression: bool. Whether it is the value of a regression, not a log-probability.
+        is_multi_label: bool. Whether it is one of several labels that may apply at once, each with its own
+            probability.
+
+    Example:
+        >>> bert = bert_tf.load()
+        >>> trace = bert.trace("Shanghai is a city in [MASK].")
+        >>> mask_target(bert, trace, token="China")
     """
 
-    position: Optional[int]
+    position: int | None
     id: int
     label: str
     is_class: bool = False
@@ -40,8 +56,8 @@ class Target:
     is_multi_label: bool = False
 
     @property
-    def head(self):
-        """The head that gives it: "mlm", "nsp", "sop", "replaced" or "task"."""
+    def head(self) -> str:
+        """The head that predicts it: "mlm", "nsp", "sop", "replaced" or "task"."""
         if self.is_class:
             return "task"
         if self.is_sentence_order:
@@ -51,18 +67,21 @@ class Target:
         return "nsp" if self.position is None else "mlm"
 
 
-def mask_target(bert, trace, position=None, token=None):
-    """A token at a position of a trace.
+def mask_target(bert: Bert, trace: Trace, position: int | None = None, token: str | None = None) -> Target:
+    """The target of a token at a position of a trace.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`.
-        position: where; None for the first mask. It need not be masked.
-        token: a token of the vocabulary, such as "China" or "##ing"; None for the likeliest there.
+        bert: Bert. The model that made the trace.
+        trace: Trace.
+        position: int or None. The position, masked or not; None for the first mask.
+        token: str or None. A token of the vocabulary, such as "China" or "##ing"; None for the likeliest token.
     Returns:
         `Target`.
     Raises:
-        NothingToPredict: no position given and nothing masked.
-        MaskPositionError: no such position. InputError: no such token. MissingHead: no MLM head.
+        NothingToPredict: `position` is None and no token is masked.
+        MaskPositionError: there is no such position.
+        InputError: there is no such token.
+        MissingHead: the model has no MLM head.
     """
     require_head(bert.heads, "mlm", bert.name)
     if position is None:
@@ -77,41 +96,59 @@ def mask_target(bert, trace, position=None, token=None):
     return Target(position, token_id, bert.tokenizer.id_to_token(token_id))
 
 
-def replaced_target(bert, trace, position=None, replaced=True):
-    """That the token at a position was put there in the place of another, or that it was not (ELECTRA).
+def replaced_target(bert: Bert, trace: Trace, position: int | None = None, replaced: bool = True) -> Target:
+    """The target that the token at a position was replaced, or that it is original (ELECTRA).
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`.
-        position: where; None for the token of the texts that is taken for replaced most.
-        replaced: False for its being original.
+        bert: Bert. The model that made the trace.
+        trace: Trace.
+        position: int or None. Position of the token; None for the token of the texts with the highest probability of
+            being replaced.
+        replaced: bool. False for the target "original".
     Returns:
-        `Target`. The token asked about is one of the input like the others: methods that vary the input vary it too.
+        `Target`. The token itself is part of the input: methods that change the input may change it too.
     Raises:
-        MaskPositionError: no such position. MissingHead: no replaced-token head.
+        MaskPositionError: there is no such position.
+        MissingHead: the model has no replaced-token head.
     """
     require_head(bert.heads, "replaced", bert.name)
     if position is None:
-        own = [place for place, source in enumerate(trace.sources) if source is not None]
-        position = max(own, key=lambda place: trace.replaced[place])
+        probabilities = np.asarray(trace.replaced)
+        text_positions = [index for index, source in enumerate(trace.sources) if source is not None]
+        position = max(text_positions, key=lambda index: probabilities[index])
     check_position(trace, position)
     return Target(position, int(replaced), "replaced" if replaced else "original", is_replaced_token=True)
 
 
-def next_sentence_target(bert, trace, follows=True):
-    """That the second text follows the first, or that it does not.
+def next_sentence_target(bert: Bert, trace: Trace, follows: bool = True) -> Target:
+    """The target that the second text follows the first, or that it does not.
 
+    Args:
+        bert: Bert. The model that made the trace.
+        trace: Trace. A trace of two texts.
+        follows: bool. False for the target "NotNext".
+    Returns:
+        `Target`.
     Raises:
-        NothingToPredict: the trace has no second text. MissingHead: no next-sentence head.
+        NothingToPredict: the trace has no second text.
+        MissingHead: the model has no next-sentence head.
     """
     _require_pair(bert, trace, "nsp", "next-sentence")
     return Target(None, 0, "IsNext") if follows else Target(None, 1, "NotNext")
 
 
-def sentence_order_target(bert, trace, in_order=True):
-    """That the two texts stand in their order, or that they are swapped (ALBERT).
+def sentence_order_target(bert: Bert, trace: Trace, in_order: bool = True) -> Target:
+    """The target that the two texts are in order, or that they are swapped (ALBERT).
 
+    Args:
+        bert: Bert. The model that made the trace.
+        trace: Trace. A trace of two texts.
+        in_order: bool. False for the target "swapped".
+    Returns:
+        `Target`.
     Raises:
-        NothingToPredict: the trace has no second text. MissingHead: no sentence-order head.
+        NothingToPredict: the trace has no second text.
+        MissingHead: the model has no sentence-order head.
     """
     _require_pair(bert, trace, "sop", "sentence-order")
     return (
@@ -121,21 +158,25 @@ def sentence_order_target(bert, trace, in_order=True):
     )
 
 
-def _require_pair(bert, trace, head, title):
+def _require_pair(bert: Bert, trace: Trace, head: str, title: str) -> None:
     require_head(bert.heads, head, bert.name)
     if trace.text_b is None:
         raise NothingToPredict(f"The {title} head judges a pair: give a second text.")
 
 
-def class_target(bert, trace, label=None):
-    """A class of a model that was fine-tuned to classify texts.
+def class_target(bert: Bert, trace: Trace, label: str | None = None) -> Target:
+    """The target of a class of a model that was fine-tuned to classify texts.
 
-    With several labels at once it is the label's own probability, and a regression's target is its value.
+    For a multi-label classifier it is the label with its own probability; for a regression it is the value.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`. label: None for the likeliest.
+        bert: Bert. The model that made the trace.
+        trace: Trace.
+        label: str or None. Name of the class; None for the likeliest class.
+    Returns:
+        `Target`.
     Raises:
-        InputError: the model does not classify, or has no such label.
+        InputError: the model is not a classifier, or has no such class.
     """
     settings = classifier_settings(bert)
     if settings is None:
@@ -143,18 +184,22 @@ def class_target(bert, trace, label=None):
     if settings.regression:
         return Target(None, 0, "value", True, is_regression=True)
     if label is None:
-        states = bert.hooked().states(trace.token_ids[None], trace.segments[None])
-        return _class(settings, int(bert.hooked().class_scores(states[-1]).numpy()[0].argmax()))
+        hidden_states = bert.hooked().states(trace.token_ids[None], trace.segments[None])
+        return _class(settings, int(bert.hooked().class_scores(hidden_states[-1]).numpy()[0].argmax()))
     if label not in settings.labels:
         raise InputError(f"There is no class {label!r:.60}; this model has {', '.join(settings.labels):.160}.")
     return _class(settings, settings.labels.index(label))
 
 
-def target_with_id(bert, target, number):
-    """The `Target` of another answer to the same question: `number` is its id.
+def target_with_id(bert: Bert, target: Target, number: int) -> Target:
+    """The target of another outcome of the same head.
 
     Args:
-        bert: the `Bert` of the target. target: a `Target`, not the value of a regression.
+        bert: Bert. The model of the target.
+        target: Target. Not the value of a regression.
+        number: int. The id of the other outcome.
+    Returns:
+        `Target`.
     """
     if target.head == "task":
         return replace(target, id=number, label=classifier_settings(bert).labels[number])
@@ -163,45 +208,53 @@ def target_with_id(bert, target, number):
     return replace(target, id=number, label=label)
 
 
-def is_top(target, answers):
-    """Whether a target is what the model says, bool [B]: the likeliest answer, or a label above a half where several
-    can hold at once.
+def is_top(target: Target, answers: np.ndarray) -> np.ndarray:
+    """Whether the model predicts the target: it is the likeliest outcome, or a label with a probability above 0.5 in a
+    multi-label classifier.
 
     Args:
-        target: a `Target`, not the value of a regression. answers: log-probabilities [B, K], as of
-            `HookedModel.answers`.
+        target: Target. Not the value of a regression.
+        answers: float [B, K]. Log-probabilities, as from `HookedModel.answers`.
+    Returns:
+        bool [B].
     """
     if target.is_multi_label:
         return answers[:, target.id] > np.log(0.5)
     return answers.argmax(axis=1) == target.id
 
 
-def classifier_settings(bert):
-    """The `TaskSettings` of a model that was fine-tuned to classify texts; None for any other."""
+def classifier_settings(bert: Bert) -> Any:
+    """The `TaskSettings` of a model that was fine-tuned to classify texts; None for any other model."""
     return bert.task.settings if bert.task and bert.task.settings.task == "classify" else None
 
 
-def class_prediction(settings, scores):
-    """What a classifier says, from its scores [K]: dict from each class to its probability, or "value" to that of
-    a regression."""
+def class_prediction(settings: Any, scores: np.ndarray | Sequence[float]) -> dict[str, float]:
+    """The prediction of a classifier from its scores.
+
+    Args:
+        settings: TaskSettings of the classifier.
+        scores: float [K]. Log-probabilities of the classes, or [1] with the value of a regression.
+    Returns:
+        dict from each class to its probability; of a regression {"value": its value}.
+    """
     if settings.regression:
         return {"value": float(scores[0])}
     return dict(zip(settings.labels, np.exp(scores, dtype=np.float64).tolist()))
 
 
-def _class(settings, number):
+def _class(settings: Any, number: int) -> Target:
     return Target(None, number, settings.labels[number], True, is_multi_label=settings.multi_label)
 
 
-def check_position(trace, position):
-    """Raise MaskPositionError unless a trace has the position."""
+def check_position(trace: Trace, position: int) -> None:
+    """Raise MaskPositionError unless the trace has a token at the position."""
     if not 0 <= position < trace.length:
         raise MaskPositionError(
             f"There is no token {position}: this input has {trace.length} tokens, 0 to {trace.length - 1}."
         )
 
 
-def _logits(bert, trace, position):
+def _logits(bert: Bert, trace: Trace, position: int) -> np.ndarray:
     if position in trace.masks and trace.logits is not None:
         return trace.logits[trace.masks.index(position)]
     return bert.mlm_logits(trace.token_ids, trace.segments, (position,))[0]

@@ -190,7 +190,7 @@ def test_several_references_give_the_mean_over_each():
     first, second = (deeplift(bert, trace, target, one) for one in ("the", texts[1:2]))
     np.testing.assert_allclose(deeplift(bert, trace, target, ["the"]).scores, first.scores, atol=1e-5)
     np.testing.assert_allclose(found.scores, (first.scores + second.scores) / 2, atol=1e-5)
-    with pytest.raises(InputError, match="none of the texts given has one"):
+    with pytest.raises(InputError, match="reference texts have no tokens"):
         deeplift(bert, trace, target, [" "])
     with pytest.raises(Cancelled):
         deeplift(bert, trace, target, texts, progress=lambda done, total: done < 8)
