@@ -5,79 +5,93 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any, Callable
 
 from bert_tf import explain
 from bert_tf.analysis import Analysis
 
-_DECLARES = re.compile(r"^ANALYS[IE]S = ", re.MULTILINE)
+_DECLARATION = re.compile(r"^ANALYS[IE]S = ", re.MULTILINE)
 
 
 @cache
-def catalogue():
-    """Every analysis by its name, in the order of the names: dict str -> `Analysis`."""
+def catalogue() -> dict[str, Analysis]:
+    """Every analysis by name, sorted by name: dict str -> `Analysis`."""
     records = {}
     for path in sorted(Path(explain.__file__).parent.rglob("*.py")):
-        # Only modules that declare one are imported: some of the others need Keras.
-        if not _DECLARES.search(path.read_text(encoding="utf-8")):
+        # Only modules that declare an analysis are imported: some of the others import Keras.
+        if not _DECLARATION.search(path.read_text(encoding="utf-8")):
             continue
-        home = import_module(
+        module = import_module(
             ".".join(("bert_tf.explain", *path.relative_to(Path(explain.__file__).parent).with_suffix("").parts))
         )
-        for record in (*getattr(home, "ANALYSES", ()), *filter(None, [getattr(home, "ANALYSIS", None)])):
+        for record in (*getattr(module, "ANALYSES", ()), *filter(None, [getattr(module, "ANALYSIS", None)])):
             if record.name in records:
-                raise ValueError(f"Two analyses are named {record.name!r}: the second is in {home.__name__}.")
+                raise ValueError(f"Two analyses are named {record.name!r}: the second is in {module.__name__}.")
             records[record.name] = record
     return dict(sorted(records.items()))
 
 
-def analysis(name) -> Analysis:
+def analysis(name: str) -> Analysis:
     """The analysis of this name or alias.
 
-    Raises: ValueError if there is none, with those that there are.
+    Raises:
+        ValueError: there is no analysis of this name; the message names all.
     """
-    known = catalogue()
-    found = known.get(name) or next((one for one in known.values() if name in one.aliases), None)
-    if found is None:
-        raise ValueError(f"There is no analysis {name!r}; there are {', '.join(known)}.")
-    return found
+    records = catalogue()
+    record = records.get(name) or next((other for other in records.values() if name in other.aliases), None)
+    if record is None:
+        raise ValueError(f"There is no analysis {name!r}; there are {', '.join(records)}.")
+    return record
 
 
 @dataclass(frozen=True)
 class Call:
-    """A function of `bert_tf.explain` with its arguments: it runs, it is a cache key, it prints itself as Python.
+    """A call of a function of `bert_tf.explain`: it can be run, used as a cache key and written as Python source.
 
     Attributes:
-        function: the function's name in `bert_tf.explain`.
-        arguments: pairs (name, value) of the keyword arguments, hashable.
+        function: str. The function's name in `bert_tf.explain`.
+        arguments: tuple of pairs (name, value). The keyword arguments; the values are hashable.
+
+    Example:
+        >>> Call("logit_lens", (("top_k", 5),)).python("bert", "trace")
+        'logit_lens(bert, trace, top_k=5)'
     """
 
     function: str
     arguments: tuple = ()
 
     @classmethod
-    def of(cls, function, **arguments):
+    def of(cls, function: Callable[..., Any], **arguments: Any) -> "Call":
         """The call of a function with these keyword arguments; lists become tuples."""
         return cls(
             function.__name__,
             tuple((name, tuple(value) if isinstance(value, list) else value) for name, value in arguments.items()),
         )
 
-    def run(self, *positional, progress=None):
-        """Call the function with `positional` before the arguments."""
+    def run(self, *positional: Any, progress: Callable[[int, int], object] | None = None) -> Any:
+        """Call the function with the `positional` arguments before the keyword arguments.
+
+        Args:
+            progress: callable(done, total) or None. Passed on as a keyword argument unless it is None.
+        """
         others = {} if progress is None else {"progress": progress}
         return getattr(explain, self.function)(*positional, **dict(self.arguments), **others)
 
-    def python(self, *positional):
-        """The call as Python source; `positional` are expressions: ``logit_lens(bert, trace, top_k=5)``."""
-        written = [*positional, *(f"{name}={source(value)}" for name, value in self.arguments)]
-        return f"{self.function}({', '.join(written)})"
+    def python(self, *positional: str) -> str:
+        """The call as Python source: ``logit_lens(bert, trace, top_k=5)``.
+
+        Args:
+            positional: str. Python expressions of the positional arguments.
+        """
+        expressions = [*positional, *(f"{name}={source(value)}" for name, value in self.arguments)]
+        return f"{self.function}({', '.join(expressions)})"
 
 
-def source(value):
-    """A value as Python source: its own `python()` where it has one."""
+def source(value: Any) -> str:
+    """A value as Python source: the result of its method `python()` if it has one, otherwise its `repr`."""
     if hasattr(value, "python"):
         return value.python()
     if isinstance(value, tuple):
-        inner = ", ".join(source(one) for one in value)
+        inner = ", ".join(source(item) for item in value)
         return f"({inner},)" if len(value) == 1 else f"({inner})"
     return repr(value)
