@@ -41,7 +41,7 @@ def test_a_map_as_a_table_has_all_its_numbers_with_their_tokens():
 
 def test_names_along_the_axes_are_said_in_the_place_of_numbers():
     figure = difference_map(np.array([[0, 0.4], [-0.2, 0]]), ["one", "two"])
-    assert "Highest: one attends to two, +0.400" in description(figure)
+    assert "Highest: one looks at two, +0.400" in description(figure)
     assert table(figure)[:2] == (["", "one", "two"], [["one", "+0.000", "+0.400"], ["two", "-0.200", "+0.000"]])
 
 
