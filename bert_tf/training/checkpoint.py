@@ -5,6 +5,8 @@ A run keeps its newest checkpoints and the best one. A checkpoint is a folder `s
 removed. So a folder named `step-N` is always complete.
 """
 
+from __future__ import annotations
+
 import errno
 import json
 import os
@@ -12,8 +14,15 @@ import re
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import keras
+
 
 _NAME = re.compile(r"step-(\d+)$")
 _WEIGHTS, _STATE = "state.safetensors", "state.json"
@@ -24,7 +33,7 @@ class CheckpointWriteError(OSError):
 
 
 @contextmanager
-def writing(subject, advice):
+def writing(subject: str, advice: str) -> Iterator[None]:
     """Turns the disk errors of a block that writes weights into one error with a clear message.
 
     Args:
@@ -58,10 +67,10 @@ class Checkpoints:
         state = checkpoints.restore(variables)
     """
 
-    def __init__(self, folder, keep=2):
+    def __init__(self, folder: str | Path, keep: int = 2) -> None:
         self.folder, self.keep = Path(folder), keep
 
-    def steps(self):
+    def steps(self) -> list[int]:
         """The steps that have a complete checkpoint, as an ascending list."""
         if not self.folder.is_dir():
             return []
@@ -69,7 +78,7 @@ class Checkpoints:
             int(match[1]) for path in self.folder.iterdir() if (match := _NAME.match(path.name)) and _is_whole(path)
         )
 
-    def best(self):
+    def best(self) -> int | None:
         """The step whose checkpoint has the lowest loss, or None if no checkpoint has a loss.
 
         A loss that is the mean over less than half of the updates between two checkpoints is too uncertain. It counts
@@ -91,7 +100,7 @@ class Checkpoints:
         except FileNotFoundError:
             return {}  # a training that is still running has just removed it
 
-    def save(self, step, variables, state):
+    def save(self, step: int, variables: Sequence[keras.Variable], state: dict[str, Any]) -> None:
         """Writes a checkpoint, then removes the older ones beyond `keep`, except the best.
 
         Args:
@@ -143,7 +152,9 @@ class Checkpoints:
             ):
                 shutil.rmtree(path, ignore_errors=True)
 
-    def restore(self, variables, step=None, partly=False):
+    def restore(
+        self, variables: Sequence[keras.Variable], step: int | None = None, partly: bool = False
+    ) -> dict[str, Any] | None:
         """Assigns the values of a checkpoint to variables.
 
         Args:
