@@ -138,9 +138,19 @@ class ComparedAnswers(Result, figures={"answers": f"{_PLOTS}:answers"}):
             for rank in range(max(map(len, both))):
                 answers = (side[rank] if rank < len(side) else (None, None) for side in both)
                 rows.append((question, position_a, position_b, rank + 1, *next(answers), *next(answers), *agreement))
-        names = "question position_a position_b rank answer_a probability_a answer_b probability_b overlap"
-        names += " divergence_bits"
-        return frame({name: [row[column] for row in rows] for column, name in enumerate(names.split())})
+        names = (
+            "question",
+            "position_a",
+            "position_b",
+            "rank",
+            "answer_a",
+            "probability_a",
+            "answer_b",
+            "probability_b",
+            "overlap",
+            "divergence_bits",
+        )
+        return frame({name: [row[column] for row in rows] for column, name in enumerate(names)})
 
 
 @dataclass(frozen=True, eq=False)
