@@ -11,37 +11,38 @@ from typing import Any, Callable
 from bert_tf import explain
 from bert_tf.analysis import Analysis
 
-_DECLARES = re.compile(r"^ANALYS[IE]S = ", re.MULTILINE)
+_DECLARATION = re.compile(r"^ANALYS[IE]S = ", re.MULTILINE)
 
 
 @cache
-def catalogue():
-    """Every analysis by its name, in the order of the names: dict str -> `Analysis`."""
+def catalogue() -> dict[str, Analysis]:
+    """Every analysis by name, sorted by name: dict str -> `Analysis`."""
     records = {}
     for path in sorted(Path(explain.__file__).parent.rglob("*.py")):
-        # Only modules that declare one are imported: some of the others need Keras.
-        if not _DECLARES.search(path.read_text(encoding="utf-8")):
+        # Only modules that declare an analysis are imported: some of the others import Keras.
+        if not _DECLARATION.search(path.read_text(encoding="utf-8")):
             continue
-        home = import_module(
+        module = import_module(
             ".".join(("bert_tf.explain", *path.relative_to(Path(explain.__file__).parent).with_suffix("").parts))
         )
-        for record in (*getattr(home, "ANALYSES", ()), *filter(None, [getattr(home, "ANALYSIS", None)])):
+        for record in (*getattr(module, "ANALYSES", ()), *filter(None, [getattr(module, "ANALYSIS", None)])):
             if record.name in records:
-                raise ValueError(f"Two analyses are named {record.name!r}: the second is in {home.__name__}.")
+                raise ValueError(f"Two analyses are named {record.name!r}: the second is in {module.__name__}.")
             records[record.name] = record
     return dict(sorted(records.items()))
 
 
-def analysis(name) -> Analysis:
+def analysis(name: str) -> Analysis:
     """The analysis of this name or alias.
 
-    Raises: ValueError if there is none, with those that there are.
+    Raises:
+        ValueError: there is no analysis of this name; the message names all.
     """
-    known = catalogue()
-    found = known.get(name) or next((one for one in known.values() if name in one.aliases), None)
-    if found is None:
-        raise ValueError(f"There is no analysis {name!r}; there are {', '.join(known)}.")
-    return found
+    records = catalogue()
+    record = records.get(name) or next((other for other in records.values() if name in other.aliases), None)
+    if record is None:
+        raise ValueError(f"There is no analysis {name!r}; there are {', '.join(records)}.")
+    return record
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is declared of an analysis, once: its function, options, needs and source.
+"""The record that declares an analysis: its function, options, model requirements and source.
 
 A module of `bert_tf.explain` that holds an analysis ends with ``ANALYSIS = Analysis(...)`` (or `ANALYSES`, several);
 `bert_tf.analyses` finds them there. The command line, the exports, "Copy as Python", the documents and the tests read
@@ -17,21 +17,21 @@ class Option:
     """One keyword argument of an analysis.
 
     Attributes:
-        name: of the argument in Python; on the command line its underscores are dashes, and a switch that is on by
-            default is "--no-" and its name.
-        help: one line.
+        name: str. The name of the argument in Python. The command line writes dashes for its underscores, and "--no-"
+            before the name of a switch that is on by default.
+        help: str. One line.
         type: int, float, str or bool; bool is a switch.
-        default: the value where none is named.
-        choices: the values it may have, or None for any.
-        minimum, maximum: bounds of a number, both included; None for none.
-        several: whether it takes any number of values, a tuple.
-        metavar: what stands for the value in a usage line.
-        required: whether it must be named.
-        parse: a function from the text typed on the command line to the value, where `type` does not say it.
-        aliases: earlier names that still work on the command line, without dashes before them.
-        value_aliases: earlier words for its choices: dict from the old to the one of now.
-        positional: whether the command line takes it by its place, without its name.
-        model: whether it names a model or its folder, for which the function gets the loaded `Bert`.
+        default: the default value.
+        choices: tuple or None. The allowed values; None for any.
+        minimum, maximum: number or None. Bounds of a number, both included; None for no bound.
+        several: bool. Whether the option takes any number of values, as a tuple.
+        metavar: str or None. The placeholder for the value in a usage line.
+        required: bool. Whether the user must name it.
+        parse: function or None. It turns the text typed on the command line into the value, where `type` cannot.
+        aliases: tuple of str. Earlier names that still work on the command line, without leading dashes.
+        positional: bool. Whether the command line takes it by position, without its name.
+        model: bool. Whether its value is the name or folder of a model; the function gets the loaded `Bert`.
+        value_aliases: dict str -> str. Earlier words for its choices -> the present ones.
     """
 
     name: str
@@ -51,33 +51,34 @@ class Option:
     value_aliases: dict = field(default_factory=dict)
 
     @property
-    def flag(self):
-        """The option on the command line."""
+    def flag(self) -> str:
+        """The option's name on the command line."""
         switched_off = self.type is bool and self.default
         return ("--no-" if switched_off else "--") + self.name.replace("_", "-")
 
     @property
-    def flags(self):
-        """All names of the option on the command line, the one of now first."""
+    def flags(self) -> tuple[str, ...]:
+        """All names of the option on the command line, the present one first."""
         return self.flag, *("--" + name.replace("_", "-") for name in self.aliases)
 
-    def check(self, value):
+    def check(self, value: Any) -> None:
         """Raise InputError unless a value is within the bounds."""
-        for one in value if self.several and value is not None else (value,):
-            if one is None or self.type not in (int, float):
+        for number in value if self.several and value is not None else (value,):
+            if number is None or self.type not in (int, float):
                 continue
-            low = self.minimum is not None and one < self.minimum
-            high = self.maximum is not None and one > self.maximum
+            low = self.minimum is not None and number < self.minimum
+            high = self.maximum is not None and number > self.maximum
             if low or high:
                 bounds = [f"at least {self.minimum}"] * (self.minimum is not None)
                 bounds += [f"at most {self.maximum}"] * (self.maximum is not None)
-                raise InputError(f"{self.name} must be {' and '.join(bounds)}, not {one}.")
+                raise InputError(f"{self.name} must be {' and '.join(bounds)}, not {number}.")
 
 
-def parse_head(text):
-    """(layer, head) of "3.11", both from 0.
+def parse_head(text: str) -> tuple[int, int]:
+    """(layer, head) of a text such as "3.11", both from 0.
 
-    Raises: InputError: anything else.
+    Raises:
+        InputError: the text is not two numbers with a dot between them.
     """
     layer, _, head = text.partition(".")
     if not (layer.isdecimal() and head.isdecimal()):
@@ -85,8 +86,8 @@ def parse_head(text):
     return int(layer), int(head)
 
 
-def underscored(text):
-    """A value whose words may be parted by dashes on the command line."""
+def underscored(text: str) -> str:
+    """A text with underscores for its dashes: the command line accepts both between the words of a value."""
     return text.replace("-", "_")
 
 
@@ -99,24 +100,28 @@ class Analysis:
     """One analysis.
 
     Attributes:
-        name: its standard name, as the command line takes it: "logit-lens".
-        function: called with the model and what `inputs` and `target` say, then the options by name; it returns a
-            `bert_tf.results.Result`. One that has an argument `progress` reports its progress to it.
-        summary: what it shows, one line without a full stop.
-        source: where it is published.
-        options: its `Option`s.
-        inputs: "pair" is called with (bert, trace), "file" with (bert, rows), "pair or file" with (bert, trace, rows),
-            one of them None, "pair with file" with (bert, trace, rows), rows None where no file is named, "none" with
-            (bert), "text" with (bert, text), a single text that is not traced, "texts" with (bert, text A, text B or
-            None, words to mask), not traced. Where `model` is False, bert is left out.
-        target: whether a `Target`, the answer that is explained, comes next.
-        needs: what a model must have: names of `bert_tf.models.ALL_HEADS`, "classes" (a fine-tuned classifier);
-            several alternatives joined with "|".
-        masks: whether words of the texts can be masked.
-        model: whether a model is loaded for it.
-        check: a function of the dict of options that raises InputError before the model is loaded, or None.
-        check_rows: a function of the dict of options and the file's rows that does so too, or None.
-        aliases: earlier names that still work.
+        name: str. Its standard name, as the command line takes it: "logit-lens".
+        function: callable. Its positional arguments follow from `model`, `inputs` and `target`; the options follow by
+            name. It returns a `bert_tf.results.Result`. A function with an argument `progress` reports its progress.
+        summary: str. What the analysis shows, one line without a full stop.
+        source: str. The publication.
+        options: tuple of `Option`.
+        inputs: str. The positional arguments of the function; without `bert` where `model` is False:
+            "pair": (bert, trace);
+            "file": (bert, rows);
+            "pair or file": (bert, trace, rows), one of the last two None;
+            "pair with file": (bert, trace, rows), rows None without a file;
+            "none": (bert);
+            "text": (bert, text), one text without a trace;
+            "texts": (bert, text A, text B or None, words to mask), without a trace.
+        target: bool. Whether the next positional argument is a `Target`, the answer to explain.
+        needs: tuple of str. What the model must have: names of `bert_tf.models.ALL_HEADS`, "classes" (a fine-tuned
+            classifier); alternatives are joined with "|".
+        masks: bool. Whether words of the texts can be masked.
+        model: bool. Whether a model is loaded for it.
+        check: function or None. It takes the dict of options and raises InputError before the model is loaded.
+        check_rows: function or None. It takes the dict of options and the file's rows and does the same.
+        aliases: tuple of str. Earlier names that still work.
     """
 
     name: str
@@ -133,14 +138,14 @@ class Analysis:
     check_rows: Optional[Callable] = None
     aliases: tuple = ()
 
-    def check_options(self, options):
-        """Raise InputError where an option is out of bounds or options do not go together."""
+    def check_options(self, options: dict[str, Any]) -> None:
+        """Raise InputError where an option is out of bounds or options contradict each other."""
         for option in self.options:
             option.check(options.get(option.name))
         if self.check is not None:
             self.check(options)
 
     @property
-    def reports_progress(self):
+    def reports_progress(self) -> bool:
         """Whether the function takes `progress`."""
         return "progress" in inspect.signature(self.function).parameters

@@ -1,14 +1,22 @@
-"""Results that describe themselves: one JSON schema, one table and one figure each, for every way out.
+"""The base class of results: each result writes its own JSON record, its own table and its own figures.
 
 The command line's JSON, the pages' CSV, JSON and NPZ, the saved HTML and the notebook all come from the methods here.
 Layers, heads and positions count from 0.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pandas
+    import plotly.graph_objects as go
+
 
 # Rows of a table, and characters of a cell, that a terminal or a notebook shows; `to_dict` and `to_frame` hold all.
 _SHOWN_ROWS, _SHOWN_CHARACTERS = 60, 60
@@ -18,48 +26,61 @@ class Result:
     """Base of the frozen dataclasses that analyses return.
 
     A subclass names the functions that draw it, as ``class Flow(Result, figures={"map": "package.module:function"})``;
-    each is called as ``function(result, dark=False)`` and imported when it is first drawn. The first is the figure that
-    a notebook shows. A field that is no part of the record has ``metadata={"export": False}``, a large array that is
-    saved as an array alone ``metadata={"export": "arrays"}``.
+    each is called as ``function(result, dark=False)`` and is imported when the figure is first drawn. A notebook shows
+    the first figure. A field with ``metadata={"export": False}`` is not exported. A field with
+    ``metadata={"export": "arrays"}`` is a large array that only `to_arrays` exports.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Length(Result):
+        ...     tokens: int
+        >>> Length(7).to_dict()
+        {'tokens': 7}
     """
 
     #: Name -> "module:function" of each figure.
-    figures: dict = {}
+    figures: ClassVar[dict[str, str]] = {}
 
     def __init_subclass__(cls, figures=None, **others):
         super().__init_subclass__(**others)
         if figures is not None:
             cls.figures = figures
 
-    def to_dict(self):
-        """The fields as plain JSON values, under their names: arrays and tuples become lists, NaN becomes None."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name as plain JSON values: arrays and tuples become lists, NaN becomes None."""
         return {field.name: plain(getattr(self, field.name)) for field in _exported(self)}
 
-    def to_frame(self):
+    def to_frame(self) -> pandas.DataFrame:
         """The numbers as one table.
 
-        Returns: pandas.DataFrame.
+        Returns:
+            pandas.DataFrame.
+        Raises:
+            TypeError: the result has no table.
         """
         raise TypeError(f"{type(self).__name__} has no table.")
 
-    def to_arrays(self):
-        """The arrays among the fields, under their names: dict of `numpy.ndarray`."""
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The fields that are arrays, by name: dict str -> `numpy.ndarray`."""
         values = ((field.name, getattr(self, field.name)) for field in _exported(self, arrays=True))
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
-    def to_text(self):
-        """The table for a terminal, its first rows where it is long."""
+    def to_text(self) -> str:
+        """The table for a terminal: at most its first 60 rows."""
         return frame_text(self.to_frame())
 
-    def figure(self, name=None, dark=False):
+    def figure(self, name: str | None = None, dark: bool = False) -> go.Figure:
         """One of the result's figures.
 
         Args:
-            name: a key of `figures`; None for the first. dark: for a dark page.
+            name: str or None. A key of `figures`; None for the first.
+            dark: bool. Whether the figure is drawn for a dark page.
 
-        Returns: plotly.graph_objects.Figure.
+        Returns:
+            plotly.graph_objects.Figure.
 
-        Raises: ValueError if there is no such figure.
+        Raises:
+            ValueError: there is no figure of this name.
         """
         name = next(iter(self.figures), None) if name is None else name
         if name not in self.figures:
@@ -74,39 +95,43 @@ class Result:
         return self.to_frame().head(_SHOWN_ROWS).to_html(index=False, na_rep="")
 
 
-def frame(columns):
-    """A table from a dict of name -> values, equally long or single.
+def frame(columns: dict[str, Any]) -> pandas.DataFrame:
+    """A table of columns.
 
-    Returns: pandas.DataFrame.
+    Args:
+        columns: dict str -> sequence or single value. Sequences are equally long; a single value fills its column.
+
+    Returns:
+        pandas.DataFrame.
     """
     import pandas
 
     return pandas.DataFrame(columns)
 
 
-def frame_text(table):
-    """A pandas table as lines for a terminal, its first rows where it is long."""
+def frame_text(table: pandas.DataFrame) -> str:
+    """A pandas table as lines for a terminal: at most its first 60 rows."""
     text = table.head(_SHOWN_ROWS).to_string(
         index=False, na_rep="-", float_format="{:.4g}".format, max_colwidth=_SHOWN_CHARACTERS
     )
-    left = len(table) - _SHOWN_ROWS
-    return text if left <= 0 else f"{text}\n{left:,} more rows: --json prints all."
+    rows_left = len(table) - _SHOWN_ROWS
+    return text if rows_left <= 0 else f"{text}\n{rows_left:,} more rows: --json prints all."
 
 
-def plain(value):
-    """A value as `json.dumps` takes it: results and dataclasses as dicts, arrays as lists, NaN and infinity as None."""
+def plain(value: Any) -> Any:
+    """A value for `json.dumps`: results and dataclasses as dicts, arrays as lists, NaN and infinity as None."""
     if isinstance(value, Result):
         return value.to_dict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in _exported(value)}
     if isinstance(value, dict):
-        return {key if isinstance(key, str) else str(key): plain(one) for key, one in value.items()}
+        return {key if isinstance(key, str) else str(key): plain(item) for key, item in value.items()}
     if hasattr(value, "_asdict"):
         return plain(value._asdict())
     if isinstance(value, (set, frozenset)):
-        return sorted(plain(one) for one in value)
+        return sorted(plain(item) for item in value)
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, (float, np.floating)):

@@ -5,7 +5,7 @@ import math
 from bert_tf.errors import TaskError
 
 
-def class_weights(text, counts):
+def class_weights(text: str, counts: dict[str, int]) -> dict[str, float]:
     """Parses the option `--class-weights`.
 
     Args:

@@ -5,9 +5,19 @@ similar lengths and little padding, and the batches are shuffled. Every row is u
 batch is filled up with rows of weight 0.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from bert_tf.finetuning.data.encoded_examples import choose_lengths, fitting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bert_tf.finetuning.data.encoded_examples import EncodedExamples
+
 
 BATCHES_PER_WINDOW = 50
 
@@ -25,12 +35,12 @@ class EpochFeed:
         steps: int. The number of batches of an epoch.
     """
 
-    def __init__(self, rows, batch_size, seed=0, lengths=4):
+    def __init__(self, rows: EncodedExamples, batch_size: int, seed: int = 0, lengths: int = 4) -> None:
         self.rows, self.batch_size, self.seed = rows, batch_size, seed
         self.lengths = choose_lengths(rows.lengths, lengths)
         self.steps = -(-len(rows) // batch_size)
 
-    def from_step(self, step):
+    def from_step(self, step: int) -> Iterator[tuple[dict[str, np.ndarray], int]]:
         """Yields (batch, the number of updates after it), starting after `step` updates."""
         epoch, skip = divmod(step, self.steps)
         while True:
@@ -40,7 +50,7 @@ class EpochFeed:
                 yield self.rows.batch(indices, length, self.batch_size), step
             epoch, skip = epoch + 1, 0
 
-    def epoch(self, number):
+    def epoch(self, number: int) -> list[np.ndarray]:
         """The row indices of each batch of an epoch, in order: list of int arrays."""
         rng = np.random.default_rng((self.seed, number))
         order = rng.permutation(len(self.rows))

@@ -1,15 +1,24 @@
 """Exports a fine-tuned model: Hugging Face's format, or a SavedModel for TF Serving."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bert_tf.errors import TaskError
 from bert_tf.files import atomic_folder, is_missing_or_empty
 from bert_tf.finetuning.task_settings import transformers_class
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
 FORMATS = ("own", "hf", "savedmodel")
 
 
-def export_task(source, target, to="hf", dtype="float32", say=print):
+def export_task(
+    source: str | Path, target: str | Path, to: str = "hf", dtype: str = "float32", say: Callable[[str], object] = print
+) -> Path:
     """Writes a fine-tuned model in another format.
 
     Args:

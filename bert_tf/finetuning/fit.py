@@ -5,6 +5,8 @@ the scores after each round. A round is an epoch, or `evaluate_every` updates. A
 continues at the last checkpoint, and evaluates every round that was not evaluated.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import json
@@ -13,6 +15,7 @@ import shutil
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +24,13 @@ from bert_tf.errors import TaskError
 from bert_tf.files import write_json
 from bert_tf.finetuning.task_settings import selection_score
 from bert_tf.folder_lock import locked_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.task import Task
+
 
 _SETTINGS = "settings.json"
 # Attributes of examples that name their file and line; the training does not depend on them.
@@ -128,7 +138,16 @@ class FitResult:
     stopped: bool = False
 
 
-def fit(family, start, train, dev, settings, how, output, say=print):
+def fit(
+    family: Task,
+    start: str | Path,
+    train: Sequence[Any],
+    dev: Sequence[Any],
+    settings: TaskSettings,
+    how: FitSettings,
+    output: str | Path,
+    say: Callable[[str], object] = print,
+) -> FitResult:
     """Fine-tunes a model, or resumes a stopped run.
 
     Args:
@@ -155,7 +174,7 @@ def fit(family, start, train, dev, settings, how, output, say=print):
         return run.train()
 
 
-def examples_hash(examples):
+def examples_hash(examples: Sequence[Any]) -> str:
     """The SHA-256 of the texts and targets of examples in their order; their file names do not count.
 
     Args:
@@ -375,6 +394,7 @@ class _Run:
             return {}
         from bert_tf.finetuning.task_model import run_rows
 
+        assert self.dev_rows is not None
         outputs = run_rows(self.dev_rows, max(32, self.how.batch_size), self._forward())
         self.settings = self.family.tune(self.dev, outputs, self.dev_rows, self.settings)
         predictions = self.family.decode(outputs, self.dev_rows, self.dev, self.settings)

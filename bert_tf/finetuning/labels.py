@@ -3,14 +3,21 @@
 Source: Ramshaw and Marcus 1995 (IOB1); Tjong Kim Sang and Veenstra 1999 (BIO, there IOB2, and the others).
 """
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
 
 OUTSIDE = "O"
 #: Variants of BIOES have L (last) for E, and U (unit) or W for S.
 _PREFIXED = re.compile(r"([BIESLUW])-(.+)", re.DOTALL)
 
 
-def is_entity_scheme(labels):
+def is_entity_scheme(labels: Iterable[str]) -> bool:
     """Whether labels mark entities: each is "O" or a prefix with a type, and at least one is not "O".
 
     Args:
@@ -22,7 +29,7 @@ def is_entity_scheme(labels):
     return bool(entity_labels) and all(_PREFIXED.fullmatch(label) for label in entity_labels)
 
 
-def to_bio(labels):
+def to_bio(labels: Iterable[str]) -> list[str]:
     """Converts the labels of one sentence from BIO, BIOES (or BILOU) or IOB1 to BIO.
 
     An "I-" without an entity of its type before it starts an entity, as in IOB1, and as the CoNLL scorer reads faulty
@@ -47,7 +54,7 @@ def to_bio(labels):
     return result
 
 
-def entities(labels):
+def entities(labels: Sequence[str]) -> list[tuple[str, int, int]]:
     """The entities of a sentence with BIO labels.
 
     Args:
@@ -66,7 +73,7 @@ def entities(labels):
     return spans
 
 
-def label_list(sentences):
+def label_list(sentences: Iterable[Iterable[str]]) -> tuple[str, ...]:
     """The labels to learn: "O" first, then sorted by name, with both "B-TYPE" and "I-TYPE" of every entity type.
 
     Args:

@@ -1,6 +1,14 @@
 """Writes the model card of a fine-tuned model from its settings and scores."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bert_tf.finetuning.task_model import LoadedModel
+    from bert_tf.finetuning.task_settings import TaskSettings
+
 
 TASK_NAMES = {
     "classify": "text classification",
@@ -16,7 +24,7 @@ _HUB = {
 }
 
 
-def model_card(name, settings, metrics, loaded):
+def model_card(name: str, settings: TaskSettings, metrics: dict[str, Any], loaded: LoadedModel) -> str:
     """The text of README.md.
 
     Args:

@@ -1,13 +1,34 @@
 """Fine-tuning with one or several seeds: mean and standard deviation of the scores; the best model is kept."""
 
+from __future__ import annotations
+
 import dataclasses
 import shutil
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.finetuning.fit import fit
 from bert_tf.finetuning.task_settings import selection_score
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
-def fit_seeds(family, start, train, dev, settings, how, output, seeds=1, say=print):
+    from bert_tf.finetuning.fit import FitSettings
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.task import Task
+
+
+def fit_seeds(
+    family: Task,
+    start: str | Path,
+    train: Sequence[Any],
+    dev: Sequence[Any],
+    settings: TaskSettings,
+    how: FitSettings,
+    output: Path,
+    seeds: int = 1,
+    say: Callable[[str], object] = print,
+) -> bool:
     """Runs `fit` with the seeds from `how.seed` on, and writes the report of the best model.
 
     With more than one seed, each run has a folder `seed-S` in the output, and the best model is copied to the output.
@@ -40,7 +61,7 @@ def fit_seeds(family, start, train, dev, settings, how, output, seeds=1, say=pri
     return True
 
 
-def best_scores(rounds, metric):
+def best_scores(rounds: Sequence[dict[str, Any]], metric: str) -> dict[str, Any]:
     """The dev scores of the best round.
 
     Args:

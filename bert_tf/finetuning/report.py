@@ -3,11 +3,14 @@
 `report/` holds metrics.json, report.html (without external files), the figures as PNG, and errors.csv.
 """
 
+from __future__ import annotations
+
 import csv
 import dataclasses
 import html
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,8 +18,23 @@ from bert_tf.files import atomic_write, write_json, write_text
 from bert_tf.finetuning.model_card import TASK_NAMES, model_card
 from bert_tf.training.run_folder import read_records
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def write_report(output, dev, train_count, how, start, scores, say=print):
+    from bert_tf.finetuning.fit import FitSettings
+    from bert_tf.finetuning.task_model import TaskModel
+    from bert_tf.finetuning.tasks.task import ErrorAnalysis
+
+
+def write_report(
+    output: str | Path,
+    dev: Sequence[Any],
+    train_count: int,
+    how: FitSettings,
+    start: str | Path,
+    scores: Sequence[dict[str, Any]],
+    say: Callable[[str], object] = print,
+) -> dict[str, Any]:
     """Loads the model of a folder, evaluates it in float32 on the dev set, and writes `report/` and the model card.
 
     Args:
@@ -34,8 +52,9 @@ def write_report(output, dev, train_count, how, start, scores, say=print):
 
     output = Path(output)
     loaded = load_model(output)
-    settings = loaded.task.settings
-    metrics = {
+    task = cast("TaskModel", loaded.task)
+    settings = task.settings
+    metrics: dict[str, Any] = {
         "task": settings.task,
         "metric": settings.metric,
         "start": str(start),
@@ -44,9 +63,9 @@ def write_report(output, dev, train_count, how, start, scores, say=print):
         "training": dataclasses.asdict(how),
     }
     if dev:
-        predictions = loaded.task.predict(dev)
-        metrics["dev"] = loaded.task.family.score(dev, predictions, settings)
-        findings = loaded.task.family.findings(dev, predictions, settings)
+        predictions = task.predict(dev)
+        metrics["dev"] = task.family.score(dev, predictions, settings)
+        findings = task.family.findings(dev, predictions, settings)
     else:
         findings = None
     if len(scores) > 1:
@@ -60,7 +79,7 @@ def write_report(output, dev, train_count, how, start, scores, say=print):
     return metrics
 
 
-def spread(scores):
+def spread(scores: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """The mean and standard deviation of each metric over the seeds.
 
     Args:
@@ -80,7 +99,12 @@ def spread(scores):
     return spreads
 
 
-def write_findings(folder, metrics, findings=None, progress=None):
+def write_findings(
+    folder: str | Path,
+    metrics: dict[str, Any],
+    findings: ErrorAnalysis | None = None,
+    progress: tuple[list, list] | None = None,
+) -> None:
     """Writes metrics.json, report.html, errors.csv and the figures as PNG; removes other files of an earlier report.
 
     Args:
@@ -100,7 +124,7 @@ def write_findings(folder, metrics, findings=None, progress=None):
     write_text(folder / "report.html", _page(metrics, findings, progress))
 
 
-def read_progress(folder):
+def read_progress(folder: Path) -> tuple[list, list] | None:
     """Reads the log and the rounds of a run folder.
 
     Args:
@@ -125,7 +149,8 @@ def _write_pictures(folder, metrics, findings, progress):
     from bert_tf.plots.training import finetuning_png as files
 
     if progress:
-        files.learning_curve_png(folder / "learning_curve.png", *progress, metrics["metric"])
+        records, rounds = progress
+        files.learning_curve_png(folder / "learning_curve.png", records, rounds, metrics["metric"])
     if findings and findings.confusion:
         files.confusion_matrix_png(folder / "confusion.png", *findings.confusion)
     if findings and findings.per_label:
@@ -139,7 +164,8 @@ def _page(metrics, findings, progress):
     parts = [f"<h1>{html.escape(TASK_NAMES[metrics['task']].capitalize())}</h1>", _numbers(metrics)]
     figures = []
     if progress:
-        figures.append(("How it learned", plots.learning_curve(*progress, metrics["metric"])))
+        records, rounds = progress
+        figures.append(("How it learned", plots.learning_curve(records, rounds, metrics["metric"])))
     if findings and findings.confusion:
         figures.append(("What it confuses", plots.confusion_matrix(*findings.confusion)))
     if findings and findings.per_label:

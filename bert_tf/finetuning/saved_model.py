@@ -5,13 +5,23 @@ tensorflow-text tokenizes the text inside the graph, so that a client sends stri
 Shapes: B rows, T tokens, C choices.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bert_tf.finetuning.task_model import LoadedModel, TaskModel
+
+
 #: Outputs of the signature `text`: the first byte and the end of each token in the text, int32 [B, T], -1 at tokens
 #: that are not part of the text.
 PLACES = ("starts", "ends")
 _INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
-def write_saved_model(folder, loaded):
+def write_saved_model(folder: str | Path, loaded: LoadedModel) -> str | None:
     """Writes a SavedModel with a signature `serving_default` for ids and, if possible, a signature `text` for raw text.
 
     There is a signature `text` if tensorflow-text tokenizes in the same way as the model's tokenizer.
@@ -41,7 +51,7 @@ def write_saved_model(folder, loaded):
     import tensorflow as tf
 
     module = tf.Module()
-    task = loaded.task
+    task = cast("TaskModel", loaded.task)
     module.weights = [variable.value for variable in task.network.variables]
     shape = (None, None, None) if task.family.several else (None, None)
 

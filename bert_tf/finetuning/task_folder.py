@@ -4,7 +4,10 @@ Tensors and settings have Hugging Face's names, so that Transformers can load th
 can be loaded here.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,8 +25,23 @@ from bert_tf.errors import CheckpointError
 from bert_tf.files import write_json
 from bert_tf.finetuning.task_settings import FILE, transformers_class
 
+if TYPE_CHECKING:
+    from bert_tf.config import BertConfig
+    from bert_tf.finetuning.task_network import TaskNetwork
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.tokenizers.base import BaseTokenizer
 
-def save_task(folder, config, tokenizer, network, settings, card=None, dtype="float32", delta_of=None):
+
+def save_task(
+    folder: str | Path,
+    config: BertConfig,
+    tokenizer: BaseTokenizer,
+    network: TaskNetwork,
+    settings: TaskSettings,
+    card: str | None = None,
+    dtype: str = "float32",
+    delta_of: str | Path | None = None,
+) -> None:
     """Writes a fine-tuned model.
 
     Args:
@@ -67,7 +85,7 @@ def save_task(folder, config, tokenizer, network, settings, card=None, dtype="fl
     write_json(Path(folder) / FILE, values)
 
 
-def load_head(folder, network):
+def load_head(folder: str | Path, network: TaskNetwork) -> None:
     """Reads the tensors of the head into a network made by `network_over`.
 
     Args:

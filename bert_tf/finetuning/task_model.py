@@ -3,9 +3,11 @@
 Shapes: B batch, T tokens, C choices.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
@@ -15,6 +17,16 @@ from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import family
 from bert_tf.read_ahead import read_ahead_windows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from bert_tf.finetuning.data.encoded_examples import EncodedExamples
+    from bert_tf.finetuning.task_network import TaskNetwork
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.models import BertModel
+    from bert_tf.runtime import Runtime
+    from bert_tf.tokenizers.base import BaseTokenizer
 
 
 class TaskModel:
@@ -32,11 +44,13 @@ class TaskModel:
         network: the `TaskNetwork` over the model's layers.
     """
 
-    def __init__(self, settings, network, tokenizer, runtime):
+    def __init__(
+        self, settings: TaskSettings, network: TaskNetwork, tokenizer: BaseTokenizer, runtime: Runtime
+    ) -> None:
         self.settings, self.network, self.family = settings, network, family(settings.task)
         self._tokenizer, self._runtime = tokenizer, runtime
 
-    def predict(self, inputs, batch_size=32):
+    def predict(self, inputs: Iterable[Any], batch_size: int = 32) -> list[dict[str, Any]]:
         """Predicts for a list of inputs.
 
         Args:
@@ -50,7 +64,7 @@ class TaskModel:
         """
         return list(self.predict_many(inputs, batch_size))
 
-    def predict_many(self, inputs, batch_size=32, errors="raise"):
+    def predict_many(self, inputs: Iterable[Any], batch_size: int = 32, errors: str = "raise") -> Iterator[Any]:
         """Predicts for any number of inputs in constant memory.
 
         Args:
@@ -91,7 +105,7 @@ class TaskModel:
                 examples.append(error)
         return examples
 
-    def outputs(self, rows, batch_size=32):
+    def outputs(self, rows: EncodedExamples, batch_size: int = 32) -> list[dict[str, np.ndarray]]:
         """The outputs of the head for `Rows`: list with a dict of arrays for each row."""
         return run_rows(rows, batch_size, self._forward)
 
@@ -108,7 +122,9 @@ class TaskModel:
         return {name: np.asarray(value).reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()}
 
 
-def run_rows(rows, batch_size, forward):
+def run_rows(
+    rows: EncodedExamples, batch_size: int, forward: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
+) -> list[dict[str, np.ndarray]]:
     """Runs all rows in batches of similar lengths.
 
     Args:
@@ -118,7 +134,7 @@ def run_rows(rows, batch_size, forward):
 
     Returns: list with a dict of arrays for each row, in the order of the rows.
     """
-    outputs = [None] * len(rows)
+    outputs: list[dict[str, np.ndarray]] = [{}] * len(rows)
     order = np.argsort(rows.lengths, kind="stable")
     for first in range(0, len(order), batch_size):
         indices = order[first : first + batch_size]
@@ -128,7 +144,7 @@ def run_rows(rows, batch_size, forward):
     return outputs
 
 
-def load_task(folder, model, tokenizer, runtime):
+def load_task(folder: str | Path, model: BertModel, tokenizer: BaseTokenizer, runtime: Runtime) -> TaskModel | None:
     """Loads the task of a model folder.
 
     Args:
@@ -170,7 +186,7 @@ class LoadedModel:
     task: Optional[TaskModel]
 
 
-def load_model(name_or_folder, precision="float32"):
+def load_model(name_or_folder: str | Path, precision: str = "float32") -> LoadedModel:
     """Loads a model, with its task if it has one.
 
     Args:

@@ -3,10 +3,21 @@
 Shapes: B batch, T tokens, H hidden, C choices.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import keras
 
 from bert_tf.layers.common import register
 from bert_tf.models import build_encoder, named_variables, view
+
+if TYPE_CHECKING:
+    from bert_tf.config import BertConfig
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.task import Task
+    from bert_tf.models import BertModel
+
 
 _INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
@@ -15,10 +26,10 @@ _INPUTS = ("token_ids", "segment_ids", "padding_mask")
 class ChoicesApart(keras.layers.Layer):
     """Reshapes [B, C, T] to [B * C, T]. It is a layer because the shape is known only at run time."""
 
-    def call(self, inputs):
+    def call(self, inputs: Any) -> Any:
         return keras.ops.reshape(inputs, (-1, keras.ops.shape(inputs)[-1]))
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
         return keras.KerasTensor((None, inputs.shape[-1]), dtype=inputs.dtype)
 
 
@@ -26,10 +37,10 @@ class ChoicesApart(keras.layers.Layer):
 class ChoicesTogether(keras.layers.Layer):
     """Reshapes values [B * C] to [B, C]; the inputs [B, C, T] give the shape."""
 
-    def call(self, values, inputs):
+    def call(self, values: Any, inputs: Any) -> Any:
         return keras.ops.reshape(values, keras.ops.shape(inputs)[:2])
 
-    def compute_output_spec(self, values, inputs):
+    def compute_output_spec(self, values: keras.KerasTensor, inputs: keras.KerasTensor) -> keras.KerasTensor:
         return keras.KerasTensor(inputs.shape[:2], dtype=values.dtype)
 
 
@@ -51,7 +62,9 @@ class TaskNetwork(keras.Model):
         bert_layers: as of `BertModel`, so that freezing and learning rates by layer work.
     """
 
-    def __init__(self, bert, head, needs_pooler, several=False, **kwargs):
+    def __init__(
+        self, bert: BertModel, head: keras.layers.Layer, needs_pooler: bool, several: bool = False, **kwargs: Any
+    ):
         outputs = ("sequence_output", *(("pooled_output",) if needs_pooler else ()))
         encoder = view(bert, outputs, name="encoder")
         shape = (None, None) if several else (None,)
@@ -71,23 +84,23 @@ class TaskNetwork(keras.Model):
         self._parts = lambda: (bert, head)
 
     @property
-    def bert(self):
+    def bert(self) -> BertModel:
         return self._parts()[0]
 
     @property
-    def head(self):
+    def head(self) -> keras.layers.Layer:
         return self._parts()[1]
 
     @property
-    def bert_layers(self):
+    def bert_layers(self) -> Any:
         return self.bert.bert_layers
 
-    def named_variables(self):
+    def named_variables(self) -> dict[str, keras.Variable]:
         """All variables with the head's, as a dict Hugging Face name -> variable."""
         return {**named_variables(self.bert), **self.head.named_variables()}
 
 
-def network_over(bert, family, settings):
+def network_over(bert: BertModel, family: Task, settings: TaskSettings) -> TaskNetwork:
     """Makes a network over the layers of a `BertModel`, with a new head.
 
     Args:
@@ -101,7 +114,7 @@ def network_over(bert, family, settings):
     return TaskNetwork(bert, head, family.needs_pooler(settings), family.several, name=family.task)
 
 
-def build_network(config, family, settings, dtype=None):
+def build_network(config: BertConfig, family: Task, settings: TaskSettings, dtype: Any = None) -> TaskNetwork:
     """Makes a network with random weights.
 
     Args:

@@ -4,14 +4,21 @@ A Hugging Face folder without task.json is read too: its config.json names a cla
 module does not import TensorFlow.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.architectures import ARCHITECTURES
 from bert_tf.errors import CheckpointError, TaskError
 from bert_tf.files import read_json
+
+if TYPE_CHECKING:
+    from bert_tf.architectures.architecture import Architecture
+
 
 TASKS = ("classify", "tag", "answer", "choose")
 POOLINGS = ("cls", "mean", "attention", "max")
@@ -78,11 +85,11 @@ class TaskSettings:
             raise TaskError(f"A label is given twice in {', '.join(self.labels):.80}.")
 
     @property
-    def pools_first_token(self):
+    def pools_first_token(self) -> bool:
         """Whether the head reads only the hidden state of the first token, through the pooler or its own layer."""
         return self.task == "choose" or self.task == "classify" and self.pooling == "cls"
 
-    def on(self, architecture):
+    def on(self, architecture: Architecture) -> "TaskSettings":
         """The settings of a new head on a model of an architecture.
 
         Args:
@@ -107,22 +114,22 @@ class TaskSettings:
         head = architecture.sentence_heads.get(self.task)
         return self.replace(extra={**self.extra, "activation": head[0]}) if head else self
 
-    def replace(self, **changes):
+    def replace(self, **changes: Any) -> "TaskSettings":
         """A copy with changed settings, which are checked again."""
         return dataclasses.replace(self, **changes)
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """The settings as a dict of JSON values, as in task.json."""
         return {**dataclasses.asdict(self), "labels": list(self.labels)}
 
     @classmethod
-    def from_dict(cls, values):
+    def from_dict(cls, values: dict[str, Any]) -> "TaskSettings":
         """Makes the settings from the content of task.json; keys of later versions are ignored."""
         known = {item.name for item in dataclasses.fields(cls)}
         return cls(**{key: value for key, value in values.items() if key in known})
 
 
-def selection_score(scores, metric):
+def selection_score(scores: dict[str, Any], metric: str) -> float:
     """The number by which models are compared; higher is better.
 
     Args:
@@ -136,7 +143,7 @@ def selection_score(scores, metric):
     return -scores[metric] if metric in LOWER_IS_BETTER else scores[metric]
 
 
-def read_settings(folder):
+def read_settings(folder: str | Path) -> TaskSettings | None:
     """Reads the task of a model folder.
 
     Args:
@@ -155,7 +162,7 @@ def read_settings(folder):
         raise TaskError(f"{path}: {error}") from error
 
 
-def transformers_class(settings, architecture):
+def transformers_class(settings: TaskSettings, architecture: Architecture) -> str | None:
     """The Transformers class whose head computes the same as ours.
 
     Transformers has no CRF, and only the pooling `cls`. Its heads for classification and multiple choice on

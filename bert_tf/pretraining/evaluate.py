@@ -3,8 +3,11 @@
 Shapes: B batch, T tokens, P masks of a sequence, V vocabulary.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import time
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,23 +22,30 @@ from bert_tf.pretraining.data.packing import (
 )
 from bert_tf.pretraining.objectives.masking import MaskSettings, mask_batch
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from bert_tf.inference.bert import Bert
+
+
 #: 15% of the positions, all replaced by [MASK], so that the model never sees the token it has to predict.
 MASKS = MaskSettings(rate=0.15, mask_share=1.0, random_share=0.0)
 
 
 def evaluate_mlm(
-    bert,
-    files,
-    length=128,
-    seed=0,
-    limit=None,
-    batch_size=32,
-    progress=None,
-    alone=False,
-    generator=None,
-    text_field="text",
-    language="en",
-):
+    bert: Bert,
+    files: str | Path | Sequence[str | Path],
+    length: int = 128,
+    seed: int = 0,
+    limit: int | None = None,
+    batch_size: int = 32,
+    progress: Callable[[int, int], object] | None = None,
+    alone: bool = False,
+    generator: Bert | None = None,
+    text_field: str = "text",
+    language: str = "en",
+) -> dict[str, Any]:
     """Measures the accuracy of a model's pre-training heads on text files. Equal arguments give equal results.
 
     Args:
@@ -87,7 +97,8 @@ def evaluate_mlm(
     if generator is not None:
         _check_generator(bert, generator)
     start = time.perf_counter()
-    documents = read_documents(find_files([files] if isinstance(files, str) else files), text_field)
+    patterns: Any = [files] if isinstance(files, str) else files
+    documents = read_documents(find_files(patterns), text_field)
     corpus = MemoryCorpus(tokenize_documents(documents, bert.tokenizer, language))
     if not len(corpus):
         raise TextError(f"No text in {files}.")
@@ -112,12 +123,12 @@ def evaluate_mlm(
 class _Request:
     """The model, the corpus and the options of one evaluation; see `evaluate_mlm`."""
 
-    bert: object
+    bert: Bert
     corpus: MemoryCorpus
     length: int
     limit: int | None
     batch_size: int
-    progress: object
+    progress: Callable[[int, int], object] | None
 
     def pairs(self, make_pairs, rng):
         """The pairs of all documents; `make_pairs` is `document_pairs` or `sentence_order_pairs`."""
@@ -195,7 +206,7 @@ def _replaced_tokens(request, rng, generator, files):
     if not len(masked_ids):
         raise TextError(f"{files} holds no word that {request.bert.name} knows.")
     text_samples = rng.choice(masked_ids, batch["mask_labels"].shape)
-    scores, labels = [], []
+    score_parts, label_parts = [], []
     for rows in request.row_batches(batch):
         inputs = _inputs(batch, rows)
         real = batch["mask_weights"][rows] == 1
@@ -212,9 +223,9 @@ def _replaced_tokens(request, rng, generator, files):
         inputs["token_ids"][positions] = samples
         replaced_logits = request.bert.runtime.run(inputs, ("replaced_logits",))["replaced_logits"]
         is_token = inputs["padding_mask"] == 1
-        scores.append(replaced_logits[is_token])
-        labels.append((inputs["token_ids"] != original["token_ids"][rows, : is_token.shape[1]])[is_token])
-    scores, labels = np.concatenate(scores), np.concatenate(labels)
+        score_parts.append(replaced_logits[is_token])
+        label_parts.append((inputs["token_ids"] != original["token_ids"][rows, : is_token.shape[1]])[is_token])
+    scores, labels = np.concatenate(score_parts), np.concatenate(label_parts)
     return {
         "replaced_accuracy": float(np.mean((scores > 0) == labels)),
         "replaced_auc": _roc_auc(scores, labels),
@@ -263,7 +274,9 @@ def _inputs(batch, rows):
 def _score(request, batch):
     """(rank of each masked token from 0, its negative log-likelihood, whether each pair was classified correctly)."""
     outputs = ("mlm_logits", "nsp_logits") if "nsp" in request.bert.heads else ("mlm_logits",)
-    ranks, losses, hits = [], [], []
+    ranks: list[int] = []
+    losses: list[float] = []
+    hits: list[bool] = []
     for rows in request.row_batches(batch):
         # At least one position, also if these sequences have no masked token.
         masks = max(1, int(batch["mask_weights"][rows].sum(axis=1).max()))

@@ -1,10 +1,19 @@
 """Exports the model of any checkpoint of a pre-training run, in any supported format."""
 
+from __future__ import annotations
+
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bert_tf.checkpoints.convert import Conversion
+    from bert_tf.config import BertConfig
+    from bert_tf.models import BertModel
+    from bert_tf.tokenizers.base import BaseTokenizer
 
 
-def find_step(folder, name="last"):
+def find_step(folder: str | Path, name: str | int = "last") -> int:
     """The step of a checkpoint of a run.
 
     Args:
@@ -27,7 +36,7 @@ def find_step(folder, name="last"):
     return step
 
 
-def export(folder, step, target, to="own", dtype="float32"):
+def export(folder: str | Path, step: int, target: str | Path, to: str = "own", dtype: str = "float32") -> Conversion:
     """Writes the model of a checkpoint to a new model folder.
 
     Args:
@@ -56,7 +65,7 @@ def export(folder, step, target, to="own", dtype="float32"):
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def read_checkpoint(folder, step):
+def read_checkpoint(folder: str | Path, step: int) -> tuple[BertConfig, BaseTokenizer, BertModel]:
     """Reads the model of a checkpoint: the trained weights, and the frozen weights of the model the run started from.
 
     Args:
@@ -80,7 +89,7 @@ def read_checkpoint(folder, step):
     run = read_run(folder)
     config = BertConfig.from_json(folder / "architecture" / "config.json")
     tokenizer = read_tokenizer(folder / "architecture")
-    share = run.settings.get("generator")
+    share: Any = run.settings.get("generator")
     learning = isinstance(share, float)
     # From the heads, not from the objective: in earlier runs the next-sentence head learned sentence order.
     model = build_pretraining_model(config, heads=run.heads)

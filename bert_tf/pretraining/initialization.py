@@ -1,11 +1,24 @@
 """The initial weights of a pre-training: a model, some layers of a teacher, or random weights of any architecture."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING, cast
 
 from bert_tf.architectures import ARCHITECTURES
 
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterable
 
-def model_type_of(objective, generator=None, given=None):
+    from bert_tf.config import BertConfig
+    from bert_tf.models import BertModel
+    from bert_tf.pretraining.data.corpus import TokenCorpus
+    from bert_tf.pretraining.data.records_feed import Records
+    from bert_tf.tokenizers.base import BaseTokenizer
+
+
+def model_type_of(objective: str, generator: float | str | None = None, given: str | None = None) -> str:
     """The architecture of a model that starts with random weights.
 
     Args:
@@ -20,7 +33,9 @@ def model_type_of(objective, generator=None, given=None):
     return "albert" if objective == "sop" else "bert"
 
 
-def start(args, teacher_model=None):
+def start(
+    args: Namespace, teacher_model: tuple[BertConfig, BaseTokenizer, BertModel] | None = None
+) -> tuple[BertConfig, BaseTokenizer, BertModel | None]:
     """Makes the settings and reads the source model of a pre-training from the options of `pretrain`.
 
     Args:
@@ -38,8 +53,9 @@ def start(args, teacher_model=None):
     if args.student_layers is not None:
         from bert_tf.pretraining.objectives.distillation import build_student
 
-        student = build_student(teacher_model[2], args.student_layers, model_type=args.model_type)
-        return student.bert_config, teacher_model[1], student
+        _, tokenizer, teacher = cast("tuple[BertConfig, BaseTokenizer, BertModel]", teacher_model)
+        student = build_student(teacher, args.student_layers, model_type=args.model_type)
+        return student.bert_config, tokenizer, student
     if args.init:
         config, tokenizer, model = checkpoints.read(checkpoints.find(args.init))
         return _config_of_type(args, config), tokenizer, model
@@ -50,7 +66,7 @@ def start(args, teacher_model=None):
     return new_config(args.size, model_type, tokenizer, args.positions, args.embedding_size), tokenizer, None
 
 
-def tokenizer_of(name):
+def tokenizer_of(name: str) -> BaseTokenizer:
     """The tokenizer of a model, or of a folder with a vocabulary of any kind.
 
     Args:
@@ -92,7 +108,9 @@ def _config_of_type(args, config):
     return config.replace(model_type="electra", embedding_size=config.hidden_size)
 
 
-def new_config(size, model_type, tokenizer, positions=512, embedding_size=None):
+def new_config(
+    size: str, model_type: str, tokenizer: BaseTokenizer, positions: int = 512, embedding_size: int | None = None
+) -> BertConfig:
     """The settings of a model with random weights, including the defaults of its architecture.
 
     Args:
@@ -148,7 +166,7 @@ def _embedding_of(architecture, hidden):
     return {"embedding_size": next(released, max(1, min(default, hidden // 2)))}
 
 
-def check_objective_fits(config, objective, heads):
+def check_objective_fits(config: BertConfig, objective: str, heads: Iterable[str]) -> None:
     """Checks that a model of this architecture can be trained with an objective.
 
     Args:
@@ -187,7 +205,7 @@ _HEADS = {
 }
 
 
-def initialize(model, source, corpus=None):
+def initialize(model: BertModel, source: BertModel | None, corpus: TokenCorpus | Records | None = None) -> None:
     """Sets the initial weights of a model: copies the weights that the source has.
 
     The bias of a new masked-LM head gets the log frequencies of the tokens in the corpus.

@@ -21,7 +21,7 @@ class Phase:
     last: int
 
 
-def plan_phases(text, length, steps, longest):
+def plan_phases(text: str | None, length: int, steps: int, longest: int) -> list[Phase]:
     """The phases of a training.
 
     Args:

@@ -1,9 +1,22 @@
 """The settings of a pre-training run: saved in its folder, and compared with the options when the run is resumed."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bert_tf.config import BertConfig
 from bert_tf.pretraining.initialization import model_type_of
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Collection
+
+    from bert_tf.models import BertModel
+    from bert_tf.pretraining.data.corpus import TokenCorpus
+    from bert_tf.pretraining.data.records_feed import Records
+    from bert_tf.tokenizers.base import BaseTokenizer
+
 
 #: Options that must not change when a run is resumed.
 _FIXED = (
@@ -22,7 +35,9 @@ _FIXED = (
 )
 
 
-def check_run(output, args, tokenizer, records=None, heads=()):
+def check_run(
+    output: Path, args: Namespace, tokenizer: BaseTokenizer, records: Records | None = None, heads: Collection[str] = ()
+) -> None:
     """Checks that a run is resumed with the same text and the same model.
 
     Steps, batch size, rates and masks may change. A run without a checkpoint starts from the beginning, so nothing is
@@ -72,7 +87,7 @@ def check_run(output, args, tokenizer, records=None, heads=()):
         )
 
 
-def check_embeddings(output, config):
+def check_embeddings(output: Path, config: BertConfig) -> None:
     """Checks that the embeddings of a resumed run have the size of a new model's, which has changed between versions.
 
     Args:
@@ -112,7 +127,9 @@ def _same(before, now):
     return before == now
 
 
-def record_settings(output, args, model, tokenizer, corpus):
+def record_settings(
+    output: Path, args: Namespace, model: BertModel, tokenizer: BaseTokenizer, corpus: TokenCorpus | Records
+) -> None:
     """Writes `settings.json`, and the settings and vocabulary of the model in `architecture/`.
 
     Args:

@@ -6,6 +6,8 @@ removed. So a folder named `step-N` is always complete. Its `checksums.json` sho
 cut or a disk's flipped bit.
 """
 
+from __future__ import annotations
+
 import errno
 import json
 import os
@@ -14,10 +16,17 @@ import shutil
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.checksums import find_damage, has_checksums, write_checksums
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import keras
+
 
 _NAME = re.compile(r"step-(\d+)$")
 _WEIGHTS, _STATE = "state.safetensors", "state.json"
@@ -28,7 +37,7 @@ class CheckpointWriteError(OSError):
 
 
 @contextmanager
-def writing(subject, advice):
+def writing(subject: str, advice: str) -> Iterator[None]:
     """Turns the disk errors of a block that writes weights into one error with a clear message.
 
     Args:
@@ -62,10 +71,10 @@ class Checkpoints:
         state = checkpoints.restore(variables)
     """
 
-    def __init__(self, folder, keep=2):
+    def __init__(self, folder: str | Path, keep: int = 2) -> None:
         self.folder, self.keep = Path(folder), keep
 
-    def steps(self):
+    def steps(self) -> list[int]:
         """The steps that have a complete checkpoint, as an ascending list."""
         if not self.folder.is_dir():
             return []
@@ -73,7 +82,7 @@ class Checkpoints:
             int(match[1]) for path in self.folder.iterdir() if (match := _NAME.match(path.name)) and _is_whole(path)
         )
 
-    def best(self):
+    def best(self) -> int | None:
         """The step whose checkpoint has the lowest loss, or None if no checkpoint has a loss.
 
         A loss that is the mean over less than half of the updates between two checkpoints is too uncertain. It counts
@@ -95,7 +104,7 @@ class Checkpoints:
         except (FileNotFoundError, ValueError):
             return {}  # a training that is still running has just removed it, or it is damaged
 
-    def save(self, step, variables, state):
+    def save(self, step: int, variables: Sequence[keras.Variable], state: dict[str, Any]) -> None:
         """Writes a checkpoint, then removes the older ones beyond `keep`, except the best.
 
         Args:
@@ -148,7 +157,9 @@ class Checkpoints:
             ):
                 shutil.rmtree(path, ignore_errors=True)
 
-    def restore(self, variables, step=None, partly=False):
+    def restore(
+        self, variables: Sequence[keras.Variable], step: int | None = None, partly: bool = False
+    ) -> dict[str, Any] | None:
         """Assigns the values of a checkpoint to variables.
 
         Args:
@@ -177,7 +188,7 @@ class Checkpoints:
         raise ValueError(f"{damage} {advice}")
 
 
-def _damage(folder):
+def _damage(folder: Path) -> str:
     """What is wrong with the files of a checkpoint, in sentences; "" if they are whole."""
     if has_checksums(folder):
         return " ".join(find_damage(folder))
@@ -192,7 +203,7 @@ def _damage(folder):
         return f"{folder} is damaged: {str(error).rstrip('.')}."
 
 
-def _assign(folder, variables, partly):
+def _assign(folder: Path, variables: Sequence[keras.Variable], partly: bool) -> dict[str, Any]:
     """Assigns the values of a whole checkpoint to variables; returns its state."""
     from safetensors import safe_open
 

@@ -5,14 +5,20 @@ and in the backward pass. Here XLA compiles each into one operation. XLA would n
 them faster, so they are not compiled with it.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from bert_tf.layers.common import LayerNorm, exact_gelu
 
+if TYPE_CHECKING:
+    import keras
 
-def can_fuse(precision, strategy, jit_compile):
+
+def can_fuse(precision: str, strategy: tf.distribute.Strategy | None, jit_compile: bool) -> bool:
     """Whether `fuse` makes a training faster.
 
     It does on one CPU with bfloat16 matrix products: these are so fast that the operations between them take most of a
@@ -29,7 +35,7 @@ def can_fuse(precision, strategy, jit_compile):
     return one_processor and not jit_compile and precision == "bfloat16_products"
 
 
-def fuse(model):
+def fuse(model: keras.Model) -> None:
     """Replaces the GELUs and layer normalisations of a built float32 model by the fused ones; the values stay the same.
 
     Args:
@@ -43,12 +49,12 @@ def fuse(model):
 
 
 @tf.custom_gradient
-def gelu(x):
+def gelu(x: tf.Tensor) -> tf.Tensor:
     """`layers.common.exact_gelu` of a float32 tensor."""
     return _gelu(x), lambda gradient: _gelu_back(x, gradient)
 
 
-def normalise(x, gamma, beta, epsilon):
+def normalise(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
     """`layers.common.normalise` of float32 tensors."""
 
     @tf.custom_gradient

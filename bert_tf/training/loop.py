@@ -3,9 +3,12 @@
 Shapes: B sequences of an update over all devices, T tokens, P predicted positions.
 """
 
+from __future__ import annotations
+
 import math
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +17,15 @@ from bert_tf.training.checkpoint import Checkpoints
 from bert_tf.training.random_state import RandomStates
 from bert_tf.training.run_log import RunLog, RunningMeans
 from bert_tf.training.step import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import keras
+    import tensorflow as tf
+
+    from bert_tf.training.snapshots import SnapshotWriter
+
 
 #: The exit code of a command that a signal stopped before its end: 128 + SIGTERM, as shells define it.
 STOPPED = 143
@@ -47,18 +59,18 @@ class Trainer:
 
     def __init__(
         self,
-        model,
-        objective,
-        optimizer,
-        folder,
-        clip_norm=1.0,
-        jit_compile=False,
-        keep=2,
-        strategy=None,
-        accumulate=1,
-        flops_of=None,
-        peak=None,
-    ):
+        model: keras.Model,
+        objective: Any,
+        optimizer: keras.optimizers.Optimizer,
+        folder: str | Path,
+        clip_norm: float = 1.0,
+        jit_compile: bool = False,
+        keep: int = 2,
+        strategy: tf.distribute.Strategy | None = None,
+        accumulate: int = 1,
+        flops_of: Callable[[dict[str, Any]], float] | None = None,
+        peak: float | None = None,
+    ) -> None:
         self.optimizer, self.folder, self.strategy = optimizer, Path(folder), strategy
         self.variables = model.trainable_variables
         self.random = RandomStates(model, strategy)
@@ -74,7 +86,7 @@ class Trainer:
     def _all_variables(self):
         return [*self.variables, *self.optimizer.variables]
 
-    def restore(self):
+    def restore(self) -> dict[str, Any] | None:
         """Restores the newest checkpoint.
 
         Returns: its state dict, or None if there is no checkpoint.
@@ -94,18 +106,18 @@ class Trainer:
 
     def train(
         self,
-        batches,
-        first_step,
-        total_steps,
+        batches: Iterable[tuple[dict[str, Any], Any]],
+        first_step: int,
+        total_steps: int,
         *,
-        encode_position,
-        save_every=500,
-        log_every=50,
-        report=None,
-        describe_position=None,
-        snapshots=None,
-        advice="resume with a lower --learning-rate",
-    ):
+        encode_position: Callable[[Any], Any],
+        save_every: int = 500,
+        log_every: int = 50,
+        report: Callable[[dict[str, Any]], object] | None = None,
+        describe_position: Callable[[Any], str] | None = None,
+        snapshots: SnapshotWriter | None = None,
+        advice: str = "resume with a lower --learning-rate",
+    ) -> int:
         """Trains up to `total_steps` updates, or until SIGTERM or SIGINT, then saves a checkpoint.
 
         Args:

@@ -3,7 +3,7 @@
 import time
 
 
-def measure_peak_flops(precision="float32", seconds=0.4, size=None):
+def measure_peak_flops(precision: str = "float32", seconds: float = 0.4, size: int | None = None) -> float:
     """Measures the FLOP/s of square matrix products on the default device, the upper bound of a training there.
 
     Args:

@@ -1,11 +1,19 @@
 """The numerical precision of training: the data types of matrix products and of the other operations."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import keras
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 PRECISIONS = ("float32", "bfloat16_products", "mixed_bfloat16", "mixed_float16")
 
 
-def build_policy(precision):
+def build_policy(precision: str) -> str:
     """The name of the Keras dtype policy to build a model with.
 
     Args:
@@ -19,7 +27,7 @@ def build_policy(precision):
     return precision if precision.startswith("mixed_") else "float32"
 
 
-def products_dtype(precision):
+def products_dtype(precision: str) -> str:
     """The dtype in which an optimiser multiplies matrices: bfloat16 if the model's own products are in bfloat16.
 
     With float16 the optimiser uses float32: the exponent range of float16 is too small for these products, and GPUs
@@ -36,7 +44,13 @@ def products_dtype(precision):
     return "bfloat16" if "bfloat16" in precision else "float32"
 
 
-def with_loss_scale(optimizer, variables, precision, initial_scale=2.0**15, growth_steps=2000):
+def with_loss_scale(
+    optimizer: keras.optimizers.Optimizer,
+    variables: Sequence[keras.Variable],
+    precision: str,
+    initial_scale: float = 2.0**15,
+    growth_steps: int = 2000,
+) -> keras.optimizers.Optimizer:
     """Adds a dynamic loss scale to an optimiser if the precision needs one (Micikevicius et al. 2018, section 3.2).
 
     A step with a gradient that is not finite is skipped and halves the scale; `growth_steps` finite steps in a row
@@ -61,7 +75,7 @@ def with_loss_scale(optimizer, variables, precision, initial_scale=2.0**15, grow
     return optimizer
 
 
-def apply_precision(model, precision):
+def apply_precision(model: keras.Model, precision: str) -> None:
     """Sets the compute dtype of a built model; its variables stay float32.
 
     `bfloat16_products` runs the matrix products of the Dense layers (and of the tied output table, which follows the

@@ -1,10 +1,18 @@
 """Prefetching: a thread makes the next batches while the current one is used."""
 
+from __future__ import annotations
+
 import queue
 import threading
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_Item = TypeVar("_Item")
 
 
-def prefetch(items, depth=8):
+def prefetch(items: Iterable[_Item], depth: int = 8) -> Iterator[_Item]:
     """Yields the same items, which a thread makes ahead of time.
 
     An error in the thread is raised here. The thread ends when the caller stops reading.
@@ -13,7 +21,8 @@ def prefetch(items, depth=8):
         items: iterable.
         depth: int. The largest number of items that wait to be read.
     """
-    ready, end, stopped = queue.Queue(depth), object(), threading.Event()
+    ready: queue.Queue = queue.Queue(depth)
+    end, stopped = object(), threading.Event()
 
     def put(item):
         while not stopped.is_set():

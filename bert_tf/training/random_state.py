@@ -1,8 +1,17 @@
 """The random states of a training (dropout): different on every replica, and saved in checkpoints."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from bert_tf.training import strategy as distribution
+
+if TYPE_CHECKING:
+    import keras
+    import tensorflow as tf
+
 
 _REPLICA_STRIDE = 7919
 
@@ -18,18 +27,18 @@ class RandomStates:
         strategy: the `tf.distribute.Strategy` that the model was made with, or None.
     """
 
-    def __init__(self, model, strategy=None):
+    def __init__(self, model: keras.Model, strategy: tf.distribute.Strategy | None = None) -> None:
         weights = {id(variable) for variable in model.weights}
         self._variables = [variable for variable in model.variables if id(variable) not in weights]
         self._strategy = strategy
         self._fresh = self.state()
         self.restore(None)
 
-    def state(self):
+    def state(self) -> list[list[int]]:
         """The states of the first replica, for `restore`: a list of [seed, draws]."""
         return [np.asarray(self._copies(variable)[0]).tolist() for variable in self._variables]
 
-    def restore(self, state):
+    def restore(self, state: list[list[int]] | None) -> None:
         """Sets the copies of every replica.
 
         Args:

@@ -6,11 +6,18 @@ Memory then holds the activations of one layer instead of all layers, and a step
 be those of another network. Here the second computation gets the weights and seeds of the first one.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import keras
 import tensorflow as tf
 
+if TYPE_CHECKING:
+    from bert_tf.models import BertModel
 
-def rematerialise(model):
+
+def rematerialise(model: BertModel) -> None:
     """Makes a `BertModel` compute its encoder layers twice in training; values and gradients stay the same.
 
     Args:
@@ -29,7 +36,7 @@ def _rematerialise_layer(layer):
         if not training or any(others.values()):
             return plain(x, bias, training=training, **others)
         variables = [*layer.trainable_variables, *seeds]
-        drawn = []
+        drawn: list = []
 
         @tf.recompute_grad
         def compute(x, *values):

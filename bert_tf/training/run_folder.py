@@ -8,6 +8,7 @@ import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 METRICS, SETTINGS, SNAPSHOTS = "metrics.jsonl", "settings.json", "snapshots"
 _STEP = re.compile(r"step-(\d+)")
@@ -56,22 +57,22 @@ class Run:
     snapshots: tuple
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The name of the folder, without its parents."""
         return self.folder.name
 
     @property
-    def step(self):
+    def step(self) -> int:
         """The step of the last log record; 0 before the first record."""
         return self.records[-1]["step"] if self.records else 0
 
     @property
-    def total(self):
+    def total(self) -> int | None:
         """The number of updates to train, or None if the settings do not contain it."""
         steps = self.settings.get("steps")
         return steps if isinstance(steps, int) else None
 
-    def is_running(self, now=None):
+    def is_running(self, now: float | None = None) -> bool:
         """Whether the run seems to be training at this moment.
 
         Args:
@@ -90,7 +91,7 @@ class Run:
         interval = last.get("seconds_per_step", 0) * (last["step"] - previous_step)
         return now - max(start, last.get("time", 0)) < max(_RECORD_TIMEOUT, 3 * interval)
 
-    def curve(self, name):
+    def curve(self, name: str) -> tuple[list[int], list[float]]:
         """One value of the log over the steps.
 
         Args:
@@ -107,18 +108,18 @@ def _modified_at(path):
     return path.stat().st_mtime if path.is_file() else 0
 
 
-def is_run(folder):
+def is_run(folder: str | Path) -> bool:
     """Whether a folder contains a log or the settings of a run."""
     return any((Path(folder) / name).is_file() for name in (METRICS, SETTINGS))
 
 
-def find_runs(folder):
+def find_runs(folder: str | Path) -> list[Path]:
     """The run folders directly in a folder, as a list of Paths sorted by name; empty if the folder does not exist."""
     folder = Path(folder)
     return sorted(path for path in folder.iterdir() if is_run(path)) if folder.is_dir() else []
 
 
-def read_run(folder):
+def read_run(folder: str | Path) -> Run:
     """Reads a run folder; the run may still be training.
 
     Args:
@@ -152,7 +153,7 @@ def _settings(path):
     return settings if isinstance(settings, dict) else {}
 
 
-def read_records(path):
+def read_records(path: Path) -> tuple[dict[str, Any], ...]:
     """Reads a log; skips steps that a resumed run repeated, and an incomplete last line.
 
     Args:
@@ -165,7 +166,7 @@ def read_records(path):
     if not path.is_file():
         return ()
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    records = []
+    records: list[dict[str, Any]] = []
     for number, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
@@ -180,7 +181,7 @@ def read_records(path):
     return tuple(records)
 
 
-def find_snapshots(folder):
+def find_snapshots(folder: str | Path) -> tuple[Snapshot, ...]:
     """The snapshots in a run folder, as a tuple of `Snapshot`, ascending; empty if there are none."""
     folder = Path(folder) / SNAPSHOTS
     if not folder.is_dir():

@@ -4,6 +4,7 @@ import json
 import math
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class RunLog:
             log.write({"step": 1, "loss": 2.5})
     """
 
-    def __init__(self, folder, active=True, first_step=math.inf):
+    def __init__(self, folder: str | Path, active: bool = True, first_step: float = math.inf) -> None:
         self.folder, self.active, self.first_step = Path(folder), active, first_step
 
     def __enter__(self):
@@ -44,7 +45,7 @@ class RunLog:
             self._file.close()
             self._events.close()
 
-    def write(self, record):
+    def write(self, record: dict[str, Any]) -> None:
         """Writes one record.
 
         Args:
@@ -61,7 +62,7 @@ class RunLog:
         self._events.flush()
 
 
-def truncate_log(path, step):
+def truncate_log(path: Path, step: float) -> None:
     """Removes the records after a step, and an incomplete last line, which would damage the next line.
 
     A full disk or a power failure can leave an incomplete line. Without the file nothing happens.
@@ -112,14 +113,15 @@ class RunningMeans:
         record = means.record(step=1, learning_rate=1e-4)
     """
 
-    def __init__(self, peak=None, ratios=None):
+    def __init__(self, peak: float | None = None, ratios: dict[str, tuple[str, str]] | None = None) -> None:
         self.peak, self.ratios = peak, ratios or {}
         self.clear()
 
-    def clear(self):
-        self.values, self.tokens, self.flops, self.start = [], 0, 0.0, time.perf_counter()
+    def clear(self) -> None:
+        self.values: list[dict[str, float]] = []
+        self.tokens, self.flops, self.start = 0, 0.0, time.perf_counter()
 
-    def add(self, values, tokens, flops=0.0):
+    def add(self, values: dict[str, float], tokens: int, flops: float = 0.0) -> None:
         """Adds one update.
 
         Args:
@@ -132,7 +134,7 @@ class RunningMeans:
         self.tokens += tokens
         self.flops += flops
 
-    def record(self, step, learning_rate):
+    def record(self, step: int, learning_rate: float) -> dict[str, Any]:
         """Makes a record of the means and clears them.
 
         A value that is not finite (the gradient norm of a step that the loss scale skipped) does not count in the mean.

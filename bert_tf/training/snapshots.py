@@ -1,15 +1,21 @@
 """Snapshots: half-precision copies of a model during training, to see later how it learned."""
 
+from __future__ import annotations
+
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import CheckpointError
 from bert_tf.training.checkpoint import CheckpointWriteError, writing
 from bert_tf.training.run_folder import SNAPSHOTS, find_snapshots
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def is_snapshot_step(step):
+
+def is_snapshot_step(step: int) -> bool:
     """Whether a step is one of 0, 1, 2, 5, 10, 20, 50, 100, ….
 
     Every power of ten has the same number of these steps, because learning slows down in about this way.
@@ -35,10 +41,10 @@ class SnapshotWriter:
         last: int. One more step to write a snapshot at, or None.
     """
 
-    def __init__(self, folder, save, last=None):
+    def __init__(self, folder: str | Path, save: Callable[[Path], Any], last: int | None = None) -> None:
         self.folder, self.save, self.last = Path(folder) / SNAPSHOTS, save, last
 
-    def remove_after(self, step):
+    def remove_after(self, step: int) -> None:
         """Removes the snapshots of later steps: the run that starts at this step may train differently.
 
         Args:
@@ -48,7 +54,7 @@ class SnapshotWriter:
             if snapshot.step > step:
                 shutil.rmtree(snapshot.folder, ignore_errors=True)
 
-    def take(self, step):
+    def take(self, step: int) -> None:
         """Writes a snapshot if `is_snapshot_step` or `last` selects the step and it does not exist yet.
 
         A snapshot folder is always complete. If it cannot be written, a warning goes to standard error and the training

@@ -8,10 +8,17 @@ batch; every part divides its loss by that count; the gradients are summed over 
 is clipped. One device with the same batch gets the same weights.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.training import strategy as distribution
+
+if TYPE_CHECKING:
+    import keras
 
 
 class Step:
@@ -29,7 +36,16 @@ class Step:
             everything.
     """
 
-    def __init__(self, model, objective, optimizer, clip_norm=1.0, strategy=None, accumulate=1, jit_compile=False):
+    def __init__(
+        self,
+        model: keras.Model,
+        objective: Any,
+        optimizer: keras.optimizers.Optimizer,
+        clip_norm: float = 1.0,
+        strategy: tf.distribute.Strategy | None = None,
+        accumulate: int = 1,
+        jit_compile: bool = False,
+    ) -> None:
         self.model, self.objective, self.optimizer = model, objective, optimizer
         self.clip_norm, self.strategy, self.accumulate = clip_norm, strategy, accumulate
         self.replicas = distribution.num_replicas(strategy)
@@ -42,7 +58,7 @@ class Step:
                 self._accumulated = _compiled(self._sum_micro_batches, jit_compile)
             self._run = _compiled(lambda batch: strategy.run(self._update, args=(batch,)))
 
-    def __call__(self, batch):
+    def __call__(self, batch: dict[str, Any]) -> dict[str, tf.Tensor]:
         """Does one update.
 
         Args:
@@ -148,7 +164,7 @@ def _compiled(function, jit_compile=False):
     return tf.function(function, jit_compile=jit_compile, autograph=False)
 
 
-def check_batch_size(batch_size, strategy, accumulate):
+def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy | None, accumulate: int) -> None:
     """Checks that a batch divides evenly over the replicas and their micro-batches.
 
     Args:

@@ -6,6 +6,7 @@ Sources: TensorFlow's "Distributed training" guide; `TF_CONFIG` as described at 
 import contextlib
 import json
 import os
+from typing import Any
 
 import tensorflow as tf
 
@@ -16,7 +17,7 @@ class StrategyError(ValueError):
     """The requested strategy is not available here; the message says why and what to do."""
 
 
-def choose(name="auto"):
+def choose(name: str = "auto") -> str:
     """Checks the name of a strategy, and replaces "auto" by the strategy for this machine.
 
     `auto` is `multiworker` if TF_CONFIG names more than one worker, else `tpu` if TPU_NAME is set, else `mirrored` if
@@ -42,7 +43,7 @@ def choose(name="auto"):
     return "mirrored" if len(tf.config.list_physical_devices("GPU")) > 1 else "one"
 
 
-def use_threads(threads, one_device):
+def use_threads(threads: int | None, one_device: bool) -> None:
     """Limits the CPU threads of TensorFlow's operations. Call it before anything else in TensorFlow.
 
     Args:
@@ -57,7 +58,7 @@ def use_threads(threads, one_device):
         tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
-def make_strategy(name="auto"):
+def make_strategy(name: str = "auto") -> tf.distribute.Strategy | None:
     """Makes a strategy. For several machines, call it before anything else in TensorFlow.
 
     Args:
@@ -80,7 +81,7 @@ def make_strategy(name="auto"):
     return _tpu() if name == "tpu" else None
 
 
-def worker_addresses():
+def worker_addresses() -> list[str]:
     """The addresses of all workers in TF_CONFIG, the chief's first; an empty list if TF_CONFIG is not set.
 
     Raises: StrategyError if TF_CONFIG is not JSON, if parts are missing, or if a job is a parameter server.
@@ -100,36 +101,36 @@ def worker_addresses():
     return [*cluster.get("chief", ()), *cluster.get("worker", ())]
 
 
-def worker_number(strategy):
+def worker_number(strategy: tf.distribute.Strategy | None) -> int:
     """The number of this process among all processes of the training; 0 for the chief."""
-    if not is_multi_worker(strategy):
+    if strategy is None or not is_multi_worker(strategy):
         return 0
     resolver = strategy.cluster_resolver
     chiefs = len(resolver.cluster_spec().as_dict().get("chief", ()))
     return 0 if resolver.task_type == "chief" else chiefs + resolver.task_id
 
 
-def is_chief(strategy):
+def is_chief(strategy: tf.distribute.Strategy | None) -> bool:
     """Whether this process writes checkpoints, logs and the model. True if there are no other processes."""
     return worker_number(strategy) == 0
 
 
-def is_multi_worker(strategy):
+def is_multi_worker(strategy: tf.distribute.Strategy | None) -> bool:
     """Whether the training runs in several processes."""
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) and len(worker_addresses()) > 1
 
 
-def num_replicas(strategy):
+def num_replicas(strategy: tf.distribute.Strategy | None) -> int:
     """The number of devices, on all machines together, that a batch is split over."""
     return strategy.num_replicas_in_sync if strategy else 1
 
 
-def scope(strategy):
+def scope(strategy: tf.distribute.Strategy | None) -> contextlib.AbstractContextManager:
     """The context manager in which models and optimisers must be made."""
     return strategy.scope() if strategy else contextlib.nullcontext()
 
 
-def sum_over_workers(strategy, number):
+def sum_over_workers(strategy: tf.distribute.Strategy | None, number: float) -> float:
     """Sums a number over all workers. All must call it, and it returns only after all have called it.
 
     Args:
@@ -138,7 +139,7 @@ def sum_over_workers(strategy, number):
 
     Returns: float; `number` itself if there are no other workers.
     """
-    if not is_multi_worker(strategy):
+    if strategy is None or not is_multi_worker(strategy):
         return float(number)
     total = _sum_over_replicas(strategy, tf.constant(number, tf.float64))
     # Every replica of a worker adds the same number, so each number is counted once for each replica.
@@ -187,7 +188,8 @@ def _check_jobs(cluster):
 def _check_task(task, cluster):
     if not isinstance(task, dict) or task.get("type") not in cluster:
         raise StrategyError(f'TF_CONFIG\'s task is {task!r}; its "type" must be one of {", ".join(cluster)}.')
-    count, index = len(cluster[task["type"]]), task.get("index")
+    count = len(cluster[task["type"]])
+    index: Any = task.get("index")
     # Many launchers write the index as a string of digits; TensorFlow accepts that too.
     if isinstance(index, bool) or not str(index).isdigit() or int(index) >= count:
         raise StrategyError(

@@ -1,7 +1,14 @@
 """Preparation of a model before training: weights copied from another model, and frozen layers."""
 
+from __future__ import annotations
 
-def copy_weights(model, source):
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bert_tf.models import BertModel
+
+
+def copy_weights(model: BertModel, source: BertModel) -> set[str]:
     """Copies the weights that have the same name in two models.
 
     Args:
@@ -19,7 +26,7 @@ def copy_weights(model, source):
     return set(shared)
 
 
-def freeze(model, layers):
+def freeze(model: BertModel, layers: int) -> None:
     """Freezes the embeddings and the lowest encoder layers: marks them as not trainable.
 
     Args:

@@ -263,7 +263,7 @@ def test_a_map_that_cannot_be_made_is_told_before_a_row_is_asked(
     "arguments, sentence",
     [
         (("--label", "bad"), "--label goes with --show curve"),
-        (("--show", "curve", "--ask", "masks"), "put them into --ask"),
+        (("--show", "curve", "--ask", "masks"), "add classes to --ask"),
         (("--show", "curve"), "not fine-tuned to classify"),
     ],
 )
@@ -520,7 +520,7 @@ def test_the_game_of_replaced_words(record, say):
         (("dataset", "--input", "FILE", "--subset", "short=77"), "none of the rows '77'"),
         (("dataset", "--input", "FILE", "--show", "map", "--near", "99"), "no row 99"),
         (("dataset", "--input", "FILE", "--show", "map", "--layer", "9"), "no layer 9"),
-        (("dataset", "--input", "FILE", "--show", "map", "--colour", "mood"), "--colour takes what is known"),
+        (("dataset", "--input", "FILE", "--show", "map", "--colour", "mood"), "--colour takes an attribute"),
         (("dataset", "--input", "FILE", "--show", "map", "--by", "tsne"), "t-SNE needs at least 5"),
         (("dataset", "--input", "FILE", "--rows", "0"), "--rows must be at least 1"),
         (("agreement", "--input", "FILE", "--other", "no-such-model"), "no-such-model"),

@@ -138,7 +138,7 @@ def test_records_that_cannot_be_read(answerer, record):
 def test_questions_of_which_none_has_an_answer_are_refused():
     unanswered = [example for example in colours(0, 20) if not example.answers]
     assert unanswered
-    with pytest.raises(DataError, match="No question to learn from has an answer; there is nothing to learn"):
+    with pytest.raises(DataError, match="No training question has an answer; training needs at least one"):
         TASK.settings(options(**SPANS), unanswered)
 
 

@@ -176,5 +176,5 @@ def test_settings_that_do_not_go_together():
         TASK.settings(options(crf=False, pieces="last", stride=None), examples)
     with pytest.raises(DataError, match="cannot move by 47"):
         TASK.settings(options(**{**TAGS, "stride": 47}), examples)
-    with pytest.raises(DataError, match="nothing to tell apart"):
+    with pytest.raises(DataError, match="training needs at least two labels"):
         TASK.settings(options(**TAGS), [LabelledSentence(("a",), ("O",))])

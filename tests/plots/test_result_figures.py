@@ -233,7 +233,7 @@ def test_a_run_has_a_curve_for_each_number_that_was_logged():
     logged = {"loss": ([1, 2, 3], [9, 8, 7]), "mlm_loss": ([1, 2, 3], [8, 7, 6])}
     run = SimpleNamespace(curve=lambda name: logged.get(name, ([], [])))
     figure = curves(run, "Loss")
-    assert {line.name: list(line.y) for line in figure.data} == {"together": [9, 8, 7], "masked words": [8, 7, 6]}
+    assert {line.name: list(line.y) for line in figure.data} == {"total": [9, 8, 7], "masked words": [8, 7, 6]}
     assert figure.layout.showlegend and not curves(run, "Accuracy").data
 
 

@@ -1,10 +1,12 @@
-"""How far two models agree over many texts.
+"""The agreement of two models over the rows of a file.
 
-Dimension legend: as in `compare`, which says what is compared and how vocabularies are matched.
+Dimension legend: as in `compare`, which documents the comparison and the matching of vocabularies.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import numpy as np
 
@@ -15,23 +17,33 @@ from bert_tf.explain.datasets.text_rows import HIDE_OPTION, hidden_words
 from bert_tf.explain.models.compare import OTHER_MODEL, compare
 from bert_tf.results import Result, frame
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pandas
+
+    from bert_tf.explain.datasets.text_rows import TextRow
+    from bert_tf.inference.bert import Bert
+
 
 @dataclass(frozen=True)
 class RowAgreement:
-    """Two models on one row.
+    """The predictions of two models for one row.
 
     Attributes:
-        row: the `Row`. places: what was hidden, as `dataset.hidden_places` names it in A's reading.
-        masks: `MaskAgreement`s. originals: the tokens that stand there, None for a typed "[MASK]".
-        same_top_prediction: how many of the masks have the same first guess.
-        divergence: mean Jensen-Shannon divergence of the masks in bits; None without masks.
-        is_next_a, is_next_b: P(IsNext) of either, or None.
-        problem: why the row could not be compared, or None.
-        in_order_a, in_order_b: P(in order) of either, or None.
-        replaced_difference: as in `Comparison`.
+        row: `TextRow`.
+        places: tuple. The hidden words, as `row_predictions.hidden_places` returns them for model A's tokens.
+        masks: tuple of `MaskAgreement`.
+        originals: tuple of str or None. The hidden token of each mask; None for a typed "[MASK]".
+        same_top_prediction: int. The number of masks whose first prediction is the same.
+        divergence: float or None. The mean Jensen-Shannon divergence of the masks in bits; None without masks.
+        is_next_a, is_next_b: float or None. P(IsNext) of each model.
+        problem: str or None. Why the row could not be compared.
+        in_order_a, in_order_b: float or None. P(in order) of each model.
+        replaced_difference: float or None. As in `Comparison`.
     """
 
-    row: object
+    row: TextRow
     places: tuple = ()
     masks: tuple = ()
     originals: tuple = ()
@@ -45,28 +57,37 @@ class RowAgreement:
     replaced_difference: Optional[float] = None
 
     @property
-    def is_next_difference(self):
-        """How far apart the two P(IsNext) are, or None."""
-        return None if None in (self.is_next_a, self.is_next_b) else abs(self.is_next_a - self.is_next_b)
+    def is_next_difference(self) -> float | None:
+        """The absolute difference of the two P(IsNext), or None."""
+        return _absolute_difference(self.is_next_a, self.is_next_b)
 
     @property
-    def in_order_difference(self):
-        """How far apart the two P(in order) are, or None."""
-        return None if None in (self.in_order_a, self.in_order_b) else abs(self.in_order_a - self.in_order_b)
+    def in_order_difference(self) -> float | None:
+        """The absolute difference of the two P(in order), or None."""
+        return _absolute_difference(self.in_order_a, self.in_order_b)
+
+
+def _absolute_difference(a, b):
+    return None if a is None or b is None else abs(a - b)
 
 
 @dataclass(frozen=True)
 class Agreement(Result, figures={"rows": "bert_tf.plots.datasets.agreement:most_different_rows"}):
-    """Two models on many rows.
+    """The agreement of two models over many rows.
 
     Attributes:
-        model_a, model_b: their names. rows: `RowAgreement`s, those that differ most first: by divergence,
-            then by the difference of P(IsNext), of P(in order) and of P(replaced); rows with a problem last.
-        masks: how many masks were compared. same_top_prediction: share with the same first guess; None without masks.
-        divergence: mean over the masks in bits.
-        pairs: how many rows have both next-sentence scores. same_next: share with the same verdict.
-        orders: how many have both sentence-order scores. same_order: share with the same verdict.
-        replaced_rows: how many have both scores of their tokens. replaced_difference: mean over these rows.
+        model_a, model_b: str. The names of the models.
+        rows: tuple of `RowAgreement`, the most different first: by divergence, then by the difference of P(IsNext), of
+            P(in order) and of P(replaced); rows with a problem last.
+        masks: int. The number of masks compared.
+        same_top_prediction: float or None. The share of masks with the same first prediction; None without masks.
+        divergence: float or None. The mean over the masks, in bits.
+        pairs: int. The number of rows with a next-sentence score of both models.
+        same_next: float or None. The share of these rows where both scores are on the same side of 0.5.
+        orders: int. The number of rows with a sentence-order score of both models.
+        same_order: float or None. The share of these rows where both scores are on the same side of 0.5.
+        replaced_rows: int. The number of rows with replaced-token scores of both models.
+        replaced_difference: float or None. The mean over these rows.
     """
 
     model_a: str
@@ -82,8 +103,11 @@ class Agreement(Result, figures={"rows": "bert_tf.plots.datasets.agreement:most_
     replaced_rows: int = 0
     replaced_difference: Optional[float] = None
 
-    def to_frame(self):
-        """A row for each row of the file, the most different first; several masks of a row with spaces between."""
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each row of the file, the most different first.
+
+        The values of several masks stand in one cell, separated by spaces.
+        """
         rows = self.rows
         return frame(
             {
@@ -105,46 +129,54 @@ class Agreement(Result, figures={"rows": "bert_tf.plots.datasets.agreement:most_
         )
 
 
-def agreement(bert_a, bert_b, rows, hide="random", top_k=5, progress=None):
-    """Ask two models about every row of a file and see where they differ.
+def agreement(
+    bert_a: Bert,
+    bert_b: Bert,
+    rows: Sequence[TextRow],
+    hide: str = "random",
+    top_k: int = 5,
+    progress: Callable[[int, int], object] | None = None,
+) -> Agreement:
+    """Compare the predictions of two models for every row of a file.
 
     Args:
-        bert_a, bert_b: two `Bert`s, or what has their `trace`, `tokenizer`, `config`, `heads` and `name`.
-        rows: `Row`s. hide, top_k: as in `score_rows`; both models have the same words hidden, and none where a
-            model has no head for them.
+        bert_a, bert_b: `Bert`, or any object with `trace`, `tokenizer`, `config`, `heads` and `name`.
+        rows: sequence of `TextRow`.
+        hide, top_k: as in `score_rows`. Both models have the same words hidden; no word is hidden where a model has no
+            masked language model head.
         progress: callable(done, total) in rows; returning False cancels.
     Returns:
-        `Agreement`. Heads that a model lacks leave their part out.
+        `Agreement`. The score of a head that one of the models lacks is left out.
     Raises:
         Cancelled: by `progress`.
     """
-    rows, found = list(rows), []
+    rows, row_agreements = list(rows), []
     for row in rows:
-        found.append(_row(bert_a, bert_b, row, hide, top_k))
-        report(progress, len(found), len(rows))
-    masks = [mask for one in found for mask in one.masks]
-    pairs = [(one.is_next_a, one.is_next_b) for one in found if one.is_next_difference is not None]
-    orders = [(one.in_order_a, one.in_order_b) for one in found if one.in_order_difference is not None]
-    replaced = [one.replaced_difference for one in found if one.replaced_difference is not None]
+        row_agreements.append(_row(bert_a, bert_b, row, hide, top_k))
+        report(progress, len(row_agreements), len(rows))
+    masks = [mask for one in row_agreements for mask in one.masks]
+    pairs = [(one.is_next_a, one.is_next_b) for one in row_agreements if one.is_next_difference is not None]
+    orders = [(one.in_order_a, one.in_order_b) for one in row_agreements if one.in_order_difference is not None]
+    replaced = [one.replaced_difference for one in row_agreements if one.replaced_difference is not None]
     return Agreement(
         model_a=bert_a.name,
         model_b=bert_b.name,
-        rows=tuple(sorted(found, key=_difference)),
+        rows=tuple(sorted(row_agreements, key=_difference)),
         masks=len(masks),
-        same_top_prediction=sum(one.same_top_prediction for one in found) / len(masks) if masks else None,
+        same_top_prediction=sum(one.same_top_prediction for one in row_agreements) / len(masks) if masks else None,
         divergence=float(np.mean([mask.divergence for mask in masks])) if masks else None,
         pairs=len(pairs),
-        same_next=_same_verdicts(pairs),
+        same_next=_share_same_side(pairs),
         orders=len(orders),
-        same_order=_same_verdicts(orders),
+        same_order=_share_same_side(orders),
         replaced_rows=len(replaced),
         replaced_difference=float(np.mean(replaced)) if replaced else None,
     )
 
 
-def _same_verdicts(pairs):
-    """Share of pairs of probabilities on the same side of one half; None without any."""
-    return float(np.mean([(one > 0.5) == (other > 0.5) for one, other in pairs])) if pairs else None
+def _share_same_side(pairs):
+    """The share of pairs of probabilities on the same side of 0.5; None without pairs."""
+    return float(np.mean([(a > 0.5) == (b > 0.5) for a, b in pairs])) if pairs else None
 
 
 def _row(bert_a, bert_b, row, hide, top_k):
@@ -157,42 +189,53 @@ def _row(bert_a, bert_b, row, hide, top_k):
         ]
     except ValueError as error:
         return RowAgreement(row, problem=str(error))
-    layers = (bert.config.num_hidden_layers for bert in (bert_a, bert_b))
-    found = compare(*traces, bert_a.tokenizer, bert_b.tokenizer, *layers, top_k=top_k)
-    read, mask_id = traces[0], bert_a.tokenizer.mask_id
-    ids = {position: int(read.original_ids[position]) for position in read.masks}
-    tokens = {at: None if one == mask_id else bert_a.tokenizer.id_to_token(one) for at, one in ids.items()}
+    (trace_a, trace_b), mask_id = traces, bert_a.tokenizer.mask_id
+    layers_a, layers_b = bert_a.config.num_hidden_layers, bert_b.config.num_hidden_layers
+    comparison = compare(trace_a, trace_b, bert_a.tokenizer, bert_b.tokenizer, layers_a, layers_b, top_k=top_k)
+    ids = {position: int(trace_a.original_ids[position]) for position in trace_a.masks}
+    tokens = {
+        position: None if token_id == mask_id else bert_a.tokenizer.id_to_token(token_id)
+        for position, token_id in ids.items()
+    }
+    masks = comparison.masks
     return RowAgreement(
         row=row,
-        places=hidden_places(read, [at for at, token in tokens.items() if token]),
-        masks=found.masks,
-        originals=tuple(tokens[one.position_a] for one in found.masks),
+        places=hidden_places(trace_a, [position for position, token in tokens.items() if token]),
+        masks=masks,
+        originals=tuple(tokens[mask.position_a] for mask in masks),
         same_top_prediction=sum(
-            _same_first(mask, bert_a.tokenizer, bert_b.tokenizer, found.case_folded) for mask in found.masks
+            _same_first(mask, bert_a.tokenizer, bert_b.tokenizer, comparison.case_folded) for mask in masks
         ),
-        divergence=float(np.mean([mask.divergence for mask in found.masks])) if found.masks else None,
-        is_next_a=traces[0].nsp and traces[0].nsp.is_next,
-        is_next_b=traces[1].nsp and traces[1].nsp.is_next,
-        in_order_a=traces[0].sop and traces[0].sop.in_order,
-        in_order_b=traces[1].sop and traces[1].sop.in_order,
-        replaced_difference=found.replaced_difference,
+        divergence=float(np.mean([mask.divergence for mask in masks])) if masks else None,
+        is_next_a=trace_a.nsp and trace_a.nsp.is_next,
+        is_next_b=trace_b.nsp and trace_b.nsp.is_next,
+        in_order_a=trace_a.sop and trace_a.sop.in_order,
+        in_order_b=trace_b.sop and trace_b.sop.in_order,
+        replaced_difference=comparison.replaced_difference,
     )
 
 
 def _same_first(mask, tokenizer_a, tokenizer_b, case_folded):
-    one = tokenizer_a.spelling(mask.predictions_a[0].token)
-    other = tokenizer_b.spelling(mask.predictions_b[0].token)
-    return one.lower() == other.lower() if case_folded else one == other
+    token_a = tokenizer_a.spelling(mask.predictions_a[0].token)
+    token_b = tokenizer_b.spelling(mask.predictions_b[0].token)
+    return token_a.lower() == token_b.lower() if case_folded else token_a == token_b
 
 
-def _difference(one):
-    """Sorts the most different first."""
-    apart = one.divergence, one.is_next_difference, one.in_order_difference, one.replaced_difference
-    return one.problem is not None, *(-(value or 0.0) for value in apart), one.row.number
+def _difference(row):
+    """The sort key of a `RowAgreement`: the most different rows come first."""
+    differences = row.divergence, row.is_next_difference, row.in_order_difference, row.replaced_difference
+    return row.problem is not None, *(-(value or 0.0) for value in differences), row.row.number
 
 
-def agreement_over_rows(bert, rows, other, hide="random", top_k=5, progress=None):
-    """`agreement` of a model with the `Bert` other; args and returns as there."""
+def agreement_over_rows(
+    bert: Bert,
+    rows: Sequence[TextRow],
+    other: Bert,
+    hide: str = "random",
+    top_k: int = 5,
+    progress: Callable[[int, int], object] | None = None,
+) -> Agreement:
+    """The `agreement` of a model with another one, `other`; arguments and result as in `agreement`."""
     return agreement(bert, other, rows, hide, top_k, progress)
 
 

@@ -1,10 +1,12 @@
 """Predictions for a file of texts: each row, summaries of all rows and of subsets, a map of the rows, a class's curve.
 
-Dimension legend: W rows that can be read, K dimensions.
+Dimension legend: W readable rows, K dimensions of the map.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import TYPE_CHECKING, Any, Optional, cast
 
 import numpy as np
 
@@ -33,15 +35,27 @@ from bert_tf.explain.datasets.text_rows import HIDE_OPTION, parse_row_numbers
 from bert_tf.explain.representations.projection import PROJECTIONS, project_to_plane
 from bert_tf.results import Result, frame
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pandas
+
+    from bert_tf.explain.datasets.row_predictions import RowResult
+    from bert_tf.explain.datasets.text_rows import TextRow
+    from bert_tf.inference.bert import Bert
+
+
 _SHOW = ("answers", "map", "curve")
 
 
 @dataclass(frozen=True)
 class Subset:
-    """Some rows of a file together.
+    """A subset of a file's rows and its summaries.
 
     Attributes:
-        rows: their numbers. summary: `RowSummary`. classes: `ClassSummary`, or None.
+        rows: tuple of int. The row numbers.
+        summary: `RowSummary`.
+        classes: `ClassSummary` or None.
     """
 
     rows: tuple
@@ -54,13 +68,18 @@ class RowMap(Result, figures={"map": "bert_tf.plots.datasets.row_map:map_of_rows
     """The rows of a file as points.
 
     Attributes:
-        layer: whose hidden states the vectors are of, 0 what goes in. pooling: one of `row_map.POOLINGS`.
-        projection: how they are laid out, one of `projection.PROJECTIONS`.
-        rows: numbers of the W rows that can be read. texts: theirs. coordinates: float [W, K].
-        explained_variance: share of each dimension, of PCA; else None.
-        attribute: what is known of the rows that colours them. values: of each row str, float or None.
-        near: number of a row, or None. nearest: pairs (number, cosine) of the rows nearest to it, the nearest first.
-        vectors: float [W, H], of the rows after the layer; no part of the record.
+        layer: int. The layer whose hidden states the vectors are made of; 0 is the embeddings.
+        pooling: str. One of `row_map.POOLINGS`.
+        projection: str. One of `projection.PROJECTIONS`.
+        rows: tuple of int. The numbers of the W readable rows.
+        texts: tuple of W str.
+        coordinates: float [W, K].
+        explained_variance: tuple of K floats or None. The share of each dimension; None unless the projection is PCA.
+        attribute: str. The row attribute that colours the points.
+        values: tuple of W values, each a str, a float or None. The attribute of each row.
+        near: int or None. The number of a row.
+        nearest: tuple of pairs (number, cosine) or None. The rows nearest to `near`, the nearest first.
+        vectors: float [W, H]. The vectors of the rows after the layer; not exported.
     """
 
     layer: int
@@ -76,11 +95,12 @@ class RowMap(Result, figures={"map": "bert_tf.plots.datasets.row_map:map_of_rows
     nearest: Optional[tuple] = None
     vectors: Optional[np.ndarray] = field(default=None, metadata={"export": False})
 
-    def to_frame(self):
-        """A row for each point; where nearest rows are asked for, those."""
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each point, or for each of the nearest rows where these were asked for."""
         if self.nearest is not None:
             texts = dict(zip(self.rows, self.texts))
-            numbers, cosines = ([one[part] for one in self.nearest] for part in (0, 1))
+            numbers = [number for number, _ in self.nearest]
+            cosines = [cosine for _, cosine in self.nearest]
             return frame({"row": numbers, "cosine": cosines, "text": [texts[number] for number in numbers]})
         axes = dict(zip("xyz", self.coordinates.T))
         return frame({"row": self.rows, **axes, self.attribute: self.values, "text": self.texts})
@@ -88,12 +108,15 @@ class RowMap(Result, figures={"map": "bert_tf.plots.datasets.row_map:map_of_rows
 
 @dataclass(frozen=True, eq=False)
 class DatasetPredictions(Result, figures={"answers": "bert_tf.plots.datasets.dataset:answers"}):
-    """What a model says of every row of a file.
+    """A model's predictions for every row of a file.
 
     Attributes:
-        ask: what was asked for, of `ASK`. hide: what was hidden.
-        summary: `RowSummary`. classes: `ClassSummary`, or None. rows: `RowResult`s.
-        subsets: dict name -> `Subset`.
+        ask: tuple of str. The predictions that were asked for, of `ASK`.
+        hide: str. The words that were hidden, one of `text_rows.HIDE`.
+        summary: `RowSummary`.
+        classes: `ClassSummary` or None.
+        rows: tuple of `RowResult`.
+        subsets: dict str -> `Subset`.
     """
 
     ask: tuple
@@ -103,8 +126,8 @@ class DatasetPredictions(Result, figures={"answers": "bert_tf.plots.datasets.dat
     rows: tuple
     subsets: dict = field(default_factory=dict)
 
-    def to_frame(self):
-        """A row for each row of the file; several masks of a row with spaces between."""
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each row of the file; the values of several masks stand in one cell, separated by spaces."""
         rows, columns = self.rows, {}
         columns["row"] = [one.row.number for one in rows]
         columns["hidden"] = [" ".join(mask.original or "[MASK]" for mask in one.masks) for one in rows]
@@ -143,9 +166,9 @@ class DatasetMap(
 
     map: Optional[RowMap] = None
 
-    def to_frame(self):
+    def to_frame(self) -> pandas.DataFrame:
         """The table of the map."""
-        return self.map.to_frame()
+        return cast(RowMap, self.map).to_frame()
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,48 +183,54 @@ class DatasetCurve(
 
     curve: Optional[ClassCurve] = None
 
-    def to_frame(self):
+    def to_frame(self) -> pandas.DataFrame:
         """The table of the curve."""
-        return self.curve.to_frame()
+        return cast(ClassCurve, self.curve).to_frame()
 
 
 def _joined(values):
-    """The values of a row's masks in one cell."""
-    return " ".join("-" if one is None else f"{one:.6g}" for one in values)
+    """The values of a row's masks as the text of one cell."""
+    return " ".join("-" if value is None else f"{value:.6g}" for value in values)
 
 
 def predict_dataset(
-    bert,
-    rows,
-    ask=tuple(ASK)[:-1],
-    hide="random",
-    subset=(),
-    show="answers",
-    label=None,
-    projection=None,
-    dimensions=None,
-    pooling=None,
-    layer=None,
-    colour=None,
-    near=None,
-    top_k=5,
-    progress=None,
-):
+    bert: Bert,
+    rows: Sequence[TextRow],
+    ask: Sequence[str] = tuple(ASK)[:-1],
+    hide: str = "random",
+    subset: Sequence[tuple[str, str]] = (),
+    show: str = "answers",
+    label: str | None = None,
+    projection: str | None = None,
+    dimensions: int | None = None,
+    pooling: str | None = None,
+    layer: int | None = None,
+    colour: str | None = None,
+    near: int | None = None,
+    top_k: int = 5,
+    progress: Callable[[int, int], object] | None = None,
+) -> DatasetPredictions:
     """Ask a model about every row of a file.
 
     Args:
-        bert: a `Bert`. rows: `TextRow`s. ask, hide, top_k, progress: as of `score_rows`.
-        subset: pairs (name, text of row numbers as "1-4,7"), rows that are also summarised together.
-        show: "answers"; "map", the rows' vectors as points besides; "curve", one class at every threshold besides.
-        label: the class of the curve; None for the last.
-        projection, dimensions, pooling, layer, colour, near: settings of the map. In this order: the projection, 2 or 3
-            dimensions, how tokens become a row's vector, the layer, the attribute that colours the points, and the
-            number of the row whose neighbours are listed. None for PCA, 2, the mean of the tokens, the last layer, the
-            first attribute, no row.
+        bert: `Bert`. The model.
+        rows: sequence of `TextRow`.
+        ask, hide, top_k, progress: as in `score_rows`.
+        subset: sequence of pairs (name, row numbers as text, such as "1-4,7"). Subsets with summaries of their own.
+        show: str. "answers": the predictions; "map": also the rows' vectors as points; "curve": also one class at
+            every threshold.
+        label: str or None. The class of the curve; None for the last.
+        projection: str or None. One of `projection.PROJECTIONS`; None for PCA.
+        dimensions: int or None. The map's dimensions, 2 or 3; None for 2.
+        pooling: str or None. One of `row_map.POOLINGS`; None for the mean of the tokens.
+        layer: int or None. The layer of the map's vectors, 0 for the embeddings; None for the last.
+        colour: str or None. The row attribute that colours the points; None for the first.
+        near: int or None. The number of the row whose nearest rows are listed.
     Returns:
         `DatasetPredictions`, `DatasetMap` or `DatasetCurve`.
     Raises:
-        InputError: what does not go together or is not there. Cancelled: by `progress`.
+        InputError: an unknown row, class, layer or attribute, or options that contradict each other.
+        Cancelled: by `progress`.
     """
     rows, ask = tuple(rows), tuple(ask)
     _check_rows({"near": near, "subset": subset}, rows)
@@ -213,7 +242,7 @@ def predict_dataset(
         plane = _plane(bert, rows, ask, projection, dimensions, pooling, layer, colour, near, top_k, progress)
     results = score_rows(bert, rows, ask, hide, top_k, progress)
     classes = summarise_classes(bert, results) if "classes" in ask and classifier_settings(bert) else None
-    fields = {
+    fields: dict[str, Any] = {
         "ask": ask,
         "hide": hide,
         "summary": summarise_rows(results),
@@ -228,43 +257,52 @@ def predict_dataset(
     return DatasetPredictions(**fields)
 
 
-def subset_of(bert, results, numbers, classes):
-    """The `Subset` of the `RowResult`s with some numbers; classes: the `ClassSummary` of all, or None."""
-    own = [one for one in results if one.row.number in numbers]
-    return Subset(tuple(numbers), summarise_rows(own), None if classes is None else summarise_classes(bert, own))
+def subset_of(bert: Bert, results: Sequence[RowResult], numbers: Sequence[int], classes: ClassSummary | None) -> Subset:
+    """The summaries of some rows.
+
+    Args:
+        bert: `Bert`. The model that made the results.
+        results: sequence of `RowResult`.
+        numbers: sequence of int. The row numbers of the subset.
+        classes: `ClassSummary` or None. That of all rows; with None the subset has none either.
+    Returns:
+        `Subset`.
+    """
+    chosen = [result for result in results if result.row.number in numbers]
+    return Subset(tuple(numbers), summarise_rows(chosen), None if classes is None else summarise_classes(bert, chosen))
 
 
 def _numbers(name, text, rows):
-    found = parse_row_numbers(text, [row.number for row in rows])
-    if not found:
+    numbers = parse_row_numbers(text, [row.number for row in rows])
+    if not numbers:
         raise InputError(f"The file has none of the rows {text!r:.40}.")
-    return found
+    return numbers
 
 
 def _plane(bert, rows, ask, projection, dimensions, pooling, layer, colour, near, top_k, progress):
-    """The rows' vectors laid out, before they are asked: (indices of the rows that can be read, fields of `RowMap`)."""
+    """The rows' vectors projected, before the rows are scored: (indices of the readable rows, fields of `RowMap`)."""
     layers, pooling, projection = bert.config.num_hidden_layers, pooling or POOLINGS[0], projection or PROJECTIONS[0]
     layer = layers if layer is None else layer
     if not 0 <= layer <= layers:
-        raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
+        raise InputError(f"There is no layer {layer}: give 0, the embeddings, to {layers}.")
     _check_colour(colour, available_row_attributes(bert, rows, ask))
-    read = row_vectors(bert, rows, pooling, progress, ask)
-    vectors, numbers = read.vectors[layer], tuple(rows[place].number for place in read.places)
+    row_states = row_vectors(bert, rows, pooling, progress, ask)
+    vectors, numbers = row_states.vectors[layer], tuple(rows[place].number for place in row_states.places)
     if constant_first_token(vectors, pooling):
         raise InputError(SAME_FIRST)
     nearest = None
     if near is not None:
         if near not in numbers:
-            raise InputError(f"Row {near} cannot be read, so nothing is near to it.")
-        found = nearest_rows(vectors, numbers.index(near), top_k)
-        nearest = tuple((numbers[index], cosine) for index, cosine in found)
+            raise InputError(f"Row {near} cannot be read, so it has no nearest rows.")
+        neighbours = nearest_rows(vectors, numbers.index(near), top_k)
+        nearest = tuple((numbers[index], cosine) for index, cosine in neighbours)
     coordinates, shares = project_to_plane(vectors, projection, dimensions or 2)
-    return read.places, {
+    return row_states.places, {
         "layer": layer,
         "pooling": pooling,
         "projection": projection,
         "rows": numbers,
-        "texts": tuple(rows[place].text for place in read.places),
+        "texts": tuple(rows[place].text for place in row_states.places),
         "coordinates": np.asarray(coordinates),
         "explained_variance": None if shares is None else tuple(shares),
         "near": near,
@@ -282,11 +320,11 @@ def _coloured(plane, results, colour):
 
 def _check_colour(name, known):
     if name is not None and name not in known:
-        raise InputError(f"--colour takes what is known of these rows: {', '.join(known)}; not {name!r:.40}.")
+        raise InputError(f"--colour takes an attribute of these rows: {', '.join(known)}; not {name!r:.40}.")
 
 
 def _named_rows(text):
-    """(name, row numbers as text) of "NAME=1-4,7"."""
+    """(name, row numbers as text) of a text such as "NAME=1-4,7"."""
     name, equals, rows = text.partition("=")
     if not (name.strip() and equals):
         raise InputError(f"--subset takes NAME=ROWS, such as short=1-4,7; not {text!r:.40}.")
@@ -294,7 +332,7 @@ def _named_rows(text):
 
 
 def _check(options):
-    unknown = [one for one in options["ask"] if one not in ASK]
+    unknown = [name for name in options["ask"] if name not in ASK]
     if unknown:
         raise InputError(f"--ask takes {', '.join(ASK)}; not {unknown[0]!r:.40}.")
     of_map = ("projection", "dimensions", "pooling", "layer", "colour", "near")
@@ -303,15 +341,15 @@ def _check(options):
     if options["show"] != "curve" and options["label"] is not None:
         raise InputError("--label goes with --show curve.")
     if options["show"] == "curve" and "classes" not in options["ask"]:
-        raise InputError("--show curve is of classes: put them into --ask.")
+        raise InputError("--show curve draws a class: add classes to --ask.")
 
 
 def _check_rows(options, rows):
     near = options["near"]
     if near is not None and near not in [row.number for row in rows]:
         raise InputError(f"There is no row {near} in the file.")
-    for one in options["subset"]:
-        _numbers(*one, rows)
+    for name, text in options["subset"]:
+        _numbers(name, text, rows)
 
 
 ANALYSIS = Analysis(
@@ -322,7 +360,7 @@ ANALYSIS = Analysis(
     options=(
         Option(
             "ask",
-            f"{', '.join(ASK)}; the last takes as many passes as tokens (default: all but it)",
+            f"{', '.join(ASK)}; the last takes one forward pass per token (default: all but the last)",
             default=tuple(ASK)[:-1],
             several=True,
             metavar="A",
@@ -330,26 +368,26 @@ ANALYSIS = Analysis(
         HIDE_OPTION,
         Option(
             "subset",
-            "rows that are also summarised together, by their numbers, such as short=1-4,7",
+            "a named subset of rows with its own summary, such as short=1-4,7",
             several=True,
             default=(),
             parse=_named_rows,
             metavar="NAME=ROWS",
         ),
-        Option("show", "what is shown", default="answers", choices=_SHOW, metavar="F"),
+        Option("show", "predictions, or a map or curve as well", default="answers", choices=_SHOW, metavar="F"),
         Option("label", "the class of the curve (default: the last)", metavar="CLASS"),
         Option(
             "projection",
-            "how the map is laid out (default pca)",
+            "projection of the map (default pca)",
             choices=PROJECTIONS,
             metavar="W",
             aliases=("by",),
         ),
-        Option("dimensions", "of the map (default 2)", int, choices=(2, 3), metavar="K"),
-        Option("pooling", "a row's vector on the map (default mean)", choices=POOLINGS, metavar="P"),
-        Option("layer", "after which layer, 0 what goes in (default: the last)", int, metavar="L"),
-        Option("colour", "what colours the map, such as label, predicted, right, is_next", metavar="C"),
-        Option("near", "list the rows of the map nearest to this one, by cosine", int, metavar="ROW"),
+        Option("dimensions", "dimensions of the map (default 2)", int, choices=(2, 3), metavar="K"),
+        Option("pooling", "pooling of a row's tokens into its vector (default mean)", choices=POOLINGS, metavar="P"),
+        Option("layer", "layer of the map's vectors, 0 for the embeddings (default: the last)", int, metavar="L"),
+        Option("colour", "attribute that colours the map, such as label, predicted, right, is_next", metavar="C"),
+        Option("near", "row whose nearest rows on the map are listed, by cosine", int, metavar="ROW"),
         TOP_K,
     ),
     inputs="file",

@@ -1,12 +1,14 @@
-"""How likely a text is to a model that reads both sides: each token predicted from all the others.
+"""Pseudo-log-likelihood: how likely a masked language model finds a text, each token predicted from all the others.
 
 Dimension legend: T tokens, B rows, V vocabulary. Source: Salazar et al. 2020, "Masked Language Model
 Scoring"; for words of several pieces Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model
 Scoring"; for minimal pairs Warstadt et al. 2020, "BLiMP".
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import numpy as np
 
@@ -18,18 +20,28 @@ from bert_tf.inference.words import words_of
 from bert_tf.results import Result, frame
 from bert_tf.tokenizers import Truncation
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pandas
+
+    from bert_tf.explain.datasets.text_rows import TextRow
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
 
 @dataclass(frozen=True, eq=False)
 class PseudoLikelihood(Result, figures={"tokens": "bert_tf.plots.datasets.pseudo_likelihood:token_bars"}):
-    """Scores of one text or pair.
+    """The scores of one text or pair.
 
     Attributes:
-        text_a, text_b: the texts. tokens: T strings.
-        log_probabilities: float64 [T], natural logarithm of each token's probability given the others; NaN
-            for the special tokens the model adds and where the user typed "[MASK]".
-        truncated: `Truncation`: what was cut off is not in the score.
-        total: the pseudo-log-likelihood: the sum, in nats.
-        perplexity: exp of the mean negative log-probability a token. Not comparable between vocabularies.
+        text_a: str. text_b: str or None.
+        tokens: tuple of T str.
+        log_probabilities: float64 [T]. The natural logarithm of each token's probability in the context of the other
+            tokens; NaN for the special tokens that the model adds and where the user typed "[MASK]".
+        truncated: `Truncation`. The tokens cut off; they are not in the score.
+        total: float. The pseudo-log-likelihood: the sum, in nats.
+        perplexity: float. exp of the mean negative log-probability per token; not comparable between vocabularies.
     """
 
     text_a: str
@@ -44,8 +56,8 @@ class PseudoLikelihood(Result, figures={"tokens": "bert_tf.plots.datasets.pseudo
         object.__setattr__(self, "total", float(np.nansum(self.log_probabilities)))
         object.__setattr__(self, "perplexity", float(np.exp(-np.nanmean(self.log_probabilities))))
 
-    def to_frame(self):
-        """A row for each token that is scored."""
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each scored token."""
         scored = np.flatnonzero(~np.isnan(self.log_probabilities))
         return frame(
             {
@@ -55,18 +67,19 @@ class PseudoLikelihood(Result, figures={"tokens": "bert_tf.plots.datasets.pseudo
             }
         )
 
-    def to_text(self):
+    def to_text(self) -> str:
         """The table, then the sum."""
         return f"{super().to_text()}\ntotal: {self.total:.3f} nats"
 
 
 @dataclass(frozen=True, eq=False)
 class MinimalPair(Result, figures={"tokens": "bert_tf.plots.datasets.pseudo_likelihood:pair_token_bars"}):
-    """Two texts of which a model is asked to prefer the first.
+    """The scores of two texts of which the model should find the first likelier.
 
     Attributes:
-        good, bad: the `PseudoLikelihood` of either.
-        margin: total of the first less that of the second, in nats. preferred: whether it is above 0.
+        good, bad: `PseudoLikelihood` of the first and of the second text.
+        margin: float. The total of the first text minus that of the second, in nats.
+        preferred: bool. Whether the margin is above 0.
     """
 
     good: PseudoLikelihood
@@ -78,8 +91,8 @@ class MinimalPair(Result, figures={"tokens": "bert_tf.plots.datasets.pseudo_like
         object.__setattr__(self, "margin", self.good.total - self.bad.total)
         object.__setattr__(self, "preferred", self.margin > 0)
 
-    def to_frame(self):
-        """A row for each token that is scored, of the first text, then of the second."""
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each scored token of the first text, then of the second."""
         import pandas
 
         tables = [self.good.to_frame(), self.bad.to_frame()]
@@ -87,7 +100,7 @@ class MinimalPair(Result, figures={"tokens": "bert_tf.plots.datasets.pseudo_like
             table.insert(0, "text", name)
         return pandas.concat(tables, ignore_index=True)
 
-    def to_text(self):
+    def to_text(self) -> str:
         """The table, then the sums."""
         sums = f"total: {self.good.total:.3f} and {self.bad.total:.3f} nats; margin: {self.margin:+.3f}"
         return f"{super().to_text()}\n{sums}"
@@ -95,11 +108,12 @@ class MinimalPair(Result, figures={"tokens": "bert_tf.plots.datasets.pseudo_like
 
 @dataclass(frozen=True, eq=False)
 class MinimalPairs(Result, figures={"margins": "bert_tf.plots.datasets.pseudo_likelihood:margin_bars"}):
-    """Many minimal pairs; a sequence of them.
+    """Many minimal pairs. It has a length and can be iterated over.
 
     Attributes:
-        names: what each is called: the number of its row, or what it is about. pairs: the `MinimalPair`s.
-        accuracy: the share of them whose first text is preferred.
+        names: tuple. The name of each pair: the number of its row, or its subject.
+        pairs: tuple of `MinimalPair`.
+        accuracy: float. The share of pairs whose first text is preferred.
     """
 
     names: tuple
@@ -109,14 +123,14 @@ class MinimalPairs(Result, figures={"margins": "bert_tf.plots.datasets.pseudo_li
     def __post_init__(self):
         object.__setattr__(self, "accuracy", sum(pair.preferred for pair in self.pairs) / max(len(self.pairs), 1))
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[MinimalPair]:
         return iter(self.pairs)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.pairs)
 
-    def to_frame(self):
-        """A row for each pair, in their order."""
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each pair, in the order of the pairs."""
         columns = {
             "row": lambda name, pair: name,
             "good": lambda name, pair: pair.good.text_a,
@@ -131,19 +145,27 @@ class MinimalPairs(Result, figures={"margins": "bert_tf.plots.datasets.pseudo_li
         )
 
 
-def pseudo_likelihood(bert, text_a, text_b=None, within_word=True, progress=None):
-    """Mask one token at a time and read the probability of what stood there.
+def pseudo_likelihood(
+    bert: Bert,
+    text_a: str,
+    text_b: str | None = None,
+    within_word: bool = True,
+    progress: Callable[[int, int], object] | None = None,
+) -> PseudoLikelihood:
+    """Mask one token at a time and read the probability of the masked token.
 
     Args:
-        bert: a `Bert` with an MLM head. text_a, text_b: as in `Bert.trace`.
-        within_word: whether the later pieces of a token's word are masked with it (Kauf and Ivanova's
-            PLL-word-l2r), so that "##hai" does not give "Shang" away; False is Salazar's score.
+        bert: `Bert`. A model with an MLM head.
+        text_a, text_b: as in `Bert.trace`.
+        within_word: bool. Whether the later pieces of a token's word are masked with it (Kauf and Ivanova's
+            PLL-word-l2r), so that "##hai" does not give "Shang" away; False computes Salazar's score.
         progress: callable(done, total) in tokens; returning False cancels.
     Returns:
-        `PseudoLikelihood`. As many copies of the input as tokens.
+        `PseudoLikelihood`. The model reads one copy of the input per token.
     Raises:
-        InputError, TextError: as `Bert.trace`. NothingToPredict: only "[MASK]" in it. MissingHead: no MLM
-            head.
+        InputError, TextError: as in `Bert.trace`.
+        NothingToPredict: the text holds nothing but "[MASK]".
+        MissingHead: the model has no MLM head.
         Cancelled: by `progress`.
     """
     require_head(bert.heads, "mlm", bert.name)
@@ -166,59 +188,81 @@ def pseudo_likelihood(bert, text_a, text_b=None, within_word=True, progress=None
     return PseudoLikelihood(ready.text_a, ready.text_b, tuple(ready.encoding.tokens), scores, ready.encoding.truncated)
 
 
-def minimal_pairs(bert, pairs, within_word=True, progress=None, names=None):
-    """Which text of each pair the model finds likelier.
+def minimal_pairs(
+    bert: Bert,
+    pairs: Iterable[Sequence[str]],
+    within_word: bool = True,
+    progress: Callable[[int, int], object] | None = None,
+    names: Sequence | None = None,
+) -> MinimalPairs:
+    """Score pairs of texts and see which text of each pair the model finds likelier.
 
     Args:
-        bert: a `Bert`. pairs: (good, bad) texts. within_word: as in `pseudo_likelihood`.
+        bert: `Bert`. A model with an MLM head.
+        pairs: iterable of pairs (good, bad) of str.
+        within_word: bool. As in `pseudo_likelihood`.
         progress: callable(done, total) in pairs; returning False cancels.
-        names: what each pair is called; None to number them from 0.
+        names: sequence or None. The name of each pair; None numbers them from 0.
     Returns:
         `MinimalPairs`.
     Raises:
-        InputError: something that is no pair, or as `pseudo_likelihood`. Cancelled: by `progress`.
+        InputError: a pair that is not two texts, or as in `pseudo_likelihood`.
+        Cancelled: by `progress`.
     """
     pairs = list(pairs)
-    found = []
+    scored = []
     for pair in pairs:
         if isinstance(pair, str) or len(pair) != 2:
             raise InputError(f"A minimal pair is two texts, not {pair!r:.60}.")
-        found.append(MinimalPair(*(pseudo_likelihood(bert, text, None, within_word) for text in pair)))
-        report(progress, len(found), len(pairs))
-    return MinimalPairs(tuple(range(len(found)) if names is None else names), tuple(found))
+        scored.append(MinimalPair(*(pseudo_likelihood(bert, text, None, within_word) for text in pair)))
+        report(progress, len(scored), len(pairs))
+    return MinimalPairs(tuple(range(len(scored)) if names is None else names), tuple(scored))
 
 
-def minimal_pairs_of_rows(bert, rows, within_word=True, progress=None):
-    """`minimal_pairs` of a file's `TextRow`s, each with two texts, under the numbers of their rows.
+def minimal_pairs_of_rows(
+    bert: Bert, rows: Sequence[TextRow], within_word: bool = True, progress: Callable[[int, int], object] | None = None
+) -> MinimalPairs:
+    """`minimal_pairs` of the rows of a file; the row numbers name the pairs.
 
-    Raises: InputError: a row with one text only; otherwise as `minimal_pairs`.
+    Args:
+        bert, within_word, progress: as in `minimal_pairs`.
+        rows: sequence of `TextRow` with two texts each.
+    Raises:
+        InputError: a row has one text only; otherwise as in `minimal_pairs`.
     """
-    alone = next((row.number for row in rows if row.text_b is None), None)
-    if alone is not None:
-        raise InputError(f"Line {alone} has one text only; a minimal pair is two, with a tab between them.")
-    pairs = [(row.text_a, row.text_b) for row in rows]
+    unpaired = next((row.number for row in rows if row.text_b is None), None)
+    if unpaired is not None:
+        raise InputError(f"Line {unpaired} has one text only; a minimal pair is two texts with a tab between them.")
+    pairs = [(row.text_a, row.text_b) for row in rows if row.text_b is not None]
     return minimal_pairs(bert, pairs, within_word, progress, [row.number for row in rows])
 
 
-def likelihood(bert, trace, other_text=None, within_word=True, progress=None):
-    """How likely a trace's input is, or which of two is likelier.
+def likelihood(
+    bert: Bert,
+    trace: Trace,
+    other_text: str | None = None,
+    within_word: bool = True,
+    progress: Callable[[int, int], object] | None = None,
+) -> PseudoLikelihood | MinimalPair:
+    """The pseudo-log-likelihood of a trace's texts, alone or beside that of another first text.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`.
-        other_text: another first text, read with the same second one; None for no comparison.
-        within_word, progress: as of `pseudo_likelihood`.
+        bert: `Bert`. The model that made the trace.
+        trace: `Trace`.
+        other_text: str or None. Another first text, read with the same second text; None for no comparison.
+        within_word, progress: as in `pseudo_likelihood`.
     Returns:
         `PseudoLikelihood`, or with `other_text` a `MinimalPair`.
     Raises:
         As `pseudo_likelihood`.
     """
     texts = [trace.text_a] if other_text is None else [trace.text_a, other_text]
-    found = [pseudo_likelihood(bert, text, trace.text_b, within_word, progress) for text in texts]
-    return found[0] if other_text is None else MinimalPair(*found)
+    scores = [pseudo_likelihood(bert, text, trace.text_b, within_word, progress) for text in texts]
+    return scores[0] if other_text is None else MinimalPair(*scores)
 
 
 def _scores(bert, ready, positions, hidden):
-    """Log-probabilities of the tokens at B positions, one copy of the input each."""
+    """The log-probabilities of the tokens at B positions, float64 [B]; the model reads one copy of the input each."""
     rows, length = len(positions), len(ready.token_ids)
     ids = np.repeat(ready.token_ids[None], rows, axis=0)
     for row, position in enumerate(positions):
@@ -241,7 +285,7 @@ def _check(options):
 
 
 _WITHIN_WORD = Option(
-    "within_word", "mask no later pieces of a token's word with it", bool, True, aliases=("single-tokens",)
+    "within_word", "do not mask the later pieces of a token's word with it", bool, True, aliases=("single-tokens",)
 )
 _SOURCE = "Salazar et al. 2020, Masked Language Model Scoring; Kauf and Ivanova 2023"
 ANALYSES = (
@@ -251,7 +295,7 @@ ANALYSES = (
         summary="how likely a text is, or which of two is likelier",
         source=_SOURCE,
         options=(
-            Option("other_text", "another first text, to see which is likelier", metavar="TEXT", aliases=("against",)),
+            Option("other_text", "another first text to compare with", metavar="TEXT", aliases=("against",)),
             _WITHIN_WORD,
         ),
         needs=("mlm",),

@@ -1,11 +1,14 @@
-"""The rows of a file as vectors: which lie near each other, and what is known of each to colour them by.
+"""The rows of a file as vectors: the nearest rows of a row, and row attributes to colour the points by.
 
-As the projections of a data set and its search for similar examples in LIT (Tenney et al. 2020, "The Language
-Interpretability Tool"). Dimension legend: B batch, T tokens, H hidden, L layers, W rows that can be read.
+LIT has the same projections of a data set and the same search for similar examples (Tenney et al. 2020, "The Language
+Interpretability Tool"). Dimension legend: B batch, T tokens, H hidden, L layers, W readable rows.
 """
+
+from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,15 +20,24 @@ from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import check_top_k
 from bert_tf.tokenizers import pad_batch
 
-#: What of a row's states its vector is made of.
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from bert_tf.config import BertConfig
+    from bert_tf.explain.datasets.row_predictions import RowResult
+    from bert_tf.explain.datasets.text_rows import TextRow
+    from bert_tf.inference.bert import Bert
+
+
+#: The poolings of a row's hidden states into its vector: their mean, or the first token's.
 POOLINGS = ("mean", "first")
 
-#: What there is to say of first tokens that tell no row from another.
+#: The message where the vectors of the first tokens are equal in all rows.
 SAME_FIRST = (
     "After this layer the first token is the same in every row: choose the mean of the tokens or a later layer."
 )
 
-# Rows in one forward pass: few, for others wait for the model meanwhile.
+# Rows in one forward pass. Few, because other requests wait for the model meanwhile.
 _BLOCK = 8
 
 
@@ -34,97 +46,110 @@ class RowVectors:
     """The vectors of a file's rows.
 
     Attributes:
-        places: which of the rows each vector is of, ascending; a row that cannot be read has none.
-        vectors: float32 [L+1, W, H], state 0 what goes in.
+        places: tuple of W int. The index of each vector's row, ascending; an unreadable row has no vector.
+        vectors: float32 [L+1, W, H]. Index 0 is the embeddings.
     """
 
     places: tuple
     vectors: np.ndarray
 
 
-def supported_poolings(config):
-    """Those of `POOLINGS` that tell a model's rows apart: read from left to right, the first token sees no other."""
+def supported_poolings(config: BertConfig) -> tuple[str, ...]:
+    """Those of `POOLINGS` whose vectors differ from row to row.
+
+    In a model that reads from left to right the first token attends to no other token, so "first" is left out.
+    """
     return ("mean",) if config.architecture.attention_direction == "left_to_right" else POOLINGS
 
 
-def constant_first_token(vectors, pooling):
-    """Whether rows' vectors, float [W, H], are those of a first token that does not differ but by rounding."""
+def constant_first_token(vectors: np.ndarray, pooling: str) -> bool:
+    """Whether the vectors of the rows' first tokens, float [W, H], are equal but for rounding."""
     if pooling != "first" or len(vectors) < 2:
         return False
     return bool(np.ptp(vectors, axis=0).max() <= 1e-5 * np.abs(vectors).max())
 
 
-def reads_text_a_only(bert, ask):
-    """Whether a row's vector is that of text A alone: classes are asked of a model that judges single texts."""
+def reads_text_a_only(bert: Bert, ask: Collection[str]) -> bool:
+    """Whether a row's vector is made of text A alone: `ask` has "classes" and the classifier reads single texts."""
     return "classes" in ask and classifier_settings(bert) is not None and classifier_settings(bert).pair is False
 
 
-def row_vectors(bert, rows, pooling="mean", progress=None, ask=()):
-    """One vector of every row at every state, with nothing hidden; rows of like length are read together.
+def row_vectors(
+    bert: Bert,
+    rows: Sequence[TextRow],
+    pooling: str = "mean",
+    progress: Callable[[int, int], object] | None = None,
+    ask: Collection[str] = (),
+) -> RowVectors:
+    """A vector of every row after every layer, without masks. Rows of similar length share a forward pass.
 
     Args:
-        bert: a `Bert`. rows: `Row`s.
-        pooling: "mean" of the states of the row's tokens ([CLS] and [SEP] are among them), or "first", the state
-            of [CLS].
+        bert: `Bert`. The model.
+        rows: sequence of `TextRow`.
+        pooling: str. "mean": the mean hidden state of the row's tokens, [CLS] and [SEP] included. "first": the hidden
+            state of [CLS].
         progress: callable(done, total) in rows; returning False cancels.
-        ask: what the rows are asked for, as `score_rows` takes it: with "classes" a row is read as its classifier
-            reads it, of a pair text A alone where that judges single texts.
+        ask: sequence of str. The predictions asked for, as in `score_rows`. With "classes" a row is read as the
+            classifier reads it: text A alone where the classifier reads single texts.
     Returns:
-        `RowVectors`. A row is cut to what the model reads.
+        `RowVectors`. A row is truncated to the model's maximum length.
     Raises:
-        InputError: an unknown pooling, one that tells no rows of this model apart, or no row that can be read.
+        InputError: an unknown pooling, a pooling with which all rows of this model are equal, or no readable row.
         Cancelled: by `progress`.
     """
     if pooling not in POOLINGS:
-        raise InputError(f"The vector of a row is made by {' or '.join(POOLINGS)}, not by {pooling!r:.40}.")
+        raise InputError(f"The pooling is {' or '.join(POOLINGS)}, not {pooling!r:.40}.")
     if pooling not in supported_poolings(bert.config):
         raise InputError(
             f"{bert.name} reads from left to right, so the first token is the same in every row: choose the mean of "
             "the tokens."
         )
-    read = {place: ready for place, row in enumerate(rows) if (ready := _prepared(bert, row, ask)) is not None}
-    if not read:
-        raise InputError("There is nothing to read in these rows.")
-    places, found = tuple(read), {}
-    order = sorted(places, key=lambda place: len(read[place].token_ids))
+    inputs = {place: ready for place, row in enumerate(rows) if (ready := _prepared(bert, row, ask)) is not None}
+    if not inputs:
+        raise InputError("None of these rows can be read.")
+    places, vectors = tuple(inputs), {}
+    order = sorted(places, key=lambda place: len(inputs[place].token_ids))
     for start in range(0, len(order), _BLOCK):
         block = order[start : start + _BLOCK]
-        batch = pad_batch([read[place] for place in block], pad_id=bert.tokenizer.pad_id)
+        batch = pad_batch([inputs[place] for place in block], pad_id=bert.tokenizer.pad_id)
         states = bert.runtime.run(batch, ("hidden_states",))["hidden_states"]  # L+1 of [B, T, H]
         for index, place in enumerate(block):
-            count = len(read[place].token_ids) if pooling == "mean" else 1
-            found[place] = np.stack([layer[index, :count].mean(axis=0) for layer in states])
+            count = len(inputs[place].token_ids) if pooling == "mean" else 1
+            vectors[place] = np.stack([layer[index, :count].mean(axis=0) for layer in states])
         report(progress, min(start + _BLOCK, len(order)), len(order))
-    return RowVectors(places, np.stack([found[place] for place in places], axis=1))
+    return RowVectors(places, np.stack([vectors[place] for place in places], axis=1))
 
 
 def _prepared(bert, row, ask):
-    judge = classifier_settings(bert) if "classes" in ask else None
-    most = bert.max_length if judge is None else min(bert.max_length, judge.max_length)
+    settings = classifier_settings(bert) if "classes" in ask else None
+    max_length = bert.max_length if settings is None else min(bert.max_length, settings.max_length)
+    text_b = None if reads_text_a_only(bert, ask) else row.text_b
     try:
-        return prepare_input(bert.tokenizer, most, row.text_a, None if reads_text_a_only(bert, ask) else row.text_b)
+        return prepare_input(bert.tokenizer, max_length, row.text_a, text_b)
     except ValueError:
         return None
 
 
-def nearest_rows(vectors, place, top_k=5):
-    """The vectors nearest to one of them.
+def nearest_rows(vectors: np.ndarray, place: int, top_k: int = 5) -> tuple[tuple[int, float], ...]:
+    """The vectors nearest to one of the vectors, by cosine similarity.
 
     Args:
-        vectors: float [W, H]. place: which of them is asked about. top_k: how many are wanted.
+        vectors: float [W, H].
+        place: int. The index of the vector whose neighbours are wanted.
+        top_k: int. The number of neighbours.
     Returns:
-        pairs (index, cosine), the nearest first, without the one asked about.
+        tuple of pairs (index, cosine), the nearest first, without `place` itself.
     Raises:
-        InputError: a bad `top_k`.
+        InputError: `top_k` is not a positive number.
     """
     check_top_k(top_k)
-    others = [one for one in range(len(vectors)) if one != place]
+    others = [index for index in range(len(vectors)) if index != place]
     cosines = cosine_similarities(vectors[[place]], vectors[others])[0] if others else np.zeros(0)
-    return tuple((others[at], float(cosines[at])) for at in np.argsort(-cosines, kind="stable")[:top_k])
+    return tuple((others[rank], float(cosines[rank])) for rank in np.argsort(-cosines, kind="stable")[:top_k])
 
 
-def available_row_attributes(bert, rows, ask):
-    """The names of `row_attributes` that there can be for these `Row`s, before they are asked for some of `ASK`."""
+def available_row_attributes(bert: Bert, rows: Sequence[TextRow], ask: Collection[str]) -> tuple[str, ...]:
+    """The names that `row_attributes` can have for these `TextRow`s with these predictions, before they are scored."""
     labelled, pairs = any(row.label is not None for row in rows), any(row.text_b for row in rows)
     able = set(ask) & set(supported_predictions(bert))
     needs = {
@@ -140,45 +165,54 @@ def available_row_attributes(bert, rows, ask):
         "perplexity": "perplexity" in able,
         "tokens": True,
     }
-    return tuple(name for name, there in needs.items() if there)
+    return tuple(name for name, available in needs.items() if available)
 
 
-def row_attributes(results):
-    """What is known of the rows of a file that was asked about.
+def row_attributes(results: Sequence[RowResult]) -> dict[str, list]:
+    """The attributes of the rows of a file, for the colours of their points.
 
     Args:
-        results: `RowResult`s.
+        results: sequence of `RowResult`.
     Returns:
-        dict from name to a value for each row: str of one that is named, float of a number, None where it is not
-        known. "label" and "predicted" (numbers of a regression), "right", "predicted_probability", "first_guess" (are
-        all hidden words the first guess), "hidden_probability" (of several words the least), "is_next", "in_order",
-        "suspected" (tokens that look replaced), "perplexity", "tokens"; what else is known of no row is left out.
+        dict str -> list with a value for each row: a str for a category, a float for a number, None where it is
+        unknown. The names: "label" and "predicted" (numbers in a regression), "right", "predicted_probability",
+        "first_guess" (whether all hidden words are the first prediction), "hidden_probability" (the minimum over the
+        hidden words), "is_next", "in_order", "suspected" (number of tokens that look replaced), "perplexity", "tokens".
+        Every attribute but "tokens" is left out if no row has a value.
     """
-    values = any(isinstance(one.predicted, float) for one in results)
-    found = {
-        "label": [_number(one.row.label) if values else one.row.label for one in results],
+    is_regression = any(isinstance(one.predicted, float) for one in results)
+    attributes = {
+        "label": [_number(one.row.label) if is_regression else one.row.label for one in results],
         "predicted": [one.predicted for one in results],
         "right": [_verdict(one.is_correct) for one in results],
         "predicted_probability": [one.predicted_probability for one in results],
-        "first_guess": [_verdict(_guessed(one)) for one in results],
-        "hidden_probability": [min((m.original_probability for m in _asked(one)), default=None) for one in results],
+        "first_guess": [_verdict(_all_first(one)) for one in results],
+        "hidden_probability": [
+            min((mask.original_probability for mask in _known_masks(one)), default=None) for one in results
+        ],
         "is_next": [one.is_next for one in results],
         "in_order": [one.in_order for one in results],
         "suspected": [one.suspected for one in results],
         "perplexity": [one.perplexity for one in results],
         "tokens": [one.tokens or None for one in results],
     }
-    found = {name: [_plain(one) for one in line] for name, line in found.items()}
-    return {name: line for name, line in found.items() if name == "tokens" or any(one is not None for one in line)}
+    attributes = {name: [_plain(value) for value in column] for name, column in attributes.items()}
+    return {
+        name: column
+        for name, column in attributes.items()
+        if name == "tokens" or any(value is not None for value in column)
+    }
 
 
-def _asked(one):
-    """The hidden words of a row whose original is known."""
-    return [mask for mask in one.masks if mask.original is not None]
+def _known_masks(result):
+    """The `MaskPrediction`s of a row whose original token is known."""
+    return [mask for mask in result.masks if mask.original is not None]
 
 
-def _guessed(one):
-    return all(mask.original_rank == 1 for mask in _asked(one)) if _asked(one) else None
+def _all_first(result):
+    """Whether every hidden word of a row is the first prediction; None without hidden words."""
+    masks = _known_masks(result)
+    return all(mask.original_rank == 1 for mask in masks) if masks else None
 
 
 def _verdict(is_correct):

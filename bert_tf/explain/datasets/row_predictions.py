@@ -1,13 +1,15 @@
-"""A file of texts asked at once: hidden words, next sentence or sentence order, replaced tokens, classes,
+"""Predictions for the rows of a file: hidden words, next sentence, sentence order, replaced tokens, classes,
 pseudo-perplexity.
 
-Sources as in `predictions` and `pseudo_likelihood`.
+Sources: as in `predictions` and `pseudo_likelihood`.
 """
+
+from __future__ import annotations
 
 import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
@@ -18,7 +20,17 @@ from bert_tf.explain.datasets.text_rows import hidden_words
 from bert_tf.inference.batch_predict import predict_many
 from bert_tf.inference.model_inputs import prepare_input
 
-#: What may be asked for, and the head that answers it; "task" is that of a model fine-tuned to classify.
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from bert_tf.explain.datasets.text_rows import TextRow
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+    from bert_tf.tokenizers import Encoding
+
+
+#: The predictions that can be asked for, and the head of each; "task" is the head of a fine-tuned classifier.
 ASK = {
     "masks": "mlm",
     "next": "nsp",
@@ -28,26 +40,31 @@ ASK = {
     "perplexity": "mlm",
 }
 
-# Rows in one forward pass: few, for others wait for the model meanwhile.
+# Rows in one forward pass. Few, because other requests wait for the model meanwhile.
 _BLOCK = 8
 
 
 @dataclass(frozen=True)
 class RowResult:
-    """What a model says about one row.
+    """A model's predictions for one row.
 
     Attributes:
-        row: the `Row`. tokens: how many were read. cut: how many did not fit.
-        places: where the hidden words stand, as `hidden_places` names them.
-        masks: `MaskPrediction`s. is_next: P(IsNext), or None.
-        perplexity, log_likelihood: of the row without anything hidden, or None.
-        problem: why something that was asked could not be answered, or None.
-        in_order: P(in order), or None.
-        replaced: pairs (token, P(replaced)) of the texts' own tokens; None if unasked.
-        task_prediction: what a fine-tuned classifier says, a dict as `TaskModel.predict` gives it; None if unasked.
+        row: `TextRow`.
+        tokens: int. The number of tokens read.
+        cut: int. The number of tokens cut off.
+        places: tuple. The positions of the hidden words, as `hidden_places` returns them.
+        masks: tuple of `MaskPrediction`.
+        is_next: float or None. P(IsNext).
+        perplexity, log_likelihood: float or None. Those of the row without hidden words.
+        problem: str or None. Why a prediction could not be made.
+        in_order: float or None. P(in order).
+        replaced: tuple of pairs (token, P(replaced)) without the special tokens that the model adds; None if not
+            asked for.
+        task_prediction: dict or None. The prediction of a fine-tuned classifier, as `TaskModel.predict` returns it;
+            None if not asked for.
     """
 
-    row: object
+    row: TextRow
     tokens: int = 0
     cut: int = 0
     places: tuple = ()
@@ -61,8 +78,8 @@ class RowResult:
     task_prediction: Optional[dict] = None
 
     @property
-    def predicted(self):
-        """The class found, of several "one|another", of a regression the number; None if unasked."""
+    def predicted(self) -> str | float | None:
+        """The predicted class (several: "one|another"), in a regression the number; None if not asked for."""
         task_prediction = self.task_prediction or {}
         return (
             "|".join(task_prediction["labels"])
@@ -71,42 +88,48 @@ class RowResult:
         )
 
     @property
-    def predicted_probability(self):
-        """That of the class found; None of several classes, of a number, and if unasked."""
+    def predicted_probability(self) -> float | None:
+        """The probability of the predicted class; None for several classes, for a number and if not asked for."""
         return (self.task_prediction or {}).get("probability")
 
     @property
-    def is_correct(self):
-        """Whether the class found is the one that the file names; None where there is nothing to compare."""
+    def is_correct(self) -> bool | None:
+        """Whether the predicted class is the one that the file names; None where there is nothing to compare."""
         task_prediction, label = self.task_prediction or {}, self.row.label
-        known = set(task_prediction.get("probabilities", ()))
-        if label is None or not known:
+        classes = set(task_prediction.get("probabilities", ()))
+        if label is None or not classes:
             return None
-        true = _parts(label) if "labels" in task_prediction else {label}
-        found = set(task_prediction["labels"]) if "labels" in task_prediction else {task_prediction["label"]}
-        return found == true if true <= known else None
+        true = _labels(label) if "labels" in task_prediction else {label}
+        predicted = set(task_prediction["labels"]) if "labels" in task_prediction else {task_prediction["label"]}
+        return predicted == true if true <= classes else None
 
     @property
-    def suspected(self):
-        """How many tokens are rather replaced than not; None if unasked."""
+    def suspected(self) -> int | None:
+        """The number of tokens with P(replaced) above 0.5; None if not asked for."""
         return None if self.replaced is None else sum(score > 0.5 for _, score in self.replaced)
 
     @property
-    def most_likely_replaced(self):
-        """The pair (token, P(replaced)) of the greatest probability, or None."""
-        return max(self.replaced, key=lambda one: one[1]) if self.replaced else None
+    def most_likely_replaced(self) -> tuple[str, float] | None:
+        """The pair (token, P(replaced)) with the highest probability, or None."""
+        return max(self.replaced, key=lambda pair: pair[1]) if self.replaced else None
 
 
 @dataclass(frozen=True)
 class RowSummary:
-    """`score_rows` in numbers.
+    """A summary of the results of `score_rows`.
 
     Attributes:
-        rows: how many. masks: hidden words whose original is known; first, among: the share of them that was
-            the first guess, one of the guesses. next: rows with a score; follows: the share above one half.
-        perplexity: exp of the mean negative log-probability of all rows' tokens; None if unasked.
-        order: rows with a score; ordered: the share above one half. scored: tokens with a score; suspected: the
-            share above one half.
+        rows: int. The number of rows.
+        masks: int. The number of hidden tokens whose original is known.
+        first: float or None. The share of them that is the first prediction.
+        among: float or None. The share of them that is among the predictions.
+        next: int. The number of rows with a next-sentence score.
+        follows: float or None. The share of these rows with P(IsNext) above 0.5.
+        perplexity: float or None. exp of the mean negative log-probability of all rows' tokens; None if not asked for.
+        order: int. The number of rows with a sentence-order score.
+        ordered: float or None. The share of these rows with P(in order) above 0.5.
+        scored: int. The number of tokens with a replaced-token score.
+        suspected: float or None. The share of these tokens with P(replaced) above 0.5.
     """
 
     rows: int
@@ -124,14 +147,15 @@ class RowSummary:
 
 @dataclass(frozen=True)
 class ClassSummary:
-    """The classes of `score_rows` compared with those that the file names.
+    """A comparison of the predicted classes with those that the file names.
 
     Attributes:
-        rows: how many are compared.
-        scores: metric -> number, as `evaluate classify` has them: of one class a row "accuracy", "f1_macro" and
+        rows: int. The number of rows compared.
+        scores: dict str -> float. The metrics of `evaluate classify`: with one class a row "accuracy", "f1_macro" and
             others; empty where no row is compared.
-        confusion: (labels, counts [K][K], a row a true label) of one class a row, else None.
-        unknown: labels of the file that are none of the model's -> number of rows, which are not compared.
+        confusion: (labels, counts [K][K], one row per true label), or None with several classes a row.
+        unknown: dict str -> int. Labels of the file that the model does not have -> number of rows with them, which are
+            not compared.
     """
 
     rows: int
@@ -140,55 +164,72 @@ class ClassSummary:
     unknown: dict = field(default_factory=dict)
 
 
-def supported_predictions(bert):
-    """What of `ASK` a model has a head for, in that order."""
+def supported_predictions(bert: Bert) -> tuple[str, ...]:
+    """The names of `ASK` for which a model has the head, in the order of `ASK`."""
     heads = {*bert.heads, *(["task"] if classifier_settings(bert) else [])}
     return tuple(name for name, head in ASK.items() if head in heads)
 
 
-def score_rows(bert, rows, ask=tuple(ASK), hide="random", top_k=5, progress=None):
-    """Ask a model about every row of a file.
+def score_rows(
+    bert: Bert,
+    rows: Sequence[TextRow],
+    ask: Collection[str] = tuple(ASK),
+    hide: str = "random",
+    top_k: int = 5,
+    progress: Callable[[int, int], object] | None = None,
+) -> tuple[RowResult, ...]:
+    """A model's predictions for every row of a file.
 
     Args:
-        bert: a `Bert`. rows: `Row`s.
-        ask: some of `ASK`: "masks" predicts hidden words; "next" and "order" score pairs, "replaced" every token
-            (all three with the hidden words hidden); "classes" asks a fine-tuned classifier about the row with
-            nothing hidden (one for single texts about text A); "perplexity" masks one token at a time: as many
-            passes as tokens.
-        hide: as in `hidden_words`. top_k: predictions a mask.
+        bert: `Bert`. The model.
+        rows: sequence of `TextRow`.
+        ask: sequence of str, some of `ASK`. "masks" predicts the hidden words; "next" and "order" score pairs,
+            "replaced" scores every token (all three on the texts with masks). "classes" classifies the texts without
+            masks (text A alone where the classifier reads single texts). "perplexity" masks one token at a time: one
+            forward pass per token.
+        hide: str. As `how` in `hidden_words`.
+        top_k: int. The number of predictions per mask.
         progress: callable(done, total) in rows; returning False cancels.
     Returns:
-        tuple of `RowResult`, in the order of the rows. What the model has no head for is not asked.
+        tuple of `RowResult`, in the order of the rows. A prediction for which the model has no head is left out.
     Raises:
-        InputError: an unknown `ask` or `hide`. Cancelled: by `progress`.
+        InputError: an unknown name in `ask`, or an unknown `hide`.
+        Cancelled: by `progress`.
     """
     unknown = set(ask) - set(ASK)
     if unknown:
         raise InputError(f"A model can be asked for {', '.join(ASK)}, not for {', '.join(sorted(unknown))}.")
-    able = set(ask) & set(supported_predictions(bert))
+    available = set(ask) & set(supported_predictions(bert))
     rows, results = list(rows), []
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK]
-        found = _predicted(bert, block, able, hide, top_k)
-        if "classes" in able:
-            found = _with_classes(bert, found)
-        if "perplexity" in able:
-            found = [_with_perplexity(bert, one, progress, start + place, len(rows)) for place, one in enumerate(found)]
-        results += found
+        predicted = _predicted(bert, block, available, hide, top_k)
+        if "classes" in available:
+            predicted = _with_classes(bert, predicted)
+        if "perplexity" in available:
+            predicted = [
+                _with_perplexity(bert, result, progress, start + place, len(rows))
+                for place, result in enumerate(predicted)
+            ]
+        results += predicted
         report(progress, len(results), len(rows))
     return tuple(results)
 
 
-def summarise_rows(results):
-    """`RowResult`s in numbers: `RowSummary`."""
+def summarise_rows(results: Sequence[RowResult]) -> RowSummary:
+    """The `RowSummary` of a sequence of `RowResult`s."""
     masks = [mask for one in results for mask in one.masks if mask.original is not None]
     scores = [one.is_next for one in results if one.is_next is not None]
     orders = [one.in_order for one in results if one.in_order is not None]
     replaced = [score for one in results for _, score in one.replaced or ()]
-    scored = [one for one in results if one.perplexity is not None]
-    # log p of a row is -tokens x log perplexity: weighted so, long rows count as long.
-    nats = sum(-one.log_likelihood for one in scored)
-    tokens = sum(-one.log_likelihood / np.log(one.perplexity) for one in scored if one.perplexity > 1)
+    scored = [
+        (one.perplexity, -one.log_likelihood)
+        for one in results
+        if one.perplexity is not None and one.log_likelihood is not None
+    ]
+    # The log-likelihood of a row is -tokens x log perplexity, so each row is weighted by its number of tokens.
+    nats = sum(row_nats for _, row_nats in scored)
+    tokens = sum(row_nats / np.log(perplexity) for perplexity, row_nats in scored if perplexity > 1)
     return RowSummary(
         rows=len(results),
         masks=len(masks),
@@ -204,13 +245,14 @@ def summarise_rows(results):
     )
 
 
-def summarise_classes(bert, results):
-    """How often the classes found are those that the file names.
+def summarise_classes(bert: Bert, results: Sequence[RowResult]) -> ClassSummary:
+    """Compare the predicted classes with those that the file names.
 
     Args:
-        bert: the model that was asked. results: `RowResult`s.
+        bert: `Bert`. The model that made the results.
+        results: sequence of `RowResult`.
     Returns:
-        `ClassSummary`, by scikit-learn (of numbers by SciPy).
+        `ClassSummary`. The metrics are computed by scikit-learn, those of numbers by SciPy.
     Raises:
         InputError: the model is no classifier.
     """
@@ -219,23 +261,27 @@ def summarise_classes(bert, results):
     settings = classifier_settings(bert)
     if settings is None:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes.")
-    found, unknown = compared(settings, results)
-    examples = [SentenceExample(one.row.text_a, one.row.text_b, target) for one, target in found]
-    task_prediction = [one.task_prediction for one, _ in found]
+    labelled, unknown = compared(settings, results)
+    examples = [SentenceExample(one.row.text_a, one.row.text_b, target) for one, target in labelled]
+    task_predictions = [one.task_prediction for one, _ in labelled]
     if not examples:
         return ClassSummary(0, {}, unknown=dict(unknown))
-    scores = bert.task.family.score(examples, task_prediction, settings)
-    confusion = bert.task.family.findings(examples, task_prediction, settings).confusion
+    scores = bert.task.family.score(examples, task_predictions, settings)
+    confusion = bert.task.family.findings(examples, task_predictions, settings).confusion
     return ClassSummary(len(examples), scores, confusion, dict(unknown))
 
 
-def compared(settings, results):
-    """Of `RowResult`s those whose file names a class, or a number, of the task's.
+def compared(settings: TaskSettings, results: Iterable[RowResult]) -> tuple[list[tuple[RowResult, Any]], Counter]:
+    """The results whose row has a label, with that label as the task's target.
 
-    Args: settings: `TaskSettings`.
-    Returns: (list of pairs (`RowResult`, target), labels that are none of the task's -> number of rows).
+    Args:
+        settings: `TaskSettings`.
+        results: sequence of `RowResult`.
+    Returns:
+        (list of pairs (`RowResult`, target), `Counter` of the labels that the task does not have).
     """
-    found, unknown = [], Counter()
+    labelled: list[tuple[RowResult, Any]] = []
+    unknown: Counter[str] = Counter()
     for one in results:
         if one.task_prediction is None or one.row.label is None:
             continue
@@ -243,118 +289,123 @@ def compared(settings, results):
         if target is None:
             unknown[one.row.label] += 1
         else:
-            found.append((one, target))
-    return found, unknown
+            labelled.append((one, target))
+    return labelled, unknown
 
 
 def _target(label, settings):
-    """A label of a file as the task takes it: a class, classes or a number; None where it is none of the task's."""
+    """A label of a file as the task's target: a class, a tuple of classes or a number; None if the task lacks it."""
     if settings.regression:
         try:
             number = float(label)
         except ValueError:
             return None
         return number if math.isfinite(number) else None
-    parts = tuple(sorted(_parts(label))) if settings.multi_label else (label,)
-    if not set(parts) <= set(settings.labels):
+    labels = tuple(sorted(_labels(label))) if settings.multi_label else (label,)
+    if not set(labels) <= set(settings.labels):
         return None
-    return parts if settings.multi_label else label
+    return labels if settings.multi_label else label
 
 
-def _parts(label):
+def _labels(label):
+    """The set of labels in a text such as "one|another"."""
     return {part.strip() for part in label.split("|") if part.strip()}
 
 
-def _share(yes):
-    yes = list(yes)
-    return sum(yes) / len(yes) if yes else None
+def _share(flags):
+    flags = list(flags)
+    return sum(flags) / len(flags) if flags else None
 
 
-def _predicted(bert, rows, able, hide, top_k):
-    """A `RowResult` a row, with all but perplexity in it."""
-    read = [_read(bert, row, able, hide) for row in rows]
-    found = [result for result, _ in read]
-    wanted = [place for place, (result, ready) in enumerate(read) if _asks(result, ready, able)]
-    asked = [(rows[place].text_a, rows[place].text_b, read[place][1].masks) for place in wanted]
-    for place, answer in zip(wanted, predict_many(bert, asked, _BLOCK, top_k, errors="return")):
+def _predicted(bert, rows, available, hide, top_k):
+    """A `RowResult` for each row, with the predictions of the pre-training heads."""
+    prepared = [_prepared(bert, row, available, hide) for row in rows]
+    results = [result for result, _ in prepared]
+    places = [place for place, (result, ready) in enumerate(prepared) if _is_question(result, ready, available)]
+    questions = [(rows[place].text_a, rows[place].text_b, prepared[place][1].masks) for place in places]
+    for place, answer in zip(places, predict_many(bert, questions, _BLOCK, top_k, errors="return")):
         if isinstance(answer, Exception):
-            found[place] = replace(found[place], problem=str(answer))
+            results[place] = replace(results[place], problem=str(answer))
             continue
-        found[place] = replace(
-            found[place],
-            masks=answer.masks if "masks" in able else (),
-            is_next=answer.nsp.is_next if answer.nsp and "next" in able else None,
-            in_order=answer.sop.in_order if answer.sop and "order" in able else None,
-            replaced=_own_scores(answer, read[place][1]) if "replaced" in able else None,
+        results[place] = replace(
+            results[place],
+            masks=answer.masks if "masks" in available else (),
+            is_next=answer.nsp.is_next if answer.nsp and "next" in available else None,
+            in_order=answer.sop.in_order if answer.sop and "order" in available else None,
+            replaced=_text_scores(answer, prepared[place][1]) if "replaced" in available else None,
         )
-    return found
+    return results
 
 
-def _own_scores(answer, ready):
-    """Pairs (token, score) of the texts' own tokens, without those the model adds."""
+def _text_scores(answer, ready):
+    """Pairs (token, score) of the texts' tokens, without the special tokens that the model adds."""
     sources = ready.encoding.sources
     return tuple(
         (token, score) for token, score, source in zip(answer.tokens, answer.replaced, sources) if source is not None
     )
 
 
-def _read(bert, row, able, hide):
-    """(`RowResult` that knows what is read and hidden, the prepared row; None where it cannot be read)."""
-    most, text_b = bert.max_length, row.text_b
-    if able == {"classes"}:
-        most, text_b = min(most, classifier_settings(bert).max_length), _second(bert, row)
+def _prepared(bert, row, available, hide):
+    """(`RowResult` with its tokens and hidden words, the prepared input or None where the row cannot be read)."""
+    max_length, text_b = bert.max_length, row.text_b
+    if available == {"classes"}:
+        max_length, text_b = min(max_length, classifier_settings(bert).max_length), _second(bert, row)
     try:
-        ready = prepare_input(bert.tokenizer, most, row.text_a, text_b)
-        if "masks" in able:
+        ready = prepare_input(bert.tokenizer, max_length, row.text_a, text_b)
+        if "masks" in available:
             mask = hidden_words(row, ready.encoding, hide)
             ready = prepare_input(bert.tokenizer, bert.max_length, row.text_a, row.text_b, mask)
     except ValueError as error:
         return RowResult(row, problem=str(error)), None
     typed = ready.encoding.token_ids == bert.tokenizer.mask_id
-    places = hidden_places(ready.encoding, [one for one in ready.masks if not typed[one]])
+    places = hidden_places(ready.encoding, [position for position in ready.masks if not typed[position]])
     length, cut = ready.encoding.length, sum(ready.encoding.truncated)
     return RowResult(row, length, cut, places), ready
 
 
-def _asks(result, ready, able):
-    pair = result.row.text_b and {"next", "order"} & able
-    return result.problem is None and bool(ready.masks or pair or "replaced" in able)
+def _is_question(result, ready, available):
+    """Whether there is anything to predict with the pre-training heads in a row."""
+    pair = result.row.text_b and {"next", "order"} & available
+    return result.problem is None and bool(ready.masks or pair or "replaced" in available)
 
 
-def hidden_places(read, positions):
-    """Where tokens stand in their texts: (source, word, piece), a word that is there in full with piece -1.
+def hidden_places(read: Encoding | Trace, positions: Collection[int]) -> tuple[tuple, ...]:
+    """The words and pieces at some token positions.
 
     Args:
-        read: has `sources` and `word_ids` (an `Encoding` or a `Trace`). positions: of the tokens; a typed
-            "[MASK]" hides nothing that stands anywhere, so leave it out.
+        read: `Encoding` or `Trace`. Its `sources` and `word_ids` are used.
+        positions: sequence of int. The token positions, without those of a typed "[MASK]".
+    Returns:
+        tuple of (source, word number, piece number); the piece is -1 where all pieces of the word are among the
+        positions.
     """
-    pieces = {}
-    for position, place in enumerate(zip(read.sources, read.word_ids)):
-        pieces.setdefault(place, []).append(position)
-    found = []
+    pieces: dict[tuple, list[int]] = {}
+    for position, word in enumerate(zip(read.sources, read.word_ids)):
+        pieces.setdefault(word, []).append(position)
+    places = []
     for position in positions:
-        place = read.sources[position], read.word_ids[position]
-        whole = set(pieces[place]) <= set(positions)
-        found.append((*place, -1 if whole else pieces[place].index(position)))
-    return tuple(dict.fromkeys(found))
+        word = read.sources[position], read.word_ids[position]
+        is_complete = set(pieces[word]) <= set(positions)
+        places.append((*word, -1 if is_complete else pieces[word].index(position)))
+    return tuple(dict.fromkeys(places))
 
 
 def _second(bert, row):
-    """The text B that a classifier reads of a row: none where it judges single texts."""
+    """The text B of a row for the classifier: None where it reads single texts."""
     return None if classifier_settings(bert).pair is False else row.text_b
 
 
-def _with_classes(bert, found):
-    asked = [(one.row.text_a, _second(bert, one.row)) for one in found]
+def _with_classes(bert, results):
+    inputs: list[Any] = [(result.row.text_a, _second(bert, result.row)) for result in results]
     if classifier_settings(bert).pair:
-        lack = InputError("This model judges pairs, and this row is one text.")
-        asked = [pair if pair[1] else lack for pair in asked]
-    answers = bert.task.predict_many(asked, _BLOCK, errors="return")
+        error = InputError("This model classifies pairs, and this row has one text.")
+        inputs = [pair if pair[1] else error for pair in inputs]
+    answers = bert.task.predict_many(inputs, _BLOCK, errors="return")
     return [
-        replace(one, problem=one.problem or str(answer))
+        replace(result, problem=result.problem or str(answer))
         if isinstance(answer, Exception)
-        else replace(one, task_prediction=answer)
-        for one, answer in zip(found, answers)
+        else replace(result, task_prediction=answer)
+        for result, answer in zip(results, answers)
     ]
 
 
@@ -363,10 +414,10 @@ def _with_perplexity(bert, result, progress, done, total):
         return result
     row = result.row
     try:
-        # Counts rows, not its own tokens; yet it can be stopped between them.
-        found = pseudo_likelihood(
+        # The callback counts rows, and it can still cancel between two tokens of a row.
+        scores = pseudo_likelihood(
             bert, row.text_a, row.text_b, progress=progress and (lambda *_: progress(done, total))
         )
     except ValueError as error:
         return replace(result, problem=str(error))
-    return replace(result, perplexity=found.perplexity, log_likelihood=found.total)
+    return replace(result, perplexity=scores.perplexity, log_likelihood=scores.total)

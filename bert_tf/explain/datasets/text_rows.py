@@ -1,4 +1,6 @@
-"""The rows of a small file of texts: plain text, JSON lines, a table or CoNLL-U; and which of their words to hide."""
+"""The rows of a small file of texts (plain text, JSON lines, a table or CoNLL-U) and the words of them to hide."""
+
+from __future__ import annotations
 
 import csv
 import io
@@ -7,19 +9,25 @@ import random
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from bert_tf.analysis import Option
 from bert_tf.errors import InputError
 from bert_tf.explain.attention.syntax import ParsedSentence, read_conllu
 from bert_tf.inference.words import Word, words_of
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bert_tf.tokenizers import Encoding
+
+
 KINDS = ("text", "jsonl", "table", "conllu")
 HIDE = ("given", "random", "last")
-#: What of each row of a file is hidden, as an option of analyses.
+#: The option of analyses for the words of each row that are hidden.
 HIDE_OPTION = Option(
     "hide",
-    "what is hidden: what the file names, a word of each row at random, or its last",
+    "words to hide: those that the file names, a random word of each row, or its last word",
     default="random",
     choices=HIDE,
     metavar="W",
@@ -34,11 +42,12 @@ class TextRow:
     """A text or pair of a file.
 
     Attributes:
-        number: its line, from 1 (of a table, its record; the header does not count; of CoNLL-U, its sentence).
-        text_a, text_b: `text_b` is None where there is no pair.
-        mask: words to hide that the file names.
-        label: the class it belongs to, as the file says; of several "one|another"; None where it says nothing.
-        parsed: the `ParsedSentence` whose words text A is made of; None where the file has no trees.
+        number: int. The line, from 1; in a table the record, without the header; in CoNLL-U the sentence.
+        text_a: str. The first text.
+        text_b: str or None. The second text of a pair.
+        mask: tuple of str or int. The words to hide that the file names.
+        label: str or None. The class that the file names; several are joined, "one|another".
+        parsed: `ParsedSentence` or None. The dependency tree of text A, where the file has trees.
     """
 
     number: int
@@ -49,20 +58,22 @@ class TextRow:
     parsed: Optional[ParsedSentence] = field(default=None, metadata={"export": False})
 
     @property
-    def text(self):
-        """Its texts in one line, a dot between two."""
+    def text(self) -> str:
+        """Both texts in one line, separated by a dot."""
         return f"{self.text_a} · {self.text_b}" if self.text_b else self.text_a
 
 
 @dataclass(frozen=True)
 class TextRows:
-    """What was read of a file.
+    """The rows of a file.
 
     Attributes:
-        rows: `TextRow`s. problems: (number, sentence) of what is none.
-        left_out: how many rows came after the last one that was allowed.
-        columns: names of the columns or keys there are. first, second: those that were taken for the texts.
-        unit: what the numbers count: "line", "record" of a table, "sentence" of CoNLL-U.
+        rows: tuple of `TextRow`.
+        problems: tuple of pairs (number, message). The rows that cannot be read.
+        left_out: int. The number of rows beyond the limit.
+        columns: tuple of str. The names of the file's columns or keys.
+        first, second: str or None. The columns of text A and of text B.
+        unit: str. What the numbers count: "line", "record" of a table, "sentence" of CoNLL-U.
     """
 
     rows: tuple
@@ -74,27 +85,37 @@ class TextRows:
     unit: str = "line"
 
 
-def file_kind(name):
-    """The kind of a file by its name: "jsonl", "table" (.csv, .tsv), "conllu" or "text"."""
+def file_kind(name: str) -> str:
+    """The kind of a file, from its name: "jsonl", "table" (.csv, .tsv), "conllu" or "text"."""
     ending = name.lower().rpartition(".")[2]
     kinds = {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "table", "tsv": "table", "conllu": "conllu"}
     return kinds.get(ending, "text")
 
 
-def read_rows(data, kind="text", first=None, second=None, most_rows=1000, max_characters=2000):
-    """Read the texts of a file that somebody gave.
+def read_rows(
+    data: bytes | str,
+    kind: str = "text",
+    first: str | None = None,
+    second: str | None = None,
+    most_rows: int = 1000,
+    max_characters: int = 2000,
+) -> TextRows:
+    """Read the texts of a file.
 
     Args:
         data: bytes in UTF-8, or str.
-        kind: "text": a text a line, a tab before the second of a pair. "jsonl": an object a line. "table":
-            CSV or TSV with a header line. "conllu": sentences with dependency trees, their words with a space between.
-        first, second: column or key of text A and of text B; None looks for a usual one ("text_a",
-            "sentence", "text_b", "sentence2", ...). second may be "" for none.
-        most_rows, max_characters: rows, and characters of a row's text, at most.
+        kind: str. "text": one text a line, a tab before the second text of a pair. "jsonl": one object a line.
+            "table": CSV or TSV with a header line. "conllu": sentences with dependency trees; their words are joined
+            with spaces.
+        first, second: str or None. Column or key of text A and of text B; None looks for a usual one ("text_a",
+            "sentence", "text_b", "sentence2", ...); second="" reads single texts.
+        most_rows: int. The maximum number of rows.
+        max_characters: int. The maximum number of characters of a text.
     Returns:
-        `TextRows`. A key or column "mask" names a word to hide, or a list of them, "label" the row's class.
+        `TextRows`. The key or column "mask" names a word to hide or a list of words, "label" the row's class.
     Raises:
-        InputError: not UTF-8, nothing in it, or no column of that name. ConlluError: a line that is not CoNLL-U.
+        InputError: the file is not UTF-8 or holds no texts, or there is no column of that name.
+        ConlluError: a line is not CoNLL-U.
     """
     if kind not in KINDS:
         raise InputError(f"A file is of kind {', '.join(KINDS)}, not {kind!r:.40}.")
@@ -109,7 +130,8 @@ def read_rows(data, kind="text", first=None, second=None, most_rows=1000, max_ch
     records, problems = readers[kind](data)
     columns = tuple(dict.fromkeys(key for _, record in records for key in record))
     first, second = _columns(columns, first, second)
-    rows, left_out, unit = [], 0, {"table": "record", "conllu": "sentence"}.get(kind, "line")
+    rows: list[TextRow] = []
+    left_out, unit = 0, {"table": "record", "conllu": "sentence"}.get(kind, "line")
     for number, record in records:
         row = _row(number, record, first, second, max_characters)
         if isinstance(row, str):
@@ -119,26 +141,29 @@ def read_rows(data, kind="text", first=None, second=None, most_rows=1000, max_ch
         elif row:
             left_out += 1
     if not rows:
-        why = f" {unit.title()} {problems[0][0]}: {problems[0][1]}" if problems else ""
+        reason = f" {unit.title()} {problems[0][0]}: {problems[0][1]}" if problems else ""
         if kind == "conllu" and not problems:
-            why = " CoNLL-U has ten fields a word, parted by tabs."
-        raise InputError(f"There is no {'sentence' if kind == 'conllu' else 'text'} in the file.{why}")
+            reason = " CoNLL-U has ten fields a word, separated by tabs."
+        raise InputError(f"There is no {'sentence' if kind == 'conllu' else 'text'} in the file.{reason}")
     return TextRows(tuple(rows), tuple(sorted(problems)), left_out, columns, first, second, unit)
 
 
-def hidden_words(row, encoding, how="random"):
-    """Which words of a row to hide.
+def hidden_words(row: TextRow, encoding: Encoding, how: str = "random") -> tuple:
+    """The words of a row to hide.
 
     Args:
-        row: a `TextRow`. encoding: its `Encoding`, to know its words.
-        how: "given": those the row names; typed "[MASK]"s are hidden anyway. "random": where a row hides
-            nothing, one of its words, always the same. "last": its last word.
+        row: `TextRow`.
+        encoding: `Encoding`. The tokens of the row's texts.
+        how: str. "given": the words that the row names. "random": in a row that names no word, one of its words,
+            the same in every call. "last": in such a row its last word. A typed "[MASK]" counts as a hidden word.
     Returns:
-        tuple of what `Bert.trace` takes as `mask`. Words are named by their place, the same for every
-        tokenizer of the family.
+        tuple of values for the argument `mask` of `Bert.trace`. Words are identified by their position in the text,
+        which is the same for every tokenizer.
+    Raises:
+        InputError: an unknown value of `how`.
     """
     if how not in HIDE:
-        raise InputError(f"What to hide is one of {', '.join(HIDE)}, not {how!r:.40}.")
+        raise InputError(f"The words to hide are one of {', '.join(HIDE)}, not {how!r:.40}.")
     typed = "[MASK]" in row.text_a or "[MASK]" in (row.text_b or "")
     if row.mask or typed or how == "given":
         return row.mask
@@ -149,58 +174,64 @@ def hidden_words(row, encoding, how="random"):
     return (Word(chosen.source, chosen.index),)
 
 
-def parse_row_numbers(text, numbers):
-    """Row numbers out of a short text such as "1-4,7".
+def parse_row_numbers(text: str, numbers: Sequence[int]) -> tuple[int, ...]:
+    """The row numbers of a short text such as "1-4,7".
 
     Args:
-        text: numbers and ranges of them, with commas or dots between. numbers: of the rows that there are.
+        text: str. Numbers and ranges, separated by commas or dots.
+        numbers: sequence of int. The numbers of all rows.
     Returns:
-        tuple of those of `numbers` that are meant, in their order.
+        tuple of int. Those of `numbers` that the text names, in the order of `numbers`.
     Raises:
-        InputError: it is no such text.
+        InputError: the text holds anything but numbers and ranges.
     """
     spans = []
     for part in text.replace(",", ".").split("."):
-        first, dash, last = (one.strip() for one in part.partition("-"))
+        first, dash, last = (end.strip() for end in part.partition("-"))
         ends = (first, last if dash else first)
-        if not all(one.isascii() and one.isdecimal() and len(one) < 8 for one in ends):
+        if not all(end.isascii() and end.isdecimal() and len(end) < 8 for end in ends):
             raise InputError(f"Rows are named by their numbers, such as 1-4,7; not {text!r:.40}.")
         spans.append(tuple(map(int, ends)))
     return tuple(number for number in numbers if any(first <= number <= last for first, last in spans))
 
 
-def labels_of(rows):
-    """The labels that rows have, a tuple of str in their order: of several of a row each."""
-    return tuple(sorted({part for row in rows if row.label is not None for part in row.label.split("|")}))
+def labels_of(rows: Sequence[TextRow]) -> tuple[str, ...]:
+    """The labels of some rows, sorted; a row with several labels counts with each of them."""
+    return tuple(sorted({label for row in rows if row.label is not None for label in row.label.split("|")}))
 
 
-def file_bytes(path):
+def file_bytes(path: str) -> bytes:
     """The bytes of a file, or of standard input for "-"."""
     return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
 
 
-def texts_of_file(path):
-    """The first texts of a file, a tuple; "-" is standard input. Raises: as `read_rows`."""
+def texts_of_file(path: str) -> tuple[str, ...]:
+    """The first text of every row of a file; "-" is standard input. Raises: as `read_rows`."""
     return tuple(row.text_a for row in read_rows(file_bytes(path), file_kind(path)).rows)
 
 
-def labelled(rows, label):
-    """The `TextRow`s that have a label, alone or among others, a tuple.
+def labelled(rows: Sequence[TextRow], label: str) -> tuple[TextRow, ...]:
+    """The rows with a label, alone or among other labels of the row.
 
+    Args:
+        rows: sequence of `TextRow`.
+        label: str.
+    Returns:
+        tuple of `TextRow`.
     Raises:
-        InputError: none has it.
+        InputError: no row has the label.
     """
-    found = tuple(row for row in rows if row.label is not None and label in row.label.split("|"))
-    if not found:
+    with_label = tuple(row for row in rows if row.label is not None and label in row.label.split("|"))
+    if not with_label:
         known = ", ".join(labels_of(rows))
-        told = f"its labels are {known:.120}" if known else "it has no labels"
-        raise InputError(f"No row of the file is labelled {label!r:.40}: {told}.")
-    return found
+        reason = f"its labels are {known:.120}" if known else "it has no labels"
+        raise InputError(f"No row of the file is labelled {label!r:.40}: {reason}.")
+    return with_label
 
 
-def format_row_numbers(chosen):
-    """The short text of some row numbers, which `parse_row_numbers` reads: those that follow each other as a range."""
-    spans = []
+def format_row_numbers(chosen: Iterable[int]) -> str:
+    """Row numbers as the short text that `parse_row_numbers` reads: "1-4.7". Consecutive numbers become a range."""
+    spans: list[list[int]] = []
     for number in sorted(set(chosen)):
         if spans and spans[-1][1] == number - 1:
             spans[-1][1] = number
@@ -210,16 +241,16 @@ def format_row_numbers(chosen):
 
 
 def _lines(data):
-    found = []
+    records = []
     for number, line in enumerate(data.splitlines(), 1):
         first, _, second = line.partition("\t")
         if line.strip():
-            found.append((number, {"text_a": first, "text_b": second}))
-    return found, []
+            records.append((number, {"text_a": first, "text_b": second}))
+    return records, []
 
 
 def _objects(data):
-    found, problems = [], []
+    records, problems = [], []
     # Only "\n" ends a line here: JSON strings may hold other line ends as they are.
     for number, line in enumerate(data.split("\n"), 1):
         if not line.strip():
@@ -230,30 +261,30 @@ def _objects(data):
             problems.append((number, "This is not JSON."))
             continue
         if isinstance(record, dict):
-            found.append((number, record))
+            records.append((number, record))
         else:
             problems.append((number, f"A JSON object is expected, not a {type(record).__name__}."))
-    return found, problems
+    return records, problems
 
 
 def _table(data):
     head = data.split("\n", 1)[0]
     delimiter = max(",;\t", key=head.count)
     reader = csv.DictReader(io.StringIO(data, newline=""), delimiter=delimiter, restkey="")
-    found = []
+    records = []
     try:
         for number, record in enumerate(reader, 1):
             record.pop("", None)
-            found.append((number, record))
+            records.append((number, record))
     except csv.Error as error:
-        return found, [(len(found) + 1, f"The table cannot be read from here on: {error}.")]
-    return found, []
+        return records, [(len(records) + 1, f"The table cannot be read from here on: {error}.")]
+    return records, []
 
 
 def _trees(data):
     """The sentences of CoNLL-U by their numbers, from 1."""
     # Only "\n" ends a line here: words may hold other line ends.
-    return dict(enumerate((one for one in read_conllu(data.split("\n")) if one.words), 1))
+    return dict(enumerate((sentence for sentence in read_conllu(data.split("\n")) if sentence.words), 1))
 
 
 def _columns(columns, first, second):
@@ -271,7 +302,7 @@ def _columns(columns, first, second):
 
 
 def _row(number, record, first, second, max_characters):
-    """A `TextRow`, a sentence that says why it is none, or None for an empty one."""
+    """A `TextRow`, None for an empty record, or a message about a record that cannot be read."""
     text_a, text_b = record.get(first), record.get(second) if second else None
     if text_a is None or isinstance(text_a, str) and not text_a.strip():
         return None if not text_b else "Its first text is empty."
@@ -282,13 +313,13 @@ def _row(number, record, first, second, max_characters):
             return f"It has {len(text):,} characters; at most {max_characters:,} of a text are read."
     mask = record.get("mask") or ()
     mask = (mask,) if isinstance(mask, (str, int)) else mask
-    if not isinstance(mask, (list, tuple)) or not all(type(one) in (str, int) for one in mask):
+    if not isinstance(mask, (list, tuple)) or not all(type(word) in (str, int) for word in mask):
         return f"Its mask is neither a word nor a list of words: {mask!r:.40}."
     return TextRow(number, text_a, text_b if text_b and text_b.strip() else None, tuple(mask), _label(record))
 
 
 def _label(record):
     """The label of a record as text, or None."""
-    found = next((value for name, value in record.items() if name.lower() == _LABEL), None)
-    parts = found if isinstance(found, list) else [found]
-    return "|".join(str(part).strip() for part in parts if isinstance(part, (str, int, float))) or None
+    cell = next((value for name, value in record.items() if name.lower() == _LABEL), None)
+    labels = cell if isinstance(cell, list) else [cell]
+    return "|".join(str(label).strip() for label in labels if isinstance(label, (str, int, float))) or None

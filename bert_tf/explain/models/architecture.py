@@ -1,12 +1,14 @@
-"""What a model is made of, part by part: shapes, parameters, compute, and the values that pass through.
+"""The parts of a model: shapes, parameters and operations, and the activations of an input.
 
 Dimension legend: T tokens, P masks, H hidden, F intermediate, N heads, D head size, L layers, V vocabulary, K labels,
 C choices.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from dataclasses import dataclass
-from typing import Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
@@ -17,7 +19,18 @@ from bert_tf.flops import ENCODER_PARTS, flops_by_part
 from bert_tf.parameters import LAYER_PARTS, parameter_counts, parameter_spec
 from bert_tf.results import Result, frame, plain
 
-#: The values of `layer_activations` but for the layer's input.
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    import pandas
+
+    from bert_tf.finetuning.task_model import TaskModel
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+    from bert_tf.models import BertModel
+
+
+#: The names of `layer_activations` without "input".
 ACTIVATIONS = (
     "queries",
     "keys",
@@ -41,17 +54,18 @@ _TASK_TITLES = {"classify": "Class head", "tag": "Word label head", "answer": "A
 
 @dataclass(frozen=True)
 class Part:
-    """One box of a drawing of the model.
+    """One part of a model, a box in its drawing.
 
     Attributes:
-        name: "embeddings", a name out of `LAYER_PARTS`, a head's, or "task" for that of a fine-tuned model.
-        title: for a reader.
-        shape: of what it gives, without the batch axis: pairs of letter and number.
-        parameters: of all layers together; what is shared counts once.
-        flops: floating point operations of one pass over all layers, two for each product and sum of a
-            matrix product; element-wise work (under one percent) is left out.
-        repeats: how many times it stands in the model.
-        sets: how many sets of weights these have; fewer where layers share them (ALBERT).
+        name: str. "embeddings", a name in `LAYER_PARTS`, a pre-training head's name, or "task" for the head of a
+            fine-tuned model.
+        title: str. The name on screen.
+        shape: tuple of pairs (letter, number). The shape of the output, without the batch axis.
+        parameters: int. The parameters of all layers together; shared weights count once.
+        flops: int. Floating point operations of one pass over all layers, two for each product and sum of a
+            matrix product; element-wise operations (under one percent) are left out.
+        repeats: int. The number of layers that have this part.
+        sets: int. The number of sets of weights; less than `repeats` where layers share them (ALBERT).
     """
 
     name: str
@@ -63,8 +77,8 @@ class Part:
     sets: int = 1
 
     @property
-    def gives(self):
-        """Its shape in words, such as "T 6 x H 128"."""
+    def gives(self) -> str:
+        """The shape of the output as text, such as "T 6 x H 128"."""
         return " x ".join(f"{letter} {number:,}" for letter, number in self.shape)
 
 
@@ -76,12 +90,13 @@ class ModelParts(
         "flops": "bert_tf.plots.models.architecture:flops_of_parts",
     },
 ):
-    """What a model is made of, for one input.
+    """The parts of a model, for one input.
 
     Attributes:
-        tokens: T strings. parts: its `Part`s, in the order of a forward pass.
-        task_outputs: what the head of a fine-tuned model gives for the input, as `task_head_activations`; None of a
-            model without a task.
+        tokens: tuple of T str.
+        parts: tuple of `Part`, in the order of a forward pass.
+        task_outputs: dict or None. The outputs of a fine-tuned model's head for the input, as `task_head_activations`;
+            None for a model without a task.
     """
 
     tokens: tuple
@@ -89,20 +104,20 @@ class ModelParts(
     task_outputs: Optional[dict] = None
 
     @property
-    def flops_share(self):
-        """Each part's share of the operations: tuple of float."""
+    def flops_share(self) -> tuple[float, ...]:
+        """The share of each part in the operations: tuple of float."""
         total = sum(part.flops for part in self.parts)
         return tuple(part.flops / total for part in self.parts)
 
-    def to_dict(self):
-        """The fields as plain JSON values; a part's shape is a dict from letter to number, its share comes along."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain JSON values; each part has "flops_share", and its shape is a dict letter -> number."""
         parts = [
-            {**one, "shape": dict(one["shape"]), "flops_share": round(share, 7)}
-            for one, share in zip(plain(self.parts), self.flops_share)
+            {**part, "shape": dict(part["shape"]), "flops_share": round(share, 7)}
+            for part, share in zip(plain(self.parts), self.flops_share)
         ]
         return {**super().to_dict(), "parts": parts}
 
-    def to_frame(self):
+    def to_frame(self) -> pandas.DataFrame:
         """A row for each part."""
         parts = self.parts
         return frame(
@@ -119,30 +134,35 @@ class ModelParts(
         )
 
 
-def parts(model, tokens, masks=1, task=None):
-    """The parts of the very model that is loaded, in the order of a forward pass.
-
-    Args and unit of the operations as in `flops_by_part`; model: a `BertModel`. task: the `TaskModel` over it, or None.
-
-    Returns:
-        tuple of `Part`.
-    """
-    config = model.bert_config
-    own = [_task_part(task, config.hidden_size, tokens)] if task else []
-    return (*parts_of(config, model.bert_heads, tokens, masks), *own)
-
-
-def parts_of(config, heads, tokens, masks=1):
-    """The parts of a model that need not be there, by arithmetic alone.
+def parts(model: BertModel, tokens: int, masks: int = 1, task: TaskModel | None = None) -> tuple[Part, ...]:
+    """The parts of a loaded model.
 
     Args:
-        config: its `BertConfig`. heads: of its pre-training. tokens, masks: as in `flops_by_part`.
+        model: `BertModel`.
+        tokens, masks: int. As in `flops_by_part`, which documents how operations are counted.
+        task: `TaskModel` or None. The fine-tuned task of the model.
+    Returns:
+        tuple of `Part`, in the order of a forward pass.
+    """
+    config = model.bert_config
+    task_parts = [_task_part(task, config.hidden_size, tokens)] if task else []
+    return (*parts_of(config, model.bert_heads, tokens, masks), *task_parts)
+
+
+def parts_of(config: BertConfig, heads: Collection[str], tokens: int, masks: int = 1) -> tuple[Part, ...]:
+    """The parts of a model, computed from its configuration without building it.
+
+    Args:
+        config: `BertConfig`.
+        heads: sequence of str. The pre-training heads.
+        tokens, masks: int. As in `flops_by_part`.
 
     Returns:
         tuple of `Part`, in the order of a forward pass.
     """
     hidden, count, sets = config.hidden_size, config.num_hidden_layers, len(set(config.layer_groups))
-    flops, counts = flops_by_part(config, tokens, masks), Counter()
+    flops = flops_by_part(config, tokens, masks)
+    counts: Counter[str] = Counter()
     for parameter in parameter_spec(config, heads):
         counts[parameter.part] += parameter.size
     states = (("T", tokens), ("H", hidden))
@@ -168,61 +188,69 @@ def parts_of(config, heads, tokens, masks=1):
 
 
 def _task_part(task, hidden, tokens):
-    """The head of a fine-tuned model; of several choices, for one of them."""
+    """The head of a fine-tuned model; that of multiple choice for one choice."""
     kind, head = task.settings.task, task.network.head
     outputs = {"answer": 2, "choose": 1}.get(kind) or head.settings["outputs" if kind == "classify" else "labels"]
-    each = (("T", tokens),) if kind in ("tag", "answer") else ()
+    token_axis = (("T", tokens),) if kind in ("tag", "answer") else ()
     letter = {"tag": "labels", "answer": "ends", "choose": "scores"}.get(kind)
-    shape = (*each, (letter or ("values" if task.settings.regression else "classes"), outputs))
-    flops = 2 * hidden * outputs * (tokens if each else 1)
+    shape = (*token_axis, (letter or ("values" if task.settings.regression else "classes"), outputs))
+    flops = 2 * hidden * outputs * (tokens if token_axis else 1)
     if kind == "classify" and task.settings.pooling == "attention":
-        flops += 4 * tokens * hidden  # a score for each token, and the mean by these weights
+        flops += 4 * tokens * hidden  # a score for each token, and the weighted mean
     if "activation" in task.settings.extra:
-        flops += 2 * hidden * hidden  # a layer of its own on the first token
+        flops += 2 * hidden * hidden  # an additional dense layer on the first token
     return Part("task", _TASK_TITLES[kind], shape, _weights([head]), flops)
 
 
-def task_head_activations(bert, trace):
-    """What the head of a fine-tuned model makes of one input.
+def task_head_activations(bert: Bert, trace: Trace) -> dict[str, np.ndarray]:
+    """The outputs of a fine-tuned model's head for one input.
 
     Args:
-        bert: a `Bert` with a task. trace: its `Trace` with hidden states.
+        bert: `Bert`. A model with a task.
+        trace: `Trace` of `bert` with hidden states.
     Returns:
-        dict name -> float32 array: "logits", [K] of a classifier, [T, K] of a tagger, [] for the score of a choice
-        (the text A with the text B), or "start_logits" and "end_logits" [T]; with a CRF also "transitions" [K + 2, K].
+        dict str -> float32 array: "logits" [K] of a classifier, [T, K] of a token classifier, [] of a choice (text A
+        with text B); "start_logits" and "end_logits" [T] of question answering; with a CRF also "transitions"
+        [K + 2, K].
     Raises:
         ValueError: a model without a task, or a trace without hidden states.
     """
     if bert.task is None:
         raise ValueError(f"{bert.name} was not fine-tuned for a task; choose a model that was.")
-    _check_states(trace)
+    hidden_states = _hidden_states(trace)
     from keras import ops
 
-    sequence = ops.convert_to_tensor(trace.hidden_states[-1][None], dtype="float32")
+    sequence = ops.convert_to_tensor(hidden_states[-1][None], dtype="float32")
     pooled = None if trace.pooled is None else ops.convert_to_tensor(trace.pooled[None], dtype="float32")
-    found = bert.task.network.head(sequence, pooled, ops.ones((1, trace.length), "int32"), training=False)
-    return {name: ops.convert_to_numpy(value)[0] for name, value in found.items()}
+    outputs = bert.task.network.head(sequence, pooled, ops.ones((1, trace.length), "int32"), training=False)
+    return {name: ops.convert_to_numpy(value)[0] for name, value in outputs.items()}
 
 
-def choice_scores(bert, context, choices):
-    """The scores that a model fine-tuned to choose gives, float32 [C]: each choice is read with the context.
+def choice_scores(bert: Bert, context: str, choices: Sequence[str]) -> np.ndarray:
+    """The scores of a model fine-tuned for multiple choice; each choice is read with the context.
 
     Args:
-        bert: a `Bert` whose task is "choose". context: text. choices: C texts, at least two.
+        bert: `Bert`. Its task is "choose".
+        context: str.
+        choices: sequence of C str, at least two.
+    Returns:
+        float32 [C].
     """
     task = bert.task
     example = task.family.example({"context": context, "choices": list(choices)}, task.settings)
-    (found,) = task.outputs(task.family.encode([example], bert.tokenizer, task.settings))
-    return found["logits"]
+    (outputs,) = task.outputs(task.family.encode([example], bert.tokenizer, task.settings))
+    return outputs["logits"]
 
 
 @dataclass(frozen=True, eq=False)
 class LayerActivations(Result, figures={"values": "bert_tf.plots.models.architecture:layer_values"}):
-    """One of the values of an input on its way through an encoder layer.
+    """One of the activations of an encoder layer for one input.
 
     Attributes:
-        tokens: T strings. layer: index, 0 is the lowest. name: which of `ACTIVATIONS`.
-        values: float32 [T, U] of U units, or [N, T, U] of N heads ("attentions": [N, T, T]).
+        tokens: tuple of T str.
+        layer: int. The layer, from 0, the lowest.
+        name: str. One of `ACTIVATIONS`.
+        values: float32 [T, U] for U units, or [N, T, U] for N heads ("attentions": [N, T, T]).
     """
 
     tokens: tuple
@@ -230,8 +258,8 @@ class LayerActivations(Result, figures={"values": "bert_tf.plots.models.architec
     name: str
     values: np.ndarray
 
-    def to_frame(self):
-        """A row for each token and, where the values are those of heads, head; a column for each unit.
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each token (and each head, where the values have heads); a column for each unit.
 
         The units of "attentions" are the tokens attended to.
         """
@@ -245,13 +273,15 @@ class LayerActivations(Result, figures={"values": "bert_tf.plots.models.architec
 
 @dataclass(frozen=True)
 class ArchitectureSize:
-    """One of an architecture's sizes.
+    """One named size of an architecture.
 
     Attributes:
-        name: of the size. config: `BertConfig`. parameters: dict part -> count, with "total", as `parameter_counts`.
-        flops: dict part -> operations, as `flops_by_part`, of the encoder and of the heads that its pre-training
-            trains.
-        parts: tuple of its `Part`s, as `parts_of`, with these heads.
+        name: str. The name of the size.
+        config: `BertConfig`.
+        parameters: dict str -> int. Part -> number of parameters, with "total", as `parameter_counts`.
+        flops: dict str -> int. Part -> operations, as `flops_by_part`, for the encoder and the pre-training heads of
+            the size.
+        parts: tuple of `Part`, as `parts_of`, with these heads.
     """
 
     name: str
@@ -266,35 +296,43 @@ class ModelSizes(Result, figures={"parameters": "bert_tf.plots.models.architectu
     """Every named size of a model's architecture, with the model's vocabulary.
 
     Attributes:
-        tokens: how many the input has. masks: how many of them are asked about. sizes: `ArchitectureSize`s.
+        tokens: int. The number of tokens of the input.
+        masks: int. The number of masks among them.
+        sizes: tuple of `ArchitectureSize`.
     """
 
     tokens: int
     masks: int
     sizes: tuple
 
-    def to_frame(self):
-        """A row for each size and part; parts that only the parameters are counted of have no operations."""
-        lines = [
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each size and part; the operations are empty where only the parameters are counted."""
+        rows = [
             (size.name, part, parameters, size.flops.get(part))
             for size in self.sizes
             for part, parameters in size.parameters.items()
         ]
-        return frame(dict(zip(("size", "part", "parameters", "flops"), map(list, zip(*lines)))))
+        return frame(dict(zip(("size", "part", "parameters", "flops"), map(list, zip(*rows)))))
 
 
-def all_sizes(config, tokens, masks=1):
-    """Every named size of a model's architecture, with that model's vocabulary: tuple of `ArchitectureSize`; see
-    `flops_by_part`."""
-    found = []
+def all_sizes(config: BertConfig, tokens: int, masks: int = 1) -> tuple[ArchitectureSize, ...]:
+    """Every named size of a model's architecture, with the model's vocabulary.
+
+    Args:
+        config: `BertConfig`. The configuration of the model.
+        tokens, masks: int. As in `flops_by_part`.
+    Returns:
+        tuple of `ArchitectureSize`.
+    """
+    sizes = []
     for name in config.architecture.sizes:
-        one = BertConfig.named(name, config.model_type, vocab_size=config.vocab_size)
-        heads, flops = config.architecture.trained_heads(name), flops_by_part(one, tokens, masks)
-        spent = {part: flops[part] for part in (*ENCODER_PARTS, *heads)}
-        found.append(
-            ArchitectureSize(name, one, parameter_counts(one, heads), spent, parts_of(one, heads, tokens, masks))
+        named = BertConfig.named(name, config.model_type, vocab_size=config.vocab_size)
+        heads, all_flops = config.architecture.trained_heads(name), flops_by_part(named, tokens, masks)
+        flops = {part: all_flops[part] for part in (*ENCODER_PARTS, *heads)}
+        sizes.append(
+            ArchitectureSize(name, named, parameter_counts(named, heads), flops, parts_of(named, heads, tokens, masks))
         )
-    return tuple(found)
+    return tuple(sizes)
 
 
 def _weights(layers):
@@ -302,7 +340,7 @@ def _weights(layers):
     return sum(int(np.prod(variable.shape)) for variable in variables.values())
 
 
-#: What `layer_activations` gives -> the hook point that it is taken at.
+#: Name in `layer_activations` -> hook point.
 PASSING = {
     "input": "resid_pre",
     "queries": "q",
@@ -317,48 +355,54 @@ PASSING = {
 }
 
 
-def layer_activations(bert, trace, layer):
-    """The values of one input on its way through one encoder layer.
+def layer_activations(bert: Bert, trace: Trace, layer: int) -> dict[str, np.ndarray]:
+    """The activations of one encoder layer for one input.
 
     Args:
-        bert: a `Bert`. trace: its `Trace` with hidden states. layer: index, 0 is the lowest.
+        bert: `Bert`. The model.
+        trace: `Trace` of `bert` with hidden states.
+        layer: int. The layer, from 0, the lowest.
     Returns:
-        dict name -> float32 array: "input" [T, H]; "queries", "keys", "values" [N, T, D]; "attentions"
-        [N, T, T]; "attention" [T, H] (what the block adds); "attention_norm" [T, H]; "feed_forward_wide"
-        [T, F] (after the activation); "feed_forward" [T, H] (what the block adds); "feed_forward_norm"
-        [T, H], the layer's output.
+        dict str -> float32 array: "input" [T, H]; "queries", "keys", "values" [N, T, D]; "attentions"
+        [N, T, T]; "attention" [T, H] (the output of the block, before the residual sum); "attention_norm" [T, H];
+        "feed_forward_wide" [T, F] (after the activation function); "feed_forward" [T, H] (the output of the block,
+        before the residual sum); "feed_forward_norm" [T, H], the layer's output.
     Raises:
-        InputError: no such layer. ValueError: a trace without hidden states.
+        InputError: there is no such layer.
+        ValueError: a trace without hidden states.
     """
     count = bert.config.num_hidden_layers
     if not 0 <= layer < count:
         raise InputError(f"There is no layer {layer}; the model has layers 0 to {count - 1}.")
-    _check_states(trace)
-    return layer_activations_from_state(bert, trace.hidden_states[layer], layer)
+    return layer_activations_from_state(bert, _hidden_states(trace)[layer], layer)
 
 
-def layer_activations_from_state(bert, state, layer):
-    """As `layer_activations`, of a hidden state, float [T, H], that goes into the layer."""
-    found = bert.hooked().values(layer, np.asarray(state, np.float32)[None], PASSING.values())
-    return {name: found[point].numpy()[0] for name, point in PASSING.items()}
+def layer_activations_from_state(bert: Bert, state: np.ndarray, layer: int) -> dict[str, np.ndarray]:
+    """The activations of one encoder layer, as `layer_activations`, for its input `state`, float [T, H]."""
+    values = bert.hooked().values(layer, np.asarray(state, np.float32)[None], PASSING.values())
+    return {name: values[point].numpy()[0] for name, point in PASSING.items()}
 
 
-def _check_states(trace):
+def _hidden_states(trace):
     if trace.hidden_states is None:
         raise ValueError("The trace has no hidden states; make it with hidden_states=True.")
+    return trace.hidden_states
 
 
-def architecture(bert, trace, show="parts", layer=0):
-    """What a model is made of, or one of the values of an input in one of its layers.
+def architecture(
+    bert: Bert, trace: Trace, show: str = "parts", layer: int = 0
+) -> ModelParts | ModelSizes | LayerActivations:
+    """The parts of a model, the sizes of its architecture, or one activation of a layer for an input.
 
     Args:
-        bert: a `Bert`. trace: its `Trace` with hidden states.
-        show: "parts"; "sizes", every named size of its architecture; or one of `ACTIVATIONS`.
-        layer: whose values these are, 0 is the lowest.
+        bert: `Bert`. The model.
+        trace: `Trace` of `bert` with hidden states.
+        show: str. "parts"; "sizes", every named size of the architecture; or one of `ACTIVATIONS`.
+        layer: int. The layer of the activation, from 0, the lowest.
     Returns:
         `ModelParts`, `ModelSizes` or `LayerActivations`.
     Raises:
-        InputError: no such layer, or nothing of the name `show`.
+        InputError: an unknown layer or an unknown `show`.
     """
     masks = max(len(trace.masks), 1)
     if show == "parts":
@@ -374,10 +418,16 @@ def architecture(bert, trace, show="parts", layer=0):
 ANALYSIS = Analysis(
     name="architecture",
     function=architecture,
-    summary="the model's parts, their sizes and work, and the values that pass them",
+    summary="the model's parts, their sizes and operations, and the activations of a layer",
     source="Devlin et al. 2019; Narayanan et al. 2021, appendix (operations)",
     options=(
-        Option("show", "what is shown", default="parts", choices=("parts", "sizes", *ACTIVATIONS), metavar="F"),
-        Option("layer", "whose values those are, from 0", int, 0, minimum=0, metavar="L"),
+        Option(
+            "show",
+            "parts, sizes, or an activation of a layer",
+            default="parts",
+            choices=("parts", "sizes", *ACTIVATIONS),
+            metavar="F",
+        ),
+        Option("layer", "layer of the activation, from 0", int, 0, minimum=0, metavar="L"),
     ),
 )

@@ -1,12 +1,14 @@
-"""The members of BERT's family beside each other: sizes, parameters by part, objectives, what changed, work and speed.
+"""The architectures of BERT's family compared: sizes, parameters by part, objectives, changes, operations and speed.
 
 Dimension legend: T tokens.
 """
 
+from __future__ import annotations
+
 import gc
 import time
 from dataclasses import dataclass
-from typing import Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
@@ -19,15 +21,24 @@ from bert_tf.parameters import parameter_counts
 from bert_tf.quiet_import import import_tensorflow
 from bert_tf.results import Result, frame
 
-#: What a head is trained on, in words.
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pandas
+    import plotly.graph_objects as go
+
+    from bert_tf.architectures.architecture import Architecture
+
+
+#: Head -> the objective that trains it, in words.
 OBJECTIVES = {"mlm": "hidden words", "nsp": "next sentence", "sop": "sentence order", "replaced": "replaced words"}
-#: Operations of a pass above which `measure_speed` times single layers, not the whole: the weights of all layers take
-#: gigabytes.
+#: Above this number of operations per pass `measure_speed` times single layers instead of the whole model, because the
+#: weights of all layers take gigabytes.
 MAX_FLOPS_TIMED_WHOLE = 30e9
-#: Weights of a layer above which not even layers are timed: one of ALBERT xxlarge takes 0.8 GB, several times over.
+#: Above this number of weights per layer nothing is timed: a layer of ALBERT xxlarge takes 0.8 GB, several times over.
 MAX_TIMED_LAYER_PARAMETERS = 100e6
 _PARTS = ("embeddings", "encoder", "output heads")
-_VOCABULARY = 1000  # of the encoders that are timed: looking a row up takes as long in a small table
+_VOCABULARY = 1000  # of the timed encoders: a lookup takes the same time in a small embedding table
 
 
 @dataclass(frozen=True)
@@ -35,12 +46,16 @@ class ArchitectureRow:
     """One size of one architecture.
 
     Attributes:
-        architecture: its `Architecture`. size: name of the size. config: `BertConfig`. heads: those it is trained with.
-        parameters: dict part -> count, as `parameter_counts` with these heads.
-        flops: floating point operations of one pass of the encoder over T tokens. tokens: T.
+        architecture: `Architecture`.
+        size: str. The name of the size.
+        config: `BertConfig`.
+        heads: tuple of str. The heads that are trained.
+        parameters: dict str -> int. Part -> number of parameters, as `parameter_counts` with these heads.
+        flops: int. Floating point operations of one pass of the encoder over T tokens.
+        tokens: int. T.
     """
 
-    architecture: object
+    architecture: Architecture
     size: str
     config: BertConfig
     heads: tuple
@@ -49,23 +64,24 @@ class ArchitectureRow:
     tokens: int
 
     @property
-    def name(self):
+    def name(self) -> str:
+        """The title of the architecture and the name of the size."""
         return f"{self.architecture.title} {self.size}"
 
     @property
-    def parts(self):
-        """Dict with the parameters of the "embeddings", the "encoder" and the "output heads"."""
-        inner = [self.parameters[part] for part in _PARTS[:2]]
-        return dict(zip(_PARTS, [*inner, self.parameters["total"] - sum(inner)]))
+    def parts(self) -> dict[str, int]:
+        """The numbers of parameters of the "embeddings", the "encoder" and the "output heads": dict str -> int."""
+        counts = [self.parameters[part] for part in _PARTS[:2]]
+        return dict(zip(_PARTS, [*counts, self.parameters["total"] - sum(counts)]))
 
     @property
-    def timed(self):
-        """Whether `measure_speed` times it at all."""
+    def timed(self) -> bool:
+        """Whether `measure_speed` times this size."""
         return self.parameters["encoder"] / len(set(self.config.layer_groups)) <= MAX_TIMED_LAYER_PARAMETERS
 
     @property
-    def timed_whole(self):
-        """Whether `measure_speed` runs all its layers."""
+    def timed_whole(self) -> bool:
+        """Whether `measure_speed` runs all layers of this size."""
         return self.flops <= MAX_FLOPS_TIMED_WHOLE
 
 
@@ -77,24 +93,25 @@ class ArchitectureTable(
         "work": "bert_tf.plots.models.architecture_table:table_flops_or_time",
     },
 ):
-    """Sizes of architectures beside each other.
+    """A comparison of the sizes of all architectures.
 
     Attributes:
-        rows: `ArchitectureRow`s. tokens: T of the text whose operations are counted.
-        seconds: of each row the median time of a pass on this machine, None where it was not timed; None altogether
-            where nothing was.
+        rows: tuple of `ArchitectureRow`.
+        tokens: int. T, the length of the text whose operations are counted.
+        seconds: tuple or None. The median time of a pass on this machine for each row, None for a row that was not
+            timed; None instead of the tuple if no row was timed.
     """
 
     rows: tuple
     tokens: int
     seconds: Optional[tuple] = None
 
-    def to_dict(self):
-        """The numbers as plain JSON values: an entry of "sizes" for each row."""
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers as plain JSON values: one entry of "sizes" per row."""
         return {"tokens": self.tokens, "sizes": self.to_records()}
 
-    def to_records(self):
-        """A dict for each row."""
+    def to_records(self) -> list[dict[str, Any]]:
+        """The rows as a list of dicts of plain JSON values."""
         return [
             {
                 "architecture": row.architecture.title,
@@ -114,8 +131,8 @@ class ArchitectureTable(
             for row, seconds in zip(self.rows, self.seconds or [None] * len(self.rows))
         ]
 
-    def to_frame(self):
-        """A row for each size; parameters in all and by part."""
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each size, with its parameters in total and by part."""
         rows = self.to_records()
         counted = {f"{part.replace(' ', '_')}_parameters": [row["parts"][part] for row in rows] for part in _PARTS}
         return frame(
@@ -132,13 +149,17 @@ class ArchitectureTable(
             }
         )
 
-    def figure(self, name=None, dark=False):
-        """As of any result; the first is the time of a pass where it was measured."""
+    def figure(self, name: str | None = None, dark: bool = False) -> go.Figure:
+        """As `Result.figure`; None draws "work" where the speed was measured, otherwise "parts"."""
         return super().figure(name or ("parts" if self.seconds is None else "work"), dark)
 
 
-def architecture_rows(tokens=128):
-    """A `ArchitectureRow` for every named size of every architecture; tokens: T."""
+def architecture_rows(tokens: int = 128) -> tuple[ArchitectureRow, ...]:
+    """An `ArchitectureRow` for every named size of every architecture.
+
+    Args:
+        tokens: int. T, the length of the text whose operations are counted.
+    """
     rows = []
     for model_type, architecture in ARCHITECTURES.items():
         for size in architecture.sizes:
@@ -151,25 +172,25 @@ def architecture_rows(tokens=128):
     return tuple(rows)
 
 
-def objectives(row):
-    """What a size of an architecture learns from: a tuple of a few words each."""
+def objectives(row: ArchitectureRow) -> tuple[str, ...]:
+    """The training objectives of an `ArchitectureRow`, a tuple of short descriptions."""
     if row.architecture.attention_direction != "bidirectional":
         return ("every word",)
     return (*(OBJECTIVES[head] for head in row.heads if head in OBJECTIVES), *row.architecture.learns_besides)
 
 
-def changed(row):
-    """What sets a size of an architecture apart from BERT of that size, a few words each, by its settings alone.
+def changed(row: ArchitectureRow) -> tuple[str, ...]:
+    """The differences between a size of an architecture and BERT of that size, from their settings.
 
     Args:
-        row: a `ArchitectureRow`.
+        row: `ArchitectureRow`.
     Returns:
-        tuple of str; empty for BERT's own sizes.
+        tuple of short descriptions; empty for the sizes of BERT.
     """
     config, architecture = row.config, row.architecture
     bert = BertConfig.named(row.size, BERT.model_type) if row.size in BERT.sizes else None
     width = config.hidden_size // config.stacks
-    said = (
+    changes = (
         (architecture.attention_direction == "left_to_right", "sees only what stands before"),
         (config.stacks > 1, f"two one-way stacks of {width}"),
         (
@@ -192,36 +213,39 @@ def changed(row):
         (config.hidden_act == "gelu_new", "tanh GELU"),
         (config.layer_norm_eps != 1e-12, f"epsilon {config.layer_norm_eps:.0e}".replace("e-0", "e-")),
     )
-    return tuple(words for holds, words in said if holds)
+    return tuple(description for applies, description in changes if applies)
 
 
-def measure_speed(rows, passes=5, progress=None):
-    """How long the encoders take on this machine, with weights of no meaning: values do not change the time.
+def measure_speed(
+    rows: Sequence[ArchitectureRow], passes: int = 5, progress: Callable[[int, int], object] | None = None
+) -> list[float | None]:
+    """The time of a forward pass of the encoders on this machine, with untrained weights.
 
-    A size with `timed_whole` is run as it is. Of the others one and three layers are timed; as all layers cost
-    the same, the rest is two layers' difference, once for every two.
+    A size with `timed_whole` runs all its layers. For the others, one layer and three layers are timed; as all layers
+    cost the same, each further layer adds half of the difference.
 
     Args:
-        rows: `ArchitectureRow`s; one sequence of their T tokens is read. passes: timed, after one that is not.
+        rows: sequence of `ArchitectureRow`. The model reads one sequence of the row's T tokens.
+        passes: int. The number of timed passes, after one warm-up pass.
         progress: callable(done, total) in rows; returning False cancels.
     Returns:
-        list of float, the median seconds of a pass; None for a size that is not `timed`.
+        list with the median seconds of a pass for each row; None for a size that is not `timed`.
     Raises:
         Cancelled: by `progress`.
     """
-    found = []
+    seconds: list[float | None] = []
     for row in rows:
         config = row.config.replace(vocab_size=_VOCABULARY)
         if not row.timed:
-            found.append(None)
+            seconds.append(None)
         elif row.timed_whole:
-            found.append(_seconds(config, row.tokens, passes))
+            seconds.append(_seconds(config, row.tokens, passes))
         else:
             one, three = (_seconds(config.replace(num_hidden_layers=count), row.tokens, passes) for count in (1, 3))
-            found.append(one + (config.num_hidden_layers - 1) * max(three - one, 0) / 2)
-        gc.collect()  # models are full of cycles: the last one's weights would stay beside the next one's
-        report(progress, len(found), len(rows))
-    return found
+            seconds.append(one + (config.num_hidden_layers - 1) * max(three - one, 0) / 2)
+        gc.collect()  # models hold reference cycles: without this the weights of two models would be in memory
+        report(progress, len(seconds), len(rows))
+    return seconds
 
 
 def _seconds(config, tokens, passes):
@@ -236,22 +260,30 @@ def _seconds(config, tokens, passes):
     }
     times = []
     for _ in range(passes + 1):
-        began = time.perf_counter()
+        start = time.perf_counter()
         runtime.run(batch, ("sequence_output",))
-        times.append(time.perf_counter() - began)
+        times.append(time.perf_counter() - start)
     return float(np.median(times[1:]))
 
 
-def compare_architectures(length=128, largest=None, speed=False, progress=None):
-    """Every size of every architecture: parameters, objectives, operations and, if asked for, time.
+def compare_architectures(
+    length: int = 128,
+    largest: float | None = None,
+    speed: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> ArchitectureTable:
+    """Compare every size of every architecture: parameters, objectives, operations and, on request, time.
 
     Args:
-        length: tokens of the text. largest: only sizes of at most so many million parameters; None for all.
-        speed: whether a pass of each is timed on this machine. progress: as of `measure_speed`.
+        length: int. The number of tokens of the text.
+        largest: float or None. The maximum number of parameters in millions; None for all sizes.
+        speed: bool. Whether to time a pass of each size on this machine.
+        progress: as in `measure_speed`.
     Returns:
         `ArchitectureTable`.
     Raises:
-        InputError: no size is that small. Cancelled: by `progress`.
+        InputError: no size is that small.
+        Cancelled: by `progress`.
     """
     rows = tuple(
         row for row in architecture_rows(length) if largest is None or row.parameters["total"] <= largest * 1e6
@@ -268,12 +300,12 @@ def compare_architectures(length=128, largest=None, speed=False, progress=None):
 ANALYSIS = Analysis(
     name="architectures",
     function=compare_architectures,
-    summary="every size of every architecture of the family: parameters, work, speed",
+    summary="every size of every architecture of the family: parameters, operations, speed",
     source="the architectures' papers, which `bert_tf.architectures` names",
     options=(
-        Option("length", "tokens of the text", int, 128, minimum=1, metavar="T"),
-        Option("largest", "only sizes of at most so many million parameters", float, metavar="P"),
-        Option("speed", "also time a pass of each on this machine", bool, False),
+        Option("length", "number of tokens of the text", int, 128, minimum=1, metavar="T"),
+        Option("largest", "only sizes of at most this many million parameters", float, metavar="P"),
+        Option("speed", "also time a pass of each size on this machine", bool, False),
     ),
     inputs="none",
     masks=False,

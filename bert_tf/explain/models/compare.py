@@ -1,11 +1,13 @@
-"""Two models on one input, or two inputs: where they agree.
+"""The agreement of two traces: two models on one input, or two inputs.
 
 Dimension legend: P masks, V vocabulary, L layers.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import numpy as np
 
@@ -13,22 +15,26 @@ from bert_tf.analysis import Option
 from bert_tf.errors import NotComparable
 from bert_tf.inference.predictions import fill_mask, require_masks
 
-#: The model that one is compared with.
+if TYPE_CHECKING:
+    from bert_tf.inference.trace import Trace
+    from bert_tf.tokenizers.base import BaseTokenizer
+
+
+#: The option for the second model of a comparison.
 OTHER_MODEL = Option("other", "name or folder of the other model", model=True, required=True, metavar="M")
 
 
 @dataclass(frozen=True)
 class MaskAgreement:
-    """How far two models agree at one mask.
+    """The agreement of two models at one mask.
 
     Attributes:
-        position_a, position_b: the mask's token position in either trace.
-        predictions_a, predictions_b: `Prediction`s, the top k of either.
-        overlap: share of the top k that both name, 0 to 1.
-        divergence: Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common), over the common
-            vocabulary.
-        coverage_a, coverage_b: how much probability of either lies in the common vocabulary; 1 if the
-            vocabularies are the same. The divergence says nothing about the rest.
+        position_a, position_b: int. The mask's token position in each trace.
+        predictions_a, predictions_b: tuple of `Prediction`. The top k of each model.
+        overlap: float. The share of the top k that both models have in common, 0 to 1.
+        divergence: float. Jensen-Shannon divergence in bits over the common vocabulary, 0 (equal) to 1 (disjoint).
+        coverage_a, coverage_b: float. The probability that each model assigns to the common vocabulary; 1 if the
+            vocabularies are equal. The divergence ignores the rest.
     """
 
     position_a: int
@@ -43,19 +49,21 @@ class MaskAgreement:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two models on one input.
+    """The comparison of two traces.
 
     Attributes:
-        model_a, model_b: their names.
-        masks: `MaskAgreement`s of the masks both have, in reading order.
-        unmatched_a, unmatched_b: mask positions of one trace without a mask at the same place in the other's.
-        common_tokens: size of the vocabulary that was compared.
-        case_folded: whether upper and lower case were counted as one because one model knows only lower case.
-        is_next_difference: P(IsNext) of A less that of B; None if either has none.
-        layers: pairs (layer of A, layer of B) at the same relative depth.
-        in_order_difference: P(in order) of A less that of B; None if either has none.
-        replaced_difference: mean absolute difference of P(replaced) over the tokens that both cut alike; None if
-            either has none, the texts differ, or no token is cut alike.
+        model_a, model_b: str. The names of the models.
+        masks: tuple of `MaskAgreement`. The masks that both traces have, in reading order.
+        unmatched_a, unmatched_b: tuple of int. The mask positions of one trace without a mask at the same place of the
+            text in the other.
+        common_tokens: int. The size of the common vocabulary.
+        case_folded: bool. Whether upper and lower case are counted as one, because one model is lower-case.
+        is_next_difference: float or None. P(IsNext) of A minus that of B; None if one of them is missing.
+        layers: tuple of pairs (layer of A, layer of B) at the same relative depth.
+        in_order_difference: float or None. P(in order) of A minus that of B; None if one of them is missing.
+        replaced_difference: float or None. The mean absolute difference of P(replaced) over the tokens with equal
+            boundaries in both traces; None if one of the models has no such head, the texts differ, or there are no
+            such tokens.
     """
 
     model_a: str
@@ -71,20 +79,29 @@ class Comparison:
     replaced_difference: Optional[float] = None
 
 
-def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_k=5, across=False):
-    """Compare what two models say about one input, or what is said about two inputs.
+def compare(
+    trace_a: Trace,
+    trace_b: Trace,
+    tokenizer_a: BaseTokenizer,
+    tokenizer_b: BaseTokenizer,
+    layers_a: int,
+    layers_b: int,
+    top_k: int = 5,
+    across: bool = False,
+) -> Comparison:
+    """Compare the predictions of two models for one input, or the predictions for two inputs.
 
-    Masks are matched by where they begin in the user's text, so the models may cut it into different tokens.
+    Masks are matched by their first character in the user's text, so the models may have different tokens.
     Where the vocabularies differ, distributions are compared over the tokens that both have, by their
-    strings, and renormalised to them; if just one model is lower-case, the other's tokens are first folded to
-    lower case and the probabilities of "China" and "china" added up.
+    strings, and renormalised; if one model alone is lower-case, the other's tokens are first folded to
+    lower case and the probabilities of "China" and "china" are added up.
 
     Args:
-        trace_a, trace_b: traces of the same texts.
-        tokenizer_a, tokenizer_b: of the two models.
-        layers_a, layers_b: their numbers of layers.
-        top_k: how many predictions the overlap looks at.
-        across: whether the texts may differ; masks are then paired in reading order.
+        trace_a, trace_b: `Trace`. Traces of the same texts.
+        tokenizer_a, tokenizer_b: `Tokenizer`. The tokenizers of the two models.
+        layers_a, layers_b: int. The numbers of layers of the two models.
+        top_k: int. The number of predictions that the overlap counts.
+        across: bool. Whether the texts may differ; masks are then paired in reading order.
     Returns:
         `Comparison`. Without masks, or if a model has no MLM head, `masks` is empty.
     Raises:
@@ -95,7 +112,7 @@ def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_
         raise NotComparable("The two traces are of different texts: trace the same texts with both models.")
     common = common_vocabulary(tokenizer_a, tokenizer_b)
     pairs, unmatched_a, unmatched_b = (_matched_masks if same else _masks_in_order)(trace_a, trace_b)
-    masks = ()
+    masks: tuple[MaskAgreement, ...] = ()
     if pairs and trace_a.logits is not None and trace_b.logits is not None:
         masks = _agreements(trace_a, trace_b, tokenizer_a, tokenizer_b, pairs, common, top_k)
     return Comparison(
@@ -113,9 +130,9 @@ def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_
     )
 
 
-def _first_difference(one, other):
-    """The first of two answers' probabilities, subtracted; None if either is None."""
-    return None if one is None or other is None else one[0] - other[0]
+def _first_difference(pair_a, pair_b):
+    """The difference of the first probabilities of two `PairPrediction`s; None if one of them is None."""
+    return None if pair_a is None or pair_b is None else pair_a[0] - pair_b[0]
 
 
 def _replaced_difference(trace_a, trace_b):
@@ -126,71 +143,88 @@ def _replaced_difference(trace_a, trace_b):
         places = zip(trace.sources, trace.offsets)
         return {place: score for place, score in zip(places, trace.replaced) if place[0] is not None}
 
-    one, other = scores(trace_a), scores(trace_b)
-    apart = [abs(float(one[place]) - float(other[place])) for place in one if place in other]
-    return sum(apart) / len(apart) if apart else None
+    scores_a, scores_b = scores(trace_a), scores(trace_b)
+    differences = [abs(float(scores_a[place]) - float(scores_b[place])) for place in scores_a if place in scores_b]
+    return sum(differences) / len(differences) if differences else None
 
 
-def common_vocabulary(tokenizer_a, tokenizer_b):
-    """The `CommonVocabulary` of two tokenizers; the last few are kept."""
-    return _common(*((one.spellings, one.lower_case, one.special_ids) for one in (tokenizer_a, tokenizer_b)))
+def common_vocabulary(tokenizer_a: BaseTokenizer, tokenizer_b: BaseTokenizer) -> CommonVocabulary:
+    """The `CommonVocabulary` of two tokenizers; the last four are cached."""
+    return _common(
+        (tokenizer_a.spellings, tokenizer_a.lower_case, tokenizer_a.special_ids),
+        (tokenizer_b.spellings, tokenizer_b.lower_case, tokenizer_b.special_ids),
+    )
 
 
 @lru_cache(maxsize=4)
-def _common(known_a, known_b):
-    return CommonVocabulary(known_a, known_b)
+def _common(vocabulary_a, vocabulary_b):
+    return CommonVocabulary(vocabulary_a, vocabulary_b)
 
 
 class CommonVocabulary:
-    """The token strings two vocabularies share, and the way from either's ids to them."""
+    """The token strings that two vocabularies share, and the projection of distributions over ids to them.
 
-    def __init__(self, known_a, known_b):
-        self.case_folded = known_a[1] != known_b[1]
-        names_a, names_b = self._names(*known_a), self._names(*known_b)
+    Args:
+        vocabulary_a, vocabulary_b: (token strings, whether they are lower-case, ids of special tokens) of each model.
+
+    Attributes:
+        size: int. The number of common tokens.
+        case_folded: bool. Whether upper and lower case are counted as one, because one vocabulary is lower-case.
+    """
+
+    def __init__(self, vocabulary_a: tuple, vocabulary_b: tuple) -> None:
+        self.case_folded = vocabulary_a[1] != vocabulary_b[1]
+        names_a, names_b = self._names(*vocabulary_a), self._names(*vocabulary_b)
         common = {name: slot for slot, name in enumerate(sorted(set(names_a) & set(names_b)))}
         self.size = len(common)
         self._slots_a = np.array([common.get(name, self.size) for name in names_a])
         self._slots_b = np.array([common.get(name, self.size) for name in names_b])
 
     def _names(self, vocabulary, _, special_ids):
-        special = {vocabulary[i] for i in special_ids}
-        return [t if t in special or not self.case_folded else t.lower() for t in vocabulary]
+        special = {vocabulary[token_id] for token_id in special_ids}
+        return [token if token in special or not self.case_folded else token.lower() for token in vocabulary]
 
-    def project_a(self, probabilities):
-        """Float [V_A] -> (float64 [common] that adds up to 1, the share of probability that was in it)."""
+    def project_a(self, probabilities: np.ndarray) -> tuple[np.ndarray, float]:
+        """Project a distribution of model A to the common tokens.
+
+        Args:
+            probabilities: float [V_A].
+        Returns:
+            (float64 [size] that adds up to 1, the probability of the common tokens before that).
+        """
         return self._project(probabilities, self._slots_a)
 
-    def project_b(self, probabilities):
-        """Float [V_B] -> (float64 [common] that adds up to 1, the share of probability that was in it)."""
+    def project_b(self, probabilities: np.ndarray) -> tuple[np.ndarray, float]:
+        """Project a distribution of model B, float [V_B], as `project_a`."""
         return self._project(probabilities, self._slots_b)
 
     def _project(self, probabilities, slots):
-        # The last bin takes everything the other vocabulary does not have.
+        # The last bin takes the tokens that the other vocabulary does not have.
         binned = np.bincount(slots, weights=probabilities[: len(slots)], minlength=self.size + 1)[: self.size]
         covered = binned.sum()
         return (binned / covered if covered > 0 else binned), float(min(covered, 1.0))
 
 
-def jensen_shannon(p, q):
-    """Jensen-Shannon divergence of two distributions in bits (Lin 1991): 0 the same, 1 nothing in common.
+def jensen_shannon(p: np.ndarray, q: np.ndarray) -> float:
+    """Jensen-Shannon divergence of two distributions in bits (Lin 1991): 0 for equal, 1 for disjoint distributions.
 
     Args:
-        p, q: float [V], each adding up to 1.
+        p, q: float [V]. Each adds up to 1.
     """
-    middle = (p + q) / 2
+    mean = (p + q) / 2
 
-    def to_middle(r):
-        there = r > 0
-        return float(np.sum(r[there] * np.log2(r[there] / middle[there])))
+    def divergence_from_mean(distribution):
+        positive = distribution > 0
+        return float(np.sum(distribution[positive] * np.log2(distribution[positive] / mean[positive])))
 
-    return float(np.clip((to_middle(p) + to_middle(q)) / 2, 0.0, 1.0))
+    return float(np.clip((divergence_from_mean(p) + divergence_from_mean(q)) / 2, 0.0, 1.0))
 
 
-def aligned_layers(layers_a, layers_b):
-    """Pair the layers of two models at the same relative depth; the deeper model's layers each appear once.
+def aligned_layers(layers_a: int, layers_b: int) -> tuple[tuple[int, int], ...]:
+    """Pair the layers of two models at the same relative depth; each layer of the deeper model appears once.
 
     Args:
-        layers_a, layers_b: numbers of layers.
+        layers_a, layers_b: int. The numbers of layers.
     Returns:
         tuple of (layer of A, layer of B), from 0, ascending; the last layers are always a pair.
     """
@@ -205,13 +239,13 @@ def _nearest(layer, depth, layers):
 
 def _matched_masks(trace_a, trace_b):
     def places(trace):
-        return {(trace.sources[p], trace.offsets[p][0]): row for row, p in enumerate(trace.masks)}
+        return {(trace.sources[position], trace.offsets[position][0]): row for row, position in enumerate(trace.masks)}
 
     places_a, places_b = places(trace_a), places(trace_b)
     pairs = [(row, places_b[place]) for place, row in places_a.items() if place in places_b]
-    alone_a = tuple(trace_a.masks[row] for place, row in places_a.items() if place not in places_b)
-    alone_b = tuple(trace_b.masks[row] for place, row in places_b.items() if place not in places_a)
-    return pairs, alone_a, alone_b
+    unmatched_a = tuple(trace_a.masks[row] for place, row in places_a.items() if place not in places_b)
+    unmatched_b = tuple(trace_b.masks[row] for place, row in places_b.items() if place not in places_a)
+    return pairs, unmatched_a, unmatched_b
 
 
 def _masks_in_order(trace_a, trace_b):
@@ -250,12 +284,12 @@ def _names(tokenizer, answer):
 def _overlap(names_a, names_b, case_folded):
     if case_folded:
         names_a, names_b = ({name.lower() for name in names} for names in (names_a, names_b))
-    # Folding may make one of "The" and "the": the smaller set is then all that could be shared.
+    # Case folding may merge "The" and "the"; at most the smaller set can then be in common.
     return len(names_a & names_b) / max(1, min(len(names_a), len(names_b)))
 
 
-def softmax(scores):
-    """Softmax over the last axis in float64."""
-    shifted = np.asarray(scores, np.float64)
-    shifted = np.exp(shifted - shifted.max(axis=-1, keepdims=True))
-    return shifted / shifted.sum(axis=-1, keepdims=True)
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Softmax over the last axis in float64, for scores of any shape."""
+    scores = np.asarray(scores, np.float64)
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)

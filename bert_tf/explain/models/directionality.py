@@ -1,13 +1,17 @@
-"""One hidden word asked of readers that see different sides of it: what bidirectionality buys.
+"""Predictions of one hidden word by readers that see its left context, its right context or both.
 
-Every reader gets the same text with one [MASK] in the word's place. One that reads one way predicts the place from
-the state beside it, and so from the text on that side alone (Devlin et al. 2019, section 5.1 and appendix A.4).
+A reader is a model. Every reader gets the same text with one [MASK] in the place of the word. A reader that reads in
+one direction predicts the word from the hidden state beside it, and so from the text on that side alone (Devlin et al.
+2019, section 5.1 and appendix A.4).
 
 Dimension legend: T tokens, V vocabulary.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -18,19 +22,29 @@ from bert_tf.inference.predictions import MaskPrediction, fill_mask
 from bert_tf.inference.words import words_of
 from bert_tf.results import Result, frame
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas
+
+    from bert_tf.inference.bert import Bert
+
+
 MASK = "[MASK]"
 
 
 @dataclass(frozen=True)
 class SpanPrediction:
-    """What one reader says of the place.
+    """One reader's prediction of the hidden word.
 
     Attributes:
-        model: its name. attention_direction: "bidirectional", "left_to_right" or "two_one_way" (see
+        model: str. The name of the reader.
+        attention_direction: str. "bidirectional", "left_to_right" or "two_one_way" (see
             `bert_tf.architectures.Architecture`).
-        answer: `MaskPrediction`, compared with the word that stood there if that is one token of its vocabulary.
-        visible_spans: the parts of the text it predicted from: (start, end, side) in characters, side "left" or "right"
-            (each read by itself) or "both" (read together). Without what was cut off at the end.
+        answer: `MaskPrediction`, with the rank and probability of the hidden word if it is one token of the vocabulary.
+        visible_spans: tuple of (start, end, side). The spans of the text, in characters, that the reader predicted
+            from. The side is "left" or "right" (each read by itself) or "both" (read together). The end of the text
+            that was cut off is not among them.
     """
 
     model: str
@@ -41,10 +55,12 @@ class SpanPrediction:
 
 @dataclass(frozen=True)
 class Directionality(Result, figures={"predictions": "bert_tf.plots.models.directionality:reader_predictions"}):
-    """What several readers expect in one place of a text.
+    """The predictions of several readers for one span of a text.
 
     Attributes:
-        text: the text. start, end: the place in characters. readers: a `SpanPrediction` each.
+        text: str.
+        start, end: int. The span in characters.
+        readers: tuple of `SpanPrediction`, one for each reader.
     """
 
     text: str
@@ -52,10 +68,10 @@ class Directionality(Result, figures={"predictions": "bert_tf.plots.models.direc
     end: int
     readers: tuple
 
-    def to_frame(self):
+    def to_frame(self) -> pandas.DataFrame:
         """A row for each reader and prediction.
 
-        The rank and probability of the hidden word stand beside them where it is one token of the reader's vocabulary.
+        The rank and probability of the hidden word are filled where it is one token of the reader's vocabulary.
         """
         columns = {
             "model": lambda one, rank, prediction: one.model,
@@ -73,44 +89,51 @@ class Directionality(Result, figures={"predictions": "bert_tf.plots.models.direc
         return frame({name: [of(*row) for row in rows] for name, of in columns.items()})
 
 
-def predict_span(bert, text, start, end, top_k=5):
-    """What a model expects in the place of a part of a text.
+def predict_span(bert: Bert, text: str, start: int, end: int, top_k: int = 5) -> SpanPrediction:
+    """A model's predictions in the place of a span of a text.
 
     Args:
-        bert: a `Bert` with a masked-LM head. text: the text.
-        start, end: the part in characters; all of it becomes one [MASK], or already is one. top_k: of the answer.
+        bert: `Bert`. A model with a masked language model head.
+        text: str.
+        start, end: int. The span in characters; all of it becomes one [MASK], or is one already.
+        top_k: int. The number of predictions.
     Returns:
         `SpanPrediction`.
     Raises:
-        InputError: no such part, or as `Bert.trace`, also where the part is cut off. MissingHead: no masked-LM head.
+        InputError: the span is outside the text, or as in `Bert.trace`, also where the span is cut off.
+        MissingHead: the model has no masked language model head.
     """
     if not 0 <= start < end <= len(text):
         raise InputError(f"The text has {len(text)} characters; {start} to {end} is no part of it.")
     require_head(bert.heads, "mlm", bert.name)
-    word, hidden = text[start:end], f"{text[:start]}{MASK}{text[end:]}"
-    trace = bert.trace(hidden, attentions=False, hidden_states=False)
-    place = next(position for position in trace.masks if trace.offsets[position][0] == start)
-    (answer,) = (one for one in fill_mask(trace, bert.tokenizer, top_k) if one.position == place)
-    direction, reached = bert.config.architecture.attention_direction, max(one[1] for one in trace.offsets if one)
-    space = " " if text[:start].endswith(" ") else ""  # a byte-level piece has the space before its word
-    answer = _compared(bert, answer, trace.logits[trace.masks.index(place)], space + word)
-    return SpanPrediction(bert.name, direction, answer, _seen(direction, start, end, reached - len(hidden) + len(text)))
+    word, masked_text = text[start:end], f"{text[:start]}{MASK}{text[end:]}"
+    trace = bert.trace(masked_text, attentions=False, hidden_states=False)
+    position = next(position for position in trace.masks if trace.offsets[position][0] == start)
+    (answer,) = (mask for mask in fill_mask(trace, bert.tokenizer, top_k) if mask.position == position)
+    direction = bert.config.architecture.attention_direction
+    last_character = max(offsets[1] for offsets in trace.offsets if offsets) - len(masked_text) + len(text)
+    space = " " if text[:start].endswith(" ") else ""  # a byte-level token includes the space before its word
+    logits = cast(np.ndarray, trace.logits)[trace.masks.index(position)]
+    answer = _compared(bert, answer, logits, space + word)
+    return SpanPrediction(bert.name, direction, answer, _visible_spans(direction, start, end, last_character))
 
 
-def directionality(text, models, hide=None, top_k=5):
-    """What readers that see different sides of a hidden word expect there.
+def directionality(text: str, models: Sequence[Bert], hide: str | None = None, top_k: int = 5) -> Directionality:
+    """The predictions of a hidden word by readers that see different sides of it.
 
     Args:
-        text: the text. models: the readers, `Bert`s.
-        hide: the word that is hidden, the first of that spelling; None for a "[MASK]" in the text.
-        top_k: how many predictions each reader gives.
+        text: str.
+        models: sequence of `Bert`. The readers.
+        hide: str or None. The word to hide, its first occurrence; None for a "[MASK]" in the text.
+        top_k: int. The number of predictions of each reader.
     Returns:
         `Directionality`.
     Raises:
-        InputError: nothing is hidden, or as `predict_span`. WordNotFound: `hide` is not in the text.
+        InputError: there is no word to hide, or as in `predict_span`.
+        WordNotFound: `hide` is not in the text.
     """
     start, end = _span(models[0], text, hide)
-    return Directionality(text, start, end, tuple(predict_span(one, text, start, end, top_k) for one in models))
+    return Directionality(text, start, end, tuple(predict_span(bert, text, start, end, top_k) for bert in models))
 
 
 def _span(bert, text, hide):
@@ -128,36 +151,39 @@ def _span(bert, text, hide):
 
 
 def _compared(bert, answer, logits, word):
-    """The answer with the rank and the probability of the word, the space before it included, where it is one token."""
+    """A `MaskPrediction` with the rank and probability of the word, which includes the space before it.
+
+    The prediction is returned as it is if the word is not one token.
+    """
     ids = bert.tokenizer.tokenize(word).ids
     if len(ids) != 1 or word.strip() == MASK or ids[0] in bert.tokenizer.special_ids:
         return answer
     score = logits[ids[0]]
-    shares = np.exp(logits.astype(np.float64) - logits.max())
+    exponentials = np.exp(logits.astype(np.float64) - logits.max())
     return dataclasses.replace(
         answer,
         original=bert.tokenizer.id_to_token(int(ids[0])),
         original_rank=1 + int(np.count_nonzero(logits > score)),
-        original_probability=float(shares[ids[0]] / shares.sum()),
+        original_probability=float(exponentials[ids[0]] / exponentials.sum()),
     )
 
 
-def _seen(direction, start, end, reached):
-    left, right = (0, start), (end, max(end, reached))
+def _visible_spans(direction, start, end, last_character):
+    left, right = (0, start), (end, max(end, last_character))
     sides = {"bidirectional": ("both", "both"), "left_to_right": ("left", None), "two_one_way": ("left", "right")}
-    return tuple((*part, side) for part, side in zip((left, right), sides[direction]) if side and part[0] < part[1])
+    return tuple((*span, side) for span, side in zip((left, right), sides[direction]) if side and span[0] < span[1])
 
 
 ANALYSIS = Analysis(
     name="directionality",
     function=directionality,
-    summary="what readers expect that see one side of a word, or both",
+    summary="predictions of a word by models that see one side of it, or both",
     source="Devlin et al. 2019, section 5.1 and appendix A.4",
     options=(
-        Option("hide", "the word that is hidden, the first of that spelling", metavar="WORD"),
+        Option("hide", "the word to hide, its first occurrence", metavar="WORD"),
         Option(
             "models",
-            "the readers",
+            "the models that read the text",
             several=True,
             default=("reader-left-to-right", "reader-two-one-way", "reader-both-ways"),
             metavar="M",

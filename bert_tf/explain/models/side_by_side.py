@@ -1,10 +1,12 @@
-"""Two models, or two inputs, side by side: what each says by itself, and where they differ.
+"""Two models, or two inputs, side by side: the predictions of each, and their differences.
 
 Dimension legend: T tokens, L layers, K classes.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import numpy as np
 
@@ -18,19 +20,33 @@ from bert_tf.inference.predictions import fill_mask
 from bert_tf.inference.words import Word
 from bert_tf.results import Result, frame
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas
+
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+    from bert_tf.tokenizers.base import BaseTokenizer
+
 
 @dataclass(frozen=True, eq=False)
 class ComparedSide:
-    """What one model says of one input.
+    """One model's predictions for one input.
 
     Attributes:
-        model: its name. text_a, text_b: the texts. tokens: T strings.
-        masks: `MaskPrediction`s; empty without masks or without a head for them.
-        is_next: P(IsNext), or None. in_order: P(in order), or None.
-        classes: of a fine-tuned classifier class -> probability (of a regression the value), else None.
-        classes_by_layer: float64 [L+1, K], the same of every hidden state (`class_lens`), or None.
-        replaced: float32 [T], the probability that each token was put there, or None.
-        entropy: float64 [L], mean entropy of a row of the layer's attention maps, in bits; None without maps.
+        model: str. The name of the model.
+        text_a: str. text_b: str or None.
+        tokens: tuple of T str.
+        masks: tuple of `MaskPrediction`; empty without masks or without a masked language model head.
+        is_next: float or None. P(IsNext).
+        in_order: float or None. P(in order).
+        classes: dict str -> float or None. The probability of each class of a fine-tuned classifier (in a regression
+            the value).
+        classes_by_layer: float64 [L+1, K] or None. The same from every hidden state (`class_lens`).
+        replaced: float32 [T] or None. The probability that each token was replaced.
+        entropy: float64 [L] or None. The mean entropy of a row of the layer's attention maps, in bits; None without
+            maps.
     """
 
     model: str
@@ -48,11 +64,12 @@ class ComparedSide:
 
 @dataclass(frozen=True, eq=False)
 class AttentionDifference:
-    """One attention map less another of as many tokens.
+    """The difference of two attention maps over the same number of tokens.
 
     Attributes:
-        layer_a, layer_b: of either side, at the same relative depth. head: of both; None for the mean of all.
-        difference: float32 [T, T].
+        layer_a, layer_b: int. The layer of each side, at the same relative depth.
+        head: int or None. The head of both sides; None for the mean of all heads.
+        difference: float32 [T, T]. The map of a minus that of b.
     """
 
     layer_a: int
@@ -66,10 +83,11 @@ _PLOTS = "bert_tf.plots.models.side_by_side"
 
 @dataclass(frozen=True, eq=False)
 class ComparedAnswers(Result, figures={"answers": f"{_PLOTS}:answers"}):
-    """What two models say of one text, or one model or two of two texts.
+    """The predictions of two models for one text, or of one or two models for two texts.
 
     Attributes:
-        a, b: the two `ComparedSide`s. comparison: their `Comparison`.
+        a, b: `ComparedSide`. The two sides.
+        comparison: `Comparison` of the two sides.
     """
 
     a: ComparedSide
@@ -77,48 +95,61 @@ class ComparedAnswers(Result, figures={"answers": f"{_PLOTS}:answers"}):
     comparison: Comparison
 
     @property
-    def names(self):
-        """A name for either side, different ones."""
-        names = self.a.model, self.b.model
-        return tuple(f"{name}, text {one}" for name, one in zip(names, "ab")) if names[0] == names[1] else names
+    def names(self) -> tuple[str, str]:
+        """A name for each side: the model's, with the letter of the text where both sides have the same model."""
+        if self.a.model == self.b.model:
+            return f"{self.a.model}, text a", f"{self.b.model}, text b"
+        return self.a.model, self.b.model
 
-    def answers(self):
-        """What both answer: list of (question, position in a or None, position in b or None, answers of a, of b), each
-        answer a pair (token, probability)."""
-        found = [
-            (
-                "mask",
-                mask.position_a,
-                mask.position_b,
-                *([(one.token, one.probability) for one in side] for side in (mask.predictions_a, mask.predictions_b)),
+    def answers(self) -> list[tuple]:
+        """The predictions that both sides have.
+
+        Returns:
+            list of (question, position in a or None, position in b or None, answers of a, answers of b). The question
+            is "mask", "is_next", "in_order", "class" or "replaced"; answers are a list of pairs (token, probability).
+        """
+        rows = []
+        for mask in self.comparison.masks:
+            predictions = (
+                [(prediction.token, prediction.probability) for prediction in side]
+                for side in (mask.predictions_a, mask.predictions_b)
             )
-            for mask in self.comparison.masks
-        ]
+            rows.append(("mask", mask.position_a, mask.position_b, *predictions))
         for name in ("is_next", "in_order"):
-            shares = [getattr(side, name) for side in (self.a, self.b)]
-            if None not in shares:
-                found.append((name, None, None, *([(name, share)] for share in shares)))
-        if None not in (self.a.classes, self.b.classes):
-            found.append(("class", None, None, list(self.a.classes.items()), list(self.b.classes.items())))
-        # Only equal tokens stand in one place.
+            probabilities = [getattr(side, name) for side in (self.a, self.b)]
+            if None not in probabilities:
+                rows.append((name, None, None, *([(name, probability)] for probability in probabilities)))
+        if self.a.classes is not None and self.b.classes is not None:
+            rows.append(("class", None, None, list(self.a.classes.items()), list(self.b.classes.items())))
+        # Scores are compared by position only where both sides have the same tokens.
         if self.a.replaced is not None and self.b.replaced is not None and self.a.tokens == self.b.tokens:
             for position, token in enumerate(self.a.tokens):
-                scores = ([(token, float(side.replaced[position]))] for side in (self.a, self.b))
-                found.append(("replaced", position, position, *scores))
-        return found
+                scores = ([(token, float(replaced[position]))] for replaced in (self.a.replaced, self.b.replaced))
+                rows.append(("replaced", position, position, *scores))
+        return rows
 
-    def to_frame(self):
+    def to_frame(self) -> pandas.DataFrame:
         """A row for each answer of both sides: predictions at a mask by rank, the pair, classes, replaced tokens."""
-        divergences = iter(self.comparison.masks)
+        masks = iter(self.comparison.masks)
         rows = []
         for question, position_a, position_b, *both in self.answers():
-            mask = next(divergences) if question == "mask" else None
-            numbers = (mask.overlap, mask.divergence) if mask else (None, None)
+            mask = next(masks) if question == "mask" else None
+            agreement = (mask.overlap, mask.divergence) if mask else (None, None)
             for rank in range(max(map(len, both))):
                 answers = (side[rank] if rank < len(side) else (None, None) for side in both)
-                rows.append((question, position_a, position_b, rank + 1, *next(answers), *next(answers), *numbers))
-        names = ("question", "position_a", "position_b", "rank", "answer_a", "probability_a", "answer_b")
-        names += ("probability_b", "overlap", "divergence_bits")
+                rows.append((question, position_a, position_b, rank + 1, *next(answers), *next(answers), *agreement))
+        names = (
+            "question",
+            "position_a",
+            "position_b",
+            "rank",
+            "answer_a",
+            "probability_a",
+            "answer_b",
+            "probability_b",
+            "overlap",
+            "divergence_bits",
+        )
         return frame({name: [row[column] for row in rows] for column, name in enumerate(names)})
 
 
@@ -132,50 +163,75 @@ class SideBySide(
         "difference": f"{_PLOTS}:attention_difference",
     },
 ):
-    """`ComparedAnswers` with what the layers of both do.
+    """`ComparedAnswers` with the logit lens and the attention of both sides.
 
     Attributes:
-        lenses: for each of `comparison.masks` a pair of `LogitLens`, of a and of b.
-        attention: `AttentionDifference`; None of inputs of different lengths.
+        lenses: tuple with a pair of `LogitLens`, of a and of b, for each of `comparison.masks`.
+        attention: `AttentionDifference`; None if the inputs differ in length.
     """
 
     lenses: tuple
     attention: Optional[AttentionDifference]
 
 
-def side_by_side(bert, trace, other=None, other_text=(), other_mask=(), layer=None, head=None, top_k=5):
+def side_by_side(
+    bert: Bert,
+    trace: Trace,
+    other: Bert | None = None,
+    other_text: Sequence[str] = (),
+    other_mask: Sequence = (),
+    layer: int | None = None,
+    head: int | None = None,
+    top_k: int = 5,
+) -> SideBySide:
     """Two models on one text, one model on two texts, or both.
 
     Args:
-        bert: a `Bert`. trace: its `Trace` with attention maps and hidden states.
-        other: the second `Bert`; None for the same.
-        other_text: text A, or texts A and B, that the second side reads; empty for those of the trace.
-        other_mask: words to mask in it. layer: of the first model, whose attention is subtracted; None for the last.
-        head: of that layer; None for the mean of all. top_k: predictions a mask.
+        bert: `Bert`. The model of the first side.
+        trace: `Trace` of `bert` with attention maps and hidden states.
+        other: `Bert` or None. The model of the second side; None for `bert`.
+        other_text: sequence of str. Text A, or texts A and B, of the second side; empty for the texts of the trace.
+        other_mask: sequence of words to mask in `other_text`.
+        layer: int or None. The layer of the first model whose attention maps are subtracted; None for the last.
+        head: int or None. The head; None for the mean of all heads.
+        top_k: int. The number of predictions per mask.
     Returns:
         `SideBySide`.
     Raises:
-        InputError: neither another model nor another text; no such layer or head.
+        InputError: neither another model nor another text, or an unknown layer or head.
     """
     _check({"other": other, "other_text": other_text, "other_mask": other_mask})
     second = other or bert
     if other_text:
-        read = second.trace(*(*other_text, None)[:2], other_mask)
+        text_b = other_text[1] if len(other_text) > 1 else None
+        second_trace = second.trace(other_text[0], text_b, other_mask)
     else:
-        read = second.trace(trace.text_a, trace.text_b, _masked_words(bert, trace))
-    sides = (bert, trace), (second, read)
-    layers = [one.config.num_hidden_layers for one, _ in sides]
-    comparison = compare(trace, read, bert.tokenizer, second.tokenizer, *layers, top_k=top_k, across=bool(other_text))
+        second_trace = second.trace(trace.text_a, trace.text_b, _masked_words(bert, trace))
+    comparison = compare(
+        trace,
+        second_trace,
+        bert.tokenizer,
+        second.tokenizer,
+        bert.config.num_hidden_layers,
+        second.config.num_hidden_layers,
+        top_k=top_k,
+        across=bool(other_text),
+    )
     lenses = tuple(
-        tuple(logit_lens(*one, (at,), 1) for one, at in zip(sides, (mask.position_a, mask.position_b)))
+        (logit_lens(bert, trace, (mask.position_a,), 1), logit_lens(second, second_trace, (mask.position_b,), 1))
         for mask in comparison.masks
     )
-    attention = _attention_difference(trace, read, comparison.layers, layer, head)
-    return SideBySide(*(_with_classes(*one, top_k) for one in sides), comparison, lenses, attention)
+    attention = _attention_difference(trace, second_trace, comparison.layers, layer, head)
+    a, b = _with_classes(bert, trace, top_k), _with_classes(second, second_trace, top_k)
+    return SideBySide(a, b, comparison, lenses, attention)
 
 
-def compared_side(trace, tokenizer, top_k=5):
-    """What a trace says by itself: a `ComparedSide` without classes; args as of `fill_mask`."""
+def compared_side(trace: Trace, tokenizer: BaseTokenizer, top_k: int = 5) -> ComparedSide:
+    """The `ComparedSide` of a trace, without classes.
+
+    Args:
+        trace, tokenizer, top_k: as in `fill_mask`.
+    """
     return ComparedSide(
         model=trace.model,
         text_a=trace.text_a,
@@ -199,24 +255,25 @@ def _with_classes(bert, trace, top_k):
 
 
 def _masked_words(bert, trace):
-    """The words that a trace hides, those that the user typed as [MASK] left out."""
+    """The masked words of a trace, without those that the user typed as [MASK]."""
     hidden = (position for position in trace.masks if trace.original_ids[position] != bert.tokenizer.mask_id)
     return tuple(dict.fromkeys(Word(trace.sources[position], trace.word_ids[position]) for position in hidden))
 
 
 def _attention_difference(trace_a, trace_b, layers, layer, head):
-    """One attention map less the other at the same relative depth; None of inputs of other lengths."""
+    """The difference of the attention maps at the same relative depth; None if the inputs differ in length."""
     layer_a, layer_b = next((pair for pair in layers if pair[0] == layer), layers[-1])
     if layer is not None and layer_a != layer:
-        raise InputError(f"There is no layer {layer}: the first model's are numbered 0 to {layers[-1][0]}.")
+        raise InputError(f"There is no layer {layer}: the first model has the layers 0 to {layers[-1][0]}.")
     heads = min(trace.attentions.shape[1] for trace in (trace_a, trace_b))
     if head is not None and not 0 <= head < heads:
         raise InputError(f"There is no head {head}: both models have the heads 0 to {heads - 1}.")
     if trace_a.length != trace_b.length:
         return None
     chosen = slice(None) if head is None else slice(head, head + 1)
-    one, other = (trace.attentions[at, chosen].mean(axis=0) for trace, at in ((trace_a, layer_a), (trace_b, layer_b)))
-    return AttentionDifference(layer_a, layer_b, head, one - other)
+    map_a = trace_a.attentions[layer_a, chosen].mean(axis=0)
+    map_b = trace_b.attentions[layer_b, chosen].mean(axis=0)
+    return AttentionDifference(layer_a, layer_b, head, map_a - map_b)
 
 
 def _check(options):
@@ -227,7 +284,7 @@ def _check(options):
             raise InputError(f"--other-text takes one text or two, not {len(options['other_text'])}.")
         checked_pair(*(*options["other_text"], None)[:2])
     elif options["other_mask"]:
-        raise InputError("--other-mask hides words of --other-text, and there is none.")
+        raise InputError("--other-mask hides words of --other-text: give --other-text as well.")
 
 
 ANALYSIS = Analysis(
@@ -238,9 +295,9 @@ ANALYSIS = Analysis(
     options=(
         Option("other", "name or folder of another model", model=True, metavar="M"),
         Option("other_text", "another text, or a pair, instead of the first", several=True, default=(), metavar="TEXT"),
-        Option("other_mask", "words to mask in it", several=True, default=(), metavar="WORD"),
-        Option("layer", "whose attention is subtracted, of the first model (default: the last)", int, metavar="L"),
-        Option("head", "of that layer (default: the mean of all)", int, metavar="H"),
+        Option("other_mask", "words to mask in the other text", several=True, default=(), metavar="WORD"),
+        Option("layer", "layer of the first model whose attention is compared (default: the last)", int, metavar="L"),
+        Option("head", "head of that layer (default: the mean of all)", int, metavar="H"),
         TOP_K,
     ),
     check=_check,

@@ -1,12 +1,14 @@
-"""One input through the snapshots of a training: how the answer came about.
+"""The predictions for one input by the snapshots of a training.
 
-S snapshots, P masks, V vocabulary.
+Dimension legend: S snapshots, P masks, T tokens, V vocabulary.
 """
+
+from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Any, Optional, cast
 
 import numpy as np
 
@@ -16,25 +18,44 @@ from bert_tf.inference.predictions import fill_mask, require_masks
 from bert_tf.quiet_import import import_tensorflow
 from bert_tf.results import Result, frame
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pandas
+
+    from bert_tf.inference.trace import Trace
+    from bert_tf.tokenizers.base import BaseTokenizer
+
+
+#: The ranks for which `TokenTrajectory.first_step_within_rank` has the first step.
 PLACES = (10, 5, 1)
 
 
 @dataclass(frozen=True, eq=False)
 class SnapshotTrace:
-    """What the model of one step said: its `Trace`."""
+    """The `Trace` of one snapshot.
+
+    Attributes:
+        step: int. The training step of the snapshot.
+        trace: `Trace`.
+    """
 
     step: int
-    trace: object
+    trace: Trace
 
 
 @dataclass(frozen=True, eq=False)
 class TokenTrajectory:
-    """How one token fared at one mask over the training.
+    """The rank and probability of one token at one mask over the training.
 
     Attributes:
-        position: the mask's. token, token_id: which one is followed.
-        steps: of the S snapshots. ranks: int64 [S], 1 is the likeliest. probabilities: float64 [S].
-        first_step_within_rank: place -> the first step at which the rank was at most that, or None; for 10, 5 and 1.
+        position: int. The position of the mask.
+        token: str. token_id: int. The token.
+        steps: tuple of S int. The training steps of the snapshots.
+        ranks: int64 [S]. Rank 1 is the likeliest token.
+        probabilities: float64 [S].
+        first_step_within_rank: dict int -> int or None. For the ranks 10, 5 and 1 the first step at which the rank of
+            the token was at most that.
     """
 
     position: int
@@ -48,11 +69,14 @@ class TokenTrajectory:
 
 @dataclass(frozen=True, eq=False)
 class SnapshotPrediction:
-    """What the model of one step predicts.
+    """The predictions of one snapshot.
 
     Attributes:
-        step: of the training. masks: `MaskPrediction`s. is_next: P(IsNext), or None. in_order: P(in order), or None.
-        replaced: float32 [T], the probability that each token was put there; None without such a head.
+        step: int. The training step of the snapshot.
+        masks: tuple of `MaskPrediction`.
+        is_next: float or None. P(IsNext).
+        in_order: float or None. P(in order).
+        replaced: float32 [T] or None. The probability that each token was replaced; None without such a head.
     """
 
     step: int
@@ -69,11 +93,14 @@ class TimeLapse(
         "trajectory": "bert_tf.plots.training.time_lapse:token_ranks",
     },
 ):
-    """One input through the snapshots of a training.
+    """The predictions for one input by the snapshots of a training.
 
     Attributes:
-        model: name of the training. tokens: T strings. steps: of the S snapshots.
-        trajectories: a `TokenTrajectory` for each mask. snapshots: S `SnapshotPrediction`s.
+        model: str. The name of the training.
+        tokens: tuple of T str.
+        steps: tuple of S int. The training steps of the snapshots.
+        trajectories: tuple of `TokenTrajectory`, one for each mask.
+        snapshots: tuple of S `SnapshotPrediction`.
     """
 
     model: str
@@ -83,29 +110,30 @@ class TimeLapse(
     snapshots: tuple
 
     @property
-    def pair(self):
-        """What the model says of a pair at every step, None without one: ("is_next" or "in_order", S probabilities)."""
+    def pair(self) -> tuple[str, list[float]] | None:
+        """("is_next" or "in_order", list of its S probabilities); None without a pair or without such a head."""
         for name in ("is_next", "in_order"):
-            scores = [getattr(one, name) for one in self.snapshots]
+            scores = [getattr(snapshot, name) for snapshot in self.snapshots]
             if scores[-1] is not None:
                 return name, scores
         return None
 
-    def to_frame(self):
-        """A row for each step and mask, with the likeliest token there and the one that is followed."""
-        count = len(self.trajectories)
-        steps, followed = np.repeat(self.steps, max(count, 1)), {}
-        if count:
-            tops = [mask.predictions[0].token for one in self.snapshots for mask in one.masks]
-            followed = {
-                "position": [one.position for one in self.trajectories] * len(self.steps),
-                "prediction": tops,
-                "token": [one.token for one in self.trajectories] * len(self.steps),
-                "rank": np.stack([one.ranks for one in self.trajectories], axis=1).ravel(),
-                "probability": np.stack([one.probabilities for one in self.trajectories], axis=1).ravel(),
-            }
-        name, scores = self.pair or (None, ())
-        return frame({"step": steps, **followed, **({name: np.repeat(scores, max(count, 1))} if name else {})})
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each step and mask, with the first prediction and the followed token."""
+        paths, rows_per_step = self.trajectories, max(len(self.trajectories), 1)
+        columns: dict[str, Any] = {"step": np.repeat(self.steps, rows_per_step)}
+        if paths:
+            columns["position"] = [path.position for path in paths] * len(self.steps)
+            columns["prediction"] = [
+                mask.predictions[0].token for snapshot in self.snapshots for mask in snapshot.masks
+            ]
+            columns["token"] = [path.token for path in paths] * len(self.steps)
+            columns["rank"] = np.stack([path.ranks for path in paths], axis=1).ravel()
+            columns["probability"] = np.stack([path.probabilities for path in paths], axis=1).ravel()
+        if self.pair:
+            name, scores = self.pair
+            columns[name] = np.repeat(scores, rows_per_step)
+        return frame(columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +147,8 @@ class AttentionTimeLapse(
     """A `TimeLapse` with one head's attention at every step.
 
     Attributes:
-        layer, head: whose, from 0. attention: float32 [S, T, T].
+        layer, head: int, from 0.
+        attention: float32 [S, T, T]. The attention map of the head at every step.
     """
 
     layer: int
@@ -127,56 +156,67 @@ class AttentionTimeLapse(
     attention: np.ndarray
 
 
-def snapshot_bytes(snapshots):
-    """Bytes that the weights of snapshots have on disk: about as many as a `SnapshotSeries` of them holds."""
-    return sum(path.stat().st_size for one in snapshots for path in Path(one.folder).glob("*.safetensors"))
+def snapshot_bytes(snapshots: Sequence) -> int:
+    """The size of the snapshots' weights on disk in bytes, about the memory that a `SnapshotSeries` of them takes."""
+    return sum(path.stat().st_size for snapshot in snapshots for path in Path(snapshot.folder).glob("*.safetensors"))
 
 
-def spread_snapshots(snapshots, most_bytes):
-    """As many of a run's snapshots as `most_bytes` hold, evenly spread from the first to the last: a tuple.
+def spread_snapshots(snapshots: Sequence, most_bytes: float) -> tuple:
+    """The snapshots of a run that fit into memory, evenly spread from the first to the last.
 
-    All of them, if they fit; the last one alone where there is room for one; none where there is not even that.
+    Args:
+        snapshots: sequence of objects with `step` and `folder`, ascending.
+        most_bytes: int. The available memory in bytes.
+    Returns:
+        tuple of snapshots: all if they fit, the last alone if only one fits, empty if none fits.
     """
     snapshots, total = tuple(snapshots), snapshot_bytes(snapshots)
     if total <= most_bytes:
         return snapshots
-    room = int(most_bytes * len(snapshots) / total)
-    return tuple(snapshots[at] for at in np.linspace(len(snapshots) - 1, 0, room).round().astype(int)[::-1])
+    count = int(most_bytes * len(snapshots) / total)
+    return tuple(snapshots[index] for index in np.linspace(len(snapshots) - 1, 0, count).round().astype(int)[::-1])
 
 
 class SnapshotSeries:
-    """The snapshots of one run, ready to be asked; one Keras model takes the weights of each in turn.
+    """The snapshots of one run in memory; one Keras model runs with the weights of each in turn.
 
-    Weights are held in float16, as `pretrain` writes its snapshots, where that loses nothing, else in float32.
+    Weights are held in float16, as `pretrain` writes its snapshots, where the conversion is exact, otherwise in
+    float32.
 
     Args:
-        snapshots: objects with `step` and `folder`, ascending; at least one.
-        progress: callable (done, total), or None; False stops it.
+        snapshots: sequence of objects with `step` and `folder`, ascending; at least one.
+        progress: callable(done, total) in snapshots, or None; returning False cancels.
 
-    Attributes: steps: of the snapshots. nbytes: of the weights that are held.
+    Attributes:
+        steps: tuple of S int. The training steps of the snapshots.
+        nbytes: int. The size of the weights in memory.
+        config, tokenizer, heads, max_length: those of the model.
 
     Raises:
-        InputError: there is none, or they are not of one model.
-        CheckpointError: one cannot be read. Cancelled: it was stopped.
+        InputError: there is no snapshot, or the snapshots are of different models.
+        CheckpointError: a snapshot cannot be read.
+        Cancelled: by `progress`.
     """
 
-    def __init__(self, snapshots, progress=None):
+    def __init__(self, snapshots: Sequence, progress: Callable[[int, int], object] | None = None):
         from bert_tf import checkpoints
         from bert_tf.inference.bert import Bert
 
         if not snapshots:
             raise InputError("This training has no snapshots; start it with --snapshots.")
-        self.steps, self._weights, first = tuple(one.step for one in snapshots), [], None
-        for number, one in enumerate(snapshots):
-            config, tokenizer, model = checkpoints.read(one.folder)
+        self.steps = tuple(snapshot.step for snapshot in snapshots)
+        self._weights, first = [], None
+        for number, snapshot in enumerate(snapshots, 1):
+            config, tokenizer, model = checkpoints.read(snapshot.folder)
             if first is None:
                 first = config, tokenizer, model
             elif config != first[0] or tokenizer.vocab != first[1].vocab:
-                raise InputError(f"Step {one.step} is of another model than step {self.steps[0]}.")
-            self._weights.append([_held(weight.value) for weight in model.weights])
-            report(progress, number + 1, len(snapshots))
+                raise InputError(f"Step {snapshot.step} is of another model than step {self.steps[0]}.")
+            self._weights.append([_compact_copy(weight.value) for weight in model.weights])
+            report(progress, number, len(snapshots))
+        assert first is not None
         config, self.tokenizer, model = first
-        self._runtime = _Given(model)
+        self._runtime = _SwappedWeights(model)
         self._bert = Bert(config, self.tokenizer, model, self._runtime, "snapshot")
         self.config, self.heads, self.max_length = config, self._bert.heads, self._bert.max_length
         self.nbytes = sum(
@@ -184,57 +224,69 @@ class SnapshotSeries:
         )
         self._lock = threading.Lock()
 
-    def snapshot_traces(self, text_a, text_b=None, mask=(), level="token", progress=None):
-        """Asks every snapshot the same.
+    def snapshot_traces(
+        self,
+        text_a: str,
+        text_b: str | None = None,
+        mask: Sequence = (),
+        level: str = "token",
+        progress: Callable[[int, int], object] | None = None,
+    ) -> tuple[SnapshotTrace, ...]:
+        """Trace one input with every snapshot.
 
-        Args: as in `Bert.trace`; progress: callable (done, total), or None; False stops it.
-
-        Returns: tuple of S `SnapshotTrace`. Raises: as `Bert.trace`; Cancelled: it was stopped.
+        Args:
+            text_a, text_b, mask, level: as in `Bert.trace`.
+            progress: callable(done, total) in snapshots, or None; returning False cancels.
+        Returns:
+            tuple of S `SnapshotTrace`.
+        Raises:
+            As `Bert.trace`. Cancelled: by `progress`.
         """
-        found = []
-        # One model for all: nobody else may give it other weights between two of ours.
+        traces = []
+        # All requests share one model: the lock keeps another request from changing its weights in between.
         with self._lock:
             for step, weights in zip(self.steps, self._weights):
-                self._runtime.take(weights)
+                self._runtime.set_weights(weights)
                 trace = self._bert.trace(text_a, text_b, mask, level, hidden_states=False)
-                found.append(SnapshotTrace(step, trace))
-                report(progress, len(found), len(self.steps))
-        return tuple(found)
+                traces.append(SnapshotTrace(step, trace))
+                report(progress, len(traces), len(self.steps))
+        return tuple(traces)
 
 
-def _held(weight):
-    """A copy of a weight as a tensor, of half as many bytes where it stays the same."""
+def _compact_copy(weight):
+    """A copy of a weight as a tensor, in float16 where the conversion is exact."""
     import tensorflow as tf
 
-    # Not NumPy's: it takes several times as long.
+    # NumPy's conversion takes several times as long.
     half = tf.cast(weight, tf.float16)
     return half if bool(tf.reduce_all(tf.cast(half, weight.dtype) == weight)) else tf.identity(weight)
 
 
-class _Given:
-    """Runs a model with the `weights` it is given, tensors in the order of the model's; a `Runtime` keeps its own."""
+class _SwappedWeights:
+    """A runtime whose weights can be exchanged: tensors in the order of the model's weights."""
 
     def __init__(self, model):
-        self._model, self._views, self.weights = model, {}, [variable.value for variable in model.weights]
+        self._model, self.weights = model, [variable.value for variable in model.weights]
+        self._views: dict[tuple[str, ...], tuple] = {}
 
-    def take(self, weights):
-        """Weights as they are held, to be run with."""
+    def set_weights(self, weights):
+        """Cast weights to the dtypes of the model's and use them in the next runs."""
         import tensorflow as tf
 
-        self.weights = [tf.cast(weight, given.dtype) for weight, given in zip(weights, self.weights)]
+        self.weights = [tf.cast(weight, current.dtype) for weight, current in zip(weights, self.weights)]
 
     def run(self, batch, outputs):
         if outputs not in self._views:
             self._views[outputs] = self._compiled(outputs)
         names, function = self._views[outputs]
-        found = function({name: np.asarray(batch[name], np.int32) for name in names}, self.weights)
+        results = function({name: np.asarray(batch[name], np.int32) for name in names}, self.weights)
         return {
             name: [np.asarray(layer) for layer in value] if isinstance(value, list) else np.asarray(value)
-            for name, value in found.items()
+            for name, value in results.items()
         }
 
     def _compiled(self, outputs):
-        """(names of the inputs, a function of them and the weights, compiled once for every batch and length)."""
+        """(names of the inputs, function of the inputs and the weights, compiled once for all batches and lengths)."""
         import tensorflow as tf
 
         from bert_tf.models import view
@@ -243,31 +295,37 @@ class _Given:
         signature = {name: tf.TensorSpec((None, None), tf.int32, name) for name in model.input}
         order = {id(variable): place for place, variable in enumerate(self._model.weights)}
 
-        def given(batch, weights):
-            # A view has the model's own variables, but not all of them; its random numbers' states are not used.
-            trained, fixed = (
-                [weights[order[id(one)]] if id(one) in order else one.value for one in variables]
-                for variables in (model.trainable_variables, model.non_trainable_variables)
-            )
-            return model.stateless_call(trained, fixed, batch, training=False)[0]
+        def values(variables, weights):
+            # A view has only some of the model's variables; the states of its random generators are not used.
+            return [weights[order[id(variable)]] if id(variable) in order else variable.value for variable in variables]
+
+        def run_with_weights(batch, weights):
+            trainable = values(model.trainable_variables, weights)
+            fixed = values(model.non_trainable_variables, weights)
+            return model.stateless_call(trainable, fixed, batch, training=False)[0]
 
         shapes = [tf.TensorSpec(weight.shape, weight.dtype) for weight in self.weights]
-        return tuple(model.input), tf.function(given, input_signature=[signature, shapes], autograph=False)
+        return tuple(model.input), tf.function(run_with_weights, input_signature=[signature, shapes], autograph=False)
 
 
-def token_trajectory(snapshot_traces, tokenizer, position, token=None):
-    """Follows a token at one mask through the training.
+def token_trajectory(
+    snapshot_traces: Sequence[SnapshotTrace], tokenizer: BaseTokenizer, position: int, token: str | None = None
+) -> TokenTrajectory:
+    """Follow a token at one mask through the training.
 
     Args:
-        snapshot_traces: from `SnapshotSeries.snapshot_traces`. tokenizer: the series'.
-        position: of a mask. token: which to follow; default the one that stands in the text there or, where the
-            user typed "[MASK]", the last snapshot's first guess.
+        snapshot_traces: sequence of `SnapshotTrace`, from `SnapshotSeries.snapshot_traces`.
+        tokenizer: `Tokenizer`. That of the series.
+        position: int. The position of a mask.
+        token: str or None. The token to follow; None for the masked token or, where the user typed "[MASK]", the first
+            prediction of the last snapshot.
 
-    Returns: `TokenTrajectory`.
+    Returns:
+        `TokenTrajectory`.
 
     Raises:
-        InputError: no mask at this position, or no such token.
-        NothingToPredict, MissingHead: as `fill_mask`.
+        InputError: there is no mask at this position, or the vocabulary lacks the token.
+        NothingToPredict, MissingHead: as in `fill_mask`.
     """
     last = snapshot_traces[-1].trace
     require_masks(last)
@@ -275,14 +333,14 @@ def token_trajectory(snapshot_traces, tokenizer, position, token=None):
         raise InputError(f"Position {position} is not masked; masked are {', '.join(map(str, last.masks))}.")
     row = last.masks.index(position)
     token_id = _followed(last, tokenizer, position, row, token)
-    ranks, shares = [], []
-    for moment in snapshot_traces:
-        scores = moment.trace.logits[row].astype(np.float64)
+    ranks, probabilities = [], []
+    for snapshot in snapshot_traces:
+        scores = cast(np.ndarray, snapshot.trace.logits)[row].astype(np.float64)
         ranks.append(1 + int(np.count_nonzero(scores > scores[token_id])))
-        shares.append(float(np.exp(scores[token_id] - scores.max()) / np.exp(scores - scores.max()).sum()))
-    steps = tuple(moment.step for moment in snapshot_traces)
+        probabilities.append(float(np.exp(scores[token_id] - scores.max()) / np.exp(scores - scores.max()).sum()))
+    steps = tuple(snapshot.step for snapshot in snapshot_traces)
     first_step_within_rank = {
-        place: next((step for step, rank in zip(steps, ranks) if rank <= place), None) for place in PLACES
+        limit: next((step for step, rank in zip(steps, ranks) if rank <= limit), None) for limit in PLACES
     }
     return TokenTrajectory(
         position,
@@ -290,7 +348,7 @@ def token_trajectory(snapshot_traces, tokenizer, position, token=None):
         token_id,
         steps,
         np.array(ranks),
-        np.array(shares),
+        np.array(probabilities),
         first_step_within_rank,
     )
 
@@ -304,82 +362,110 @@ def _followed(trace, tokenizer, position, row, token):
     return int(trace.logits[row].argmax()) if original == tokenizer.mask_id else original
 
 
-def time_lapse_of(name, tokenizer, snapshot_traces, target=None, head=None, top_k=5):
-    """What the snapshots of a training say of one input.
+def time_lapse_of(
+    name: str,
+    tokenizer: BaseTokenizer,
+    snapshot_traces: Sequence[SnapshotTrace],
+    target: str | None = None,
+    head: tuple[int, int] | None = None,
+    top_k: int = 5,
+) -> TimeLapse:
+    """The predictions of the snapshots of a training, from their traces of one input.
 
     Args:
-        name: of the training. tokenizer: its own. snapshot_traces: of `SnapshotSeries.snapshot_traces`.
-        target: the token to follow at every mask; None as of `token_trajectory`.
-        head: (layer, head) from 0, whose attention comes along, or None. top_k: predictions a mask.
+        name: str. The name of the training.
+        tokenizer: `Tokenizer`. That of the series.
+        snapshot_traces: sequence of `SnapshotTrace`, from `SnapshotSeries.snapshot_traces`.
+        target: str or None. The token to follow at every mask; None as in `token_trajectory`.
+        head: (layer, head) from 0, or None. The head whose attention maps are added.
+        top_k: int. The number of predictions per mask.
     Returns:
-        `TimeLapse`, `AttentionTimeLapse` with a head.
+        `TimeLapse`; with a head `AttentionTimeLapse`.
     Raises:
-        InputError: no such token or head.
+        InputError: an unknown token or head.
     """
     last = snapshot_traces[-1].trace
     masks = last.masks if last.logits is not None else ()
-    fields = {
+    fields: dict[str, Any] = {
         "model": name,
         "tokens": last.tokens,
-        "steps": tuple(one.step for one in snapshot_traces),
+        "steps": tuple(snapshot.step for snapshot in snapshot_traces),
         "trajectories": tuple(token_trajectory(snapshot_traces, tokenizer, position, target) for position in masks),
         "snapshots": tuple(
             SnapshotPrediction(
-                one.step,
-                fill_mask(one.trace, tokenizer, top_k) if masks else (),
-                one.trace.nsp and one.trace.nsp.is_next,
-                one.trace.sop and one.trace.sop.in_order,
-                one.trace.replaced,
+                snapshot.step,
+                fill_mask(snapshot.trace, tokenizer, top_k) if masks else (),
+                snapshot.trace.nsp and snapshot.trace.nsp.is_next,
+                snapshot.trace.sop and snapshot.trace.sop.in_order,
+                snapshot.trace.replaced,
             )
-            for one in snapshot_traces
+            for snapshot in snapshot_traces
         ),
     }
     if head is None:
         return TimeLapse(**fields)
-    (layer, head), (layers, heads) = head, last.attentions.shape[:2]
-    if not (0 <= layer < layers and 0 <= head < heads):
-        raise InputError(f"There is no head {layer}.{head}: this model has {layers} layers of {heads}, from 0.")
-    attention = np.stack([one.trace.attentions[layer, head] for one in snapshot_traces])
-    return AttentionTimeLapse(**fields, layer=layer, head=head, attention=attention)
+    layer, number = head
+    maps = [cast(np.ndarray, snapshot.trace.attentions) for snapshot in snapshot_traces]
+    layers, heads = maps[-1].shape[:2]
+    if not (0 <= layer < layers and 0 <= number < heads):
+        raise InputError(f"There is no head {layer}.{number}: this model has {layers} layers of {heads} heads, from 0.")
+    attention = np.stack([attentions[layer, number] for attentions in maps])
+    return AttentionTimeLapse(**fields, layer=layer, head=number, attention=attention)
 
 
-def time_lapse(text_a, text_b, mask, folder, target=None, head=None, top_k=5, progress=None):
-    """One input through the snapshots of a training.
+def time_lapse(
+    text_a: str,
+    text_b: str | None,
+    mask: Sequence,
+    folder: str | Path,
+    target: str | None = None,
+    head: tuple[int, int] | None = None,
+    top_k: int = 5,
+    progress: Callable[[int, int], object] | None = None,
+) -> TimeLapse:
+    """The predictions for one input by the snapshots of a training.
 
     Args:
-        text_a, text_b, mask: as of `Bert.trace`. folder: of a training that has kept snapshots.
-        target, head, top_k: as of `time_lapse_of`. progress: callable (done, total), or None; False stops it.
+        text_a, text_b, mask: as in `Bert.trace`.
+        folder: str or path. The folder of a training with snapshots.
+        target, head, top_k: as in `time_lapse_of`.
+        progress: callable(done, total) in snapshots, or None; returning False cancels.
     Returns:
-        `TimeLapse`, `AttentionTimeLapse` with a head.
+        `TimeLapse`; with a head `AttentionTimeLapse`.
     Raises:
-        RunError: no such folder. InputError: it has no snapshots; as `time_lapse_of`.
+        RunError: there is no such folder.
+        InputError: the training has no snapshots, or as in `time_lapse_of`.
     """
-    read = _run_with_snapshots(folder)
+    run = _run_with_snapshots(folder)
     import_tensorflow()
-    series = SnapshotSeries(read.snapshots)
+    series = SnapshotSeries(run.snapshots)
     snapshot_traces = series.snapshot_traces(text_a, text_b, mask, progress=progress)
-    return time_lapse_of(read.name, series.tokenizer, snapshot_traces, target, head, top_k)
+    return time_lapse_of(run.name, series.tokenizer, snapshot_traces, target, head, top_k)
 
 
 def _run_with_snapshots(folder):
     from bert_tf.training.run_folder import read_run
 
-    read = read_run(folder)
-    if not read.snapshots:
-        raise InputError(f"{folder} has kept no snapshots; start a training with --snapshots.")
-    return read
+    run = read_run(folder)
+    if not run.snapshots:
+        raise InputError(f"{folder} has no snapshots; start a training with --snapshots.")
+    return run
 
 
 ANALYSIS = Analysis(
     name="time-lapse",
     function=time_lapse,
-    summary="one text through the snapshots of a training",
+    summary="predictions for one text by the snapshots of a training",
     options=(
         Option(
             "folder", "the --output of a pre-training with snapshots", metavar="RUN", required=True, positional=True
         ),
-        Option("target", "the token to follow (default: the hidden one, or the last prediction)", metavar="TOKEN"),
-        Option("head", "also the attention of this head at every step, from 0", parse=parse_head, metavar="L.H"),
+        Option(
+            "target",
+            "the token to follow (default: the masked one, or the last snapshot's prediction)",
+            metavar="TOKEN",
+        ),
+        Option("head", "also the attention of this head, from 0, at every step", parse=parse_head, metavar="L.H"),
         TOP_K,
     ),
     inputs="texts",

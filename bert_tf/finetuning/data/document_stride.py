@@ -3,11 +3,16 @@
 Source: Devlin et al. 2018, `run_squad.py` (`doc_stride`, `_check_is_max_context`).
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from bert_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class StrideWindow(NamedTuple):
@@ -17,7 +22,7 @@ class StrideWindow(NamedTuple):
     end: int
 
 
-def stride_windows(length, room, stride):
+def stride_windows(length: int, room: int, stride: int) -> list[StrideWindow]:
     """Windows that together cover all pieces of a text.
 
     Args:
@@ -42,7 +47,7 @@ def stride_windows(length, room, stride):
         start += stride
 
 
-def best_window(spans, length):
+def best_window(spans: Sequence[StrideWindow], length: int) -> np.ndarray:
     """The window in which each piece has most context: the smaller number of pieces on its two sides is largest.
 
     Args:
@@ -64,7 +69,7 @@ def best_window(spans, length):
     return chosen
 
 
-def merge(spans, values, length, offset=1):
+def merge(spans: Sequence[StrideWindow], values: Sequence[np.ndarray], length: int, offset: int = 1) -> np.ndarray:
     """Joins the outputs of the windows; `best_window` selects the window of each piece.
 
     Args:

@@ -3,9 +3,16 @@
 Shapes: B batch, T tokens, N rows, C choices.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 _STEP = 8
 
@@ -37,10 +44,12 @@ class EncodedExamples:
             self.owner = np.arange(len(self))
         self.values.setdefault("weights", np.ones(len(self), np.float32))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.sequences["token_ids"])
 
-    def batch(self, indices, length=None, size=None):
+    def batch(
+        self, indices: Sequence[int] | np.ndarray, length: int | None = None, size: int | None = None
+    ) -> dict[str, np.ndarray]:
         """Makes a batch of rows.
 
         Args:
@@ -70,7 +79,7 @@ class EncodedExamples:
         return batch
 
 
-def choose_lengths(lengths, count=4):
+def choose_lengths(lengths: np.ndarray, count: int = 4) -> list[int]:
     """The padded lengths that give the least padding; multiples of 8, the last one fits the longest row.
 
     Args:
@@ -84,7 +93,7 @@ def choose_lengths(lengths, count=4):
     below = np.concatenate([[0], np.cumsum(rows)])
     # best[j] after k rounds: (least cost, the lengths) of the first j sizes with k lengths; rows between two lengths
     # are padded to the upper one.
-    best = {0: (0, ())}
+    best: dict[int, tuple[int, tuple[int, ...]]] = {0: (0, ())}
     solutions = []
     for _ in range(count):
         best = {
@@ -104,6 +113,6 @@ def choose_lengths(lengths, count=4):
     return [size * _STEP for size in min(solutions)[1]]
 
 
-def fitting(length, lengths):
+def fitting(length: int, lengths: Sequence[int]) -> int:
     """The smallest of the ascending `lengths` that is at least `length`."""
     return next(size for size in lengths if size >= length)

@@ -22,7 +22,7 @@ class GlueTask:
     headerless: tuple = ()
 
     @property
-    def regression(self):
+    def regression(self) -> bool:
         return not self.names
 
 

@@ -1,13 +1,16 @@
 """Readers of words with labels: CoNLL columns, CoNLL-U and JSON lines.
 
-CoNLL columns and JSON lines may do without labels where only predictions are wanted.
+For prediction, the labels may be missing.
 """
+
+from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bert_tf.errors import DataError
 from bert_tf.finetuning.data.tables import numbered_lines
@@ -15,10 +18,14 @@ from bert_tf.finetuning.data.word_splitter import word_spans
 from bert_tf.finetuning.labels import is_entity_scheme, to_bio
 from bert_tf.tokenizers.conllu import ConlluError, read_rows
 
-#: CoNLL-U columns a label can be read from.
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+#: CoNLL-U columns with labels: name -> index of the field.
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4, "deprel": 7}
 _DOCUMENT_LINE, _DOCUMENT_COMMENT = "-DOCSTART-", "# newdoc"
-#: Formats with a word a line.
+#: Formats with one word per line.
 WORD_FORMATS = ("conll", "conllu")
 _KINDS = {".conllu": "conllu", ".jsonl": "jsonl", ".json": "jsonl"}
 _MAX_COLUMNS = 4
@@ -26,13 +33,14 @@ _MAX_COLUMNS = 4
 
 @dataclass(frozen=True)
 class LabelledSentence:
-    """One sentence.
+    """A sentence (or document) with its labels.
 
     Attributes:
-        words: W strings. labels: W strings, entity labels in BIO; None where there are none.
-        source: the file and the line it begins at, for messages.
-        text: the running text the words are from. spans: (first character, last character + 1) of each word
-            in it. Without them the words with a space between are the text.
+        words: tuple of W str.
+        labels: tuple of W str or None. Entity labels are in BIO; None without labels.
+        source: str. The file and first line of the sentence, for messages.
+        text: str. The running text; by default the words joined with spaces.
+        spans: tuple of W pairs (first character, last character + 1). The position of each word in the text.
     """
 
     words: tuple
@@ -50,27 +58,35 @@ class LabelledSentence:
             )
 
 
-def words_of_text(text):
-    """The words of a running text, without labels; see `words.word_spans`."""
+def words_of_text(text: str) -> LabelledSentence:
+    """The words of a running text, a `LabelledSentence` without labels; see `word_splitter.word_spans`."""
     spans = tuple(word_spans(text))
     return LabelledSentence(tuple(text[start:end] for start, end in spans), None, text=text, spans=spans)
 
 
-def read_labelled_words(path, column=None, words_field="words", labels_field="labels", labelled=True, documents=False):
-    """Sentences of a file; its ending tells the format: .conllu, .jsonl (or .json), else CoNLL columns.
+def read_labelled_words(
+    path: str | Path,
+    column: str | None = None,
+    words_field: str = "words",
+    labels_field: str = "labels",
+    labelled: bool = True,
+    documents: bool = False,
+) -> list[LabelledSentence]:
+    """Read the sentences of a file; its ending decides the format: .conllu, .jsonl (or .json), otherwise CoNLL columns.
 
     Args:
-        path: the file, UTF-8, with or without a byte-order mark, LF or CRLF.
-        column: CoNLL-U: "upos" (the default), "xpos" or "deprel". CoNLL: number of the label column from 1;
-            default: the last one.
-        words_field, labels_field: names in JSON lines.
-        labelled: False to do without labels: one column, CoNLL-U with "_", JSON lines without the field.
-        documents: join the sentences of a document, as far as the file has -DOCSTART- or "# newdoc" lines, so
-            that each is read with its neighbours.
+        path: str or Path. The file, UTF-8, with or without a byte-order mark, LF or CRLF.
+        column: str or None. CoNLL-U: "upos" (the default), "xpos" or "deprel". CoNLL: number of the label column from
+            1; by default the last.
+        words_field, labels_field: str. The names of the fields in JSON lines.
+        labelled: bool. False if the file may have no labels: one column, "_" in CoNLL-U, no field in JSON lines.
+        documents: bool. Whether to join the sentences of a document, marked by -DOCSTART- or "# newdoc" lines, so that
+            each sentence is read in its context.
     Returns:
         list of `LabelledSentence`.
     Raises:
-        DataError: naming file and line: a row of another form, or no sentence at all. OSError.
+        DataError: a row cannot be read, or there is no sentence; the message names file and line.
+        OSError: the file cannot be read.
     """
     sentences = []
     for _, sentence in labelled_words_or_errors(path, None, column, words_field, labels_field, labelled, documents):
@@ -81,36 +97,46 @@ def read_labelled_words(path, column=None, words_field="words", labels_field="la
 
 
 def labelled_words_or_errors(
-    path, kind=None, column=None, words_field="words", labels_field="labels", labelled=True, documents=False
-):
-    """Yields (number of its first line, sentence) of a file of any size, with the DataError of a sentence that
-    cannot be read in its place. Entity labels are as they stand in the file.
+    path: str | Path,
+    kind: str | None = None,
+    column: str | None = None,
+    words_field: str = "words",
+    labels_field: str = "labels",
+    labelled: bool = True,
+    documents: bool = False,
+) -> Iterator[tuple[int, LabelledSentence | DataError]]:
+    """Yield (number of the first line, sentence or error) for the sentences of a file of any size.
+
+    A sentence that cannot be read yields its DataError. Entity labels are not converted to BIO.
 
     Args:
-        path: the file, "-" for standard input. kind: "conllu", "jsonl" or "conll"; None to go by the ending.
+        path: str or Path. The file, "-" for standard input.
+        kind: str or None. "conllu", "jsonl" or "conll"; None decides by the ending of the file.
         column, words_field, labels_field, labelled, documents: as in `read_labelled_words`.
     Raises:
-        DataError: no sentence at all, no such column; OSError.
+        DataError: there is no sentence, or no such column.
+        OSError: the file cannot be read.
     """
     kind = kind or _KINDS.get(Path(path).suffix.lower(), "conll")
     if kind == "jsonl":
         parse = partial(_json_sentence, path, words_field, labels_field if labelled else None)
         blocks = ((False, [row]) for row in numbered_lines(path))
     else:
-        make = _conllu_reader if kind == "conllu" else _column_reader
-        parse, blocks = make(path, column, labelled), _blocks(numbered_lines(path))
-    found = _sentences(blocks, parse)
-    none = True
-    for number, sentence in _joined(found) if documents else ((number, one) for _, number, one in found):
-        none = False
+        make_parser = _conllu_reader if kind == "conllu" else _column_reader
+        parse, blocks = make_parser(path, column, labelled), _blocks(numbered_lines(path))
+    sentences = _sentences(blocks, parse)
+    is_empty = True
+    for number, sentence in _joined(sentences) if documents else ((line, result) for _, line, result in sentences):
+        is_empty = False
         yield number, sentence
-    if none:
-        raise DataError(f"{path} holds no sentence: it needs one word and its label a line.")
+    if is_empty:
+        raise DataError(f"{path} holds no sentence: it needs lines with one word and its label each.")
 
 
 def _blocks(lines):
-    """(whether a document begins with it, [(number, line), ...]) of the lines between blank ones."""
-    begins, rows = False, []
+    """Yield the blocks of lines between blank lines: (whether the block begins a document, [(number, line), ...])."""
+    begins = False
+    rows: list[tuple] = []
     for number, line in chain(lines, [(0, "")]):
         is_text = isinstance(line, str)
         if is_text and (not line.strip() or line.startswith(_DOCUMENT_LINE)):
@@ -124,7 +150,7 @@ def _blocks(lines):
 
 
 def _sentences(blocks, parse):
-    """(whether a document begins with it, first line, `LabelledSentence` or DataError) of the blocks with words."""
+    """Yield (whether it begins a document, first line, `LabelledSentence` or DataError) for the blocks with words."""
     begins = False
     for starts, rows in blocks:
         begins = begins or starts
@@ -132,38 +158,43 @@ def _sentences(blocks, parse):
             for _, line in rows:
                 if isinstance(line, DataError):
                     raise line
-            found = parse([(number, line.rstrip("\r\n")) for number, line in rows])
+            result = parse([(number, line.rstrip("\r\n")) for number, line in rows])
         except DataError as error:
-            found = error
-        if found is not None:
-            yield begins, rows[0][0], found
+            result = error
+        if result is not None:
+            yield begins, rows[0][0], result
             begins = False
 
 
 def _joined(sentences):
-    """(first line, the sentences of a document as one `LabelledSentence`); those before the first mark stay alone."""
-    marked, number, several = False, 0, []
-    for begins, line, one in sentences:
-        if several and (begins or not marked):
-            yield number, _one(several)
-            several = []
+    """Yield (first line, the sentences of a document joined into one `LabelledSentence`).
+
+    Sentences before the first document mark are not joined.
+    """
+    marked, number = False, 0
+    document: list[LabelledSentence] = []
+    for begins, line, result in sentences:
+        if document and (begins or not marked):
+            yield number, _joined_sentence(document)
+            document = []
         marked = marked or begins
-        if isinstance(one, DataError):
-            yield line, one
+        if isinstance(result, DataError):
+            yield line, result
             continue
-        number = number if several else line
-        several.append(one)
-    if several:
-        yield number, _one(several)
+        number = number if document else line
+        document.append(result)
+    if document:
+        yield number, _joined_sentence(document)
 
 
-def _one(sentences):
+def _joined_sentence(sentences):
     if len(sentences) == 1:
         return sentences[0]
+    words = tuple(chain.from_iterable(sentence.words for sentence in sentences))
     labels = None
     if sentences[0].labels is not None:
-        labels = tuple(chain.from_iterable(one.labels for one in sentences))
-    return LabelledSentence(tuple(chain.from_iterable(one.words for one in sentences)), labels, sentences[0].source)
+        labels = tuple(chain.from_iterable(sentence.labels for sentence in sentences))
+    return LabelledSentence(words, labels, sentences[0].source)
 
 
 def _conllu_reader(path, column, labelled):
@@ -179,7 +210,7 @@ def _conllu_reader(path, column, labelled):
         if words is None:
             return None
         labels = tuple(word.fields[CONLLU_COLUMNS[column]] for word in words) if labelled else None
-        if labelled and "_" in labels:
+        if labels is not None and "_" in labels:
             raise DataError(f"{path}, line {words[labels.index('_')].line}: the column {column} is empty ('_').")
         return LabelledSentence(tuple(word.form for word in words), labels, f"{path}, line {words[0].line}")
 
@@ -187,8 +218,11 @@ def _conllu_reader(path, column, labelled):
 
 
 def _column_reader(path, column, labelled):
-    """Of rows of 2 to 4 columns (without labels 1 to 4), all of one width, parted by tabs or blanks."""
-    column, least = (_column_number(column), 2) if labelled else (None, 1)
+    """The parser of rows with 2 to 4 columns (without labels 1 to 4), the same number in all rows.
+
+    Columns are separated by tabs or spaces.
+    """
+    column, min_columns = (_column_number(column), 2) if labelled else (None, 1)
     separator, width = None, None
 
     def fields_of(number, line):
@@ -196,16 +230,16 @@ def _column_reader(path, column, labelled):
         if width is None:
             separator = "\t" if "\t" in line else None
         fields = line.split(separator)
-        if not least <= (width or len(fields)) <= _MAX_COLUMNS:
+        if not min_columns <= (width or len(fields)) <= _MAX_COLUMNS:
             raise DataError(
                 f"{path}, line {number}: {len(fields)} columns; a word and its label make 2, and "
-                f"up to {_MAX_COLUMNS} are read."
+                f"at most {_MAX_COLUMNS} are read."
             )
         width = width or len(fields)
         if len(fields) != width:
             raise DataError(
                 f"{path}, line {number}: {len(fields)} columns, but the lines before have "
-                f"{width}; give every line the same columns."
+                f"{width}; give every line the same number of columns."
             )
         if column is not None and column > width:
             raise DataError(f"{path} has {width} columns; there is no column {column} to read labels from.")
@@ -241,9 +275,9 @@ def _json_sentence(path, words_field, labels_field, rows):
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not JSON ({error}); write one object a line.") from None
+        raise DataError(f"{where}: not JSON ({error}); write one object per line.") from None
     if not isinstance(row, dict):
-        raise DataError(f"{where}: a {type(row).__name__}; write one object a line.")
+        raise DataError(f"{where}: a {type(row).__name__}; write one object per line.")
     words = _strings(row, words_field, where)
     labels = None if labels_field is None else _strings(row, labels_field, where)
     if labels is not None and len(words) != len(labels):

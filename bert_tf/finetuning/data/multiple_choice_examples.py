@@ -3,11 +3,19 @@
 Source: Zellers et al. 2018 (SWAG).
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import DataError
 from bert_tf.finetuning.data.tables import read_records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
 
 _START = "sent2"
 _ENDING = re.compile(r"ending\d+")
@@ -48,7 +56,9 @@ class MultipleChoiceExample:
     source: str = ""
 
 
-def read_choices(path, columns=ChoiceColumns(), kind=None, labelled=True):
+def read_choices(
+    path: str | Path, columns: ChoiceColumns = ChoiceColumns(), kind: str | None = None, labelled: bool = True
+) -> Iterator[MultipleChoiceExample]:
     """Yields the `MultipleChoiceExample` of a file.
 
     Args:
@@ -79,7 +89,9 @@ def read_choices(path, columns=ChoiceColumns(), kind=None, labelled=True):
         raise DataError(f"{path} holds no question.")
 
 
-def choices_of(record, columns=ChoiceColumns(), labelled=True):
+def choices_of(
+    record: dict[str, Any], columns: ChoiceColumns = ChoiceColumns(), labelled: bool = True
+) -> MultipleChoiceExample:
     """`MultipleChoiceExample` from a dict. Raises: DataError without file and line."""
     if not isinstance(record, dict):
         raise DataError('Give a "context" and "choices" as one object.')

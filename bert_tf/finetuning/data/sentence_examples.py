@@ -1,11 +1,19 @@
 """Reads sentences and pairs with their labels from tables with named columns, or from GLUE's files."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bert_tf.errors import DataError, RowError
 from bert_tf.finetuning.data.glue import GLUE
 from bert_tf.finetuning.data.tables import read_rows, records_or_errors, table_format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
 
 # The column names to search for if none is named.
 _TEXT, _TEXT2 = ("text", "sentence", "text_a", "sentence1"), ("text2", "text_b", "sentence2")
@@ -54,7 +62,7 @@ class ColumnLayout:
     names: dict | None = None
 
 
-def glue_layout(name, path, kind=None):
+def glue_layout(name: str, path: str | Path, kind: str | None = None) -> ColumnLayout:
     """The layout of a file of a GLUE task.
 
     Args:
@@ -92,7 +100,9 @@ def glue_layout(name, path, kind=None):
     raise DataError(f"{path}: its header is {', '.join(first):.160}; GLUE's {name} has the columns {expected}.")
 
 
-def read_sentences(path, layout, kind=None, labelled=True, skipped=None):
+def read_sentences(
+    path: str | Path, layout: ColumnLayout, kind: str | None = None, labelled: bool = True, skipped: list | None = None
+) -> Iterator[SentenceExample]:
     """Yields the `SentenceExample`s of a file.
 
     Args:

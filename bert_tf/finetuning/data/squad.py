@@ -3,11 +3,17 @@
 Source: Rajpurkar et al. 2016; Rajpurkar, Jia and Liang 2018.
 """
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bert_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)
@@ -31,12 +37,12 @@ class Question:
     curves: bool = False
 
     @property
-    def answer_texts(self):
+    def answer_texts(self) -> list[str]:
         """The texts of the answers."""
         return [text for _, text in self.answers]
 
 
-def read_squad(path):
+def read_squad(path: str | Path) -> list[Question]:
     """Reads the questions of a SQuAD file.
 
     Args:
@@ -58,7 +64,8 @@ def read_squad(path):
         raise DataError(f"{path} is not UTF-8; save the file as UTF-8.") from None
     except ValueError as error:
         raise DataError(f"{path} is not JSON ({error}); give a file in the format of SQuAD.") from None
-    questions, seen = [], {}
+    questions: list[Question] = []
+    seen: dict[str, str] = {}
     for article_number, article in enumerate(_list(content, "data", str(path)), 1):
         place = f"{path}, article {article_number}"
         for number, paragraph in enumerate(_list(article, "paragraphs", place), 1):
@@ -104,7 +111,9 @@ def _text(mapping, name, where):
     return value
 
 
-def split_by_passage(questions, share=0.1, seed=0):
+def split_by_passage(
+    questions: Sequence[Question], share: float = 0.1, seed: int = 0
+) -> tuple[list[Question], list[Question]]:
     """Splits questions at random into two lists that share no passage.
 
     Args:

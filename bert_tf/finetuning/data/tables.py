@@ -4,14 +4,21 @@ CSV follows RFC 4180 (quoted fields may contain commas and line breaks). In TSV 
 GLUE's files. A byte-order mark and CRLF are removed.
 """
 
+from __future__ import annotations
+
 import csv
 import json
 import sys
 from collections import deque
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import DataError, RowError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
 
 FORMATS = {
     ".csv": "csv",
@@ -26,7 +33,7 @@ FORMATS = {
 _LONGEST_FIELD = 1 << 24
 
 
-def table_format(path, name=None):
+def table_format(path: str | Path, name: str | None = None) -> str:
     """The format of a table.
 
     Args:
@@ -51,7 +58,7 @@ def table_format(path, name=None):
     return FORMATS[ending]
 
 
-def read_rows(path, kind):
+def read_rows(path: str | Path, kind: str) -> Iterator[tuple[int, list[str]]]:
     """Yields (line number, list of fields) of a CSV or TSV file, blank lines left out.
 
     Raises: DataError (not UTF-8, a broken quote), OSError.
@@ -77,7 +84,9 @@ def _try_rows(path, kind):
 def _try_csv(path):
     """The rows of a CSV file. Only the first line of a bad row is skipped: a missing quote would skip good rows too."""
     csv.field_size_limit(_LONGEST_FIELD)
-    source, taken, again = numbered_lines(path), [], deque()
+    source = numbered_lines(path)
+    taken: list[tuple] = []
+    again: deque[tuple] = deque()
 
     def lines():
         while numbered_line := again.popleft() if again else next(source, None):
@@ -104,7 +113,9 @@ def _try_csv(path):
         yield number, row_error
 
 
-def read_records(path, kind=None, columns=None):
+def read_records(
+    path: str | Path, kind: str | None = None, columns: Sequence[str] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields (line number, dict) of each row.
 
     Args:
@@ -121,13 +132,16 @@ def read_records(path, kind=None, columns=None):
         yield number, record
 
 
-def records_or_errors(path, kind=None, columns=None):
+def records_or_errors(
+    path: str | Path, kind: str | None = None, columns: Sequence[str] | None = None
+) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
     """As `read_records`, but yields the DataError of a bad row, so that the following rows can be read.
 
     Raises: DataError if the header cannot be read or names a column twice; OSError.
     """
     if kind == "lines":
-        yield from _of_lines(path, lambda number, line: {columns[0]: line.rstrip("\r\n")})
+        column = columns[0] if columns else ""
+        yield from _of_lines(path, lambda number, line: {column: line.rstrip("\r\n")})
         return
     kind = table_format(path, kind)
     if kind == "jsonl":
@@ -177,7 +191,7 @@ def _json_record(path, number, line):
     return DataError(f"{path} line {number}: a JSON {type(record).__name__}, where an object is expected.")
 
 
-def numbered_lines(path):
+def numbered_lines(path: str | Path) -> Iterator[tuple[int, str | DataError]]:
     """Yields (number, line with its line break, or a DataError if it is not UTF-8); "-" is standard input."""
     with _open(path) as file:
         for number, line in enumerate(file, 1):

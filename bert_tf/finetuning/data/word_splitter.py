@@ -22,6 +22,6 @@ _WORD = re.compile(
 )
 
 
-def word_spans(text):
+def word_spans(text: str) -> list[tuple[int, int]]:
     """The positions of the words of a text: list of (first character, last character + 1)."""
     return [match.span() for match in _WORD.finditer(text)]

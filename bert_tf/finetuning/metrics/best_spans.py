@@ -9,7 +9,9 @@ Shapes: n pieces of a passage.
 import numpy as np
 
 
-def best_spans(starts, ends, max_pieces, count, allowed=None):
+def best_spans(
+    starts: np.ndarray, ends: np.ndarray, max_pieces: int, count: int, allowed: np.ndarray | None = None
+) -> list[tuple[float, int, int]]:
     """The spans with the highest sum of start and end score.
 
     Args:

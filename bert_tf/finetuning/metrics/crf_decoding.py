@@ -8,7 +8,7 @@ Shapes: W words of the chain, K labels. Transitions are those of `layers.crf.Lin
 import numpy as np
 
 
-def viterbi(logits, transitions):
+def viterbi(logits: np.ndarray, transitions: np.ndarray) -> np.ndarray:
     """The label sequence with the highest score.
 
     Args:
@@ -33,7 +33,7 @@ def viterbi(logits, transitions):
     return labels
 
 
-def marginals(logits, transitions):
+def marginals(logits: np.ndarray, transitions: np.ndarray) -> np.ndarray:
     """The probability of each label of each word over all sequences, by forward and backward recursion.
 
     Args: as `viterbi`.

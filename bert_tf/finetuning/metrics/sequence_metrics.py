@@ -1,13 +1,26 @@
 """Metrics and error analysis of sentence tasks, computed with scikit-learn and SciPy."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from bert_tf.finetuning.tasks.task import ErrorAnalysis, without_folder
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bert_tf.finetuning.data.sentence_examples import SentenceExample
+    from bert_tf.finetuning.task_settings import TaskSettings
+
+
 WORST = 50
 
 
-def score(examples, predictions, settings):
+def score(
+    examples: Sequence[SentenceExample], predictions: Sequence[dict[str, Any]], settings: TaskSettings
+) -> dict[str, float]:
     """The metrics of predictions.
 
     Args:
@@ -87,7 +100,9 @@ def _with_two_columns(indicators):
     return np.pad(indicators, ((0, 0), (0, 1))) if indicators.shape[1] == 1 else indicators
 
 
-def findings(examples, predictions, settings):
+def findings(
+    examples: Sequence[SentenceExample], predictions: Sequence[dict[str, Any]], settings: TaskSettings
+) -> ErrorAnalysis:
     """The errors of predictions: the confusion matrix, the scores of each label, and the errors of highest confidence.
 
     Args: as `score`.

@@ -4,26 +4,33 @@ Source: Rajpurkar et al. 2016, section 6.1 (exact match, F1); Rajpurkar, Jia and
 answer, and the threshold). Docstrings name the differences between the scripts of 1.1 and 2.0.
 """
 
+from __future__ import annotations
+
 import re
 import string
 from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = frozenset(string.punctuation)
 
 
-def normalise(text):
+def normalise(text: str) -> str:
     """The text in lower case, without ASCII punctuation and articles, with single spaces."""
     text = "".join(character for character in text.lower() if character not in _PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
-def exact_match(prediction, answer):
+def exact_match(prediction: str, answer: str) -> float:
     """1.0 if prediction and answer, two str, are equal after `normalise`, else 0.0."""
     return float(normalise(prediction) == normalise(answer))
 
 
-def f1(prediction, answer):
+def f1(prediction: str, answer: str) -> float:
     """The harmonic mean of precision and recall over the words after `normalise`.
 
     If one text has no words, the result is 1.0 if the other has none either, else 0.0, as in the script of 2.0.
@@ -44,7 +51,7 @@ def f1(prediction, answer):
     return 2 * precision * recall / (precision + recall)
 
 
-def question_scores(prediction, answers, first=False):
+def question_scores(prediction: str, answers: Sequence[str], first: bool = False) -> tuple[float, float]:
     """The exact match and F1 of one question, each the best over its answers.
 
     Args:
@@ -67,7 +74,7 @@ def question_scores(prediction, answers, first=False):
     )
 
 
-def squad_scores(predictions, answers):
+def squad_scores(predictions: Mapping[Any, str], answers: Mapping[Any, Sequence[str]]) -> dict[str, float]:
     """The scores of a data set, in percent.
 
     Args:
@@ -98,7 +105,12 @@ def squad_scores(predictions, answers):
     return result
 
 
-def best_threshold(predictions, margins, answers, score="f1"):
+def best_threshold(
+    predictions: Mapping[Any, str],
+    margins: Mapping[Any, float],
+    answers: Mapping[Any, Sequence[str]],
+    score: str = "f1",
+) -> tuple[float, float]:
     """The no-answer threshold with the best score, as in the script of 2.0.
 
     Args:

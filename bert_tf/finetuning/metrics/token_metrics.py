@@ -1,9 +1,17 @@
 """Scores of token classification: entities with seqeval, other labels with scikit-learn."""
 
+from __future__ import annotations
+
 from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy as np
 
 
-def tag_scores(true, found, with_entities):
+def tag_scores(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]], with_entities: bool) -> dict[str, float]:
     """The metrics of a data set.
 
     Args:
@@ -32,7 +40,9 @@ def tag_scores(true, found, with_entities):
     }
 
 
-def per_label(true, found, with_entities):
+def per_label(
+    true: Sequence[Sequence[str]], found: Sequence[Sequence[str]], with_entities: bool
+) -> list[dict[str, Any]]:
     """The precision, recall, f1 and support of each entity type or label.
 
     Args: as `tag_scores`.
@@ -62,7 +72,9 @@ def per_label(true, found, with_entities):
     ]
 
 
-def confusion(true, found, labels):
+def confusion(
+    true: Sequence[Sequence[str]], found: Sequence[Sequence[str]], labels: Iterable[str]
+) -> tuple[list[str], np.ndarray]:
     """The confusion matrix of words.
 
     Args:
@@ -74,9 +86,9 @@ def confusion(true, found, labels):
     """
     from sklearn.metrics import confusion_matrix
 
-    true, found = _flat(true), _flat(found)
-    names = [*labels, *sorted(set(true) - set(labels))]
-    return names, confusion_matrix(true, found, labels=names)
+    flat_true, flat_found = _flat(true), _flat(found)
+    names = [*labels, *sorted(set(flat_true) - set(labels))]
+    return names, confusion_matrix(flat_true, flat_found, labels=names)
 
 
 def _flat(sentences):

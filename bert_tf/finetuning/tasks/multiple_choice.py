@@ -6,6 +6,10 @@ gives the probabilities.
 Shapes: C choices, t tokens. Source: Devlin et al. 2019, section 4.4 (SWAG).
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from bert_tf.errors import DataError
@@ -18,6 +22,17 @@ from bert_tf.finetuning.data.multiple_choice_examples import (
 )
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task, without_folder
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    import keras
+
+    from bert_tf.config import BertConfig
+    from bert_tf.tokenizers.base import BaseTokenizer
+
 
 _DEFAULTS = ChoiceColumns()
 
@@ -37,7 +52,7 @@ class MultipleChoice(Task):
 
     task, several = "choose", True
 
-    def add_reading_arguments(self, parser):
+    def add_reading_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--format", metavar="F", help="csv, tsv or jsonl (default: by the file's ending)")
         parser.add_argument(
             "--context-column",
@@ -61,17 +76,19 @@ class MultipleChoice(Task):
             help="column of the right choice's number, from 0 (default: label)",
         )
 
-    def read(self, path, options, settings=None, labelled=True):
+    def read(
+        self, path: str | Path, options: Namespace, settings: TaskSettings | None = None, labelled: bool = True
+    ) -> Iterator[Any]:
         return read_choices(path, _columns(options), options.format, labelled)
 
-    def example(self, record, settings):
+    def example(self, record: Any, settings: TaskSettings) -> Any:
         if isinstance(record, MultipleChoiceExample):
             return record
         if not isinstance(record, dict) or not {"context", "sent1"} & set(record):
             raise DataError('Give a "context" and a list of "choices" in one object.')
         return choices_of(record, labelled=False)
 
-    def asked(self, record, options):
+    def asked(self, record: Any, options: Namespace) -> Any:
         if not isinstance(record, dict):
             return record
         try:
@@ -79,7 +96,7 @@ class MultipleChoice(Task):
         except DataError as error:
             return error
 
-    def settings(self, options, examples):
+    def settings(self, options: Namespace, examples: Sequence[Any]) -> TaskSettings:
         return TaskSettings(
             "choose",
             pair=True,
@@ -88,7 +105,7 @@ class MultipleChoice(Task):
             extra={"choices": len(examples[0].choices)},
         )
 
-    def check(self, examples, settings):
+    def check(self, examples: Sequence[Any], settings: TaskSettings) -> None:
         count = settings.extra.get("choices")
         for example in examples:
             if count and len(example.choices) != count:
@@ -96,14 +113,16 @@ class MultipleChoice(Task):
                     f"{example.source}: {len(example.choices)} choices, but this training has {count} a question."
                 )
 
-    def encode(self, examples, tokenizer, settings, training=False):
+    def encode(
+        self, examples: Sequence[Any], tokenizer: BaseTokenizer, settings: TaskSettings, training: bool = False
+    ) -> EncodedExamples:
         packed = iter(
             tokenizer.encode_batch(
                 ((example.context, choice) for example in examples for choice in example.choices),
                 max_length=settings.max_length,
             )
         )
-        sequences = {"token_ids": [], "segment_ids": [], "padding_mask": []}
+        sequences: dict[str, list] = {"token_ids": [], "segment_ids": [], "padding_mask": []}
         for example in examples:
             rows = [next(packed) for _ in example.choices]
             length = max(row.length for row in rows)
@@ -116,7 +135,7 @@ class MultipleChoice(Task):
             values["labels"] = np.array([example.label for example in examples], np.int32)
         return EncodedExamples(sequences, values, pad_id=tokenizer.pad_id)
 
-    def head(self, settings, config):
+    def head(self, settings: TaskSettings, config: BertConfig) -> keras.layers.Layer:
         from bert_tf.layers.choosing import ChoiceHead
 
         return ChoiceHead(
@@ -127,12 +146,18 @@ class MultipleChoice(Task):
             name="head",
         )
 
-    def objective(self, settings):
+    def objective(self, settings: TaskSettings) -> Callable[..., dict[str, Any]]:
         from bert_tf.finetuning.tasks.token_losses import ChoiceCrossEntropy
 
         return ChoiceCrossEntropy()
 
-    def decode(self, outputs, rows, examples, settings):
+    def decode(
+        self,
+        outputs: Sequence[dict[str, np.ndarray]],
+        rows: EncodedExamples,
+        examples: Sequence[Any],
+        settings: TaskSettings,
+    ) -> list[dict[str, Any]]:
         predictions = []
         for example, output in zip(examples, outputs):
             logits = np.asarray(output["logits"], np.float64)
@@ -149,23 +174,27 @@ class MultipleChoice(Task):
             )
         return predictions
 
-    def lines(self, prediction):
+    def lines(self, prediction: dict[str, Any]) -> list[str] | None:
         return [
             prediction["text"],
             *(f"    {number}  {probability:.1%}" for number, probability in enumerate(prediction["probabilities"])),
         ]
 
-    def score(self, examples, predictions, settings):
+    def score(
+        self, examples: Sequence[Any], predictions: Sequence[dict[str, Any]], settings: TaskSettings
+    ) -> dict[str, Any]:
         from sklearn.metrics import accuracy_score
 
         true = [example.label for example in examples]
         predicted = [prediction["choice"] for prediction in predictions]
         return {"accuracy": float(accuracy_score(true, predicted)), "questions": len(true)}
 
-    def metrics(self, settings, examples):
+    def metrics(self, settings: TaskSettings, examples: Sequence[Any]) -> tuple[str, ...]:
         return ("accuracy",)
 
-    def findings(self, examples, predictions, settings):
+    def findings(
+        self, examples: Sequence[Any], predictions: Sequence[dict[str, Any]], settings: TaskSettings
+    ) -> ErrorAnalysis:
         worst = [
             {
                 "probability": prediction["probability"],

@@ -1,14 +1,17 @@
-"""Extractive question answering: the answer as a span of the passage, or that there is none.
+"""Extractive question answering: the answer is a span of the passage, or there is none.
 
-A passage longer than the model is read in overlapping windows, each behind the question; spans come from the
-passage alone and begin where their window shows most around them; "no answer" is the span of [CLS].
+A passage that is too long for the model is read in overlapping windows, each after the question. Answers are spans of
+the passage; each span is scored in the window with the most context around its start. "No answer" is the span of [CLS].
 
 T tokens, n pieces of a passage. Source: Devlin et al. 2019, sections 4.2 and 4.3, and `run_squad.py`.
 """
 
+from __future__ import annotations
+
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +23,16 @@ from bert_tf.finetuning.metrics.best_spans import best_spans
 from bert_tf.finetuning.metrics.squad_metric import best_threshold, question_scores, squad_scores
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import keras
+
+    from bert_tf.config import BertConfig
+    from bert_tf.tokenizers.base import BaseTokenizer
+
 
 _SPECIAL = 3
 _DEFAULTS = {
@@ -33,9 +46,14 @@ _DEFAULTS = {
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a row's passage window lies: `offset` is the token its first piece is at; `offsets` are the
-    characters of every piece of the passage."""
+class _RowWindow:
+    """The passage window of a row.
+
+    Attributes:
+        window: (start, end) in pieces of the passage.
+        offset: int. The token position of the window's first piece.
+        offsets: (start, end) in characters of every piece of the passage.
+    """
 
     window: tuple
     offset: int
@@ -43,38 +61,40 @@ class _Place:
 
 
 class QuestionAnswering(Task):
-    """The family `answer`; its examples are `squad_data.Question`s."""
+    """The task `answer`; its examples are `squad.Question`s."""
 
     task = "answer"
-    length = 384  # of Google's run_squad.py
+    length = 384  # as in Google's run_squad.py
 
-    def add_training_arguments(self, parser):
+    def add_training_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--stride",
             type=int,
             default=_DEFAULTS["stride"],
             metavar="N",
-            help="pieces by which the window moves over a long passage",
+            help="step of the window over a long passage, in pieces",
         )
         parser.add_argument(
             "--question-length",
             type=int,
             default=_DEFAULTS["question_length"],
             metavar="N",
-            help="pieces a question is cut to",
+            help="maximum length of a question, in pieces",
         )
         parser.add_argument(
             "--answer-length",
             type=int,
             default=_DEFAULTS["answer_length"],
             metavar="N",
-            help="pieces of the longest answer",
+            help="maximum length of an answer, in pieces",
         )
 
-    def read(self, path, options, settings=None, labelled=True):
+    def read(
+        self, path: str | Path, options: Namespace, settings: TaskSettings | None = None, labelled: bool = True
+    ) -> Iterator[Any]:
         yield from read_squad(path)
 
-    def example(self, record, settings):
+    def example(self, record: Any, settings: TaskSettings) -> Any:
         if isinstance(record, Question):
             return record
         if not isinstance(record, dict):
@@ -90,59 +110,62 @@ class QuestionAnswering(Task):
             curves=bool(record.get("curves", False)),
         )
 
-    def records(self, path, options=Namespace()):
+    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterable[tuple[int, Any]]:
         if getattr(options, "format", None) or Path(path).suffix.lower() != ".json":
             return super().records(path, options)
         return enumerate(read_squad(path), 1)
 
-    def split(self, examples, share, seed=0):
+    def split(self, examples: Sequence[Any], share: float, seed: int = 0) -> tuple[list, list]:
         return split_by_passage(examples, share, seed)
 
-    def settings(self, options, examples):
+    def settings(self, options: Namespace, examples: Sequence[Any]) -> TaskSettings:
         if not any(example.answers for example in examples):
-            raise DataError("No question to learn from has an answer; there is nothing to learn.")
-        chosen = {
+            raise DataError("No training question has an answer; training needs at least one.")
+        extra = {
             "stride": options.stride,
             "question_length": options.question_length,
             "answer_length": options.answer_length,
             "no_answer": any(not example.answers for example in examples),
         }
         for name in ("stride", "question_length", "answer_length"):
-            if chosen[name] < 1:
-                raise TaskError(f"--{name.replace('_', '-')} is {chosen[name]}; it must be 1 or more.")
-        if options.length < chosen["question_length"] + _SPECIAL + 8:
+            if extra[name] < 1:
+                raise TaskError(f"--{name.replace('_', '-')} is {extra[name]}; it must be 1 or more.")
+        if options.length < extra["question_length"] + _SPECIAL + 8:
             raise TaskError(
                 f"--length is {options.length}; with questions of up to "
-                f"{chosen['question_length']} pieces it must be at least "
-                f"{chosen['question_length'] + _SPECIAL + 8}."
+                f"{extra['question_length']} pieces it must be at least "
+                f"{extra['question_length'] + _SPECIAL + 8}."
             )
         return TaskSettings(
-            "answer", max_length=options.length, pair=True, metric=options.metric or "f1", extra={**_DEFAULTS, **chosen}
+            "answer", max_length=options.length, pair=True, metric=options.metric or "f1", extra={**_DEFAULTS, **extra}
         )
 
-    def encode(self, examples, tokenizer, settings, training=False):
+    def encode(
+        self, examples: Sequence[Any], tokenizer: BaseTokenizer, settings: TaskSettings, training: bool = False
+    ) -> EncodedExamples:
         extra = {**_DEFAULTS, **settings.extra}
         passages, notes, owner, targets = {}, [], [], []
         special = tokenizer.pack_pair([], [], settings.max_length).length
-        sequences = {"token_ids": [], "segment_ids": []}
+        sequences: dict[str, list] = {"token_ids": [], "segment_ids": []}
         for number, example in enumerate(examples):
             if example.passage not in passages:
                 passages[example.passage] = tokenizer.tokenize(example.passage)
             passage = passages[example.passage]
             question = tokenizer.tokenize(example.question).ids
             question = question[: min(extra["question_length"], settings.max_length // 2)]
-            room = settings.max_length - len(question) - special
+            window_length = settings.max_length - len(question) - special
             answer = _answer_pieces(example, passage.offsets) if training else None
-            for window in stride_windows(len(passage.ids), room, min(extra["stride"], (room + 1) // 2)):
+            stride = min(extra["stride"], (window_length + 1) // 2)
+            for window in stride_windows(len(passage.ids), window_length, stride):
                 packed = tokenizer.pack_pair(question, passage.ids[slice(*window)], settings.max_length)
                 sequences["token_ids"].append(packed.token_ids)
                 sequences["segment_ids"].append(packed.segment_ids)
                 owner.append(number)
-                # Behind the question and what parts the two, before the last separator.
-                place = _Place(window, packed.length - 1 - (window.end - window.start), passage.offsets)
-                notes.append(place)
+                # The window ends before the last separator.
+                row = _RowWindow(window, packed.length - 1 - (window.end - window.start), passage.offsets)
+                notes.append(row)
                 if training:
-                    targets.append(_target(example, answer, place))
+                    targets.append(_target(example, answer, row))
         values = {}
         if training:
             starts, ends, weights = zip(*targets)
@@ -153,17 +176,23 @@ class QuestionAnswering(Task):
             }
         return EncodedExamples(sequences, values, np.array(owner), tokenizer.pad_id, notes)
 
-    def head(self, settings, config):
+    def head(self, settings: TaskSettings, config: BertConfig) -> keras.layers.Layer:
         from bert_tf.layers.spans import SpanHead
 
         return SpanHead(config.hidden_size, config.initializer_range, name="head")
 
-    def objective(self, settings):
+    def objective(self, settings: TaskSettings) -> Callable[..., dict[str, Any]]:
         from bert_tf.finetuning.tasks.token_losses import SpanCrossEntropy
 
         return SpanCrossEntropy()
 
-    def decode(self, outputs, rows, examples, settings):
+    def decode(
+        self,
+        outputs: Sequence[dict[str, np.ndarray]],
+        rows: EncodedExamples,
+        examples: Sequence[Any],
+        settings: TaskSettings,
+    ) -> list[dict[str, Any]]:
         extra = {**_DEFAULTS, **settings.extra}
         predictions, row = [], 0
         owners = np.asarray(rows.owner)
@@ -174,12 +203,18 @@ class QuestionAnswering(Task):
             predictions.append(_answer(example, rows.notes[first:row], outputs[first:row], extra))
         return predictions
 
-    def lines(self, prediction):
-        place = f" ({prediction['start']} to {prediction['end']})" if prediction["answer"] else ""
-        first = f"{prediction['answer'] or 'No answer'}{place}, {prediction['probability']:.1%}"
-        return [first, *(f"    {one['probability']:6.1%}  {one['text']}" for one in prediction["n_best"])]
+    def lines(self, prediction: dict[str, Any]) -> list[str] | None:
+        span = f" ({prediction['start']} to {prediction['end']})" if prediction["answer"] else ""
+        first = f"{prediction['answer'] or 'No answer'}{span}, {prediction['probability']:.1%}"
+        return [first, *(f"    {answer['probability']:6.1%}  {answer['text']}" for answer in prediction["n_best"])]
 
-    def tune(self, examples, outputs, rows, settings):
+    def tune(
+        self,
+        examples: Sequence[Any],
+        outputs: Sequence[dict[str, np.ndarray]],
+        rows: EncodedExamples,
+        settings: TaskSettings,
+    ) -> TaskSettings:
         if not settings.extra.get("no_answer"):
             return settings
         predictions = self.decode(outputs, rows, examples, settings)
@@ -191,18 +226,22 @@ class QuestionAnswering(Task):
         )
         return settings.replace(extra={**settings.extra, "threshold": threshold})
 
-    def score(self, examples, predictions, settings):
+    def score(
+        self, examples: Sequence[Any], predictions: Sequence[dict[str, Any]], settings: TaskSettings
+    ) -> dict[str, Any]:
         return squad_scores(
             {key: prediction["answer"] for key, prediction in enumerate(predictions)},
             {key: example.answer_texts for key, example in enumerate(examples)},
         )
 
-    def metrics(self, settings, examples):
-        parts = ("answerable_exact_match", "answerable_f1", "unanswerable_accuracy")
-        some_without = any(not example.answers for example in examples)
-        return ("exact_match", "f1", *(parts if some_without else ()))
+    def metrics(self, settings: TaskSettings, examples: Sequence[Any]) -> tuple[str, ...]:
+        split_metrics = ("answerable_exact_match", "answerable_f1", "unanswerable_accuracy")
+        has_unanswerable = any(not example.answers for example in examples)
+        return ("exact_match", "f1", *(split_metrics if has_unanswerable else ()))
 
-    def findings(self, examples, predictions, settings):
+    def findings(
+        self, examples: Sequence[Any], predictions: Sequence[dict[str, Any]], settings: TaskSettings
+    ) -> ErrorAnalysis:
         worst = []
         for example, prediction in zip(examples, predictions):
             exact, overlap = question_scores(prediction["answer"], example.answer_texts)
@@ -222,8 +261,7 @@ class QuestionAnswering(Task):
 
 
 def _answer_pieces(example, offsets):
-    """(first, last) piece that holds a character of the first answer, or None. A piece that the answer's edge
-    cuts belongs to it."""
+    """(first, last) piece with a character of the first answer, or None. Pieces partly in the answer belong to it."""
     if not example.answers:
         return None
     start, text = example.answers[0]
@@ -231,59 +269,58 @@ def _answer_pieces(example, offsets):
     return (inside[0], inside[-1]) if inside else None
 
 
-def _target(example, answer, place):
-    """(start token, end token, weight) of a row; [CLS] where the window does not hold the whole answer, as in
-    the original. An answer that the tokenizer leaves nothing of weighs nothing."""
+def _target(example, answer, row):
+    """(start token, end token, weight) of a row; [CLS] where the window does not hold the complete answer, as in
+    run_squad.py. The weight is 0 if the answer has no pieces."""
     if answer is None:
         return 0, 0, 0.0 if example.answers else 1.0
-    start, end = place.window
+    start, end = row.window
     if not (start <= answer[0] and answer[1] < end):
         return 0, 0, 1.0
-    return place.offset + answer[0] - start, place.offset + answer[1] - start, 1.0
+    return row.offset + answer[0] - start, row.offset + answer[1] - start, 1.0
 
 
-def _answer(example, places, outputs, extra):
-    spans = [place.window for place in places]
-    offsets = places[0].offsets
-    chosen = best_window(spans, len(offsets))
-    found, empty = [], []
-    for index, (place, output) in enumerate(zip(places, outputs)):
-        start, end = place.window
-        inside = slice(place.offset, place.offset + end - start)
+def _answer(example, rows, outputs, extra):
+    offsets = rows[0].offsets
+    window_of_piece = best_window([row.window for row in rows], len(offsets))
+    spans, no_answer_scores = [], []
+    for index, (row, output) in enumerate(zip(rows, outputs)):
+        start, end = row.window
+        inside = slice(row.offset, row.offset + end - start)
         for score, first, last in best_spans(
             output["start_logits"][inside],
             output["end_logits"][inside],
             extra["answer_length"],
             extra["n_best"],
-            chosen[start:end] == index,
+            window_of_piece[start:end] == index,
         ):
-            found.append((score, offsets[start + first][0], offsets[start + last][1]))
-        empty.append(float(output["start_logits"][0]) + float(output["end_logits"][0]))
-    # The same characters can come from two windows; the better score is met first.
-    spans_by_score = {}
-    for score, first, last in sorted(found, key=lambda span: (-span[0], span[1], span[2])):
-        spans_by_score.setdefault((first, last), score)
+            spans.append((score, offsets[start + first][0], offsets[start + last][1]))
+        no_answer_scores.append(float(output["start_logits"][0]) + float(output["end_logits"][0]))
+    # The same characters can come from two windows; the better score comes first and is kept.
+    best_scores: dict[tuple[int, int], float] = {}
+    for score, first, last in sorted(spans, key=lambda span: (-span[0], span[1], span[2])):
+        best_scores.setdefault((first, last), score)
     return _prediction(
         example,
-        list(spans_by_score.items())[: extra["n_best"]],
-        min(empty),
+        list(best_scores.items())[: extra["n_best"]],
+        min(no_answer_scores),
         extra,
-        _curves(places, outputs) if example.curves else {},
+        _curves(rows, outputs) if example.curves else {},
     )
 
 
-def _prediction(example, spans, empty, extra, curves):
-    scores = np.array([score for _, score in spans] + ([empty] if extra["no_answer"] else []), np.float64)
+def _prediction(example, spans, no_answer_score, extra, curves):
+    scores = np.array([score for _, score in spans] + ([no_answer_score] if extra["no_answer"] else []), np.float64)
     if not len(scores):
         scores = np.zeros(1)
-    chances = np.exp(scores - scores.max())
-    chances = [float(chance) for chance in chances / chances.sum()]
+    exponentials = np.exp(scores - scores.max())
+    probabilities = [float(probability) for probability in exponentials / exponentials.sum()]
     n_best = [
-        {"text": example.passage[first:last], "start": first, "end": last, "score": score, "probability": chance}
-        for ((first, last), score), chance in zip(spans, chances)
+        {"text": example.passage[first:last], "start": first, "end": last, "score": score, "probability": probability}
+        for ((first, last), score), probability in zip(spans, probabilities)
     ]
-    best = n_best[0] if n_best else {"text": "", "start": 0, "end": 0, "score": empty, "probability": 0.0}
-    margin = empty - best["score"]
+    best = n_best[0] if n_best else {"text": "", "start": 0, "end": 0, "score": no_answer_score, "probability": 0.0}
+    margin = no_answer_score - best["score"]
     answered = bool(n_best) and not (extra["no_answer"] and margin > extra["threshold"])
     return {
         "id": example.key,
@@ -291,29 +328,30 @@ def _prediction(example, spans, empty, extra, curves):
         "answer": best["text"] if answered else "",
         "start": best["start"] if answered else None,
         "end": best["end"] if answered else None,
-        "probability": best["probability"] if answered else chances[-1],
+        "probability": best["probability"] if answered else probabilities[-1],
         "margin": margin,
         "best": best,
-        "no_answer_probability": chances[-1] if extra["no_answer"] else None,
+        "no_answer_probability": probabilities[-1] if extra["no_answer"] else None,
         "n_best": n_best,
         **curves,
     }
 
 
-def _curves(places, outputs):
-    """The probability of each piece of the passage to begin and to end the answer, over the whole passage."""
-    offsets = places[0].offsets
-    found = {"pieces": [list(span) for span in offsets]}
+def _curves(rows, outputs):
+    """The probabilities that the answer begins and ends at each piece of the passage."""
+    offsets = rows[0].offsets
+    curves: dict[str, list] = {"pieces": [list(span) for span in offsets]}
     for side in ("start", "end"):
         logits = merge(
-            [place.window for place in places],
+            [row.window for row in rows],
             [output[f"{side}_logits"] for output in outputs],
             len(offsets),
-            places[0].offset,
+            rows[0].offset,
         ).astype(np.float64)
-        chances = np.exp(logits - logits.max(initial=-np.inf))
-        found[f"{side}_probabilities"] = [float(chance) for chance in chances / max(chances.sum(), 1e-300)]
-    return found
+        exponentials = np.exp(logits - logits.max(initial=-np.inf))
+        probabilities = exponentials / max(exponentials.sum(), 1e-300)
+        curves[f"{side}_probabilities"] = [float(probability) for probability in probabilities]
+    return curves
 
 
 TASK = QuestionAnswering()

@@ -1,8 +1,15 @@
 """The tasks: each is a module with one object `TASK`, imported when it is requested."""
 
+from __future__ import annotations
+
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from bert_tf.errors import TaskError
+
+if TYPE_CHECKING:
+    from bert_tf.finetuning.tasks.task import Task
+
 
 #: Task -> (module, one line of help).
 TASKS_BY_NAME = {
@@ -19,7 +26,7 @@ TASKS_BY_NAME = {
 }
 
 
-def family(task):
+def family(task: str) -> Task:
     """The `Task` with a name.
 
     Args:

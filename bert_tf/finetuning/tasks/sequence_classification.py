@@ -3,8 +3,11 @@
 Sources: Devlin et al. 2019, section 4.1; Wang et al. 2019 (GLUE) for the tasks and metrics.
 """
 
+from __future__ import annotations
+
 import sys
 from argparse import Namespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +25,19 @@ from bert_tf.finetuning.data.tables import records_or_errors, table_format
 from bert_tf.finetuning.task_settings import POOLINGS, TaskSettings
 from bert_tf.finetuning.tasks.task import Task
 
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    import keras
+
+    from bert_tf.config import BertConfig
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.task import ErrorAnalysis
+    from bert_tf.tokenizers.base import BaseTokenizer
+
+
 THRESHOLD = 0.5
 
 
@@ -30,7 +46,7 @@ class SequenceClassification(Task):
 
     task = "classify"
 
-    def add_reading_arguments(self, parser):
+    def add_reading_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--glue", metavar="NAME", help=f"the file is one of GLUE's: {', '.join(GLUE)}")
         parser.add_argument("--format", metavar="F", help="csv, tsv or jsonl (default: by the file's ending)")
         parser.add_argument("--columns", metavar="A,B,…", help="names of the columns of a file without a header")
@@ -44,7 +60,7 @@ class SequenceClassification(Task):
             help="between the labels of one field, with --multi-label (default |)",
         )
 
-    def add_training_arguments(self, parser):
+    def add_training_arguments(self, parser: ArgumentParser) -> None:
         kind = parser.add_mutually_exclusive_group()
         kind.add_argument("--multi-label", action="store_true", help="any number of labels for an example")
         kind.add_argument("--regression", action="store_true", help="the label is a number")
@@ -60,10 +76,12 @@ class SequenceClassification(Task):
             help='"balanced", or LABEL=WEIGHT,…: the weight of the examples of a label in the loss',
         )
 
-    def read(self, path, options, settings=None, labelled=True):
+    def read(
+        self, path: str | Path, options: Namespace, settings: TaskSettings | None = None, labelled: bool = True
+    ) -> Iterator[Any]:
         layout = self._layout(path, options, settings)
         # GLUE's files have some broken rows, which are usually left out.
-        skipped = [] if options.glue else None
+        skipped: list | None = [] if options.glue else None
         yield from read_sentences(path, layout, options.format, labelled, skipped)
         if skipped:
             print(
@@ -86,7 +104,7 @@ class SequenceClassification(Task):
             options.label_separator,
         )
 
-    def example(self, record, settings):
+    def example(self, record: Any, settings: TaskSettings) -> Any:
         if isinstance(record, SentenceExample):
             return record
         if isinstance(record, str):
@@ -109,7 +127,7 @@ class SequenceClassification(Task):
                 )
         return SentenceExample(texts[0], texts[1] or None)
 
-    def settings(self, options, examples):
+    def settings(self, options: Namespace, examples: Sequence[Any]) -> TaskSettings:
         glue = GLUE.get(options.glue) if options.glue else None
         regression = glue.regression if glue else options.regression
         multi_label = options.multi_label and not glue
@@ -131,14 +149,14 @@ class SequenceClassification(Task):
             metric=options.metric or metric,
         )
 
-    def records(self, path, options=Namespace()):
+    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterable[tuple[int, Any]]:
         if not getattr(options, "glue", None):
             return super().records(path, options)
         if str(path) == "-" and table_format(path, options.format) != "jsonl":
             raise DataError("With --glue the first line of the file is looked at beforehand; give a file instead of -.")
         return records_or_errors(path, options.format, glue_layout(options.glue, path, options.format).columns)
 
-    def asked(self, record, options):
+    def asked(self, record: Any, options: Namespace) -> Any:
         if not isinstance(record, dict):
             return record
         columns = GLUE[options.glue].texts if options.glue else (options.text_column, options.text2_column)
@@ -149,10 +167,10 @@ class SequenceClassification(Task):
                 record = {**record, name: record[column]}
         return record
 
-    def labels(self, example):
+    def labels(self, example: Any) -> Sequence[str]:
         return tuple(label for label in _labels_of(example) if isinstance(label, str))
 
-    def check(self, examples, settings):
+    def check(self, examples: Sequence[Any], settings: TaskSettings) -> None:
         known = set(settings.labels)
         for one in examples:
             if settings.pair is not None and (one.text_b is not None) != settings.pair:
@@ -167,7 +185,9 @@ class SequenceClassification(Task):
                         f"{', '.join(settings.labels):.160}."
                     )
 
-    def encode(self, examples, tokenizer, settings, training=False):
+    def encode(
+        self, examples: Sequence[Any], tokenizer: BaseTokenizer, settings: TaskSettings, training: bool = False
+    ) -> EncodedExamples:
         pairs = [(one.text_a, one.text_b) for one in examples]
         packed = tokenizer.encode_batch(pairs, max_length=settings.max_length)
         rows = EncodedExamples(
@@ -183,7 +203,7 @@ class SequenceClassification(Task):
                 rows.values["weights"] = np.array([weights.get(one.target, 1.0) for one in examples], np.float32)
         return rows
 
-    def training_settings(self, options, examples, settings):
+    def training_settings(self, options: Namespace, examples: Sequence[Any], settings: TaskSettings) -> TaskSettings:
         """The settings with the class weights of the options."""
         if not options.class_weights:
             return settings
@@ -193,7 +213,7 @@ class SequenceClassification(Task):
         weights = class_weights(options.class_weights, counts)
         return settings.replace(extra={**settings.extra, "class_weights": weights})
 
-    def head(self, settings, config):
+    def head(self, settings: TaskSettings, config: BertConfig) -> keras.layers.Layer:
         from bert_tf.layers.classifier import SentenceHead
 
         return SentenceHead(
@@ -206,17 +226,23 @@ class SequenceClassification(Task):
             name="head",
         )
 
-    def initialize_head(self, head, rows, settings):
+    def initialize_head(self, head: keras.layers.Layer, rows: EncodedExamples, settings: TaskSettings) -> None:
         if settings.regression:
             # Otherwise the first updates only learn the mean of the targets.
             head.classifier.bias.assign([float(np.mean(rows.values["targets"]))])
 
-    def objective(self, settings):
+    def objective(self, settings: TaskSettings) -> Callable[..., dict[str, Any]]:
         from bert_tf.finetuning.tasks.sequence_losses import SequenceLoss
 
         return SequenceLoss(settings.regression, settings.multi_label)
 
-    def decode(self, outputs, rows, examples, settings):
+    def decode(
+        self,
+        outputs: Sequence[dict[str, np.ndarray]],
+        rows: EncodedExamples,
+        examples: Sequence[Any],
+        settings: TaskSettings,
+    ) -> list[dict[str, Any]]:
         logits = np.stack([one["logits"] for one in outputs]) if outputs else np.zeros((0, 1))
         if settings.regression:
             return [{"value": float(value)} for value in logits[:, 0]]
@@ -241,12 +267,14 @@ class SequenceClassification(Task):
             for row in probabilities
         ]
 
-    def score(self, examples, predictions, settings):
+    def score(
+        self, examples: Sequence[Any], predictions: Sequence[dict[str, Any]], settings: TaskSettings
+    ) -> dict[str, Any]:
         from bert_tf.finetuning.metrics.sequence_metrics import score
 
         return score(examples, predictions, settings)
 
-    def metrics(self, settings, examples):
+    def metrics(self, settings: TaskSettings, examples: Sequence[Any]) -> tuple[str, ...]:
         if settings.regression:
             return ("pearson", "spearman", "mean_squared_error")
         if settings.multi_label:
@@ -254,7 +282,9 @@ class SequenceClassification(Task):
         single = ("accuracy", "f1_macro", "precision_macro", "recall_macro", "matthews")
         return (*single, "f1") if len(settings.labels) == 2 else single
 
-    def findings(self, examples, predictions, settings):
+    def findings(
+        self, examples: Sequence[Any], predictions: Sequence[dict[str, Any]], settings: TaskSettings
+    ) -> ErrorAnalysis:
         from bert_tf.finetuning.metrics.sequence_metrics import findings
 
         return findings(examples, predictions, settings)
@@ -264,7 +294,7 @@ TASK = SequenceClassification()
 _SECOND = ' and "text_b"'
 
 
-def targets(examples, settings):
+def targets(examples: Sequence[Any], settings: TaskSettings) -> np.ndarray:
     """The targets of the loss: float32 [N] (regression), float32 [N, K] (several labels) or int32 [N]."""
     if settings.regression:
         return np.array([example.target for example in examples], np.float32)

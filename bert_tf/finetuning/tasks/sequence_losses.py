@@ -3,6 +3,8 @@
 Shapes: B batch, K labels. Rows that fill up a batch have the weight 0.
 """
 
+from typing import Any
+
 import keras
 
 MODEL_INPUTS = ("token_ids", "segment_ids", "padding_mask")
@@ -25,14 +27,16 @@ class SequenceLoss:
 
     model_inputs = MODEL_INPUTS
 
-    def __init__(self, regression=False, multi_label=False):
+    def __init__(self, regression: bool = False, multi_label: bool = False) -> None:
         self.regression, self.multi_label = regression, multi_label
 
-    def counts(self, batch):
+    def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The sum of the weights: {"weights": float32 scalar}."""
         return {"weights": keras.ops.sum(batch["weights"])}
 
-    def __call__(self, outputs, batch, counts=None):
+    def __call__(
+        self, outputs: dict[str, Any], batch: dict[str, Any], counts: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         ops = keras.ops
         total = ops.maximum((counts or self.counts(batch))["weights"], 1e-9)
         logits, targets, weights = outputs["logits"], batch["targets"], batch["weights"]

@@ -6,14 +6,29 @@ long for the model becomes several rows.
 Shapes: B batch, T tokens, N rows.
 """
 
+from __future__ import annotations
+
 from argparse import Namespace
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.data.tables import records_or_errors
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    import keras
+
+    from bert_tf.config import BertConfig
+    from bert_tf.finetuning.data.encoded_examples import EncodedExamples
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.tokenizers.base import BaseTokenizer
 
 
 @dataclass
@@ -33,7 +48,7 @@ class ErrorAnalysis:
     worst_errors_title: str = "The worst errors, highest confidence first"
 
 
-def without_folder(place):
+def without_folder(place: str) -> str:
     """The file and line of an example without the folder, for a report that others may read.
 
     Args:
@@ -59,13 +74,15 @@ class Task:
     several = False
     length = 128
 
-    def add_reading_arguments(self, parser):
+    def add_reading_arguments(self, parser: ArgumentParser) -> None:
         """Adds the options for reading a file, for training, evaluation and prediction."""
 
-    def add_training_arguments(self, parser):
+    def add_training_arguments(self, parser: ArgumentParser) -> None:
         """Adds the options of training."""
 
-    def read(self, path, options, settings=None, labelled=True):
+    def read(
+        self, path: str | Path, options: Namespace, settings: TaskSettings | None = None, labelled: bool = True
+    ) -> Iterator[Any]:
         """Yields the examples of a file.
 
         Args:
@@ -78,7 +95,7 @@ class Task:
         """
         raise TypeError(f"{type(self).__name__} reads no files.")
 
-    def example(self, record, settings):
+    def example(self, record: Any, settings: TaskSettings) -> Any:
         """Makes an example without a target from one JSON object, for `predict`.
 
         Args:
@@ -89,7 +106,7 @@ class Task:
         """
         raise TypeError(f"{type(self).__name__} reads no records.")
 
-    def records(self, path, options=Namespace()):
+    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterable[tuple[int, Any]]:
         """Yields the records of a file for prediction.
 
         Args:
@@ -106,7 +123,7 @@ class Task:
         kind = getattr(options, "format", None)
         return records_or_errors(path, kind, ("text",) if kind == "lines" else columns)
 
-    def settings(self, options, examples):
+    def settings(self, options: Namespace, examples: Sequence[Any]) -> TaskSettings:
         """Makes the `TaskSettings` for training.
 
         Args:
@@ -119,11 +136,11 @@ class Task:
         """
         raise TypeError(f"{type(self).__name__} trains no models.")
 
-    def asked(self, record, options):
+    def asked(self, record: Any, options: Namespace) -> Any:
         """The record for `example` from a record of `records`, whose columns the options may name; or a DataError."""
         return record
 
-    def split(self, examples, share, seed=0):
+    def split(self, examples: Sequence[Any], share: float, seed: int = 0) -> tuple[list, list]:
         """Splits examples at random into a training and a dev set.
 
         The last example of a label stays in the training set, because the model must have seen every label.
@@ -136,7 +153,8 @@ class Task:
         Returns: two lists, the training and the dev examples.
         """
         remaining = Counter(label for example in examples for label in set(self.labels(example)))
-        dev, dev_size = set(), round(share * len(examples))
+        dev: set[int] = set()
+        dev_size = round(share * len(examples))
         for index in np.random.default_rng(seed).permutation(len(examples)).tolist():
             labels = set(self.labels(examples[index]))
             if len(dev) < dev_size and all(remaining[label] > 1 for label in labels):
@@ -147,18 +165,18 @@ class Task:
             [example for index, example in enumerate(examples) if index in dev],
         )
 
-    def labels(self, example):
+    def labels(self, example: Any) -> Sequence[str]:
         """The labels of an example that the training set must contain; empty if the targets are not labels."""
         return ()
 
-    def check(self, examples, settings):
+    def check(self, examples: Sequence[Any], settings: TaskSettings) -> None:
         """Raises DataError if an example does not fit the settings (for example a label unknown to the model)."""
 
-    def needs_pooler(self, settings):
+    def needs_pooler(self, settings: TaskSettings) -> bool:
         """Whether the head reads the pooler's output."""
         return settings.pools_first_token and "activation" not in settings.extra
 
-    def first_layer(self, settings, config):
+    def first_layer(self, settings: TaskSettings, config: BertConfig) -> dict[str, Any]:
         """The arguments of a head for its own layer on the first token.
 
         Args:
@@ -179,11 +197,13 @@ class Task:
             )
         return {"hidden_act": activation, "names": known[1:]}
 
-    def encode(self, examples, tokenizer, settings, training=False):
+    def encode(
+        self, examples: Sequence[Any], tokenizer: BaseTokenizer, settings: TaskSettings, training: bool = False
+    ) -> EncodedExamples:
         """Makes the `Rows` of examples; with `training` they include the targets."""
         raise TypeError(f"{type(self).__name__} encodes nothing.")
 
-    def head(self, settings, config):
+    def head(self, settings: TaskSettings, config: BertConfig) -> keras.layers.Layer:
         """Makes the Keras layer on top of the encoder.
 
         Its arguments are (sequence [B, T, H], pooled [B, H] or None, padding_mask [B, T], training=...). It returns a
@@ -195,18 +215,24 @@ class Task:
         """
         raise TypeError(f"{type(self).__name__} has no head.")
 
-    def training_settings(self, options, examples, settings):
+    def training_settings(self, options: Namespace, examples: Sequence[Any], settings: TaskSettings) -> TaskSettings:
         """The settings with the values of other training options (class weights)."""
         return settings
 
-    def initialize_head(self, head, rows, settings):
+    def initialize_head(self, head: keras.layers.Layer, rows: EncodedExamples, settings: TaskSettings) -> None:
         """Initializes a new head from the data (for example the bias with the mean of the targets)."""
 
-    def objective(self, settings):
+    def objective(self, settings: TaskSettings) -> Callable[..., dict[str, Any]]:
         """The objective for `training.loop.Trainer`, with the protocol of `pretraining.objectives.masked_lm`."""
         raise TypeError(f"{type(self).__name__} trains nothing.")
 
-    def decode(self, outputs, rows, examples, settings):
+    def decode(
+        self,
+        outputs: Sequence[dict[str, np.ndarray]],
+        rows: EncodedExamples,
+        examples: Sequence[Any],
+        settings: TaskSettings,
+    ) -> list[dict[str, Any]]:
         """Makes the predictions of examples.
 
         Args:
@@ -219,28 +245,38 @@ class Task:
         """
         raise TypeError(f"{type(self).__name__} decodes nothing.")
 
-    def lines(self, prediction):
+    def lines(self, prediction: dict[str, Any]) -> list[str] | None:
         """The text of a prediction, a list of lines; None to print the values of the dict."""
         return None
 
-    def score(self, examples, predictions, settings):
+    def score(
+        self, examples: Sequence[Any], predictions: Sequence[dict[str, Any]], settings: TaskSettings
+    ) -> dict[str, Any]:
         """The metrics (floats) and counts of predictions, a dict; `metrics` returns the names of the metrics."""
         raise TypeError(f"{type(self).__name__} measures nothing.")
 
-    def metrics(self, settings, examples):
+    def metrics(self, settings: TaskSettings, examples: Sequence[Any]) -> tuple[str, ...]:
         """The names of the metrics of these examples by which models can be compared, a tuple."""
         raise TypeError(f"{type(self).__name__} measures nothing.")
 
-    def check_metric(self, settings, examples):
+    def check_metric(self, settings: TaskSettings, examples: Sequence[Any]) -> None:
         """Raises TaskError if the metric of the settings cannot select the best epoch."""
         known = self.metrics(settings, examples)
         if settings.metric not in known:
             raise TaskError(f"--metric is {settings.metric!r}; these examples are measured by {', '.join(known)}.")
 
-    def tune(self, examples, outputs, rows, settings):
+    def tune(
+        self,
+        examples: Sequence[Any],
+        outputs: Sequence[dict[str, np.ndarray]],
+        rows: EncodedExamples,
+        settings: TaskSettings,
+    ) -> TaskSettings:
         """The settings with values chosen on the dev set (a threshold); the same settings by default."""
         return settings
 
-    def findings(self, examples, predictions, settings):
+    def findings(
+        self, examples: Sequence[Any], predictions: Sequence[dict[str, Any]], settings: TaskSettings
+    ) -> ErrorAnalysis:
         """The `ErrorAnalysis` of the report."""
         return ErrorAnalysis()

@@ -1,15 +1,18 @@
 """Token classification: a label for every word (entities, parts of speech).
 
-The first piece of a word carries its label; the others are ignored, or continue it. Long sentences and
-documents are read in overlapping windows, and each word is judged in the window that shows most around it.
+The first piece of a word has its label; the other pieces are ignored or continue the label. Long sentences and
+documents are read in overlapping windows, and each word is classified in the window with the most context around it.
 
 T tokens, W words, K labels. Source: Devlin et al. 2019, section 5.3 (first piece, maximal document context).
 """
+
+from __future__ import annotations
 
 from argparse import Namespace
 from collections import Counter
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,54 +33,68 @@ from bert_tf.finetuning.metrics.crf_decoding import marginals, viterbi
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task, without_folder
 
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import keras
+
+    from bert_tf.config import BertConfig
+    from bert_tf.tokenizers.base import BaseTokenizer
+
+
 PIECES = ("first", "all")
 _SPECIAL = 2
-#: Endings of files to predict for that are tables or JSON lines; all others have a word a line, as for training.
+#: Endings of prediction files that are tables or JSON lines; other files have one word per line, as for training.
 _TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json")
 
 
 class TokenClassification(Task):
-    """The family `tag`; its examples are `word_data.LabelledSentence`."""
+    """The task `tag`; its examples are `labelled_sentences.LabelledSentence`."""
 
     task = "tag"
 
-    def add_reading_arguments(self, parser):
+    def add_reading_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--column",
             metavar="NAME",
-            help=f"label column: of CoNLL-U {', '.join(CONLLU_COLUMNS)} (default upos), "
-            "of CoNLL its number from 1 (default: the last)",
+            help=f"label column: in CoNLL-U {', '.join(CONLLU_COLUMNS)} (default upos), "
+            "in CoNLL its number from 1 (default: the last)",
         )
-        parser.add_argument("--words-field", default="words", metavar="NAME", help="in JSON lines")
-        parser.add_argument("--labels-field", default="labels", metavar="NAME", help="in JSON lines")
+        parser.add_argument("--words-field", default="words", metavar="NAME", help="field of the words in JSON lines")
+        parser.add_argument(
+            "--labels-field", default="labels", metavar="NAME", help="field of the labels in JSON lines"
+        )
         parser.add_argument(
             "--documents",
             action="store_true",
-            help="the sentences between -DOCSTART- lines (CoNLL-U: # newdoc) are one text, so that "
-            "each is read with its neighbours",
+            help="join the sentences between -DOCSTART- lines (CoNLL-U: # newdoc) into one text, so that "
+            "each sentence is read in its context",
         )
 
-    def add_training_arguments(self, parser):
+    def add_training_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--crf", action="store_true", help="a linear-chain CRF over the labels")
         parser.add_argument(
-            "--pieces", default="first", help="pieces that learn a word's label: first, or all (B-X continued by I-X)"
+            "--pieces", default="first", help="pieces with the label of the word: first, or all (B-X continued by I-X)"
         )
         parser.add_argument(
             "--stride",
             type=int,
             metavar="N",
-            help="pieces by which the window moves over a long sentence (default: half)",
+            help="step of the window over a long sentence, in pieces (default: half the window)",
         )
         parser.add_argument(
-            "--class-weights", metavar="W", help='"balanced", or LABEL=WEIGHT,…: how much the words of a label count'
+            "--class-weights", metavar="W", help='"balanced", or LABEL=WEIGHT,…: the weight of the words of a label'
         )
 
-    def read(self, path, options, settings=None, labelled=True):
+    def read(
+        self, path: str | Path, options: Namespace, settings: TaskSettings | None = None, labelled: bool = True
+    ) -> Iterator[Any]:
         yield from read_labelled_words(
             path, options.column, options.words_field, options.labels_field, labelled, options.documents
         )
 
-    def example(self, record, settings):
+    def example(self, record: Any, settings: TaskSettings) -> Any:
         if isinstance(record, LabelledSentence):
             return record
         record = record if isinstance(record, dict) else {"text": record}
@@ -86,18 +103,18 @@ class TokenClassification(Task):
             return LabelledSentence(tuple(words), None)
         if words is not None or not isinstance(text, str):
             raise DataError('Give a "text", or "words" as a list of strings that is not empty.')
-        found = words_of_text(text)
-        if not found.words:
+        sentence = words_of_text(text)
+        if not sentence.words:
             raise DataError("The text is empty; give at least one word.")
-        return found
+        return sentence
 
-    def records(self, path, options=Namespace()):
+    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterable[tuple[int, Any]]:
         kind = getattr(options, "format", None)
         if kind not in WORD_FORMATS and (kind or Path(path).suffix.lower() in _TABLES or str(path) == "-"):
             return super().records(path, options)
         return labelled_words_or_errors(path, kind, labelled=False, documents=getattr(options, "documents", False))
 
-    def asked(self, record, options):
+    def asked(self, record: Any, options: Namespace) -> Any:
         field = options.words_field
         if field and isinstance(record, dict):
             return (
@@ -107,10 +124,10 @@ class TokenClassification(Task):
             )
         return record
 
-    def labels(self, example):
+    def labels(self, example: Any) -> Sequence[str]:
         return example.labels
 
-    def settings(self, options, examples):
+    def settings(self, options: Namespace, examples: Sequence[Any]) -> TaskSettings:
         if options.pieces not in PIECES:
             raise TaskError(f"--pieces is {options.pieces!r}; choose from {', '.join(PIECES)}.")
         if options.crf and options.pieces == "all":
@@ -119,7 +136,7 @@ class TokenClassification(Task):
         stride_windows(0, options.length - _SPECIAL, stride)
         labels = label_list(example.labels for example in examples)
         if len(labels) < 2:
-            raise DataError(f"All words are labelled {labels[0]!r}; there is nothing to tell apart.")
+            raise DataError(f"All words are labelled {labels[0]!r}; training needs at least two labels.")
         return TaskSettings(
             "tag",
             labels,
@@ -128,20 +145,22 @@ class TokenClassification(Task):
             extra={"crf": options.crf, "pieces": options.pieces, "stride": stride},
         )
 
-    def training_settings(self, options, examples, settings):
+    def training_settings(self, options: Namespace, examples: Sequence[Any], settings: TaskSettings) -> TaskSettings:
         if not options.class_weights:
             return settings
         if options.crf:
             raise TaskError("--class-weights weighs words and --crf learns whole sequences: leave one of them out.")
-        found = Counter(chain.from_iterable(example.labels for example in examples))
-        weights = class_weights(options.class_weights, {label: found[label] for label in settings.labels})
+        counts = Counter(chain.from_iterable(example.labels for example in examples))
+        weights = class_weights(options.class_weights, {label: counts[label] for label in settings.labels})
         return settings.replace(extra={**settings.extra, "class_weights": weights})
 
-    def encode(self, examples, tokenizer, settings, training=False):
-        room = settings.max_length - _SPECIAL
-        stride = settings.extra.get("stride", max(1, room // 2))
+    def encode(
+        self, examples: Sequence[Any], tokenizer: BaseTokenizer, settings: TaskSettings, training: bool = False
+    ) -> EncodedExamples:
+        window_length = settings.max_length - _SPECIAL
+        stride = settings.extra.get("stride", max(1, window_length // 2))
         pieces = _piece_lookup(examples, tokenizer)
-        sequences = {"token_ids": [], "segment_ids": []}
+        sequences: dict[str, list] = {"token_ids": [], "segment_ids": []}
         if training:
             sequences |= {"labels": [], "label_weights": []}
         owner, notes = [], []
@@ -151,7 +170,7 @@ class TokenClassification(Task):
             ids = np.concatenate([*split, np.zeros(0, np.int32)]).astype(np.int32)
             if training:
                 labels, weights = _targets(example.labels, starts, settings)
-            for span in stride_windows(len(ids), room, stride):
+            for span in stride_windows(len(ids), window_length, stride):
                 inside = slice(*span)
                 packed = tokenizer.pack_pair(ids[inside], None, settings.max_length)
                 sequences["token_ids"].append(packed.token_ids)
@@ -163,7 +182,7 @@ class TokenClassification(Task):
                 notes.append((span, starts))
         return EncodedExamples(sequences, owner=np.array(owner), pad_id=tokenizer.pad_id, notes=notes)
 
-    def head(self, settings, config):
+    def head(self, settings: TaskSettings, config: BertConfig) -> keras.layers.Layer:
         from bert_tf.layers.tagging import TaggingHead
 
         return TaggingHead(
@@ -175,12 +194,18 @@ class TokenClassification(Task):
             name="head",
         )
 
-    def objective(self, settings):
+    def objective(self, settings: TaskSettings) -> Callable[..., dict[str, Any]]:
         from bert_tf.finetuning.tasks.token_losses import CRFLoss, TokenCrossEntropy
 
         return CRFLoss() if settings.extra.get("crf") else TokenCrossEntropy()
 
-    def decode(self, outputs, rows, examples, settings):
+    def decode(
+        self,
+        outputs: Sequence[dict[str, np.ndarray]],
+        rows: EncodedExamples,
+        examples: Sequence[Any],
+        settings: TaskSettings,
+    ) -> list[dict[str, Any]]:
         predictions, row = [], 0
         owners = np.asarray(rows.owner)
         with_entities = is_entity_scheme(settings.labels)
@@ -192,24 +217,27 @@ class TokenClassification(Task):
                 logits.append(outputs[row]["logits"])
                 transitions = outputs[row].get("transitions")
                 row += 1
-            of_words = merge(spans, logits, int(starts[-1]))[starts[:-1]]
-            predictions.append(_prediction(example, of_words, transitions, settings.labels, with_entities))
+            word_logits = merge(spans, logits, int(starts[-1]))[starts[:-1]]
+            predictions.append(_prediction(example, word_logits, transitions, settings.labels, with_entities))
         return predictions
 
-    def lines(self, prediction):
+    def lines(self, prediction: dict[str, Any]) -> list[str] | None:
         if "entities" in prediction:
-            found = [
-                f"{one['type']}  {one['text']}  ({one['start']} to {one['end']}, {one['probability']:.1%})"
-                for one in prediction["entities"]
+            lines = [
+                f"{entity['type']}  {entity['text']}  "
+                f"({entity['start']} to {entity['end']}, {entity['probability']:.1%})"
+                for entity in prediction["entities"]
             ]
-            return found or ["No entities."]
+            return lines or ["No entities."]
         width = max(map(len, prediction["words"]))
         return [
-            f"{word:<{width}}  {label}  {chance:.1%}"
-            for word, label, chance in zip(prediction["words"], prediction["labels"], prediction["probabilities"])
+            f"{word:<{width}}  {label}  {probability:.1%}"
+            for word, label, probability in zip(prediction["words"], prediction["labels"], prediction["probabilities"])
         ]
 
-    def score(self, examples, predictions, settings):
+    def score(
+        self, examples: Sequence[Any], predictions: Sequence[dict[str, Any]], settings: TaskSettings
+    ) -> dict[str, Any]:
         from bert_tf.finetuning.metrics.token_metrics import tag_scores
 
         return tag_scores(
@@ -218,60 +246,64 @@ class TokenClassification(Task):
             is_entity_scheme(settings.labels),
         )
 
-    def metrics(self, settings, examples):
+    def metrics(self, settings: TaskSettings, examples: Sequence[Any]) -> tuple[str, ...]:
         entities_only = ("precision", "recall") if is_entity_scheme(settings.labels) else ()
         return ("accuracy", "f1", *entities_only)
 
-    def findings(self, examples, predictions, settings):
+    def findings(
+        self, examples: Sequence[Any], predictions: Sequence[dict[str, Any]], settings: TaskSettings
+    ) -> ErrorAnalysis:
         from bert_tf.finetuning.metrics.token_metrics import confusion, per_label
 
         true = [example.labels for example in examples]
-        found = [prediction["labels"] for prediction in predictions]
+        predicted = [prediction["labels"] for prediction in predictions]
         worst = [
             {
-                "probability": chance,
+                "probability": probability,
                 "word": word,
                 "true": label,
-                "predicted": guess,
+                "predicted": predicted_label,
                 "sentence": example.text,
                 "source": without_folder(example.source),
             }
             for example, prediction in zip(examples, predictions)
-            for word, label, guess, chance in zip(
+            for word, label, predicted_label, probability in zip(
                 example.words, example.labels, prediction["labels"], prediction["probabilities"]
             )
-            if label != guess
+            if label != predicted_label
         ]
         worst.sort(key=lambda row: -row["probability"])
         return ErrorAnalysis(
-            confusion(true, found, settings.labels), per_label(true, found, is_entity_scheme(settings.labels)), worst
+            confusion(true, predicted, settings.labels),
+            per_label(true, predicted, is_entity_scheme(settings.labels)),
+            worst,
         )
 
 
 def _piece_lookup(examples, tokenizer):
-    """The piece ids of each distinct word as `_spaced` gives it; one that leaves nothing (a lone control
-    character) is [UNK]."""
+    """A dict from the distinct words of `_spaced` to their piece ids; a word without pieces (a control character) is
+    [UNK]."""
     words = list(dict.fromkeys(chain.from_iterable(_spaced(example.words) for example in examples)))
     unknown = np.array([tokenizer.unk_id], np.int32)
     return {word: ids if len(ids) else unknown for word, ids in zip(words, tokenizer.batch_ids(words))}
 
 
 def _spaced(words):
-    """The words with the space before them, which is part of a byte-level tokenizer's pieces."""
-    return [f" {word}" if place else word for place, word in enumerate(words)]
+    """The words, all but the first with the space before them, which belongs to the pieces of byte-level tokenizers."""
+    return [f" {word}" if index else word for index, word in enumerate(words)]
 
 
 def _targets(labels, starts, settings):
-    """(label numbers, weights) of every piece; labels the model does not know weigh nothing."""
+    """(label numbers, weights) of every piece; pieces with a label that the model does not have get weight 0."""
     index = {label: number for number, label in enumerate(settings.labels)}
     numbers, weights = np.zeros(starts[-1], np.int32), np.zeros(starts[-1], np.float32)
-    whole, weight_of = settings.extra.get("pieces") == "all", settings.extra.get("class_weights", {})
+    all_pieces, label_weights = settings.extra.get("pieces") == "all", settings.extra.get("class_weights", {})
     for label, start, end in zip(labels, starts, starts[1:]):
         if label not in index:
             continue
-        weight = weight_of.get(label, 1)
+        weight = label_weights.get(label, 1)
         numbers[start], weights[start] = index[label], weight
-        if whole:
+        if all_pieces:
             inner = f"I-{label[2:]}" if is_entity_scheme([label]) else label
             numbers[start + 1 : end], weights[start + 1 : end] = index.get(inner, index[label]), weight
     return numbers, weights
@@ -279,31 +311,31 @@ def _targets(labels, starts, settings):
 
 def _prediction(example, logits, transitions, labels, with_entities):
     if transitions is None:
-        shifted = np.exp(logits - logits.max(axis=-1, keepdims=True), dtype=np.float64)
-        chances, chosen = shifted / shifted.sum(axis=-1, keepdims=True), logits.argmax(axis=-1)
+        exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True), dtype=np.float64)
+        probabilities, best = exponentials / exponentials.sum(axis=-1, keepdims=True), logits.argmax(axis=-1)
     else:
-        chances, chosen = marginals(logits, transitions), viterbi(logits, transitions)
-    names = [labels[label] for label in chosen]
-    sure = [float(chance) for chance in chances[np.arange(len(chosen)), chosen]]
-    found = {
+        probabilities, best = marginals(logits, transitions), viterbi(logits, transitions)
+    names = [labels[label] for label in best]
+    best_probabilities = [float(probability) for probability in probabilities[np.arange(len(best)), best]]
+    prediction = {
         "text": example.text,
         "words": list(example.words),
         "spans": [list(span) for span in example.spans],
         "labels": names,
-        "probabilities": sure,
+        "probabilities": best_probabilities,
     }
     if with_entities:
-        found["entities"] = [
+        prediction["entities"] = [
             {
                 "type": kind,
                 "start": example.spans[first][0],
                 "end": example.spans[end - 1][1],
                 "text": example.text[example.spans[first][0] : example.spans[end - 1][1]],
-                "probability": min(sure[first:end]),
+                "probability": min(best_probabilities[first:end]),
             }
             for kind, first, end in entities(names)
         ]
-    return found
+    return prediction
 
 
 TASK = TokenClassification()

@@ -6,6 +6,8 @@ batch have the weight 0.
 Shapes: B batch, T tokens, K labels, C choices.
 """
 
+from typing import Any
+
 import keras
 
 _HIDDEN = -30000.0
@@ -24,11 +26,13 @@ class TokenCrossEntropy:
 
     model_inputs = ("token_ids", "segment_ids", "padding_mask")
 
-    def counts(self, batch):
+    def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The sum of the label weights: {"labels": float32 scalar}."""
         return {"labels": keras.ops.sum(_label_weights(batch))}
 
-    def __call__(self, outputs, batch, counts=None):
+    def __call__(
+        self, outputs: dict[str, Any], batch: dict[str, Any], counts: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         ops = keras.ops
         total = ops.maximum((counts or self.counts(batch))["labels"], 1.0)
         weights = _label_weights(batch)
@@ -74,11 +78,13 @@ class SpanCrossEntropy:
 
     model_inputs = ("token_ids", "segment_ids", "padding_mask")
 
-    def counts(self, batch):
+    def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The sum of the row weights: {"rows": float32 scalar}."""
         return {"rows": keras.ops.sum(batch["weights"])}
 
-    def __call__(self, outputs, batch, counts=None):
+    def __call__(
+        self, outputs: dict[str, Any], batch: dict[str, Any], counts: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         ops = keras.ops
         total = ops.maximum((counts or self.counts(batch))["rows"], 1.0)
         bias = (1.0 - ops.cast(batch["padding_mask"], "float32")) * _HIDDEN
@@ -104,11 +110,13 @@ class ChoiceCrossEntropy:
 
     model_inputs = ("token_ids", "segment_ids", "padding_mask")
 
-    def counts(self, batch):
+    def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The sum of the row weights: {"rows": float32 scalar}."""
         return {"rows": keras.ops.sum(batch["weights"])}
 
-    def __call__(self, outputs, batch, counts=None):
+    def __call__(
+        self, outputs: dict[str, Any], batch: dict[str, Any], counts: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         ops = keras.ops
         total = ops.maximum((counts or self.counts(batch))["rows"], 1.0)
         weights, labels, logits = batch["weights"], batch["labels"], outputs["logits"]

@@ -1,6 +1,16 @@
-"""Two models on the rows of a file, drawn."""
+"""The figure of the rows of a file on which two models differ most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from bert_tf.plots.interventions.ablation import ranked_bars
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from bert_tf.explain.datasets.agreement import Agreement
+
 
 _MOST_ROWS = 40  # drawn by name
 _MEASURES = {
@@ -11,14 +21,16 @@ _MEASURES = {
 }
 
 
-def most_different_rows(agreement, dark=False):
-    """The rows that differ most: by their masks; without masks by the pair, else by the replaced tokens.
+def most_different_rows(agreement: Agreement, dark: bool = False) -> go.Figure:
+    """Bars for the rows that differ most: by their masks, without masks by the pair, otherwise by the replaced tokens.
 
     Args:
-        agreement: an `Agreement`. dark: for a dark page.
+        agreement: `Agreement`.
+        dark: bool. Whether the figure is drawn for a dark page.
     """
     for unit, name in _MEASURES.items():
-        measured = [(one.row, getattr(one, name)) for one in agreement.rows if getattr(one, name) is not None]
+        values = ((result.row, getattr(result, name)) for result in agreement.rows)
+        measured = [(row, value) for row, value in values if value is not None]
         if measured:
             break
     names = [f"{row.number}: {row.text_a:.40}" for row, _ in measured[:_MOST_ROWS]]

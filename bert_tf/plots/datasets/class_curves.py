@@ -1,4 +1,8 @@
-"""How well one class is told from the rest: precision over recall, and recall over false positives."""
+"""Figures of one class against the rest: the precision-recall curve and the ROC curve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
@@ -6,22 +10,34 @@ from plotly.subplots import make_subplots
 
 from bert_tf.plots.theme import apply_theme, escape, head_colours
 
+if TYPE_CHECKING:
+    from bert_tf.explain.datasets.class_curves import ClassCurve, ThresholdMetrics
 
-def precision_recall_figure(curve, at=None, dark=False, height=320):
-    """Precision over recall, a step for each threshold.
 
-    Args: curve: ``ClassCurve``. at: a ``ThresholdMetrics`` that is marked, or None. dark: for a dark page.
+def precision_recall_figure(
+    curve: ClassCurve, at: ThresholdMetrics | None = None, dark: bool = False, height: int = 320
+) -> go.Figure:
+    """Precision over recall, with a step for each threshold.
+
+    Args:
+        curve: ``ClassCurve``.
+        at: ``ThresholdMetrics`` or None. The threshold to mark.
+        dark: bool. Whether the figure is drawn for a dark page.
+        height: int. In pixels.
     """
-    # Where nothing is taken any more, by convention.
+    # The last point, without predicted positives, has recall 0 and by convention precision 1.
     x, y = np.append(curve.recall, 0.0), np.append(curve.precision, 1.0)
     point = at and (at.recall, 1.0 if at.precision is None else at.precision)
     return _drawn(x, y, curve.thresholds, point, at, ("recall", "precision"), "hv", dark, height)
 
 
-def roc_figure(curve, at=None, dark=False, height=320):
-    """Recall over the share of the others that is taken too, and the line that guessing gives.
+def roc_figure(
+    curve: ClassCurve, at: ThresholdMetrics | None = None, dark: bool = False, height: int = 320
+) -> go.Figure:
+    """Recall over the false positive rate (the ROC curve), with the diagonal of random predictions.
 
-    Args: as of ``precision_recall_figure``.
+    Args:
+        curve, at, dark, height: as in ``precision_recall_figure``.
     """
     x, y = np.append(curve.false_positive_rate, 0.0), np.append(curve.recall, 0.0)
     point = at and (at.false_positive_rate, at.recall)
@@ -65,8 +81,8 @@ def _drawn(x, y, thresholds, point, at, titles, shape, dark, height):
     return apply_theme(figure, dark, height)
 
 
-def class_curve_figure(curve, dark=False):
-    """Precision over recall and, beside it, the ROC curve; curve: a ``ClassCurve``."""
+def class_curve_figure(curve: ClassCurve, dark: bool = False) -> go.Figure:
+    """The precision-recall curve and, beside it, the ROC curve of a ``ClassCurve``."""
     titles = f"{escape(curve.label)}: average precision {curve.average_precision:.3f}", f"AUC {curve.auc:.3f}"
     figure = make_subplots(rows=1, cols=2, subplot_titles=titles)
     for column, drawn in enumerate((precision_recall_figure(curve, dark=dark), roc_figure(curve, dark=dark)), 1):
@@ -77,11 +93,11 @@ def class_curve_figure(curve, dark=False):
     return apply_theme(figure, dark, 400)
 
 
-def precision_over_recall(curve, dark=False):
-    """`precision_recall_figure` without a threshold."""
+def precision_over_recall(curve: ClassCurve, dark: bool = False) -> go.Figure:
+    """`precision_recall_figure` without a marked threshold."""
     return precision_recall_figure(curve, dark=dark)
 
 
-def roc(curve, dark=False):
-    """`roc_figure` without a threshold."""
+def roc(curve: ClassCurve, dark: bool = False) -> go.Figure:
+    """`roc_figure` without a marked threshold."""
     return roc_figure(curve, dark=dark)

@@ -1,4 +1,8 @@
-"""What a model says of the rows of a file, drawn."""
+"""Figures of a model's predictions for the rows of a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -8,17 +12,23 @@ from bert_tf.plots.datasets.row_map import map_of_rows
 from bert_tf.plots.theme import CATEGORIES, apply_theme
 from bert_tf.plots.training.finetuning import confusion_matrix
 
-_NO_SHARES = ("pseudo-perplexity", "predicted value")
+if TYPE_CHECKING:
+    from bert_tf.explain.datasets.class_curves import ClassCurve
+    from bert_tf.explain.datasets.dataset import DatasetCurve, DatasetMap, DatasetPredictions, RowMap
 
 
-def answers(dataset, dark=False):
-    """How often each answer was how good: a histogram of everything that was asked; which classes were confused.
+_NOT_PROBABILITIES = ("pseudo-perplexity", "predicted value")
+
+
+def answers(dataset: DatasetPredictions, dark: bool = False) -> go.Figure:
+    """A histogram of each kind of prediction, and the confusion matrix of the classes.
 
     Args:
-        dataset: a `DatasetPredictions`. dark: for a dark page.
+        dataset: `DatasetPredictions`.
+        dark: bool. Whether the figure is drawn for a dark page.
     """
     rows = dataset.rows
-    asked = {
+    columns: dict[str, list] = {
         "probability of the hidden word": [mask.original_probability for row in rows for mask in row.masks],
         "P(IsNext)": [row.is_next for row in rows],
         "P(in order)": [row.in_order for row in rows],
@@ -27,29 +37,30 @@ def answers(dataset, dark=False):
         "predicted value": [row.predicted for row in rows if isinstance(row.predicted, float)],
         "pseudo-perplexity": [row.perplexity for row in rows],
     }
-    asked = {name: [one for one in values if one is not None] for name, values in asked.items()}
-    asked = {name: values for name, values in asked.items() if values} or {"nothing was answered": []}
+    columns = {name: [value for value in values if value is not None] for name, values in columns.items()}
+    columns = {name: values for name, values in columns.items() if values} or {"no predictions": []}
     confusion = dataset.classes and dataset.classes.confusion
-    titles = [*asked, *(["predicted classes, a row a true one"] if confusion else [])]
+    titles = [*columns, *(["predicted classes, one row per true class"] if confusion else [])]
     figure = make_subplots(rows=len(titles), cols=1, subplot_titles=titles)
-    for row, (name, values) in enumerate(asked.items(), 1):
-        # A share has a tenth of the whole for each bar.
-        bins = {} if name in _NO_SHARES else {"xbins": {"start": 0, "end": 1.0001, "size": 0.1}}
+    for row, (name, values) in enumerate(columns.items(), 1):
+        # Histograms of probabilities have ten bins.
+        bins: dict[str, Any] = {} if name in _NOT_PROBABILITIES else {"xbins": {"start": 0, "end": 1.0001, "size": 0.1}}
         figure.add_trace(go.Histogram(x=values, marker_color=CATEGORIES[0], showlegend=False, **bins), row=row, col=1)
-    figure.update_yaxes(title="how many")
+    figure.update_yaxes(title="count")
     if confusion:
-        drawn, last = confusion_matrix(*confusion, dark), {"row": len(titles), "col": 1}
-        figure.add_trace(drawn.data[0], **last)
-        figure.update_xaxes(drawn.layout.xaxis, **last)
-        figure.update_yaxes(drawn.layout.yaxis, **last)
+        labels, counts = confusion
+        matrix, cell = confusion_matrix(labels, counts, dark), {"row": len(titles), "col": 1}
+        figure.add_trace(matrix.data[0], **cell)
+        figure.update_xaxes(matrix.layout.xaxis, **cell)
+        figure.update_yaxes(matrix.layout.yaxis, **cell)
     return apply_theme(figure, dark, 100 + 240 * len(titles))
 
 
-def points(dataset, dark=False):
+def points(dataset: DatasetMap, dark: bool = False) -> go.Figure:
     """The map of a `DatasetMap`."""
-    return map_of_rows(dataset.map, dark)
+    return map_of_rows(cast("RowMap", dataset.map), dark)
 
 
-def curve(dataset, dark=False):
+def curve(dataset: DatasetCurve, dark: bool = False) -> go.Figure:
     """The curve of a `DatasetCurve`."""
-    return class_curve_figure(dataset.curve, dark)
+    return class_curve_figure(cast("ClassCurve", dataset.curve), dark)

@@ -1,7 +1,11 @@
-"""Values on their way through a model, and the sizes of models beside each other.
+"""Figures of a model's activations, of its parts and of the sizes of its architecture.
 
 Dimension legend: T tokens, U units of a vector.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,57 +15,73 @@ from bert_tf.plots.attention.pooled_maps import Selection
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bert_tf.explain.models.architecture import LayerActivations, ModelParts, ModelSizes
+
+
 MOST_UNITS, MAX_TOKENS = 64, 48
-# From blue over the page's ground to orange: told apart by every kind of colour vision.
+# From blue over the page's background to orange: distinguishable with every kind of colour vision.
 _LIGHT = [[0, "#0b4f8a"], [0.5, "#f7f7f7"], [1, "#b35806"]]
 _DARK = [[0, "#7db8f0"], [0.5, "#1b2028"], [1, "#f2a65a"]]
 
 
-def activations(values, tokens, dark=False, token=0, unit=0, units=None):
-    """Each token's vector as a heatmap, or the part of it that a window shows.
+def activations(
+    values: np.ndarray,
+    tokens: Sequence[str],
+    dark: bool = False,
+    token: int = 0,
+    unit: int = 0,
+    units: Sequence[str] | None = None,
+) -> go.Figure:
+    """The tokens' vectors as a heatmap, or a window of it.
 
     Args:
-        values: float [T, U], of which at most `MAX_TOKENS` rows and `MOST_UNITS` columns are drawn.
-        tokens: T texts. dark: for a dark page. token, unit: the first row and column of the window, from 0.
-        units: U names of the columns; None for their numbers from 1.
+        values: float [T, U]. At most `MAX_TOKENS` rows and `MOST_UNITS` columns are drawn.
+        tokens: sequence of T str.
+        dark: bool. Whether the figure is drawn for a dark page.
+        token, unit: int. The first row and column of the window, from 0.
+        units: sequence of U str or None. The names of the columns; None numbers them from 1.
     Returns:
-        A Plotly figure; its colours run to the 99th percentile of all values, so that single outliers do not
-        wash out the rest and two windows have the same colours.
+        Plotly figure. Its colour scale ends at the 99th percentile of all values, so that single outliers do not
+        wash out the rest and all windows have the same colours.
     """
     values = np.asarray(values, np.float32)
-    reach = float(np.percentile(np.abs(values), 99)) or 1.0
-    shown = values[token : token + MAX_TOKENS, unit : unit + MOST_UNITS]
-    # Labels of an axis must differ, tokens need not.
+    limit = float(np.percentile(np.abs(values), 99)) or 1.0
+    window = values[token : token + MAX_TOKENS, unit : unit + MOST_UNITS]
+    # Labels of an axis must be unique, but tokens may repeat.
     labels = [
         f"{escape(text)}<span style='font-size:1px'> {index}</span>"
-        for index, text in enumerate(tokens[token : token + len(shown)])
+        for index, text in enumerate(tokens[token : token + len(window)])
     ]
-    columns = np.arange(unit + 1, unit + 1 + shown.shape[1])
+    columns: Any = np.arange(unit + 1, unit + 1 + window.shape[1])
     if units is not None:
-        columns = [escape(name) for name in units[unit : unit + shown.shape[1]]]
+        columns = [escape(name) for name in units[unit : unit + window.shape[1]]]
     figure = go.Figure(
         go.Heatmap(
-            z=np.round(shown, 4),
+            z=np.round(window, 4),
             y=labels,
             x=columns,
-            zmin=-reach,
-            zmax=reach,
+            zmin=-limit,
+            zmax=limit,
             colorscale=_DARK if dark else _LIGHT,
             colorbar={"thickness": 10, "outlinewidth": 0},
             hovertemplate=("unit " if units is None else "") + "%{x}<br>%{y}<br>%{z:.3f}<extra></extra>",
         )
     )
     figure.layout.yaxis = dict(autorange="reversed", type="category", ticks="", tickfont={"size": 11})
-    named = {"title": {"text": "unit", "font": {"size": 12}}} if units is None else {"type": "category"}
-    figure.layout.xaxis = dict(**named, showgrid=False, zeroline=False)
-    return apply_theme(figure, dark, height=int(min(110 + 17 * len(shown), 640)))
+    axis: dict[str, Any] = {"title": {"text": "unit", "font": {"size": 12}}} if units is None else {"type": "category"}
+    figure.layout.xaxis = dict(**axis, showgrid=False, zeroline=False)
+    return apply_theme(figure, dark, height=int(min(110 + 17 * len(window), 640)))
 
 
-def sizes(rows, dark=False):
-    """Parameters of several models by part as stacked bars.
+def sizes(rows: Sequence[tuple[str, dict[str, int]]], dark: bool = False) -> go.Figure:
+    """The parameters of several models by part, as stacked bars.
 
     Args:
-        rows: list of (name, dict part -> parameters), as `parameter_counts` gives them, without "total".
+        rows: sequence of (name, dict part -> number of parameters), as from `parameter_counts` without "total".
+        dark: bool. Whether the figure is drawn for a dark page.
     """
     figure = go.Figure()
     names = [escape(name) for name, _ in rows]
@@ -77,7 +97,7 @@ def sizes(rows, dark=False):
                 hovertemplate="%{y}, " + part + ": %{x:,}<extra></extra>",
             )
         )
-    # Above the bars, however many lines it takes on a narrow page.
+    # The legend stays above the bars when it takes several lines on a narrow page.
     legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
     figure.layout.barmode, figure.layout.legend = "stack", legend
     figure.layout.yaxis = dict(autorange="reversed", type="category")
@@ -85,13 +105,13 @@ def sizes(rows, dark=False):
     return apply_theme(figure, dark, height=120 + 34 * len(rows))
 
 
-def parameters_of_parts(model, dark=False):
-    """Parameters of every part of a model as bars; model: a `ModelParts`."""
+def parameters_of_parts(model: ModelParts, dark: bool = False) -> go.Figure:
+    """The parameters of every part of a `ModelParts`, as bars."""
     return _part_bars(model, [part.parameters for part in model.parts], "parameters", dark)
 
 
-def flops_of_parts(model, dark=False):
-    """Floating point operations of every part of a model as bars; model: a `ModelParts`."""
+def flops_of_parts(model: ModelParts, dark: bool = False) -> go.Figure:
+    """The floating point operations of every part of a `ModelParts`, as bars."""
     return _part_bars(model, [part.flops for part in model.parts], "operations", dark)
 
 
@@ -100,8 +120,8 @@ def _part_bars(model, values, unit, dark):
     return figure.update_xaxes(tickformat="~s")
 
 
-def parameters_of_sizes(model_sizes, dark=False):
-    """Parameters of every size by part as stacked bars; model_sizes: a `ModelSizes`."""
+def parameters_of_sizes(model_sizes: ModelSizes, dark: bool = False) -> go.Figure:
+    """The parameters of every size of a `ModelSizes` by part, as stacked bars."""
     without_total = [
         (size.name, {part: count for part, count in size.parameters.items() if part != "total"})
         for size in model_sizes.sizes
@@ -109,16 +129,17 @@ def parameters_of_sizes(model_sizes, dark=False):
     return sizes(without_total, dark)
 
 
-def layer_values(layer_activations, dark=False):
-    """One of the values in a layer: the units of every token, or the mean of the heads' attention maps.
+def layer_values(layer_activations: LayerActivations, dark: bool = False) -> go.Figure:
+    """The activations of a layer: the units of every token, or the mean attention map of the heads.
 
     Args:
-        layer_activations: a `LayerActivations`. dark: for a dark page.
+        layer_activations: `LayerActivations`.
+        dark: bool. Whether the figure is drawn for a dark page.
     """
     values, tokens = layer_activations.values, layer_activations.tokens
     if layer_activations.name == "attentions":
-        every = tuple(range(len(tokens)))
-        return heatmap(layer_activations, values.mean(axis=0), Selection(every, every), dark=dark)
+        positions = tuple(range(len(tokens)))
+        return heatmap(layer_activations, values.mean(axis=0), Selection(positions, positions), dark=dark)
     if values.ndim == 3:  # [N, T, U]: the heads' units side by side
         values = values.transpose(1, 0, 2).reshape(values.shape[1], -1)
     return activations(values, tokens, dark)

@@ -1,4 +1,8 @@
-"""Two models beside each other."""
+"""Figures that compare two models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
@@ -6,14 +10,19 @@ import plotly.graph_objects as go
 from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.theme import apply_theme, colourscale, escape, head_colours
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def depth_profile(profiles, name, dark=False):
-    """A number per layer of several models over relative depth, so that 12 layers lie over 24.
+    from bert_tf.explain.representations.layer_similarity import LayerSimilarity
+
+
+def depth_profile(profiles: dict[str, np.ndarray], name: str, dark: bool = False) -> go.Figure:
+    """A value per layer of several models over relative depth, so that models with 12 and 24 layers can be compared.
 
     Args:
-        profiles: dict from model name to float [L].
-        name: what the number is, for the axis.
-        dark: for a dark page.
+        profiles: dict str -> float [L]. Model name -> value per layer.
+        name: str. The title of the vertical axis.
+        dark: bool. Whether the figure is drawn for a dark page.
     """
     figure, colours = go.Figure(), head_colours(dark)
     for index, (model, values) in enumerate(profiles.items()):
@@ -36,13 +45,14 @@ def depth_profile(profiles, name, dark=False):
     return apply_theme(figure, dark, height=300)
 
 
-def similarity_map(values, name_a, name_b, dark=False, measure="CKA"):
-    """How alike each layer of one model is to each of another, from 0 to 1.
+def similarity_map(values: np.ndarray, name_a: str, name_b: str, dark: bool = False, measure: str = "CKA") -> go.Figure:
+    """The similarity of each layer of one model to each layer of another, from 0 to 1.
 
     Args:
-        values: float [L_a + 1, L_b + 1], NaN where it is not defined; state 0 are the embeddings.
-        name_a, name_b: the models.
-        dark: for a dark page. measure: what the values are.
+        values: float [L_a + 1, L_b + 1]. NaN where the similarity is undefined; index 0 is the embeddings.
+        name_a, name_b: str. The names of the models.
+        dark: bool. Whether the figure is drawn for a dark page.
+        measure: str. The name of the similarity measure.
     """
     rows, columns = (["in", *map(str, range(1, count))] for count in values.shape)
     figure = go.Figure(
@@ -64,25 +74,25 @@ def similarity_map(values, name_a, name_b, dark=False, measure="CKA"):
     return apply_theme(figure, dark, height=150 + 26 * max(len(rows), 8))
 
 
-def layer_similarity_map(similarity, dark=False):
-    """The values of a ``LayerSimilarity``."""
+def layer_similarity_map(similarity: LayerSimilarity, dark: bool = False) -> go.Figure:
+    """The similarity map of a ``LayerSimilarity``."""
     names = similarity.model_a, similarity.model_b
     return similarity_map(similarity.similarity, *names, dark, similarity.measure.upper())
 
 
-def answers_by_depth(curves, dark=False):
-    """The probability of an answer after every state of two models, over relative depth.
+def answers_by_depth(curves: dict[str, np.ndarray], dark: bool = False) -> go.Figure:
+    """The probability of an answer at every hidden state of two models, over relative depth.
 
     Args:
-        curves: dict from name to float [L + 1], state 0 the embeddings.
-        dark: for a dark page.
+        curves: dict str -> float [L + 1]. Name -> probability; index 0 is the embeddings.
+        dark: bool. Whether the figure is drawn for a dark page.
     """
     figure, colours = go.Figure(), head_colours(dark)
     for index, (name, values) in enumerate(curves.items()):
         last = len(values) - 1
         figure.add_trace(
             go.Scatter(
-                x=[state / last for state in range(last + 1)],
+                x=[layer / last for layer in range(last + 1)],
                 y=[float(value) for value in values],
                 name=escape(name),
                 mode="lines+markers",
@@ -98,30 +108,30 @@ def answers_by_depth(curves, dark=False):
     return apply_theme(figure, dark, height=420)
 
 
-def difference_map(values, tokens, dark=False):
-    """One attention map less another of as many tokens.
+def difference_map(values: np.ndarray, tokens: Sequence[str], dark: bool = False) -> go.Figure:
+    """The difference of two attention maps over the same number of tokens.
 
     Args:
         values: float [T, T], from -1 to 1.
-        tokens: T names.
-        dark: for a dark page.
+        tokens: sequence of T str.
+        dark: bool. Whether the figure is drawn for a dark page.
     """
-    most = max(float(np.abs(values).max(initial=0)), 1e-3)
-    places = list(range(len(tokens)))
+    limit = max(float(np.abs(values).max(initial=0)), 1e-3)
+    positions = list(range(len(tokens)))
     names = [escape(token) for token in tokens]
     figure = go.Figure(
         go.Heatmap(
             z=np.asarray(values, np.float32),
-            x=places,
-            y=places,
-            zmin=-most,
-            zmax=most,
+            x=positions,
+            y=positions,
+            zmin=-limit,
+            zmax=limit,
             colorscale=diverging_scale(dark),
             hovertemplate="%{y} looks at %{x}<br>%{z:+.3f}<extra></extra>",
             colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": "+.2f", "xpad": 4},
         )
     )
-    common = {"tickvals": places, "ticktext": names, "showgrid": False, "ticks": "", "tickfont": {"size": 11}}
+    common = {"tickvals": positions, "ticktext": names, "showgrid": False, "ticks": "", "tickfont": {"size": 11}}
     figure.layout.yaxis = dict(autorange="reversed", **common)
     figure.layout.xaxis = dict(tickangle=-90, **common)
     return apply_theme(figure, dark, height=int(np.clip(130 + 22 * len(tokens), 340, 760)))

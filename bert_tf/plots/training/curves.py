@@ -1,22 +1,32 @@
-"""How a training went: its curves, and one answer over its snapshots."""
+"""Figures of a training: its curves, and the rank of an answer over its snapshots."""
+
+from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
 from bert_tf.plots.theme import apply_theme, escape, head_colours
 
-#: The panels of a run: title -> (name of the log, name in the legend), the number format of the axis.
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bert_tf.explain.models.snapshot_series import TokenTrajectory
+    from bert_tf.training.run_folder import Run
+
+
+#: The panels of a run: title -> (pairs (name in the log, name in the legend), number format of the axis).
 PANELS = {
     "Loss": (
         (
-            ("loss", "together"),
+            ("loss", "total"),
             ("mlm_loss", "masked words"),
             ("nsp_loss", "next sentence"),
             ("sop_loss", "sentence order"),
             ("replaced_loss", "replaced words"),
             ("soft_loss", "teacher's words"),
-            ("cosine_loss", "teacher's states"),
+            ("cosine_loss", "teacher's hidden states"),
             ("attention_loss", "teacher's attention"),
             ("value_loss", "teacher's values"),
             ("query_loss", "teacher's queries"),
@@ -35,17 +45,17 @@ PANELS = {
     ),
     "Learning rate": ((("learning_rate", "learning rate"),), ".3~g"),
 }
-_QUIET = "#8a92a0"
-# Those that no run has together share a colour.
+_GREY = "#8a92a0"
+# Curves that never occur in the same run may share a colour.
 _COLOURS = {
-    "together": 4,
+    "total": 4,
     "masked words": 0,
     "next sentence": 1,
     "sentence order": 2,
     "learning rate": 0,
     "replaced words": 3,
     "teacher's words": 3,
-    "teacher's states": 5,
+    "teacher's hidden states": 5,
     "teacher's attention": 3,
     "teacher's values": 5,
     "teacher's queries": 3,
@@ -53,15 +63,16 @@ _COLOURS = {
 }
 
 
-def curves(run, panel, dark=False, height=250):
+def curves(run: Run, panel: str, dark: bool = False, height: int = 250) -> go.Figure:
     """One panel of a run's log.
 
     Args:
-        run: has ``curve(name)`` -> (steps, values), as ``training.run_folder.Run``.
-        panel: a key of ``PANELS``.
-        dark: for a dark page. height: in pixels.
+        run: ``training.run_folder.Run``, or any object with ``curve(name)`` -> (steps, values).
+        panel: str. A key of ``PANELS``.
+        dark: bool. Whether the figure is drawn for a dark page.
+        height: int. In pixels.
     """
-    names, form = PANELS[panel]
+    names, number_format = PANELS[panel]
     palette, figure = head_colours(dark), go.Figure()
     for name, label in names:
         steps, values = run.curve(name)
@@ -73,25 +84,36 @@ def curves(run, panel, dark=False, height=250):
                     name=label,
                     mode="lines" if len(steps) > 2 else "lines+markers",
                     line={"color": palette[_COLOURS[label]], "width": 2},
-                    hovertemplate=f"step %{{x:,}}<br>{label} %{{y:{form}}}<extra></extra>",
+                    hovertemplate=f"step %{{x:,}}<br>{label} %{{y:{number_format}}}<extra></extra>",
                 )
             )
     figure.layout.xaxis = dict(title="step", tickformat="~s", rangemode="tozero")
-    figure.layout.yaxis = dict(tickformat=form, rangemode="tozero", nticks=6)
+    figure.layout.yaxis = dict(tickformat=number_format, rangemode="tozero", nticks=6)
     figure.layout.showlegend = len(figure.data) > 1
     figure.layout.legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
     apply_theme(figure, dark, height).layout.margin.t = 10
     return figure
 
 
-def answer_trajectory(token_trajectories, steps, at, scores=(), dark=False, height=290, claim="B follows A"):
-    """The rank of each mask's answer over the snapshots, the first on top; the snapshots evenly spaced.
+def answer_trajectory(
+    token_trajectories: Sequence[TokenTrajectory],
+    steps: Sequence[int],
+    at: int,
+    scores: Sequence[float] = (),
+    dark: bool = False,
+    height: int = 290,
+    claim: str = "B follows A",
+) -> go.Figure:
+    """The rank of each mask's answer over the snapshots, rank 1 on top; the snapshots are evenly spaced.
 
     Args:
-        token_trajectories: ``explain.models.timelapse.Course``s of one series. steps: of its snapshots.
-        at: number of the snapshot that is looked at. scores: float [S], the probability of ``claim`` about the
-            pair; empty for none.
-        dark: for a dark page. height: in pixels. claim: "B follows A" or "in order".
+        token_trajectories: sequence of ``TokenTrajectory`` of one series.
+        steps: sequence of S int. The training steps of the snapshots.
+        at: int. The index of the snapshot on screen.
+        scores: float [S]. The probability of ``claim`` about the pair; empty for none.
+        dark: bool. Whether the figure is drawn for a dark page.
+        height: int. In pixels.
+        claim: str. "B follows A" or "in order".
     """
     palette, figure, places = head_colours(dark), go.Figure(), list(range(len(steps)))
     for number, token_trajectory in enumerate(token_trajectories):
@@ -114,11 +136,11 @@ def answer_trajectory(token_trajectories, steps, at, scores=(), dark=False, heig
                 name=claim,
                 mode="lines",
                 yaxis="y2",
-                line={"dash": "dot", "width": 2, "color": _QUIET},
+                line={"dash": "dot", "width": 2, "color": _GREY},
                 hovertemplate="%{y:.1%}<extra>" + claim + "</extra>",
             )
         )
-    figure.add_vline(x=at, line={"color": _QUIET, "width": 1, "dash": "dash"})
+    figure.add_vline(x=at, line={"color": _GREY, "width": 1, "dash": "dash"})
     figure.update_xaxes(title="step", tickvals=places, ticktext=[f"{step:,}" for step in steps], tickangle=-45)
     worst = max((int(token_trajectory.ranks.max()) for token_trajectory in token_trajectories), default=1)
     marks = [1, 5, 10, *(10**power for power in range(2, 7) if 10 ** (power - 1) < worst)]
@@ -132,7 +154,7 @@ def answer_trajectory(token_trajectories, steps, at, scores=(), dark=False, heig
             "ticktext": [f"{mark:,}" for mark in marks],
             "visible": bool(token_trajectories),
         },
-        # Ticks of its own: Plotly would put them where the ranks have theirs.
+        # Without explicit ticks Plotly would use the positions of the rank axis.
         yaxis2={
             "overlaying": "y",
             "side": "right",

@@ -1,4 +1,8 @@
-"""How a fine-tuning went, and what the model confuses."""
+"""Figures of a fine-tuning: its learning curve, the confusion matrix and the F1 of each label."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale, unlabel_rgb
@@ -6,21 +10,28 @@ from plotly.subplots import make_subplots
 
 from bert_tf.plots.theme import CATEGORIES, apply_theme, colourscale, escape, head_colours
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def learning_curve(records, rounds, metric, dark=False):
-    """Training loss over the updates, and beside it the dev score of every round.
+
+def learning_curve(
+    records: Sequence[dict[str, Any]], rounds: Sequence[dict[str, Any]], metric: str, dark: bool = False
+) -> go.Figure:
+    """The training loss over the updates and, beside it, the dev score of every round.
 
     Args:
-        records: list of dicts with "step" and "loss" (`run/metrics.jsonl`). rounds: list of dicts with
-            "step", "dev" and "best" (`run/rounds.json`). metric: name of the score. dark: for a dark page.
+        records: sequence of dicts with "step" and "loss" (`run/metrics.jsonl`).
+        rounds: sequence of dicts with "step", "dev" and "best" (`run/rounds.json`).
+        metric: str. The name of the score.
+        dark: bool. Whether the figure is drawn for a dark page.
     """
     colours = head_colours(dark)
-    measured = [one for one in rounds if metric in one["dev"]]
+    measured = [record for record in rounds if metric in record["dev"]]
     figure = make_subplots(rows=1, cols=2 if measured else 1, horizontal_spacing=0.12)
     figure.add_trace(
         go.Scatter(
-            x=[one["step"] for one in records],
-            y=[one["loss"] for one in records],
+            x=[record["step"] for record in records],
+            y=[record["loss"] for record in records],
             mode="lines",
             name="training loss",
             line={"color": colours[0]},
@@ -32,8 +43,8 @@ def learning_curve(records, rounds, metric, dark=False):
     if measured:
         figure.add_trace(
             go.Scatter(
-                x=[one["step"] for one in measured],
-                y=[one["dev"][metric] for one in measured],
+                x=[record["step"] for record in measured],
+                y=[record["dev"][metric] for record in measured],
                 mode="lines+markers",
                 name=f"dev {metric}",
                 line={"color": colours[1]},
@@ -48,11 +59,13 @@ def learning_curve(records, rounds, metric, dark=False):
     return apply_theme(figure, dark, height=300)
 
 
-def confusion_matrix(labels, counts, dark=False):
-    """How often each true label was given each label.
+def confusion_matrix(labels: Sequence[str], counts: Sequence[Sequence[int]], dark: bool = False) -> go.Figure:
+    """The confusion matrix: how often each true label was predicted as each label.
 
     Args:
-        labels: K names. counts: [K][K], a row a true label. dark: for a dark page.
+        labels: sequence of K str.
+        counts: int [K][K]. One row per true label, one column per predicted label.
+        dark: bool. Whether the figure is drawn for a dark page.
     """
     names = [escape(label) for label in labels]
     totals = [max(1, sum(row)) for row in counts]
@@ -67,34 +80,37 @@ def confusion_matrix(labels, counts, dark=False):
             colorscale=colourscale(dark),
             showscale=False,
             text=counts,
-            hovertemplate="true %{y}, found %{x}: %{text} (%{z:.1%})<extra></extra>",
+            hovertemplate="true %{y}, predicted %{x}: %{text} (%{z:.1%})<extra></extra>",
         )
     )
     if len(labels) <= 20:
-        # Written over the cells: the greys that Plotly itself takes are hard to read on the middle of a dark page's
-        # scale.
+        # The counts are annotations: Plotly's own text colours are hard to read on the middle of the dark scale.
         figure.layout.annotations = [
-            {"x": x, "y": y, "text": str(count), "showarrow": False, "font": {"color": _ink(share, dark)}}
-            for y, line, parts in zip(names, counts, shares)
-            for x, count, share in zip(names, line, parts)
+            {"x": x, "y": y, "text": str(count), "showarrow": False, "font": {"color": _text_colour(share, dark)}}
+            for y, row_counts, row_shares in zip(names, counts, shares)
+            for x, count, share in zip(names, row_counts, row_shares)
         ]
-    figure.update_xaxes(title="found", side="bottom", type="category")
+    figure.update_xaxes(title="predicted", side="bottom", type="category")
     figure.update_yaxes(title="true", autorange="reversed", type="category")
     return apply_theme(figure, dark, height=max(260, 60 + 26 * len(labels)))
 
 
-def _ink(share, dark):
-    """Black or white, whichever stands out more from the colour of a share (WCAG 2.2's relative luminance)."""
+def _text_colour(share, dark):
+    """Black or white, whichever has more contrast with the colour of a share (WCAG 2.2's relative luminance)."""
     (colour,) = sample_colorscale(colourscale(dark), [share])
-    parts = [part / 255 for part in unlabel_rgb(colour)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    channels = [channel / 255 for channel in unlabel_rgb(colour)]
+    red, green, blue = (
+        channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4 for channel in channels
+    )
     return "#000000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "#ffffff"
 
 
-def label_bars(rows, dark=False):
-    """F1 of each label as bars.
+def label_bars(rows: Sequence[dict[str, Any]], dark: bool = False) -> go.Figure:
+    """The F1 of each label as bars.
 
-    Args: rows: list of dicts with "label", "f1" and how many there are, "examples" or "support". dark: for a dark page.
+    Args:
+        rows: sequence of dicts with "label", "f1" and the number of examples, "examples" or "support".
+        dark: bool. Whether the figure is drawn for a dark page.
     """
     figure = go.Figure(
         go.Bar(

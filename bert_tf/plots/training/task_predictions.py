@@ -1,15 +1,29 @@
-"""What fine-tuned models say: probabilities of classes, curves of an answer's ends, heads that changed."""
+"""Figures of fine-tuned models' predictions: the probabilities of classes and of an answer's start and end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape, head_colours
 
-_MOST_NAMES = 24  # pieces written below the curves
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
-def probabilities(names, values, dark=False):
-    """Named probabilities as horizontal bars, in the order given."""
+_MAX_NAMES = 24  # tokens named below the curves
+
+
+def probabilities(names: Sequence[str], values: Sequence[float], dark: bool = False) -> go.Figure:
+    """Named probabilities as horizontal bars, in the order of the arguments.
+
+    Args:
+        names: sequence of str.
+        values: sequence of float. One probability per name.
+        dark: bool. Whether the figure is drawn for a dark page.
+    """
     figure = go.Figure(
         go.Bar(
             x=list(values),
@@ -27,11 +41,13 @@ def probabilities(names, values, dark=False):
     return apply_theme(figure, dark, height=90 + 34 * len(values))
 
 
-def answer_curves(pieces, start, end, dark=False):
-    """The probability of each piece of a passage to begin and to end the answer.
+def answer_curves(pieces: Sequence[str], start: Sequence[float], end: Sequence[float], dark: bool = False) -> go.Figure:
+    """The probabilities that the answer begins and ends at each token of a passage.
 
     Args:
-        pieces: texts. start, end: probabilities, one a piece. dark: for a dark page.
+        pieces: sequence of str. The tokens.
+        start, end: sequence of float. The probabilities of each token to begin and to end the answer.
+        dark: bool. Whether the figure is drawn for a dark page.
     """
     figure = go.Figure()
     places = list(range(len(pieces)))
@@ -47,7 +63,7 @@ def answer_curves(pieces, start, end, dark=False):
                 hovertemplate="%{customdata}: " + name + " with %{y:.3f}<extra></extra>",
             )
         )
-    named = _standing_out(start, end)
+    named = _named_places(start, end)
     figure.layout.xaxis = dict(
         tickvals=named,
         ticktext=[escape(pieces[place]) for place in named],
@@ -60,12 +76,12 @@ def answer_curves(pieces, start, end, dark=False):
     return apply_theme(figure, dark, height=300)
 
 
-def _standing_out(start, end):
-    """Places to write the pieces of: those of the greatest probabilities, and not so close that their names overlap."""
-    strength = np.maximum(start, end)
-    apart = -(-len(strength) // _MOST_NAMES)
-    named = []
-    for place in np.argsort(-strength, kind="stable").tolist():
-        if all(abs(place - other) >= apart for other in named):
+def _named_places(start, end):
+    """The places whose tokens are named: those with the highest probabilities, so far apart that no names overlap."""
+    highest = np.maximum(start, end)
+    min_distance = -(-len(highest) // _MAX_NAMES)
+    named: list[int] = []
+    for place in np.argsort(-highest, kind="stable").tolist():
+        if all(abs(place - other) >= min_distance for other in named):
             named.append(place)
     return sorted(named)

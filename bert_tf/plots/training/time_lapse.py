@@ -1,4 +1,8 @@
-"""One input through the snapshots of a training, drawn."""
+"""Figures of the predictions for one input by the snapshots of a training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
@@ -7,12 +11,16 @@ from bert_tf.plots.attention.pooled_maps import Selection
 from bert_tf.plots.panels import trace_slider
 from bert_tf.plots.training.curves import answer_trajectory
 
+if TYPE_CHECKING:
+    from bert_tf.explain.models.snapshot_series import AttentionTimeLapse, TimeLapse
 
-def token_ranks(time_lapse, dark=False):
-    """The rank of each token that is followed at every step, and the probability of the pair.
+
+def token_ranks(time_lapse: TimeLapse, dark: bool = False) -> go.Figure:
+    """The rank of each followed token at every step, and the probability of the pair.
 
     Args:
-        time_lapse: a `TimeLapse`. dark: for a dark page.
+        time_lapse: `TimeLapse`.
+        dark: bool. Whether the figure is drawn for a dark page.
     """
     name, scores = time_lapse.pair or ("is_next", ())
     claim = {"is_next": "B follows A", "in_order": "in order"}[name]
@@ -20,15 +28,17 @@ def token_ranks(time_lapse, dark=False):
     return answer_trajectory(time_lapse.trajectories, steps, len(steps) - 1, scores, dark, 420, claim)
 
 
-def attention_maps(time_lapse, dark=False):
-    """One head's attention map at every step, the last one shown; a slider chooses the step.
+def attention_maps(time_lapse: AttentionTimeLapse, dark: bool = False) -> go.Figure:
+    """One head's attention map at every step; a slider chooses the step, at first the last one.
 
     Args:
-        time_lapse: an `AttentionTimeLapse`. dark: for a dark page.
+        time_lapse: `AttentionTimeLapse`.
+        dark: bool. Whether the figure is drawn for a dark page.
     """
-    every, last = tuple(range(len(time_lapse.tokens))), len(time_lapse.steps) - 1
-    maps = [heatmap(time_lapse, weights, Selection(every, every), dark=dark) for weights in time_lapse.attention]
-    cells = [one.data[0].update(visible=index == last) for index, one in enumerate(maps)]
-    figure = go.Figure(cells, layout=maps[-1].layout)
+    positions, last = tuple(range(len(time_lapse.tokens))), len(time_lapse.steps) - 1
+    selection = Selection(positions, positions)
+    maps = [heatmap(time_lapse, weights, selection, dark=dark) for weights in time_lapse.attention]
+    traces = [map_figure.data[0].update(visible=index == last) for index, map_figure in enumerate(maps)]
+    figure = go.Figure(traces, layout=maps[-1].layout)
     slider = trace_slider([f"{step:,}" for step in time_lapse.steps], "step", last)
     return figure.update_layout(sliders=[slider])

@@ -4,9 +4,12 @@ The chunks and their examples are the same as in `prepare`; only the distributio
 Beam's. Needs `requirements-beam.txt`.
 """
 
+from __future__ import annotations
+
 import json
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bert_tf.pretraining.data.chunks import group_files, read_chunks
 from bert_tf.pretraining.data.documents import TextError
@@ -23,6 +26,13 @@ from bert_tf.pretraining.data.shards import (
     token_counts_bytes,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bert_tf.pretraining.data.examples import ExampleSettings
+    from bert_tf.tokenizers.base import BaseTokenizer
+
+
 try:
     import apache_beam as beam
     from apache_beam.io.filesystem import CompressionTypes
@@ -35,7 +45,16 @@ except ImportError as error:
     ) from error
 
 
-def run_pipeline(patterns, output, tokenizer, settings, shards, text_field, runner, options=()):
+def run_pipeline(
+    patterns: Sequence[str],
+    output: str,
+    tokenizer: BaseTokenizer,
+    settings: ExampleSettings,
+    shards: int,
+    text_field: str,
+    runner: str,
+    options: Sequence[str] = (),
+) -> CorpusCounts:
     """Makes the records of `prepare` with a Beam runner, and waits until it has finished.
 
     Args:
@@ -94,7 +113,8 @@ def _find(patterns):
 
 def _chunks(group, text_field):
     """The chunks of a group of files, (number, paths)."""
-    return read_chunks(*group, text_field, _open)
+    number, paths = group
+    return read_chunks(number, paths, text_field, _open)
 
 
 def _open(path, mode):

@@ -5,10 +5,17 @@ examples. Files are read in groups: a small file alone would give a chunk of one
 to take a random second segment from.
 """
 
+from __future__ import annotations
+
 import io
 from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING
 
 from bert_tf.pretraining.data.documents import read_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
 
 #: The least number of characters and of documents of a chunk. A chunk of the longest length may have fewer documents.
 CHUNK_CHARACTERS, CHUNK_DOCUMENTS, LONGEST_CHUNK = 2_000_000, 8, 16_000_000
@@ -35,7 +42,7 @@ class Chunk:
     continues_document: bool = False
 
 
-def group_files(files):
+def group_files(files: Iterable[tuple[str, int]]) -> list[list[str]]:
     """Groups consecutive files; each group has at least `GROUP_BYTES`, except the last.
 
     Args:
@@ -43,7 +50,8 @@ def group_files(files):
 
     Returns: list of lists of paths.
     """
-    groups, size = [], GROUP_BYTES
+    groups: list[list[str]] = []
+    size = GROUP_BYTES
     for path, number in files:
         if size >= GROUP_BYTES:
             groups.append([])
@@ -53,7 +61,9 @@ def group_files(files):
     return groups
 
 
-def read_chunks(group, paths, text_field="text", open_file=open):
+def read_chunks(
+    group: int, paths: Sequence[str], text_field: str = "text", open_file: Callable[..., IO[bytes]] = open
+) -> Iterator[Chunk]:
     """The chunks of a group of files. The memory use does not grow with the files.
 
     Args:
@@ -120,10 +130,10 @@ class ByteCountingOpener:
         print(open_file.done)
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.done = 0
 
-    def __call__(self, path, mode):
+    def __call__(self, path: str, mode: str) -> io.BufferedReader:
         return io.BufferedReader(_CountingFile(path, self))
 
 

@@ -6,6 +6,8 @@ loading the corpus into memory. The files of a corpus are replaced, never overwr
 files can still read them.
 """
 
+from __future__ import annotations
+
 import hashlib
 import itertools
 import json
@@ -13,6 +15,7 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +26,12 @@ from bert_tf.pretraining.data.documents import (
     read_documents,
     sentences,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from bert_tf.tokenizers.base import BaseTokenizer
+
 
 # Characters of the documents that are tokenized at once.
 _BATCH_CHARACTERS = 2_000_000
@@ -47,7 +56,7 @@ class TokenCorpus:
         first_sentence = corpus.document(0)[0]
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         try:
             self.manifest = json.loads((self.folder / _MANIFEST).read_text(encoding="utf-8"))
@@ -63,15 +72,15 @@ class TokenCorpus:
                 f"`python -m bert_tf pretrain --text FILE …`."
             ) from error
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._document_ends)
 
     @cached_property
-    def document_tokens(self):
+    def document_tokens(self) -> np.ndarray:
         """The number of tokens of each document: int64 [documents]."""
         return np.diff(self._sentence_ends[self._document_ends - 1], prepend=0)
 
-    def document(self, number):
+    def document(self, number: int) -> Sequence[np.ndarray]:
         """The sentences of one document: a sequence of int32 arrays [tokens of the sentence].
 
         Each sentence is read when it is accessed, because often only a few sentences of a long document are used.
@@ -83,7 +92,7 @@ class TokenCorpus:
         start = self._sentence_ends[first - 1] if first else 0
         return _Sentences(self._tokens, start, self._sentence_ends[first : self._document_ends[number]])
 
-    def log_frequencies(self, vocab_size):
+    def log_frequencies(self, vocab_size: int) -> np.ndarray:
         """The natural logarithm of the frequency of each token, for the initial bias of an MLM head.
 
         Args:
@@ -131,13 +140,13 @@ class MemoryCorpus:
         first_sentence = corpus.document(0)[0]
     """
 
-    def __init__(self, documents, sources=None):
+    def __init__(self, documents: Sequence[Sequence[np.ndarray]], sources: Sequence[int] | None = None) -> None:
         self._documents, self.sources = documents, sources
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._documents)
 
-    def document(self, number):
+    def document(self, number: int) -> Sequence[np.ndarray]:
         """The sentences of one document: list of integer arrays [tokens of the sentence].
 
         Args:
@@ -146,7 +155,9 @@ class MemoryCorpus:
         return self._documents[number]
 
 
-def tokenize_documents(documents, tokenizer, language="en"):
+def tokenize_documents(
+    documents: Iterable[list[str]], tokenizer: BaseTokenizer, language: str = "en"
+) -> list[list[np.ndarray]]:
     """Tokenizes documents; sentences and documents without a token are left out.
 
     Args:
@@ -159,7 +170,9 @@ def tokenize_documents(documents, tokenizer, language="en"):
     return [document for document in tokenize_all(documents, tokenizer, language) if document]
 
 
-def tokenize_all(documents, tokenizer, language="en"):
+def tokenize_all(
+    documents: Iterable[list[str]], tokenizer: BaseTokenizer, language: str = "en"
+) -> list[list[np.ndarray]]:
     """As `tokenize_documents`, but a document without a token gives an empty list.
 
     Args: as `tokenize_documents`.
@@ -171,7 +184,15 @@ def tokenize_all(documents, tokenizer, language="en"):
     return [[row for row in itertools.islice(ids, len(document)) if len(row)] for document in split]
 
 
-def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, text_field="text", language="en"):
+def prepare_corpus(
+    paths: Iterable[str | Path],
+    tokenizer: BaseTokenizer,
+    folder: str | Path,
+    max_documents: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    text_field: str = "text",
+    language: str = "en",
+) -> TokenCorpus:
     """Tokenizes text files into a `TokenCorpus`; does nothing if the folder holds it already with the same settings.
 
     If several processes call it at once, one tokenizes and the others wait.
@@ -215,7 +236,8 @@ def _existing_corpus(folder, keys):
 
 def _make(folder, key, paths, tokenizer, max_documents, progress, text_field, language):
     dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.int32
-    lengths, per_document = [], []
+    lengths: list[int] = []
+    per_document: list[int] = []
     try:
         with open(folder / "tokens.raw", "wb") as raw:
             documents = itertools.islice(read_documents(paths, text_field), max_documents)
@@ -265,7 +287,13 @@ def _save(path, array):
         np.save(temporary, array)
 
 
-def corpus_keys(paths, tokenizer, max_documents=None, text_field="text", language="en"):
+def corpus_keys(
+    paths: Iterable[str | Path],
+    tokenizer: BaseTokenizer,
+    max_documents: int | None = None,
+    text_field: str = "text",
+    language: str = "en",
+) -> tuple[str, ...]:
     """Hashes of the text and the settings of a corpus.
 
     They depend on the names, sizes and ends of the files, the vocabulary, the limit, the field and the language.

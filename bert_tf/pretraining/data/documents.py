@@ -7,6 +7,8 @@ has one document a line; a field of the line holds the text.
 it is fast, works offline, and Wikimedia uses it.
 """
 
+from __future__ import annotations
+
 import codecs
 import glob
 import gzip
@@ -18,6 +20,11 @@ import lzma
 import math
 import zlib
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
 
 _COMPRESSED = (".gz", ".xz", ".zst")
 _READ_AT_ONCE, _DIGESTED = 1 << 20, 1 << 16
@@ -27,7 +34,7 @@ class TextError(ValueError):
     """A text file cannot be read, or holds no text to train on."""
 
 
-def find_files(patterns):
+def find_files(patterns: Iterable[str | Path]) -> list[Path]:
     """The files of paths or glob patterns.
 
     Args:
@@ -47,7 +54,9 @@ def find_files(patterns):
     return paths
 
 
-def read_documents(paths, field="text", open_file=open):
+def read_documents(
+    paths: Iterable[str | Path], field: str = "text", open_file: Callable[..., IO[bytes]] = open
+) -> Iterator[list[str]]:
     """Reads the documents of text files one after the other; each is complete in memory.
 
     Args: as `read_parts`.
@@ -60,7 +69,9 @@ def read_documents(paths, field="text", open_file=open):
         yield paragraphs
 
 
-def read_parts(paths, longest, field="text", open_file=open):
+def read_parts(
+    paths: Iterable[str | Path], longest: float, field: str = "text", open_file: Callable[..., IO[bytes]] = open
+) -> Iterator[tuple[int, list[str]]]:
     """Reads the documents of text files one after the other, long documents in parts.
 
     The memory use is constant, except for the longest paragraph (in JSON lines, the longest document).
@@ -95,7 +106,7 @@ def read_parts(paths, longest, field="text", open_file=open):
             raise TextError(f"{path} is a damaged archive: {error}.") from error
 
 
-def ends_digest(path, size, open_file=open):
+def ends_digest(path: str | Path, size: int, open_file: Callable[..., IO[bytes]] = open) -> str:
     """The SHA-256 of the first and last 64 KiB of a file. With the size it distinguishes most texts at little cost.
 
     Args:
@@ -112,7 +123,7 @@ def ends_digest(path, size, open_file=open):
     return digest.hexdigest()
 
 
-def is_json_lines(path):
+def is_json_lines(path: str | Path) -> bool:
     """Whether the name of a file is that of JSON lines, compressed or not."""
     path = Path(path)
     return (path.with_suffix("") if path.suffix in _COMPRESSED else path).suffix == ".jsonl"
@@ -196,7 +207,8 @@ def _json_documents(lines, path, field):
 
 def _cut(paragraphs, longest):
     """Splits paragraphs into lists of at most `longest` characters; a list of one paragraph may have more."""
-    part, size = [], 0
+    part: list[str] = []
+    size = 0
     for paragraph in paragraphs:
         if part and size + len(paragraph) > longest:
             yield part
@@ -206,7 +218,7 @@ def _cut(paragraphs, longest):
     yield part
 
 
-def sentences(paragraph, language="en"):
+def sentences(paragraph: str, language: str = "en") -> list[str]:
     """Splits a paragraph into sentences.
 
     Args:

@@ -1,12 +1,19 @@
 """Makes masked examples from a chunk of documents, for local processes and for Beam."""
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.pretraining.data.corpus import MemoryCorpus, tokenize_all
 from bert_tf.pretraining.data.packing import check_objective, make_pairs, pack_pairs
 from bert_tf.pretraining.objectives.masking import MaskSettings, choose_targets
+
+if TYPE_CHECKING:
+    from bert_tf.pretraining.data.chunks import Chunk
+    from bert_tf.tokenizers.base import BaseTokenizer
 
 
 @dataclass(frozen=True)
@@ -48,12 +55,12 @@ class ExampleSettings:
         if self.seed < 0:
             raise ValueError(f"The seed is {self.seed}; it must not be negative.")
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """The settings as a dict of JSON values."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values):
+    def from_dict(cls, values: dict[str, Any]) -> "ExampleSettings":
         """Makes the settings from a dict of `to_dict`."""
         return cls(**{**values, "masks": MaskSettings(**values["masks"])})
 
@@ -78,19 +85,21 @@ class CorpusCounts:
     masked: int = 0
     token_counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
 
-    def __add__(self, other):
+    def __add__(self, other: CorpusCounts) -> "CorpusCounts":
         longer, shorter = sorted((self.token_counts, other.token_counts), key=len, reverse=True)
         token_counts = longer.copy()
         token_counts[: len(shorter)] += shorter
-        numbers = (getattr(self, name) + getattr(other, name) for name in self.numbers())
-        return CorpusCounts(*numbers, token_counts)
+        numbers = {name: getattr(self, name) + getattr(other, name) for name in self.numbers()}
+        return CorpusCounts(**numbers, token_counts=token_counts)
 
-    def numbers(self):
+    def numbers(self) -> dict[str, int]:
         """A dict of all counts except `token_counts`."""
         return {name: getattr(self, name) for name in ("documents", "sentences", "tokens", "examples", "masked")}
 
 
-def make_examples(chunk, tokenizer, settings):
+def make_examples(
+    chunk: Chunk, tokenizer: BaseTokenizer, settings: ExampleSettings
+) -> tuple[dict[str, np.ndarray], CorpusCounts]:
     """Makes the examples of a chunk, in random order. Equal arguments give equal bytes.
 
     Args:
@@ -101,8 +110,8 @@ def make_examples(chunk, tokenizer, settings):
     Returns: (batch as returned by `masking.choose_targets`, where B is the number of examples; `CorpusCounts`).
     """
     tokenized = tokenize_all(chunk.documents, tokenizer, settings.language)
-    sources = range(len(tokenized)) if chunk.sources is None else chunk.sources
-    kept = [(document, source) for document, source in zip(tokenized, sources, strict=True) if document]
+    all_sources = list(range(len(tokenized))) if chunk.sources is None else chunk.sources
+    kept = [(document, source) for document, source in zip(tokenized, all_sources, strict=True) if document]
     documents, sources = [document for document, _ in kept], [source for _, source in kept]
     corpus, numbers = MemoryCorpus(documents, sources), np.arange(len(documents))
     rng = np.random.default_rng((settings.seed, chunk.group, chunk.number))
@@ -117,7 +126,7 @@ def make_examples(chunk, tokenizer, settings):
     packed = pack_pairs(shuffled, tokenizer, settings.length)
     batch = choose_targets(settings.objective, packed, tokenizer, rng, settings.masks)
     # A document is counted in the chunk where it starts.
-    started = len(set(sources)) - (chunk.continues_document and chunk.sources[0] in sources)
+    started = len(set(sources)) - (chunk.continues_document and all_sources[0] in sources)
     return batch, _count(started, documents, batch, tokenizer)
 
 

@@ -6,12 +6,22 @@ batch). So a batch depends on its position alone, every epoch has new masks (dyn
 continues with the next batch.
 """
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.pretraining.data.packing import make_pairs, pack_pairs
 from bert_tf.pretraining.objectives.masking import MaskSettings, choose_targets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bert_tf.pretraining.data.corpus import TokenCorpus
+    from bert_tf.tokenizers.base import BaseTokenizer
+
 
 #: The number of batches of a block. It is large, so that few pairs are left over after the last full batch.
 BATCHES_PER_BLOCK = 16
@@ -37,7 +47,7 @@ class DataPosition:
     batch: int = 0
 
 
-def position_to_json(position, division):
+def position_to_json(position: DataPosition, division: dict[str, Any]) -> dict[str, Any]:
     """A position as a checkpoint saves it.
 
     Args:
@@ -49,7 +59,7 @@ def position_to_json(position, division):
     return {**asdict(position), **division}
 
 
-def position_from_json(saved, division):
+def position_from_json(saved: dict[str, Any] | list[int], division: dict[str, Any]) -> tuple[DataPosition, str]:
     """The position at which a resumed run continues.
 
     Args:
@@ -74,7 +84,7 @@ def position_from_json(saved, division):
     return DataPosition(position.epoch + 1), " The text is cut into other blocks than before; its next epoch begins."
 
 
-def tokens_of_block(batch_size, length):
+def tokens_of_block(batch_size: int, length: int) -> int:
     """The number of tokens of a block.
 
     Args:
@@ -108,23 +118,23 @@ class Feed:
 
     def __init__(
         self,
-        corpus,
-        tokenizer,
-        batch_size,
-        length=128,
-        masks=MaskSettings(),
-        seed=0,
-        start=DataPosition(),
-        block_tokens=None,
-        objective="mlm+nsp",
-    ):
+        corpus: TokenCorpus,
+        tokenizer: BaseTokenizer,
+        batch_size: int,
+        length: int = 128,
+        masks: MaskSettings = MaskSettings(),
+        seed: int = 0,
+        start: DataPosition = DataPosition(),
+        block_tokens: int | None = None,
+        objective: str = "mlm+nsp",
+    ) -> None:
         self.corpus, self.tokenizer = corpus, tokenizer
         self.batch_size, self.length, self.masks, self.seed = batch_size, length, masks, seed
         self.start, self.objective = start, objective
         self.block_tokens = block_tokens or tokens_of_block(batch_size, length)
         self.division = {"seed": seed, "block_tokens": self.block_tokens, "batch_size": batch_size}
 
-    def describe(self, position):
+    def describe(self, position: DataPosition) -> str:
         """Names the epoch, block and documents of the batch before a position, for error messages.
 
         Args:
@@ -148,7 +158,7 @@ class Feed:
             cuts.append(cut)
         return np.split(order, cuts)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple[dict[str, np.ndarray], DataPosition]]:
         epoch, block, skip = self.start.epoch, self.start.block, self.start.batch
         empty_blocks = 0
         while True:

@@ -13,12 +13,22 @@ The objectives have different kinds of sequences:
 Shapes: B batch, T tokens.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bert_tf.pretraining.data.documents import TextError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from bert_tf.pretraining.data.corpus import MemoryCorpus, TokenCorpus
+    from bert_tf.tokenizers.base import BaseTokenizer
+
 
 #: The objectives: masked tokens, with next-sentence or sentence-order prediction or alone, or every token ("clm").
 OBJECTIVES = ("mlm+nsp", "mlm", "sop", "clm")
@@ -40,7 +50,7 @@ class SegmentPair:
     not_next: bool = False
 
 
-def check_objective(objective):
+def check_objective(objective: str) -> None:
     """Checks the name of an objective.
 
     Args:
@@ -52,7 +62,7 @@ def check_objective(objective):
         raise ValueError(f"There is no objective {objective!r}; choose from {', '.join(OBJECTIVES)}.")
 
 
-def check_documents(objective, number):
+def check_documents(objective: str, number: int | None) -> None:
     """Checks that there are two documents for next-sentence prediction: a random second segment needs another one.
 
     Args:
@@ -68,7 +78,15 @@ def check_documents(objective, number):
         )
 
 
-def make_pairs(objective, corpus, numbers, rng, tokenizer, length=128, short_probability=0.1):
+def make_pairs(
+    objective: str,
+    corpus: TokenCorpus | MemoryCorpus,
+    numbers: Iterable[int],
+    rng: np.random.Generator,
+    tokenizer: BaseTokenizer,
+    length: int = 128,
+    short_probability: float = 0.1,
+) -> list[SegmentPair]:
     """Makes the segments of documents for an objective.
 
     Args:
@@ -95,7 +113,14 @@ def make_pairs(objective, corpus, numbers, rng, tokenizer, length=128, short_pro
     ]
 
 
-def document_pairs(corpus, number, rng, length=128, short_probability=0.1, between=1):
+def document_pairs(
+    corpus: TokenCorpus | MemoryCorpus,
+    number: int,
+    rng: np.random.Generator,
+    length: int = 128,
+    short_probability: float = 0.1,
+    between: int = 1,
+) -> Iterator[SegmentPair]:
     """The sentence pairs of one document for next-sentence prediction.
 
     Args:
@@ -126,12 +151,20 @@ def document_pairs(corpus, number, rng, length=128, short_probability=0.1, betwe
             else:
                 is_random, b = False, chunk[cut:]
             if b:
-                yield SegmentPair(*_truncate(_joined(chunk[:cut]), _joined(b), room, rng), is_random)
+                segment_a, segment_b = _truncate(_joined(chunk[:cut]), _joined(b), room, rng)
+                yield SegmentPair(segment_a, segment_b, is_random)
             chunk, total, target = [], 0, _target(rng, room, short_probability)
         index += 1
 
 
-def sentence_order_pairs(corpus, number, rng, length=128, short_probability=0.1, between=1):
+def sentence_order_pairs(
+    corpus: TokenCorpus | MemoryCorpus,
+    number: int,
+    rng: np.random.Generator,
+    length: int = 128,
+    short_probability: float = 0.1,
+    between: int = 1,
+) -> Iterator[SegmentPair]:
     """The pairs of one document for sentence-order prediction: consecutive segments, half of them swapped.
 
     A single sentence at the end is left out.
@@ -153,7 +186,9 @@ def sentence_order_pairs(corpus, number, rng, length=128, short_probability=0.1,
             chunk, total, target = [], 0, _target(rng, room, short_probability)
 
 
-def full_sentences(corpus, numbers, separator, length=128):
+def full_sentences(
+    corpus: TokenCorpus | MemoryCorpus, numbers: Iterable[int], separator: int, length: int = 128
+) -> Iterator[SegmentPair]:
     """Sequences of one segment, filled with whole sentences of consecutive documents.
 
     A sentence that is longer than a sequence is cut into pieces.
@@ -167,7 +202,8 @@ def full_sentences(corpus, numbers, separator, length=128):
     Yields: `SegmentPair`s without b, of at most `length - 2` tokens.
     """
     room, end = length - 2, np.array([separator], np.int32)
-    row, total = [], 0
+    row: list[np.ndarray] = []
+    total = 0
     for number in numbers:
         for sentence in corpus.document(int(number)):
             for piece in (sentence[first : first + room] for first in range(0, len(sentence), room)):
@@ -237,7 +273,7 @@ def _cut(tokens, count, rng):
     return tokens[front : len(tokens) - (count - front)]
 
 
-def pack_pairs(pairs, tokenizer, length):
+def pack_pairs(pairs: Sequence[SegmentPair], tokenizer: BaseTokenizer, length: int) -> dict[str, np.ndarray]:
     """Packs pairs into rows [CLS] A [SEP] B [SEP] (RoBERTa: two [SEP] between), single segments into [CLS] A [SEP].
 
     Args:
@@ -250,7 +286,8 @@ def pack_pairs(pairs, tokenizer, length):
     """
     cls, sep = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
     between = tokenizer.separators_between
-    parts, first_lengths, lengths = [], [], []
+    parts: list[np.ndarray] = []
+    first_lengths, lengths = [], []
     for pair in pairs:
         parts += (cls, pair.a, sep) if pair.b is None else (cls, pair.a, *[sep] * between, pair.b, sep)
         first_lengths.append(len(pair.a) + (2 if pair.b is None else 1 + between))

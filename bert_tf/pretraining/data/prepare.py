@@ -4,6 +4,8 @@ This process reads the files and sends chunks of documents to worker processes. 
 the text. So the records depend on the text and the settings alone, not on the number of processes.
 """
 
+from __future__ import annotations
+
 import itertools
 import multiprocessing
 import multiprocessing.connection
@@ -13,6 +15,7 @@ import threading
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +26,15 @@ from bert_tf.pretraining.data.examples import make_examples
 from bert_tf.pretraining.data.packing import check_documents
 from bert_tf.pretraining.data.records import encode, frame
 from bert_tf.pretraining.data.shards import ShardWriter, settings_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from bert_tf.pretraining.data.chunks import Chunk
+    from bert_tf.pretraining.data.examples import CorpusCounts, ExampleSettings
+    from bert_tf.tokenizers.base import BaseTokenizer
+
 
 #: From this size of the files in bytes, worker processes and tensorflow-text save more time than they take to start.
 _LARGE_TEXT_BYTES = 8_000_000
@@ -38,7 +50,16 @@ _WORKER_ENVIRONMENT = {
 }
 
 
-def prepare(files, output, tokenizer, settings, shards=16, processes=None, text_field="text", progress=None):
+def prepare(
+    files: Sequence[str | Path],
+    output: str | Path,
+    tokenizer: BaseTokenizer,
+    settings: ExampleSettings,
+    shards: int = 16,
+    processes: int | None = None,
+    text_field: str = "text",
+    progress: Callable[[int, CorpusCounts], object] | None = None,
+) -> CorpusCounts:
     """Writes masked examples of text files as sharded TFRecord files.
 
     Args:
@@ -61,7 +82,7 @@ def prepare(files, output, tokenizer, settings, shards=16, processes=None, text_
     """
     sized = [(str(path), os.path.getsize(path)) for path in files]
     is_large = sum(size for _, size in sized) >= _LARGE_TEXT_BYTES
-    processes = processes if processes is not None else os.cpu_count() if is_large else 1
+    processes = processes if processes is not None else (os.cpu_count() or 1) if is_large else 1
     for name, number in (("--shards", shards), ("--processes", processes)):
         if number < 1:
             raise ValueError(f"{name} is {number}; it must be 1 or more.")
@@ -107,7 +128,7 @@ class ChunkWorker:
         fast: bool. Whether to load tensorflow-text, which `Tokenizer.batch_ids` then uses.
     """
 
-    def __init__(self, tokenizer, settings, shards, fast):
+    def __init__(self, tokenizer: BaseTokenizer, settings: ExampleSettings, shards: int, fast: bool) -> None:
         self.tokenizer, self.settings, self.shards = tokenizer, settings, shards
         if fast:
             try:
@@ -115,7 +136,7 @@ class ChunkWorker:
             except ImportError:
                 pass  # The Python tokenizer does the same, but slower.
 
-    def __call__(self, chunk):
+    def __call__(self, chunk: Chunk) -> tuple[list[bytes], CorpusCounts]:
         """Makes the records of a `Chunk`. Returns: ([bytes for each shard], `CorpusCounts`)."""
         batch, counts = make_examples(chunk, self.tokenizer, self.settings)
         framed = [frame(record) for record in encode(batch)]
@@ -132,7 +153,7 @@ def _in_order(chunks, processes, worker_arguments):
             yield worker(chunk), done
         return
     with ProcessPoolExecutor(processes, _context(fast=worker_arguments[-1]), _start_process, worker_arguments) as pool:
-        waiting = deque()
+        waiting: deque[tuple] = deque()
         try:
             for chunk, done in chunks:
                 waiting.append((pool.submit(_work, chunk), done))
@@ -176,6 +197,9 @@ def _context(fast):
     return context
 
 
+_worker: ChunkWorker  # of a worker process; `_start_process` makes it
+
+
 def _start_process(*worker_arguments):
     global _worker
     os.environ.update(_WORKER_ENVIRONMENT)
@@ -185,7 +209,9 @@ def _start_process(*worker_arguments):
 
 def _exit_with_parent():
     """Ends this process when its parent has ended; if the parent was killed, nothing else ends it."""
-    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    multiprocessing.connection.wait([parent.sentinel])
     os._exit(1)
 
 

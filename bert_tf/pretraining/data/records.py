@@ -7,10 +7,17 @@ shard is a sequence of frames.
 Shapes: B batch, T tokens, P predicted positions of a sequence.
 """
 
+from __future__ import annotations
+
 import struct
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 #: Name in a batch -> name in google-research/bert's `create_pretraining_data.py`.
 FEATURES = {
@@ -24,7 +31,7 @@ FEATURES = {
 }
 
 
-def encode(batch):
+def encode(batch: dict[str, np.ndarray]) -> list[bytes]:
     """Serializes a batch as tf.train.Examples.
 
     Args:
@@ -90,7 +97,7 @@ def _example_message():
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensorflow.Example"))
 
 
-def frame(record):
+def frame(record: bytes) -> bytes:
     """Adds the frame of a TFRecord file to a record.
 
     Args:
@@ -110,7 +117,7 @@ def _checksum(data):
     return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
-def decode(records, length, predictions):
+def decode(records: Sequence[bytes], length: int, predictions: int) -> dict[str, np.ndarray]:
     """Parses serialized examples.
 
     Args:

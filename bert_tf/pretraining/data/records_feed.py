@@ -5,7 +5,10 @@ whole text, so the result is close to a shuffle of all examples, in the memory o
 the records (static masking).
 """
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +23,11 @@ from bert_tf.pretraining.data.shards import (
     read_manifest,
     vocabulary_hash,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bert_tf.tokenizers.base import BaseTokenizer
 
 
 class Records:
@@ -44,7 +52,7 @@ class Records:
         print(records.examples, records.settings.objective)
     """
 
-    def __init__(self, folder, tokenizer=None):
+    def __init__(self, folder: str | Path, tokenizer: BaseTokenizer | None = None) -> None:
         self.folder, self.manifest = Path(folder), read_manifest(folder)
         try:
             self.settings = ExampleSettings.from_dict(self.manifest["settings"])
@@ -64,7 +72,7 @@ class Records:
         if tokenizer is not None:
             self.check_vocabulary(tokenizer)
 
-    def check_vocabulary(self, tokenizer):
+    def check_vocabulary(self, tokenizer: BaseTokenizer) -> None:
         """Checks the vocabulary of the records.
 
         Args:
@@ -78,7 +86,7 @@ class Records:
                 f"prepare the text with --vocab naming this model."
             )
 
-    def log_frequencies(self, vocab_size):
+    def log_frequencies(self, vocab_size: int) -> np.ndarray:
         """The natural logarithm of the frequency of each token, for the initial bias of an MLM head.
 
         Args:
@@ -109,7 +117,7 @@ class RecordsFeed:
         batch, position = next(iter(feed))
     """
 
-    def __init__(self, records, batch_size, seed=0, start=DataPosition()):
+    def __init__(self, records: Records, batch_size: int, seed: int = 0, start: DataPosition = DataPosition()) -> None:
         self.records, self.batch_size, self.seed, self.start = records, batch_size, seed, start
         shards, settings = len(records.shards), records.settings
         self._shape = settings.length, settings.masks.max_predictions(settings.length)
@@ -118,7 +126,7 @@ class RecordsFeed:
         self._together = min(shards, max(1, round(wanted * shards / max(1, records.examples))))
         self.division = {"seed": seed, "shards_together": self._together, "batch_size": batch_size}
 
-    def describe(self, position):
+    def describe(self, position: DataPosition) -> str:
         """Names the epoch and shards of the batch before a position, for error messages.
 
         Args:
@@ -135,7 +143,7 @@ class RecordsFeed:
         parts = np.array_split(order, max(1, len(order) // self._together))
         return [[self.records.shards[number] for number in part] for part in parts]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple[dict[str, np.ndarray], DataPosition]]:
         epoch, block, skip = self.start.epoch, self.start.block, self.start.batch
         empty_blocks = 0
         while True:

@@ -4,18 +4,28 @@
 run cuts off the bytes written later. When all records are written, `manifest.json` replaces it.
 """
 
+from __future__ import annotations
+
 import hashlib
 import io
 import json
 import os
 import time
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.files import atomic_write, write_json
 from bert_tf.pretraining.data.documents import TextError, ends_digest
 from bert_tf.pretraining.data.examples import CorpusCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from bert_tf.pretraining.data.examples import ExampleSettings
+    from bert_tf.tokenizers.base import BaseTokenizer
+
 
 MANIFEST, PROGRESS, TOKEN_COUNTS = "manifest.json", "progress.json", "token_counts.npy"
 #: The start and the end of a shard's name; Beam puts the number between them.
@@ -25,12 +35,12 @@ _SECONDS_BETWEEN_SAVES = 10
 _LATER_KEYS = ("text_field", "file_ends")
 
 
-def shard_name(number, count):
+def shard_name(number: int, count: int) -> str:
     """The file name of shard `number` of `count`."""
     return f"{PREFIX}-{number:05d}-of-{count:05d}{SUFFIX}"
 
 
-def vocabulary_hash(tokenizer):
+def vocabulary_hash(tokenizer: BaseTokenizer) -> str:
     """The SHA-256 of a vocabulary and of the text normalization.
 
     Args:
@@ -43,7 +53,14 @@ def vocabulary_hash(tokenizer):
     return hashlib.sha256("\n".join([options, *tokenizer.vocab]).encode()).hexdigest()
 
 
-def settings_manifest(settings, tokenizer, shards, files, text_field="text", open_file=open):
+def settings_manifest(
+    settings: ExampleSettings,
+    tokenizer: BaseTokenizer,
+    shards: int,
+    files: Sequence[tuple[str | Path, int]],
+    text_field: str = "text",
+    open_file: Callable[..., IO[bytes]] = open,
+) -> dict[str, Any]:
     """The part of the manifest that is known before the records are written.
 
     Args:
@@ -68,7 +85,7 @@ def settings_manifest(settings, tokenizer, shards, files, text_field="text", ope
     }
 
 
-def check_sizes(folder, noted, longer=False):
+def check_sizes(folder: str | Path, noted: dict[str, Any], longer: bool = False) -> None:
     """Checks the sizes of the shards; the manifests of earlier versions have no sizes and are not checked.
 
     Args:
@@ -88,7 +105,7 @@ def check_sizes(folder, noted, longer=False):
             )
 
 
-def token_counts_bytes(counts):
+def token_counts_bytes(counts: CorpusCounts) -> bytes:
     """The content of `token_counts.npy`, bytes.
 
     Args:
@@ -114,7 +131,7 @@ class ShardWriter:
     Raises: TextError if the folder holds shards of other settings or another text, or if a shard is too short.
     """
 
-    def __init__(self, folder, manifest):
+    def __init__(self, folder: str | Path, manifest: dict[str, Any]) -> None:
         self.folder, self.manifest = Path(folder), manifest
         self._names = [shard_name(number, manifest["shards"]) for number in range(manifest["shards"])]
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -150,7 +167,7 @@ class ShardWriter:
             (self.folder / name).write_bytes(b"")
         self.save()
 
-    def discard(self):
+    def discard(self) -> None:
         """Removes the shards, so that another text can be written to the folder."""
         for name in (PROGRESS, *self._names):
             (self.folder / name).unlink(missing_ok=True)
@@ -169,7 +186,7 @@ class ShardWriter:
         for name, size in zip(self._names, self._sizes, strict=True):
             os.truncate(self.folder / name, size)
 
-    def append(self, parts, counts):
+    def append(self, parts: Sequence[bytes], counts: CorpusCounts) -> None:
         """Adds the next chunk.
 
         Args:
@@ -186,7 +203,7 @@ class ShardWriter:
         if time.monotonic() - self._saved > _SECONDS_BETWEEN_SAVES:
             self.save()
 
-    def save(self):
+    def save(self) -> None:
         """Writes `progress.json`, after the shards have reached the disk."""
         self._sync()
         write_json(
@@ -201,7 +218,7 @@ class ShardWriter:
         )
         self._saved = time.monotonic()
 
-    def finish(self):
+    def finish(self) -> None:
         """Writes the other files for `RecordsFeed`; the manifest is the last one and marks the folder as complete."""
         self._sync()
         with atomic_write(self.folder / TOKEN_COUNTS) as temporary:
@@ -216,7 +233,7 @@ class ShardWriter:
                 os.fsync(file.fileno())
 
 
-def read_manifest(folder):
+def read_manifest(folder: str | Path) -> dict[str, Any]:
     """Reads the manifest of a folder of records.
 
     Args:

@@ -3,8 +3,11 @@
 Source: Schuster & Nakajima 2012; the library merges by frequency, as in byte-pair encoding.
 """
 
+from __future__ import annotations
+
 import collections
 import itertools
+from typing import TYPE_CHECKING
 
 from bert_tf.pretraining.data.documents import TextError
 from bert_tf.tokenizers.vocabulary import (
@@ -15,14 +18,25 @@ from bert_tf.tokenizers.vocabulary import (
     UNK,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
 #: A character that is rarer than one in this number is left out by default: most characters take two tokens, and in a
 #: vocabulary of 30,000 tokens even the rarest whole words are more frequent.
 _RARE = 1_000_000
 
 
 def train_vocabulary(
-    texts, size=30522, cased=False, unused=99, min_frequency=2, show_progress=False, alphabet=None, left_out=None
-):
+    texts: Callable[[], Iterable[str]],
+    size: int = 30522,
+    cased: bool = False,
+    unused: int = 99,
+    min_frequency: int = 2,
+    show_progress: bool = False,
+    alphabet: int | None = None,
+    left_out: dict[str, int] | None = None,
+) -> tuple[str, ...]:
     """Trains a WordPiece vocabulary. Equal texts give equal vocabularies.
 
     Args:
@@ -89,7 +103,7 @@ def train_vocabulary(
         ),
     )
     ids = rust.get_vocab()
-    return tuple(sorted(ids, key=ids.get))
+    return tuple(sorted(ids, key=lambda token: ids[token]))
 
 
 def _fitting(letters, tokens, room):
@@ -100,12 +114,12 @@ def _fitting(letters, tokens, room):
 
 def _counts(texts, normalizer):
     """The frequency of each character in normalized texts."""
-    raw = collections.Counter()
+    raw: collections.Counter[str] = collections.Counter()
     for text in texts:
         raw.update(text)
     if not raw:
         raise TextError("There is no text to make a vocabulary of in these files.")
-    counts = collections.Counter()
+    counts: collections.Counter[str] = collections.Counter()
     for character, count in raw.items():
         for letter in normalizer.normalize_str(character):
             if not letter.isspace():

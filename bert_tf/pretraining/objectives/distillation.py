@@ -5,17 +5,28 @@ Sources: Sanh et al. 2019, DistilBERT; Wang et al. 2020, MiniLM; Wang et al. 202
 Shapes: B batch, T tokens, P predicted positions, H hidden size, N heads, D head size, V vocabulary.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import keras
 
 from bert_tf.architectures import ARCHITECTURES
 from bert_tf.layers.common import register
 from bert_tf.models import PER_LAYER, BertModel, named_variables, view
 
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from bert_tf.models import BertModel
+    from bert_tf.pretraining.objectives.masked_lm import MaskedLM
+
+
 #: What the student learns: the teacher's predictions and last hidden states, or the token relations of its last layer.
 DISTILLATION_TARGETS = ("states", "relations")
 
 
-def alternate_layers(teacher_layers, student_layers):
+def alternate_layers(teacher_layers: int, student_layers: int) -> tuple[int, ...]:
     """The indices of the teacher's layers that a student starts from, evenly spread.
 
     12 and 6 layers give 0, 2, 4, 7, 9, 11, as in DistilBERT.
@@ -42,7 +53,9 @@ def alternate_layers(teacher_layers, student_layers):
 STUDENT_TYPES = {"bert": ("distilbert",)}
 
 
-def build_student(teacher, layers, heads=None, model_type=None):
+def build_student(
+    teacher: BertModel, layers: int, heads: Collection[str] | None = None, model_type: str | None = None
+) -> BertModel:
     """A `BertModel` with the hidden size and some of the layers of the teacher.
 
     Args:
@@ -113,16 +126,16 @@ class Teacher(keras.layers.Layer):
     Returns: dict name -> tensor.
     """
 
-    def __init__(self, model, outputs, **kwargs):
+    def __init__(self, model: BertModel, outputs: Sequence[str], **kwargs: Any):
         super().__init__(trainable=False, **kwargs)
         teacher = view(model, outputs)
         # In a closure, so that Keras does not count, save or train its weights with the student's.
         self._model = lambda: teacher
 
-    def call(self, inputs):
+    def call(self, inputs: dict[str, Any]) -> dict[str, Any]:
         return self._model()({name: inputs[name] for name in self._model().input}, training=False)
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs: dict[str, Any]) -> dict[str, Any]:
         return self._model().compute_output_spec({name: inputs[name] for name in self._model().input})
 
 
@@ -153,16 +166,22 @@ class Distillation:
 
     model_inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
 
-    def __init__(self, base, way="states", temperature=2.0, weights=(5.0, 2.0, 1.0)):
+    def __init__(
+        self,
+        base: MaskedLM,
+        way: str = "states",
+        temperature: float = 2.0,
+        weights: tuple[float, float, float] = (5.0, 2.0, 1.0),
+    ) -> None:
         if way not in DISTILLATION_TARGETS:
             raise ValueError(f"There is no way {way!r} to distil; choose from {', '.join(DISTILLATION_TARGETS)}.")
         if temperature <= 0:
             raise ValueError(f"The temperature is {temperature}; it must be above 0.")
         self.base, self.way, self.temperature, self.weights = base, way, temperature, weights
         self.model_outputs, self.heads = base.model_outputs, base.heads
-        self._relation_heads = None  # None if attention maps are compared directly
+        self._relation_heads: int | None = None  # None if attention maps are compared directly
 
-    def network(self, student, teacher):
+    def network(self, student: BertModel, teacher: BertModel) -> keras.Model:
         """The model to train: student and teacher on the same batch.
 
         Args:
@@ -209,12 +228,14 @@ class Distillation:
         )
         return "queries", "keys", "values"
 
-    def counts(self, batch):
+    def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The target counts of the base, and "tokens" (without padding)."""
         ops = keras.ops
         return {**self.base.counts(batch), "tokens": ops.sum(ops.cast(batch["padding_mask"], "float32"))}
 
-    def __call__(self, outputs, batch, counts=None):
+    def __call__(
+        self, outputs: dict[str, Any], batch: dict[str, Any], counts: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         counts = counts or self.counts(batch)
         values = self.base(outputs, batch, counts)
         parts = (

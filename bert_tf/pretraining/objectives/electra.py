@@ -3,12 +3,20 @@
 Shapes: B batch, T tokens, P predicted positions, E embedding size, V vocabulary.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import keras
 
 from bert_tf.layers.common import register
 from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.models import BertModel, view
 from bert_tf.pretraining.objectives.distillation import Teacher
+
+if TYPE_CHECKING:
+    from bert_tf.config import BertConfig
+
 
 #: The weight of the discriminator's loss; the generator's loss has the weight 1 (section 3.1, equation 3).
 WEIGHT = 50.0
@@ -26,13 +34,13 @@ class TiedEmbeddings(BertEmbeddings):
         **kwargs: as `BertEmbeddings`.
     """
 
-    def __init__(self, source, hidden_size, **kwargs):
+    def __init__(self, source: BertEmbeddings, hidden_size: int, **kwargs: Any):
         settings = {**source.settings, "hidden_size": hidden_size, "embedding_size": source.width}
         super().__init__(**settings, **kwargs)
         # In a function, so that Keras does not track it: the tables belong to the discriminator.
         self._source = lambda: source
 
-    def build(self, *_):
+    def build(self, *_: Any) -> None:
         source = self._source()
         self.token_table, self.position_table = source.token_table, source.position_table
         self.segment_table, self.norm = source.segment_table, source.norm
@@ -58,12 +66,14 @@ class Replacement(keras.layers.Layer):
         the original token counts as original. Gradients do not flow through.
     """
 
-    def __init__(self, seed=0, **kwargs):
+    def __init__(self, seed: int = 0, **kwargs: Any):
         super().__init__(trainable=False, **kwargs)
         self.seed = seed
         self.generator = keras.random.SeedGenerator(seed)
 
-    def call(self, logits, token_ids, mask_positions, mask_labels, mask_weights):
+    def call(
+        self, logits: Any, token_ids: Any, mask_positions: Any, mask_labels: Any, mask_weights: Any
+    ) -> tuple[Any, Any]:
         ops = keras.ops
         logits = ops.stop_gradient(ops.cast(logits, "float32"))
         noise = keras.random.uniform(ops.shape(logits), 1e-9, 1.0, seed=self.generator)
@@ -77,14 +87,16 @@ class Replacement(keras.layers.Layer):
         replaced = ops.sum(one_hot * ops.expand_dims(ops.cast(samples != labels, "int32"), -1), axis=1)
         return token_ids * (1 - chosen) + filled, ops.cast(replaced, "float32")
 
-    def compute_output_spec(self, logits, token_ids, mask_positions, mask_labels, mask_weights):
+    def compute_output_spec(
+        self, logits: Any, token_ids: Any, mask_positions: Any, mask_labels: Any, mask_weights: Any
+    ) -> tuple[Any, Any]:
         return (keras.KerasTensor(token_ids.shape, dtype="int32"), keras.KerasTensor(token_ids.shape, dtype="float32"))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "seed": self.seed}
 
 
-def generator_config(config, share=0.25):
+def generator_config(config: BertConfig, share: float = 0.25) -> BertConfig:
     """The settings of the generator: as many layers as the discriminator, with a share of its hidden size.
 
     Source: section 3.2, figure 3.
@@ -109,7 +121,7 @@ def generator_config(config, share=0.25):
     )
 
 
-def make_generator(discriminator, share=0.25):
+def make_generator(discriminator: BertModel, share: float = 0.25) -> BertModel:
     """A `BertModel` with a masked-LM head that shares the discriminator's embeddings.
 
     Args:
@@ -151,10 +163,10 @@ class ReplacedTokenDetection:
     model_inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions", "mask_labels", "mask_weights")
     model_outputs, heads = ("replaced_logits",), ("replaced",)
 
-    def __init__(self, learning=True):
+    def __init__(self, learning: bool = True) -> None:
         self.learning = learning
 
-    def network(self, discriminator, generator, seed=0):
+    def network(self, discriminator: BertModel, generator: BertModel, seed: int = 0) -> keras.Model:
         """The model to train: the generator, and the discriminator on the generator's tokens.
 
         Args:
@@ -183,7 +195,7 @@ class ReplacedTokenDetection:
         network.bert_config = discriminator.bert_config
         return network
 
-    def counts(self, batch):
+    def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The numbers of targets: dict of float32 scalars, "masks" and "tokens", both without padding."""
         ops = keras.ops
         return {
@@ -191,7 +203,9 @@ class ReplacedTokenDetection:
             "tokens": ops.sum(ops.cast(batch["padding_mask"], "float32")),
         }
 
-    def __call__(self, outputs, batch, counts=None):
+    def __call__(
+        self, outputs: dict[str, Any], batch: dict[str, Any], counts: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         from bert_tf.pretraining.objectives.masked_lm import MaskedLM
 
         ops = keras.ops

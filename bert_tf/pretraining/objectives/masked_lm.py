@@ -6,6 +6,8 @@ model cannot see the token that it predicts.
 Shapes: B batch, P predicted positions, V vocabulary.
 """
 
+from typing import Any
+
 import keras
 
 
@@ -24,13 +26,16 @@ class MaskedLM:
 
     model_inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
     #: The required outputs of the model, and the heads that compute them.
-    model_outputs, heads = ("mlm_logits",), ("mlm",)
+    model_outputs: tuple[str, ...] = ("mlm_logits",)
+    heads: tuple[str, ...] = ("mlm",)
 
-    def counts(self, batch):
+    def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The numbers of targets: dict of float32 scalars, "masks" (without padded positions)."""
         return {"masks": keras.ops.sum(keras.ops.cast(batch["mask_weights"], "float32"))}
 
-    def __call__(self, outputs, batch, counts=None):
+    def __call__(
+        self, outputs: dict[str, Any], batch: dict[str, Any], counts: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         masks = keras.ops.maximum((counts or self.counts(batch))["masks"], 1.0)
         losses, hits = _scored(outputs["mlm_logits"], batch["mask_labels"])
         weights = batch["mask_weights"]
@@ -53,12 +58,14 @@ class MaskedLMAndNextSentence(MaskedLM):
     #: The head of the second task, and the prefix of its values.
     name = "nsp"
 
-    def counts(self, batch):
+    def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The numbers of targets: dict of float32 scalars, "masks" (without padded positions) and "pairs"."""
         ops = keras.ops
         return {**super().counts(batch), "pairs": ops.sum(ops.ones_like(batch["nsp_labels"], dtype="float32"))}
 
-    def __call__(self, outputs, batch, counts=None):
+    def __call__(
+        self, outputs: dict[str, Any], batch: dict[str, Any], counts: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         counts = counts or self.counts(batch)
         values = super().__call__(outputs, batch, counts)
         pairs = keras.ops.maximum(counts["pairs"], 1.0)
@@ -89,7 +96,7 @@ class MaskedLMAndSentenceOrder(MaskedLMAndNextSentence):
     name = "sop"
 
 
-def make_objective(name):
+def make_objective(name: str) -> MaskedLM:
     """Makes the objective with a name of `packing.OBJECTIVES`."""
     return {"mlm+nsp": MaskedLMAndNextSentence, "mlm": MaskedLM, "sop": MaskedLMAndSentenceOrder, "clm": MaskedLM}[
         name

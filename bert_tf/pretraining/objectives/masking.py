@@ -6,11 +6,17 @@ for a causal model, all tokens.
 Shapes: B batch, T tokens, P predicted positions of a sequence, V vocabulary.
 """
 
+from __future__ import annotations
+
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from bert_tf.tokenizers.base import BaseTokenizer
 
 
 @dataclass(frozen=True)
@@ -54,20 +60,28 @@ class MaskSettings:
         if self.most is not None and self.most < 1:
             raise ValueError(f"A cap of {self.most} predictions a sequence leaves nothing to learn; give 1 or more.")
 
-    def max_predictions(self, length):
+    def max_predictions(self, length: int) -> int:
         """P, the number of positions to reserve for a sequence of `length` tokens."""
         positions = max(1, int(round(length * self.rate)))
         return positions if self.most is None else min(positions, self.most)
 
 
-def choose_targets(objective, batch, tokenizer, rng, settings=MaskSettings()):
+def choose_targets(
+    objective: str,
+    batch: dict[str, Any],
+    tokenizer: BaseTokenizer,
+    rng: np.random.Generator,
+    settings: MaskSettings = MaskSettings(),
+) -> dict[str, Any]:
     """Chooses the positions that an objective predicts: `all_tokens` for "clm", else `mask_batch`."""
     if objective == "clm":
         return all_tokens(batch, tokenizer, rng, settings.most)
     return mask_batch(batch, tokenizer, rng, settings)
 
 
-def all_tokens(batch, tokenizer, rng, most=None):
+def all_tokens(
+    batch: dict[str, Any], tokenizer: BaseTokenizer, rng: np.random.Generator, most: int | None = None
+) -> dict[str, Any]:
     """Chooses all tokens and masks none, for a model that does not see the token it predicts.
 
     Args:
@@ -92,7 +106,9 @@ def all_tokens(batch, tokenizer, rng, most=None):
     }
 
 
-def mask_batch(batch, tokenizer, rng, settings=MaskSettings()):
+def mask_batch(
+    batch: dict[str, Any], tokenizer: BaseTokenizer, rng: np.random.Generator, settings: MaskSettings = MaskSettings()
+) -> dict[str, Any]:
     """Chooses the positions to predict and replaces their tokens.
 
     Args:
@@ -198,13 +214,13 @@ def _take_groups(order, groups, candidates, wanted):
 
 
 @lru_cache(maxsize=8)
-def continuation_pieces(spellings):
+def continuation_pieces(spellings: tuple[str, ...]) -> np.ndarray:
     """Bool [V]: which tokens continue a word. `spellings`: tuple of str, the tokens written as in BERT (`##…`)."""
     return np.array([token.startswith("##") for token in spellings])
 
 
 @lru_cache(maxsize=8)
-def punctuation_pieces(spellings):
+def punctuation_pieces(spellings: tuple[str, ...]) -> np.ndarray:
     """Bool [V]: which tokens consist only of characters that BERT's tokenizer treats as punctuation."""
 
     def is_mark(character):

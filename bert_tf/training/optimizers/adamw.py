@@ -1,6 +1,13 @@
 """AdamW (Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization")."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import keras
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class AdamW(keras.optimizers.Adam):
@@ -13,11 +20,16 @@ class AdamW(keras.optimizers.Adam):
         products: str. Has no effect; other optimisers use it.
     """
 
-    def __init__(self, schedule, settings, products="float32"):
+    def __init__(
+        self,
+        schedule: keras.optimizers.schedules.LearningRateSchedule | float,
+        settings: Iterable[tuple[float, float]],
+        products: str = "float32",
+    ):
         super().__init__(schedule, beta_1=0.9, beta_2=0.999, epsilon=1e-6)
         self.settings = list(settings)
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(self, gradient: Any, variable: keras.Variable, learning_rate: Any) -> None:
         rate = self._decayed(variable, learning_rate)
         if keras.backend.backend() == "tensorflow":
             self._apply_in_one_pass(gradient, variable, rate)

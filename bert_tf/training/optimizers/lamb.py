@@ -1,7 +1,14 @@
 """LAMB, for batches of thousands of sequences (You et al. 2020, "Large Batch Optimization for Deep Learning",
 algorithm 2; arXiv 1904.00962)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import keras
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 
 class Lamb(keras.optimizers.Optimizer):
@@ -19,19 +26,27 @@ class Lamb(keras.optimizers.Optimizer):
         epsilon: float. Added to the denominator.
     """
 
-    def __init__(self, schedule, settings, products="float32", beta_1=0.9, beta_2=0.999, epsilon=1e-6):
+    def __init__(
+        self,
+        schedule: keras.optimizers.schedules.LearningRateSchedule | float,
+        settings: Iterable[tuple[float, float]],
+        products: str = "float32",
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+    ):
         super().__init__(schedule)
         self.settings = list(settings)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
-    def build(self, variables):
+    def build(self, variables: Sequence[keras.Variable]) -> None:
         """Creates the two moments of each variable."""
         if self.built:
             return
         super().build(variables)
         self._momentums, self._velocities = self.add_optimizer_variables(variables, ["momentum", "velocity"])
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(self, gradient: Any, variable: keras.Variable, learning_rate: Any) -> None:
         """Updates one variable; the gradient has the shape of the variable."""
         ops = keras.ops
         index = self._get_variable_index(variable)

@@ -1,9 +1,17 @@
 """Muon, for the matrices inside the layers (Jordan et al. 2024; Liu et al. 2025, "Muon is scalable for LLM training",
 arXiv 2502.16982, section 2.2)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import keras
 
 from bert_tf.training.optimizers.adamw import AdamW
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
 
 MOMENTUM = 0.95
 
@@ -22,12 +30,17 @@ class Muon(AdamW):
             faster on some machines.
     """
 
-    def __init__(self, schedule, settings, products="float32"):
+    def __init__(
+        self,
+        schedule: keras.optimizers.schedules.LearningRateSchedule | float,
+        settings: Iterable[tuple[float, float]],
+        products: str = "float32",
+    ):
         super().__init__(schedule, settings)
         self.products = products
         self._keras = keras.optimizers.Muon()
 
-    def build(self, variables):
+    def build(self, variables: Sequence[keras.Variable]) -> None:
         """Creates the momentum of each variable, and AdamW's second moment for those that AdamW trains."""
         if self.built:
             return
@@ -38,7 +51,7 @@ class Muon(AdamW):
             for variable in variables
         ]
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(self, gradient: Any, variable: keras.Variable, learning_rate: Any) -> None:
         """Updates one variable; the gradient has the shape of the variable."""
         if self._velocities[self._get_variable_index(variable)] is not None:
             super().update_step(gradient, variable, learning_rate)
@@ -55,6 +68,6 @@ class Muon(AdamW):
         self.assign_sub(variable, ops.cast(rate, variable.dtype) * self._keras.lr_adjust(orthogonal))
 
 
-def is_inner_matrix(variable):
+def is_inner_matrix(variable: keras.Variable) -> bool:
     """Whether Muon trains this Keras variable, and not AdamW."""
     return variable.name == "kernel" and any(part in variable.path for part in ("/attention/", "/feed_forward/"))

@@ -3,15 +3,30 @@
 Sources: Devlin et al. 2019, section A.2; google-research/bert `optimization.py`.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.optimizers.schedule import WarmupLinearDecay
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import keras
+
 
 def make_optimizer(
-    variables, peak, total_steps, warmup_steps, weight_decay=0.01, name="adamw", factors=None, products="float32"
-):
+    variables: Sequence[keras.Variable],
+    peak: float,
+    total_steps: int,
+    warmup_steps: int,
+    weight_decay: float = 0.01,
+    name: str = "adamw",
+    factors: dict[int, float] | None = None,
+    products: str = "float32",
+) -> keras.optimizers.Optimizer:
     """Makes an optimiser with BERT's settings: beta 0.9 and 0.999, epsilon 1e-6, no decay of normalisation and biases.
 
     The original leaves out Adam's bias correction. The optimisers here apply it. It matters only in the first steps,

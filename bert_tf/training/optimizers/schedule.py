@@ -4,7 +4,14 @@ Sources: google-research/bert `optimization.py`; Clark et al. 2020 (ELECTRA), ta
 section 3.2, for the learning rates by layer.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import keras
+
+if TYPE_CHECKING:
+    from bert_tf.models import BertModel
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -24,21 +31,21 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         rate = float(schedule(0))
     """
 
-    def __init__(self, peak, total_steps, warmup_steps):
+    def __init__(self, peak: float, total_steps: int, warmup_steps: int):
         self.peak, self.total_steps, self.warmup_steps = peak, total_steps, warmup_steps
 
-    def __call__(self, step):
+    def __call__(self, step: Any) -> Any:
         ops = keras.ops
         step = ops.cast(step, "float32")
         rise = (step + 1.0) / max(1, self.warmup_steps)
         fall = (self.total_steps - step) / max(1, self.total_steps - self.warmup_steps)
         return self.peak * ops.clip(ops.minimum(rise, fall), 0.0, 1.0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"peak": self.peak, "total_steps": self.total_steps, "warmup_steps": self.warmup_steps}
 
 
-def warmup_steps(warmup, total_steps):
+def warmup_steps(warmup: float, total_steps: int) -> int:
     """The number of warm-up updates.
 
     Args:
@@ -57,7 +64,7 @@ def warmup_steps(warmup, total_steps):
     return int(steps)
 
 
-def layer_factors(model, decay):
+def layer_factors(model: BertModel, decay: float) -> dict[int, float]:
     """Learning rate factors: 1 for the heads, and multiplied by `decay` for each layer down to the embeddings.
 
     Args:

@@ -58,7 +58,7 @@ def test_several_classes_a_row_and_what_has_no_curve(tiny_bert):
     assert curve_labels(bert, alone) == ()
     for results, label, sentence in (
         (alone, "so", "'so' has not both"),
-        (alone, None, "it has not both"),
+        (alone, None, "the file has not both"),
         (found, "odd", "no class 'odd'"),
     ):
         with pytest.raises(InputError, match=sentence):

@@ -147,7 +147,9 @@ def test_several_classes_numbers_and_pairs_are_read_as_their_tasks_do():
     found = score_rows(bert, [TextRow(1, "a film", "it was good"), TextRow(2, "a film")], ("classes",))
     (alone,) = bert.task.predict([("a film", "it was good")])
     assert (
-        found[0].predicted == alone["label"] and found[1].task_prediction is None and "judges pairs" in found[1].problem
+        found[0].predicted == alone["label"]
+        and found[1].task_prediction is None
+        and "classifies pairs" in found[1].problem
     )
 
 

@@ -43,9 +43,9 @@ def test_rows_are_counted_as_they_are_read_and_can_be_stopped(tiny_bert):
     assert told == [(8, 12), (12, 12)]
     with pytest.raises(Cancelled):
         row_vectors(tiny_bert, ROWS, progress=lambda done, total: False)
-    with pytest.raises(InputError, match="by mean or first, not by 'max'"):
+    with pytest.raises(InputError, match="is mean or first, not 'max'"):
         row_vectors(tiny_bert, ROWS, "max")
-    with pytest.raises(InputError, match="nothing to read"):
+    with pytest.raises(InputError, match="None of these rows can be read"):
         row_vectors(tiny_bert, ROWS[2:3])
 
 
