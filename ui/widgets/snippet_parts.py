@@ -1,28 +1,28 @@
-"""What the lines of "Copy as Python" are put together from."""
+"""Parts of the scripts of "Copy as Python"."""
 
 from ui.elements.mask_chips import truncated_texts
 from ui.samples import concepts
 from ui.session import runs
 from ui.shell.limits import ROOT
 
-_READ = {"most_rows": 1000, "max_characters": 2000}  # what `read_rows` takes without being told
+_READ = {"most_rows": 1000, "max_characters": 2000}  # the defaults of `read_rows`
 
 
 def script(imports, *parts):
-    """A whole script: the imports, then the parts, a blank line between them.
+    """A whole script: the imports, then the parts with a blank line between them.
 
     Args:
-        imports: lines beside ``import bert_tf``, in any order.
-        parts: text of several lines each; empty ones are left out.
+        imports: import lines without ``import bert_tf``, in any order.
+        parts: texts of several lines each; empty ones are left out.
     """
     body = "\n\n".join(part.strip("\n") for part in parts if part.strip())
-    escape_markdown = sorted(line for line in imports if line.startswith("import "))
-    own = ["import bert_tf"] if "bert_tf." in body else []
-    own += sorted(_sorted(line) for line in imports if line not in escape_markdown)
-    return "\n\n".join(["\n".join(lines) for lines in (escape_markdown, own) if lines] + [body]) + "\n"
+    modules = sorted(line for line in imports if line.startswith("import "))
+    library = ["import bert_tf"] if "bert_tf." in body else []
+    library += sorted(_with_sorted_names(line) for line in imports if line not in modules)
+    return "\n\n".join(["\n".join(lines) for lines in (modules, library) if lines] + [body]) + "\n"
 
 
-def _sorted(line):
+def _with_sorted_names(line):
     """``from module import names`` with the names in order."""
     module, _, names = line.partition(" import ")
     note = "  #".join(["", *names.split("  #")[1:]])
@@ -31,7 +31,7 @@ def _sorted(line):
 
 
 def about(view, shared, trace, imports, *parts):
-    """A script about one trace of the page's model: it goes on from ``bert`` and ``trace``."""
+    """A script about one trace of the page's model; ``parts`` use the variables ``bert`` and ``trace``."""
     return script(imports, f"{loading(view, shared.name)}\n{reading(trace)}", *parts)
 
 
@@ -42,7 +42,10 @@ def loading(view, name, variable="bert"):
 
 
 def _loadable(name):
-    """What ``bert_tf.load`` takes for a model's name: of a snapshot its folder, from the project's or the runs' own."""
+    """The argument of ``bert_tf.load`` for a model's name.
+
+    For a snapshot this is its folder, relative to the project's folder or to the folder of the runs.
+    """
     snapshot = runs.snapshots().get(name) if "/" in name else None
     if snapshot is None:
         return name
@@ -51,20 +54,20 @@ def _loadable(name):
 
 
 def reading(trace, variable="trace", bert="bert"):
-    """The line that makes a trace anew: its texts, as far as they were read, and its masks."""
+    """The line that computes a trace again: its texts, without the ends that were not read, and its masks."""
     return f"{variable} = {bert}.trace({asked(trace)})"
 
 
 def asked(trace):
-    """The arguments that a trace was made with; a typed [MASK] is in the texts."""
+    """The arguments of ``Bert.trace`` for a trace; masks that the visitor typed are in the texts."""
     a, b = truncated_texts(trace, trace.text_a, trace.text_b or "")
-    own = [at for at in trace.masks if trace.original_tokens[at] != trace.tokens[at]]
-    given = [repr(text) for text in ((a, b) if trace.text_b is not None else (a,))]
-    return ", ".join([*given, *([f"mask={own}"] if own else [])])
+    pressed = [at for at in trace.masks if trace.original_tokens[at] != trace.tokens[at]]
+    texts = [repr(text) for text in ((a, b) if trace.text_b is not None else (a,))]
+    return ", ".join([*texts, *([f"mask={pressed}"] if pressed else [])])
 
 
 def span(positions):
-    """Token positions as they are written: a range where they follow each other, else a list."""
+    """Token positions as Python code: a range if they follow each other, else a list."""
     positions = list(positions)
     if len(positions) > 1 and positions == list(range(positions[0], positions[-1] + 1)):
         return f"range({positions[0]}, {positions[-1] + 1})"
@@ -72,17 +75,17 @@ def span(positions):
 
 
 def listed(values):
-    """Texts as a list of one line each."""
+    """Values as Python code: a list with each value on its own line."""
     return "[\n" + "".join(f"    {value!r},\n" for value in values) + "]"
 
 
 def sample_lines(name):
-    """The lines of a file of the project's sentences, read."""
+    """Python code that reads the sentences of a concept from the project's samples."""
     return f'pathlib.Path("{concepts.FOLDER}/{name}.txt").read_text("utf-8").splitlines()'
 
 
 def target(found, tokenizer):
-    """(name of the function that makes a ``Target``, the call of it on ``bert`` and ``trace``)."""
+    """(name of the function that makes the ``Target`` ``found``, Python code that calls it)."""
     label = tokenizer.spelling(found.label) if found.head == "mlm" else found.label
     name, answer = {
         "mlm": ("mask_target", f"{found.position}, {label!r}"),
@@ -95,14 +98,14 @@ def target(found, tokenizer):
 
 
 def needs(file):
-    """The imports of Python's own modules that reading a file takes."""
+    """The import lines from the standard library for the code of ``rows_of``."""
     return () if file.typed else ("import pathlib",)
 
 
 def rows_of(file):
-    """(names to import from `bert_tf.explain`, lines that make ``rows``) of a file that was chosen on a page."""
+    """(names to import from `bert_tf.explain`, lines that set ``rows``) for a ``ChosenFile``."""
     if file.typed:
-        # With the empty ones: what is hidden in a row hangs on its number.
+        # With the empty lines, as the masked word of a row depends on its number.
         return ["read_rows"], f'rows = read_rows("\\n".join({listed(file.data.splitlines())})).rows'
     return ["file_kind", "read_rows"], reading_rows(
         file.name, not file.from_visitor, file.first, file.second, file.bounds
@@ -115,17 +118,17 @@ def reading_rows(name, sample, first, second, bounds):
     chosen = "".join(f", {key}={value!r}" for key, value in more.items() if value is not None)
     chosen += "".join(f", {key}={value!r}" for key, value in bounds.items() if value != _READ[key])
     path = f'pathlib.Path("assets/samples/{name}")' if sample else path_of(name)
-    says = "in the project's folder" if sample else "your file"
-    return f"file = {path}  # {says}\nrows = read_rows(file.read_bytes(), file_kind(file.name){chosen}).rows"
+    comment = "in the project's folder" if sample else "your file"
+    return f"file = {path}  # {comment}\nrows = read_rows(file.read_bytes(), file_kind(file.name){chosen}).rows"
 
 
 def path_of(name):
-    """A visitor's own file as it is written: its name, to be replaced by where it lies."""
+    """Python code for the path of a visitor's file: its name, which the user replaces with the path."""
     return f"pathlib.Path({name!r})"
 
 
 def loading_two(view, names):
-    """The lines that load two models; one that stands on both sides is loaded once."""
+    """The lines that load two models as ``bert`` and ``second``; one model for both is loaded once."""
     first, second = names
     other = "second = bert" if first == second else loading(view, second, "second")
     return f"{loading(view, first)}\n{other}"
