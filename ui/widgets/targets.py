@@ -122,7 +122,7 @@ def has_question(shared, trace, with_classes=False):
         st.info("Type a text B without [MASK]: this model judges pairs only.", icon=":material/touch_app:")
     else:
         st.info(
-            "There is no prediction to explain yet. Press a word above to mask it"
+            "There is no prediction to explain yet. Press a word above to hide it"
             + (", or type a text B." if pairs else "."),
             icon=":material/touch_app:",
         )
