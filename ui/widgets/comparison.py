@@ -136,11 +136,11 @@ def with_compared_models(view, one, other):
     return dataclasses.replace(view.with_setting("side_by_side.what", None), page="side_by_side")
 
 
-def agreement_rows(found, traces):
+def agreement_rows(comparison, traces):
     """The agreement of two models at every mask: a dict of a table's columns.
 
     Args:
-        found: ``Comparison``. traces: the traces of the two models.
+        comparison: ``Comparison``. traces: the traces of the two models.
     """
 
     def word(trace, position):
@@ -152,23 +152,23 @@ def agreement_rows(found, traces):
         return pair[0] if pair[0].lower() == pair[1].lower() else " | ".join(pair)
 
     return {
-        "masked": [words(mask) for mask in found.masks],
-        "one": [mask.predictions_a[0].token for mask in found.masks],
-        "other": [mask.predictions_b[0].token for mask in found.masks],
-        "shared": [mask.overlap for mask in found.masks],
-        "divergence": [mask.divergence for mask in found.masks],
+        "masked": [words(mask) for mask in comparison.masks],
+        "one": [mask.predictions_a[0].token for mask in comparison.masks],
+        "other": [mask.predictions_b[0].token for mask in comparison.masks],
+        "shared": [mask.overlap for mask in comparison.masks],
+        "divergence": [mask.divergence for mask in comparison.masks],
     }
 
 
-def shared_guesses(found, pair, side):
+def shared_guesses(comparison, pair, side):
     """The predictions of one side that the other side has too: dict from a mask's position to a set of tokens.
 
     Args:
-        found: ``Comparison``. pair: the two ``Side``s. side: "a" or "b".
+        comparison: ``Comparison``. pair: the two ``Side``s. side: "a" or "b".
     """
-    shared, order, fold = {}, slice(None, None, 1 if side == "a" else -1), found.case_folded
+    shared, order, fold = {}, slice(None, None, 1 if side == "a" else -1), comparison.case_folded
     own_tokenizer, other_tokenizer = [compared.shared.tokenizer for compared in pair][order]
-    for mask in found.masks:
+    for mask in comparison.masks:
         own, other = (mask.predictions_a, mask.predictions_b)[order]
         spellings = {_spelling(prediction.token, other_tokenizer, fold) for prediction in other}
         position = mask.position_a if side == "a" else mask.position_b

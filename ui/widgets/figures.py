@@ -21,7 +21,7 @@ def show(what, figure, *, key, **options):
     from bert_tf.plots.description import description
     from bert_tf.plots.margins import detach_colorbar, fix_margins
 
-    beside = f"c_{key}_said"
+    description_key = f"c_{key}_said"
     scale = detach_colorbar(figure)
     fix_margins(figure)
     if scale:
@@ -32,9 +32,9 @@ def show(what, figure, *, key, **options):
             "what": what,
             "said": description(figure),
             "scale": scale,
-            "table": _table(figure) if browser_value(beside, "open") else None,
+            "table": _table(figure) if browser_value(description_key, "open") else None,
         }
-        _FIGURE(key=beside, data=data, on_open_change=lambda: None)
+        _FIGURE(key=description_key, data=data, on_open_change=lambda: None)
     return drawn
 
 

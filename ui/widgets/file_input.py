@@ -80,9 +80,9 @@ def rows(page, typed=False, trees=False, first="sentences.txt"):
     else:
         name, data = chosen, _sample(chosen)
     if not data or not data.strip():
-        what = "Choose a file" if chosen == _OWN else "Type texts, one a line"
+        action = "Choose a file" if chosen == _OWN else "Type texts, one on each line"
         st.info(
-            f"{what}: text (one a line, a tab before the second of a pair), JSON lines, CSV"
+            f"{action}: text (one on each line, a tab before the second of a pair), JSON lines, CSV"
             f"{', TSV or CoNLL-U' if trees else ' or TSV'}.",
             icon=":material/upload_file:",
         )
@@ -198,18 +198,18 @@ def hide_picker(page):
     )
 
 
-def label_picker(page, found):
+def label_picker(page, rows_read):
     """Draw the choice of one label, if the file has labels.
 
     Args:
-        page: name of the page; its setting "labelled" holds the choice. found: ``Rows``.
+        page: name of the page; its setting "labelled" holds the choice. rows_read: ``Rows``.
 
     Returns:
         (``Rows`` with this label, the label), or (all ``Rows``, "").
     """
-    labels = labels_of(found.rows)
+    labels = labels_of(rows_read.rows)
     if not labels:
-        return found, ""
+        return rows_read, ""
     options = ["", *labels]
     label = st.selectbox(
         "Rows",
@@ -218,7 +218,7 @@ def label_picker(page, found):
         width=260,
         **state.bind_setting(f"{page}.labelled", f"w_{page}_labelled", "", options),
     )
-    return (dataclasses.replace(found, rows=labelled(found.rows, label)) if label else found), label
+    return (dataclasses.replace(rows_read, rows=labelled(rows_read.rows, label)) if label else rows_read), label
 
 
 def choose_on_page(file, page):

@@ -26,47 +26,47 @@ def word_highlights(trace, scores, target, unit="nats"):
     return _parts(trace, words)
 
 
-def reduction_highlights(trace, found, describe):
+def reduction_highlights(trace, reduction, describe):
     """The texts with the order in which an ``InputReduction`` removes the words.
 
     A word that is removed early has a pale shade; the remaining words have the strongest.
 
     Args:
-        trace: a ``Trace``. found: ``InputReduction``. describe: callable (log-probability) -> str.
+        trace: a ``Trace``. reduction: ``InputReduction``. describe: callable (log-probability) -> str.
 
     Returns:
         see ``word_highlights``.
     """
-    order = {removal.word: (number, removal.log_probability) for number, removal in enumerate(found.removed, 1)}
+    order = {removal.word: (number, removal.log_probability) for number, removal in enumerate(reduction.removed, 1)}
     words = []
     for word in trace.words():
         number, score = order.get(word, (0, 0.0))
         tip = f"removed as number {number}; then the answer has {describe(score)}" if number else "not removed"
         shade = 0.6 * (number - 1) / len(order) if number else 1.0
-        words.append((word, tip, shade, found.target.position in word.positions))
+        words.append((word, tip, shade, reduction.target.position in word.positions))
     return _parts(trace, words)
 
 
-def hotflip_highlights(trace, found, describe):
+def hotflip_highlights(trace, hotflip, describe):
     """The texts with the effect of a ``HotFlip`` on each word.
 
     A word has a strong shade if its most harmful replacement lowers the answer's score a lot.
 
     Args:
-        trace: a ``Trace``. found: ``HotFlip``. describe: callable (``Flip``) -> str.
+        trace: a ``Trace``. hotflip: ``HotFlip``. describe: callable (``Flip``) -> str.
 
     Returns:
         see ``word_highlights``.
     """
     worst = {}
-    for flip in found.tried:  # the most harmful flip comes first
+    for flip in hotflip.tried:  # the most harmful flip comes first
         worst.setdefault(flip.word, flip)
     most = max((-flip.change for flip in worst.values()), default=0.0)
     words = []
     for word in trace.words():
         flip = worst.get(word)
         shade = max(0.0, -flip.change / most) if flip and most > 0 else 0.0
-        words.append((word, describe(flip) if flip else "not tried", shade, found.target.position in word.positions))
+        words.append((word, describe(flip) if flip else "not tried", shade, hotflip.target.position in word.positions))
     return _parts(trace, words)
 
 

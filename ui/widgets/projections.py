@@ -22,21 +22,21 @@ def can_lay_out(way, points):
     return way == "pca" or points >= MIN_POINTS
 
 
-def laid_out(page, found, layer, way, dimensions=2):
+def laid_out(page, result, layer, way, dimensions=2):
     """The coordinates of vectors in a projection.
 
     Args:
-        page: name of the page. found: a result with ``vectors``, float [L+1, W, H]. layer: index into ``vectors``.
+        page: name of the page. result: a result with ``vectors``, float [L+1, W, H]. layer: index into ``vectors``.
         way: a key of ``NAMES``. dimensions: K, 2 or 3.
 
     Returns:
         (coordinates [W, K], each axis's share of the variance or None). None if there are no coordinates, with the
         reason on the page: they are being computed, Run must be pressed, or there are too few points.
     """
-    name, key, points = f"{page}_places", (found, layer, way, dimensions), found.vectors.shape[1]
+    name, key, points = f"{page}_places", (result, layer, way, dimensions), result.vectors.shape[1]
 
     def work(progress=None):
-        return project_to_plane(found.vectors[layer], way, dimensions)
+        return project_to_plane(result.vectors[layer], way, dimensions)
 
     if not can_lay_out(way, points) or way != "tsne" and points <= _AT_ONCE:
         try:
@@ -45,7 +45,7 @@ def laid_out(page, found, layer, way, dimensions=2):
             st.info(str(error), icon=":material/scatter_plot:")
             return None
     # The stored key of the press has a weak reference, so that it does not keep the vectors in memory.
-    if not file_input.run_requested(name, (weakref.ref(found), *key[1:]), way != "tsne" or points <= _UNASKED):
+    if not file_input.run_requested(name, (weakref.ref(result), *key[1:]), way != "tsne" or points <= _UNASKED):
         st.caption(f"t-SNE of {count(points, 'point')} takes a while and cannot be stopped. UMAP is quick.")
         return None
     return jobs.result(name, key, f"Projecting {count(points, 'point')} by {NAMES[way]}", work, stops=False)

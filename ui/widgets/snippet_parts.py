@@ -84,16 +84,16 @@ def sample_lines(name):
     return f'pathlib.Path("{concepts.FOLDER}/{name}.txt").read_text("utf-8").splitlines()'
 
 
-def target(found, tokenizer):
-    """(name of the function that makes the ``Target`` ``found``, Python code that calls it)."""
-    label = tokenizer.spelling(found.label) if found.head == "mlm" else found.label
+def target(explained, tokenizer):
+    """(name of the function that makes the ``Target`` ``explained``, Python code that calls it)."""
+    label = tokenizer.spelling(explained.label) if explained.head == "mlm" else explained.label
     name, answer = {
-        "mlm": ("mask_target", f"{found.position}, {label!r}"),
-        "nsp": ("next_sentence_target", f"follows={found.id == 0}"),
-        "sop": ("sentence_order_target", f"in_order={found.id == 0}"),
-        "replaced": ("replaced_target", f"{found.position}, replaced={found.id == 1}"),
-        "task": ("class_target", "" if found.is_regression else repr(label)),
-    }[found.head]
+        "mlm": ("mask_target", f"{explained.position}, {label!r}"),
+        "nsp": ("next_sentence_target", f"follows={explained.id == 0}"),
+        "sop": ("sentence_order_target", f"in_order={explained.id == 0}"),
+        "replaced": ("replaced_target", f"{explained.position}, replaced={explained.id == 1}"),
+        "task": ("class_target", "" if explained.is_regression else repr(label)),
+    }[explained.head]
     return name, f"{name}(bert, trace{', ' * bool(answer)}{answer})"
 
 

@@ -85,11 +85,11 @@ def pair_question(shared):
     return _PAIR_QUESTIONS[pair_head(shared)]
 
 
-def first_answer_probability(found):
+def first_answer_probability(result):
     """P(IsNext), or P(in order), of a trace or an outcome; None if it has neither."""
-    if found.nsp is not None:
-        return float(found.nsp.is_next)
-    return None if found.sop is None else float(found.sop.in_order)
+    if result.nsp is not None:
+        return float(result.nsp.is_next)
+    return None if result.sop is None else float(result.sop.in_order)
 
 
 def has_question(shared, trace, with_classes=False):
@@ -249,16 +249,16 @@ def score_text(target, score):
     return f"{score:.3f}" if target.is_regression else percent(math.exp(score))
 
 
-def note_not_likeliest(found, nothing):
+def note_not_likeliest(result, nothing):
     """Draw a note that the target of a ``HotFlip`` or ``InputReduction`` is not the model's prediction.
 
     Args:
-        found: ``HotFlip`` or ``InputReduction``. nothing: the consequence, such as "nothing to change".
+        result: ``HotFlip`` or ``InputReduction``. nothing: the consequence, such as "nothing to change".
     """
-    label, share = escape_markdown(found.target.label), score_text(found.target, found.log_probability)
+    label, share = escape_markdown(result.target.label), score_text(result.target, result.log_probability)
     note = (
         f"“{label}” is at most as likely as not here ({share}), so there is {nothing}. Choose a label above 50%."
-        if found.target.is_multi_label
+        if result.target.is_multi_label
         else f"“{label}” is not the likeliest answer here ({share}), so there is {nothing}. Choose the likeliest."
     )
     st.info(note, icon=":material/touch_app:")

@@ -92,40 +92,42 @@ def problem(settings, a, b):
     return ""
 
 
-def _choices(found):
-    return task_models.record(found.settings, found.a, found.b)["choices"]
+def _choices(prediction):
+    return task_models.record(prediction.settings, prediction.a, prediction.b)["choices"]
 
 
-def draw(key, found):
+def draw(key, prediction):
     """Draw a ``TaskPrediction``; ``key``: of the component."""
-    if found.problem:
-        st.caption(found.problem)
-    elif found.shares is not None:
-        components.bars(key, [_card("The class" if found.settings.task == "classify" else "The ending", found.shares)])
-    elif found.settings.regression:
-        st.metric("Score", f"{found.answer['value']:.2f}")
-    elif found.settings.task == "tag":
-        places, labels = task_models.spans_to_draw(found.answer)
+    if prediction.problem:
+        st.caption(prediction.problem)
+    elif prediction.shares is not None:
+        components.bars(
+            key, [_card("The class" if prediction.settings.task == "classify" else "The ending", prediction.shares)]
+        )
+    elif prediction.settings.regression:
+        st.metric("Score", f"{prediction.answer['value']:.2f}")
+    elif prediction.settings.task == "tag":
+        places, labels = task_models.spans_to_draw(prediction.answer)
         spans(
             key,
-            split_at_spans(found.answer["text"], places),
+            split_at_spans(prediction.answer["text"], places),
             [{"kind": kind, "label": label, "note": ""} for kind, label in enumerate(labels)],
             "Point at a word, or tap it, for how sure the model is.",
         )
     else:
-        _draw_answer(key, found)
-    single = not found.settings.pair and found.settings.pair is not None
-    if found.b.strip() and single and found.settings.task in ("classify", "tag"):
+        _draw_answer(key, prediction)
+    single = not prediction.settings.pair and prediction.settings.pair is not None
+    if prediction.b.strip() and single and prediction.settings.task in ("classify", "tag"):
         st.caption("Its task reads only text A.")
 
 
-def _draw_answer(key, found):
-    answer = found.answer
+def _draw_answer(key, prediction):
+    answer = prediction.answer
     if answer["start"] is None:
         st.caption(f"It finds no answer in the passage ({percent(answer['probability'])} sure of that).")
         return
     tip = f"{answer['answer']}: {percent(answer['probability'])}"
-    spans(key, split_at_spans(found.b, [(answer["start"], answer["end"], 0, "", tip)]), [], "")
+    spans(key, split_at_spans(prediction.b, [(answer["start"], answer["end"], 0, "", tip)]), [], "")
 
 
 def _card(title, shares):
