@@ -94,7 +94,7 @@ class Page:
 
     @property
     def full_title(self) -> str:
-        """The title with the group before it where these differ: "Explain: Logit lens"."""
+        """The title after its group, like "Explain: Logit lens"; the title alone if both are the same."""
         return self.title if self.title == self.group else f"{self.group}: {self.title}"
 
     def shows_texts(self, view) -> bool:

@@ -24,7 +24,7 @@ _OWN, _TYPED = "upload", "typed"
 _TYPES = ("txt", "csv", "tsv", "jsonl", "ndjson")
 #: A file of at most so many rows is run without a press on Run.
 AT_ONCE = 40
-HIDING_CHOICES = {"random": "A word of each row", "last": "The last word", "given": "What the file hides"}
+HIDING_CHOICES = {"random": "A word of each row", "last": "The last word", "given": "The word that the file hides"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -93,7 +93,7 @@ def first_answer_probability(result):
 
 
 def has_question(shared, trace, with_classes=False):
-    """Whether the model predicts something about the trace, a mask or the pair; if not, draws a note what to do.
+    """Whether the model predicts something about the trace, a mask or the pair; if not, draws a note on what to do.
 
     Args:
         shared: ``SharedModel``. trace: ``Trace``.
