@@ -1,4 +1,4 @@
-// One card for each mask: the likeliest tokens as bars; a press puts the word into the text.
+// One card for each mask, with the most probable tokens as bars. A press puts the token into the text.
 
 function buildCard() {
   const card = make("div", "card");
@@ -31,7 +31,7 @@ function paintBar(item, card, prediction, still) {
   bar.style.setProperty("--was", `${100 * (before ?? 0)}%`);
   const said = before === undefined ? percent(prediction.p) : `${percent(before)} → ${percent(prediction.p)}`;
   bar.querySelector(".share").textContent = said;
-  const alone = prediction.alone ? ", not guessed by the other" : "";
+  const alone = prediction.alone ? ", not predicted by the other model" : "";
   bar.title = before === undefined ? `${prediction.text}: ${(100 * prediction.p).toPrecision(4)}%${alone}` : `${prediction.text}: ${said}`;
   if (still) return;
   bar.dataset.position = card.position;

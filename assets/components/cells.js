@@ -1,4 +1,4 @@
-// A table of coloured cells, rows by columns: looked at, picked from, or switched on and off one by one.
+// A table of coloured cells. A press chooses a cell or switches it on or off; some tables cannot be pressed.
 
 function head(state) {
   const { data } = state;
@@ -64,7 +64,7 @@ function paint(state) {
   });
 }
 
-// Where the table is wider than the page, the picked cell's column is in sight all the same.
+// If the table is wider than the page, scrolls to the column of the picked cell.
 function reveal(state, box) {
   const cell = state.cells[state.data.picked];
   if (cell) box.scrollLeft = Math.max(0, cell.offsetLeft + cell.offsetWidth + 8 - box.clientWidth);
@@ -79,7 +79,7 @@ function press(state, cell) {
   const at = Number(cell.dataset.at);
   rove(state, cell);
   if (state.data.still) return;
-  // Answer at once; the server's answer follows and has the last word.
+  // Show the change at once; the server's data follow and replace it.
   if (state.data.off) state.data.off[at] = !state.data.off[at]; else state.data.picked = at;
   paint(state);
   const width = state.data.columns.length;

@@ -1,4 +1,4 @@
-// The tokens of both texts as chips; a press masks or unmasks one. All user text is set by textContent.
+// The tokens of both texts as chips. A press masks or unmasks one. All user text is set by textContent.
 
 function label(chip, masked) {
   if (masked) {
@@ -81,14 +81,14 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     fill(line, chips, data.chips);
   }
   const buttons = focusable(root);
-  // One stop for the Tab key: new chips are none of their own.
+  // One chip is reached with the Tab key; new chips do not add another.
   rove(root, buttons.find((button) => button.getAttribute("tabindex") === "0") ?? buttons[0]);
 
   root.onclick = (event) => {
     const button = event.target.closest("button.chip");
     if (!button) return;
     rove(root, button);
-    // Answer at once; the server's answer follows and has the last word.
+    // Show the change at once; the server's data follow and replace it.
     const pressed = button.getAttribute("aria-pressed") === "true";
     const word = button.dataset.spot;
     for (const one of buttons) {

@@ -1,4 +1,4 @@
-// A figure in words, for those who do not see it; and its numbers as a table, asked for with the keyboard.
+// The description of a figure for screen readers, its colour scale, and its numbers as a table, opened with the keyboard.
 
 function row(cells, matrix) {
   const line = document.createElement("tr");
@@ -15,7 +15,7 @@ function row(cells, matrix) {
 function head(names) {
   const line = document.createElement("tr");
   for (const name of names) {
-    // The corner of a matrix heads nothing.
+    // The corner of a matrix is not the heading of a column.
     const cell = document.createElement(name ? "th" : "td");
     if (name) cell.scope = "col";
     cell.textContent = name;
@@ -24,14 +24,14 @@ function head(names) {
   return line;
 }
 
-// The block of the page that holds both this and the figure is called what the figure shows.
+// Sets the accessible name of the block that contains this component and the figure.
 function label(element, what) {
   const block = element.getRootNode().host?.closest('[class*="st-key-figure_"]');
   block?.setAttribute("role", "figure");
   block?.setAttribute("aria-label", what);
 }
 
-// The colour scale: a strip, and what its colours stand for. A mark lies within the strip's ends.
+// The colour scale: a strip with marks for its values. The first and the last mark do not reach beyond the strip.
 function drawScale(box, scale) {
   box.hidden = !scale;
   if (!scale) return;
@@ -57,7 +57,7 @@ export default inOrder(function ({ parentElement, data, setStateValue }) {
   drawScale(find(".scale"), data.scale);
   const open = Boolean(data.table);
   ask.setAttribute("aria-expanded", String(open));
-  ask.textContent = open ? "Put the table away" : "The numbers as a table";
+  ask.textContent = open ? "Hide the table" : "The numbers as a table";
   ask.setAttribute("aria-label", `${ask.textContent}: ${data.what}`);
   scroll.hidden = !open;
   scroll.setAttribute("aria-label", `Numbers: ${data.what}`);

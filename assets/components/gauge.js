@@ -1,4 +1,4 @@
-// The score of a pair: how likely B is what came after A, or that the two are in their order.
+// The score of a pair: the probability that B follows A, or that the texts are in order.
 
 const WORDS = {
   next: ["B follows A", "B does not follow A", "IsNext", "NotNext", "Probability that B follows A"],

@@ -1,8 +1,8 @@
-// Something small of every head on one canvas, from one array of bytes: its map, its lines, or a single number.
+// A tile for every head on one canvas, from one array of bytes: its map, its lines, or a number.
 
 const LABEL = 22; // room for the numbers of layers and heads, in CSS pixels
 
-// A ramp's colour of every byte, as a canvas holds it.
+// The ramp's colour for every byte, in the format of a canvas.
 function colours(ramp) {
   const stops = rampStops(ramp);
   return Uint32Array.from({ length: 256 }, (_, value) => {
@@ -11,7 +11,7 @@ function colours(ramp) {
   });
 }
 
-// Every tile once at its own size; the canvas scales them, so that a resize costs no decoding.
+// All tiles on one sheet, at one pixel for each value. The canvas scales the sheet, so a resize needs no decoding.
 function mosaic(data, bytes, table) {
   const { layers, heads, rows, columns } = data;
   const sheet = document.createElement("canvas");
@@ -32,10 +32,10 @@ function mosaic(data, bytes, table) {
   return sheet;
 }
 
-// The inks of lines by the side of the token that looks, on a light page or a dark one.
+// The colours of lines by the text of the token that looks, on a light page and on a dark one.
 const HUES = { light: { a: "#0072b2", b: "#d98200" }, dark: { a: "#56b4e9", b: "#f0b030" } };
 
-// Lines from the rows (left) to the columns (right) of every tile, at the size in which they are shown.
+// Lines from the rows (left) to the columns (right) of every tile, at the size at which they are drawn.
 function strands(data, bytes, wide, tall, hues) {
   const { layers, heads, rows, columns } = data;
   const sheet = document.createElement("canvas");
@@ -63,7 +63,7 @@ function strands(data, bytes, wide, tall, hues) {
   return sheet;
 }
 
-// The strongest lines of one tile, the faintest first. The bytes hold roots of shares of the greatest weight.
+// The strongest lines of one tile, the weakest of them first. A byte is the square root of a share of the greatest weight.
 function strongest({ columns, most, faintest }, bytes) {
   const found = [];
   bytes.forEach((value, at) => {
@@ -96,7 +96,7 @@ function paint(state, size, ratio) {
 function measure(state) {
   const width = state.board.clientWidth || 600;
   const cell = (width - LABEL) / state.data.heads;
-  // Tiles as wide as the page allows, yet no taller than they are wide and never a poster.
+  // Tiles as wide as the page allows; their height is at most their width and at most `tallest`.
   const tall = Math.max(14, Math.min(cell, state.data.tallest));
   return { width, cell, tall, height: LABEL + tall * state.data.layers };
 }
@@ -136,7 +136,7 @@ function draw(state) {
   }
 }
 
-// The number of a cell, in black or white, whichever is read better on its colour.
+// The text of a tile, in black or white: the one with more contrast to the tile's colour.
 function text(pen, state, index, [x, y, width, height]) {
   const { data } = state;
   const value = state.shares[index] / 255;
@@ -160,7 +160,7 @@ function frame(pen, state, layer, head, [x, y, width, height], open, style) {
   pen.globalAlpha = open || near ? 1 : .28;
   pen.strokeRect(x - .5, y - .5, width + 1, height + 1);
   if (open) {
-    // Between the frame and a map as dark as it.
+    // A light line between the frame and the map, which can be as dark as the frame.
     pen.lineWidth = 1;
     pen.strokeStyle = style.getPropertyValue("--st-background-color").trim() || "#fff";
     pen.strokeRect(x + 1.5, y + 1.5, width - 3, height - 3);
@@ -244,13 +244,13 @@ function onKey(state, event) {
 }
 
 function open(state, place) {
-  // The frame moves at once; what is behind it follows from the server.
+  // Move the frame at once; the server's data of the opened head follow.
   if (!state.several) state.heads = [place];
   draw(state);
   state.send("open", { layer: place.layer, head: place.head });
 }
 
-// Without heads of its own it takes those that another component on the page tells.
+// If the data have no chosen heads, takes those that another component on the page sent.
 function choose(state) {
   const told = state.data.chosen ? { heads: state.data.chosen } : window.bertHeads;
   state.heads = told?.heads ?? [];
@@ -276,7 +276,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   };
   board.onkeydown = (event) => onKey(state, event);
   parentElement.querySelector(".hint").textContent = data.hint;
-  // Maps and numbers are in the page's menu as SVG and HTML, drawn by Plotly.
+  // For maps and numbers, the page's download menu has SVG and HTML files, drawn by Plotly.
   const [svg, page] = [".svg", ".page"].map((name) => parentElement.querySelector(name));
   svg.hidden = page.hidden = data.style !== "lines";
   svg.onclick = () => downloadSVG(drawing(state), data.name);

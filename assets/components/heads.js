@@ -1,4 +1,4 @@
-// The heads that are drawn together, each with its colour; a press takes one away. Tells the small maps which they are.
+// The chosen heads, each with its colour. A press removes one. Sends the chosen heads to the component of the small maps.
 
 export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".heads");
@@ -19,7 +19,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     button.className = `head${shown.length === 1 ? " only" : ""}`;
     button.style.setProperty("--colour", head.colour);
     button.firstChild.textContent = name;
-    button.setAttribute("aria-label", shown.length === 1 ? name : `${name}: take it away`);
+    button.setAttribute("aria-label", shown.length === 1 ? name : `${name}: remove it`);
     button.disabled = shown.length === 1;
     button.onclick = () => setTriggerValue("drop", { layer: head.layer, head: head.head });
   });

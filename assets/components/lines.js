@@ -1,12 +1,12 @@
-// One head or several as lines from the tokens that look (left) to those looked at (right).
+// The attention of one or several heads as lines from the tokens that look (left) to the tokens looked at (right).
 
-const MOST = 500; // lines shown while no token is chosen
+const MOST = 500; // the largest number of lines while no token is chosen
 const NAMESPACE = "http://www.w3.org/2000/svg";
 
 function hue(state, head, side) {
-  // Several heads have a colour each; one alone shows which text a line comes from.
+  // Each of several heads has its colour; the lines of a single head have the colour of the text they come from.
   if (state.data.colours.length > 1) return state.data.colours[head];
-  // Blue and orange of Okabe and Ito: told apart by every kind of colour vision.
+  // Blue and orange of Okabe and Ito, which people with colour blindness can tell apart.
   if (side === "b") return state.dark ? "#f0b030" : "#d98200";
   if (side === "a") return state.dark ? "#56b4e9" : "#0072b2";
   return state.ink;
@@ -32,7 +32,7 @@ function weight(state, head, row, column) {
   return state.bytes[(head * left.length + row) * right.length + column] / 255;
 }
 
-// Whether a line is among those of the token that is pointed at, or there is no such token.
+// Whether a line belongs to the token under the pointer; true if the pointer is on no token.
 function among({ focus }, row, column) {
   return !focus || focus.index === (focus.side === "left" ? row : column);
 }
@@ -80,7 +80,7 @@ function draw(state) {
   shade(state);
 }
 
-// That faint lines are left out, where some are. "Hide below" has hidden its own on purpose.
+// A note if weak lines are not drawn. The lines below the visitor's "Hide below" do not count.
 function few(state, drawn) {
   const { left, right, least, colours } = state.data;
   let all = 0;
@@ -91,10 +91,10 @@ function few(state, drawn) {
       }
     }
   }
-  state.few.textContent = drawn < all ? `${drawn.toLocaleString("en")} of ${all.toLocaleString("en")} lines drawn, the strongest.` : "";
+  state.few.textContent = drawn < all ? `The strongest ${drawn.toLocaleString("en")} of ${all.toLocaleString("en")} lines are drawn.` : "";
 }
 
-// What the lines show, for those who do not see them.
+// A description of the lines, for screen readers.
 function told({ data }, found) {
   if (!found.length) return "No line";
   const said = found.slice(0, 5).map(([, row, column, share]) => `“${data.left[row]}” to “${data.right[column]}” ${percent(share)}`);
@@ -119,7 +119,7 @@ function shade(state) {
   state.hint.textContent = hint(state);
 }
 
-// Behind a token a stripe for each head, as strong as its weight.
+// The background of a token: a stripe for each head, as opaque as the head's weight.
 function stripes(state, shares) {
   if (!shares.some(Boolean)) return "none";
   const several = shares.length > 1;
@@ -134,13 +134,13 @@ function hint(state) {
   const { focus, data } = state;
   if (!focus) return "Point at a token, or tap it, to see where it looks.";
   const looks = focus.side === "left";
-  // Of several heads each other token is said once, with its strongest.
+  // With several heads each other token is named once, with its greatest weight.
   const found = new Map();
   for (const [, row, column, share] of chosen(state)) {
     const other = looks ? column : row;
     if (!found.has(other)) found.set(other, share);
   }
-  if (!found.size) return "No weight of this token is that large.";
+  if (!found.size) return "No weight of this token is large enough to be drawn.";
   const own = (looks ? data.left : data.right)[focus.index];
   const others = looks ? data.right : data.left;
   const said = [...found].slice(0, 3).map(([other, share]) => `“${others[other]}”, ${percent(share)}`);
@@ -182,7 +182,7 @@ function listen(state) {
   };
 }
 
-// The drawing for a white page, whatever the page here.
+// The drawing for a file: always for a white page.
 function drawing(state) {
   const { data, row } = state;
   const light = { ...state, dark: false, ink: "#222" };
@@ -221,7 +221,7 @@ export default inOrder(function ({ parentElement, data }) {
   Object.assign(state, { data, stage, left: find(".left"), right: find(".right"), wires: find(".wires"),
     hint: find(".hint"), few: find(".few"), bytes: decode(data.bytes), row: many ? 18 : 24, ink: style.color, dark: isDark(style.color),
     accent: style.getPropertyValue("--st-primary-color").trim() || "#2b59c3" });
-  // A chosen token stays chosen while heads are compared, and is let go when the tokens change.
+  // A chosen token stays chosen when the heads change; when the tokens change, no token is chosen.
   if (!before || before.left.join() !== data.left.join() || before.right.join() !== data.right.join()) {
     state.focus = state.pinned = null;
   }

@@ -1,4 +1,4 @@
-// The visitor's own words, each on the colour of its score. All user text is set by textContent.
+// The visitor's texts, each word on the colour of its score. All user text is set by textContent.
 
 function piece(state, part) {
   if (part.tip === undefined) return document.createTextNode(part.text);
@@ -37,7 +37,7 @@ export default inOrder(function ({ parentElement, data }) {
   const root = parentElement.querySelector(".marks");
   const state = root.state ?? (root.state = {});
   const drawn = JSON.stringify(data);
-  // Drawn again with nothing new: what is pointed at stays as it is.
+  // The same data again: leave the drawing and the hint unchanged.
   if (state.drawn === drawn) return;
   Object.assign(state, { root, data, drawn, stops: rampStops(data.ramp), hint: root.querySelector(".hint"), pinned: null });
   root.setAttribute("aria-label", `The words, from ${data.legend[0]} to ${data.legend[1]}`);
@@ -56,7 +56,7 @@ export default inOrder(function ({ parentElement, data }) {
   root.onpointerover = (event) => tell(state, event.target.closest?.(".word"));
   root.onpointerleave = () => tell(state, null);
   onFocus(root, (element) => tell(state, element?.closest(".word")));
-  // A tap on a touch screen leaves no pointer behind: what was tapped stays said.
+  // On a touch screen no pointer stays on the word after a tap: keep its hint.
   root.onclick = (event) => {
     const word = event.target.closest(".word");
     state.pinned = word ? word.dataset.tip : null;

@@ -1,8 +1,8 @@
-// Links to the pages. They carry the whole view, so that one opened in a new tab shows the same texts.
+// Links to the pages. They contain the whole view, so that a page in a new tab has the same texts.
 
 export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const nav = parentElement.querySelector(".nav");
-  // Figures are coloured by the server, which does not learn of another theme until it is asked for something.
+  // The server colours the figures. It does not learn of a change of the theme before the next run: start one.
   const dark = isDark(getComputedStyle(nav).color);
   if (dark !== data.dark && nav.told !== dark) {
     nav.told = dark;
@@ -22,7 +22,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
       link.title = page.hint;
       link.href = page.href;
       mark(link, page.current);
-      // On a narrow screen the row is wider than the page.
+      // On a narrow screen the row is wider than the page: scroll to the current link.
       if (page.current) row.scrollLeft = Math.max(0, link.offsetLeft + link.offsetWidth / 2 - row.clientWidth / 2);
       link.onclick = (event) => {
         if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;

@@ -1,10 +1,10 @@
-// How the weights of one query come about: a row a key, with its vector, the product with the query, the sum, the share.
+// The computation of one query's weights. Each key has a row: its vector, the product with the query, the sum, the weight.
 
 function floats(base64) {
   return new Float32Array(decode(base64).buffer);
 }
 
-// A strip of D components: one pixel each, the style sheet stretches them. Blue above zero, orange below.
+// A strip of D components, one pixel each, which the style sheet stretches. Blue is above zero, orange below.
 function strip(canvas, values, greatest, hues) {
   canvas.width = values.length;
   canvas.height = 1;
@@ -43,7 +43,7 @@ function buildKey() {
   return row;
 }
 
-// One element of a list can be tabbed to; the arrow keys lead to the others.
+// One element of a list is reached with the Tab key; the arrow keys move to the others.
 function rove(list, chosen) {
   for (const child of list.children) child.tabIndex = child === chosen ? 0 : -1;
   list.onkeydown = (event) => {

@@ -1,6 +1,6 @@
-// A figure saved as SVG or PNG. The figure, and at the first time Plotly to draw it, come when they are asked for.
+// Saves a figure as SVG or PNG. The server sends the figure, and at the first press Plotly too, when a button is pressed.
 
-const WIDTH = 1000; // pixels of the picture; Plotly leaves it open
+const WIDTH = 1000; // pixels of the picture, if the figure has no width
 
 async function save({ library, figure, format, name }) {
   if (!window.Plotly) {
@@ -25,7 +25,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
       setTriggerValue("ask", { format: button.value, library: !window.Plotly });
     };
   }
-  // Drawn again, it still has what was asked for before: that is not saved twice.
+  // When drawn again, the data still have the last requested figure: do not save it twice.
   const saved = (window.bertPictures ??= new Set());
   if (!data.figure || saved.has(data.number)) return;
   saved.add(data.number);

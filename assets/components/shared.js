@@ -1,6 +1,7 @@
-// Put in front of every component's own script.
+// This file is put in front of the script of every component.
 
-// A component's drawing, which leaves out data older than what is shown: see ui/registered.py.
+// Wraps a component's draw function, so that it skips data older than the data on the page: see `_made` in
+// ui/elements/component_registry.py.
 function inOrder(draw) {
   return (component) => {
     const { parentElement: place, data } = component;
@@ -17,7 +18,7 @@ function decode(base64) {
   return bytes;
 }
 
-// Calls back when the width changes, and only then: what is drawn sets the height itself.
+// Calls back when the width changes. A change of the height does not call back: the drawing itself sets the height.
 function onWidth(element, callback) {
   let width = element.clientWidth;
   const watch = new ResizeObserver(() => {
@@ -29,8 +30,9 @@ function onWidth(element, callback) {
   return () => watch.disconnect();
 }
 
-// Calls back with what inside an element has the keyboard's focus, and with null when nothing has it any more.
-// By listeners, for browsers know no onfocusin; drawn again, the new callback takes the old one's place.
+// Calls back with the focused element inside an element, and with null when the focus leaves.
+// It uses listeners, as browsers have no onfocusin. When the component is drawn again, the new callback replaces the
+// old one.
 function onFocus(element, callback) {
   element.focusWatch?.abort();
   element.focusWatch = new AbortController();
@@ -57,14 +59,14 @@ function downloadSVG(svg, name) {
   download(svgBlob(svg), `${name}.svg`);
 }
 
-// A page of its own around the drawing, which needs nothing else.
+// Saves the drawing as an HTML page that needs no other file.
 function downloadPage(svg, name) {
   const page = `<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>${name}</title></head>\n`
     + `<body>\n${new XMLSerializer().serializeToString(svg)}\n</body>\n</html>\n`;
   download(new Blob([page], { type: "text/html" }), `${name}.html`);
 }
 
-// At twice the size, for screens of fine grain.
+// At twice the size, for screens with a high resolution.
 function downloadPNG(svg, name) {
   const image = new Image();
   const url = URL.createObjectURL(svgBlob(svg));
@@ -79,13 +81,13 @@ function downloadPNG(svg, name) {
   image.src = url;
 }
 
-// A light ink stands on a dark page.
+// Whether a page is dark, from the colour of its text: a dark page has light text.
 function isDark(ink) {
   const [red, green, blue] = (ink.match(/[\d.]+/g) ?? [0, 0, 0]).map(Number);
   return red + green + blue > 384;
 }
 
-// Which heads are chosen, told by one component to the others: so a large one need not be sent again for it.
+// Sends the chosen heads from one component to the others, so that the data of a large component need not be sent again.
 function tellHeads(chosen) {
   window.bertHeads = chosen;
   window.dispatchEvent(new Event("bert-heads"));
@@ -103,19 +105,20 @@ function make(tag, className, text = "") {
   return element;
 }
 
-// As many children as asked for: new ones are built, those too many go.
+// Gives the parent `count` children: builds missing ones, removes the last ones.
 function resize(parent, count, build) {
   while (parent.children.length < count) parent.append(build());
   while (parent.children.length > count) parent.lastElementChild.remove();
 }
 
-// How many places a key leads along `most` words: where they run from the right, the left arrow leads onward.
+// The number of words by which a key moves the focus, along `most` words. In a right-to-left text the left arrow moves
+// forward.
 function wordStep(event, most) {
   const onward = event.target.closest("[dir=rtl]") ? -1 : 1;
   return { ArrowRight: onward, ArrowLeft: -onward, ArrowDown: 1, ArrowUp: -1, Home: -most, End: most }[event.key];
 }
 
-// A share as "46.1%", never rounded up to certainty nor down to nothing; as ui.words.percent writes it.
+// A share as "46.1%", near 1 as "> 99.9%" and near 0 as "< 0.1%"; the same as percent in ui/widgets/formatting.py.
 function percent(share) {
   if (share >= .9995) return "> 99.9%";
   return share >= .001 ? `${(100 * share).toFixed(1)}%` : "< 0.1%";
@@ -125,7 +128,7 @@ function rgb(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 }
 
-// A colour scale of "#rrggbb" as numbers, and its colour at a share from 0 to 1.
+// rampStops: a colour scale of "#rrggbb" as numbers. rampColour: its colour at a share from 0 to 1.
 function rampStops(ramp) {
   return ramp.map(rgb);
 }
@@ -136,7 +139,7 @@ function rampColour(stops, share) {
   return stops[low].map((from, c) => Math.round(from + (at - low) * (stops[low + 1][c] - from)));
 }
 
-// Nearly black or white, whichever stands out more on a colour: contrast as WCAG 2 measures it.
+// Nearly black or white: the one with the higher contrast to a colour, by the formula of WCAG 2.
 function inkOn(colour) {
   const [red, green, blue] = colour.map((part) => (part / 255 <= .04045 ? part / 3294.6 : ((part / 255 + .055) / 1.055) ** 2.4));
   return .2126 * red + .7152 * green + .0722 * blue > .187 ? "#111418" : "#ffffff";

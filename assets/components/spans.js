@@ -1,4 +1,4 @@
-// The visitor's own text with labelled places in it. All user text is set by textContent.
+// The visitor's text with labelled spans. All user text is set by textContent.
 
 function piece(state, part) {
   if (part.kind === undefined) return document.createTextNode(part.text);
@@ -43,7 +43,7 @@ export default inOrder(function ({ parentElement, data }) {
   const root = parentElement.querySelector(".spans");
   const state = root.state ?? (root.state = {});
   const drawn = JSON.stringify(data);
-  // Drawn again with nothing new: what is pointed at stays as it is.
+  // The same data again: leave the drawing and the hint unchanged.
   if (state.drawn === drawn) return;
   Object.assign(state, { root, drawn, colours: data.colours });
   const hint = root.querySelector(".hint");
@@ -59,7 +59,7 @@ export default inOrder(function ({ parentElement, data }) {
   root.onpointerover = (event) => tell(event.target.closest?.(".span"));
   root.onpointerleave = () => tell(null);
   onFocus(root, (element) => tell(element?.closest(".span")));
-  // A tap on a touch screen leaves no pointer behind: what was tapped stays said.
+  // On a touch screen no pointer stays on the span after a tap: keep its hint.
   root.onclick = (event) => {
     state.pinned = event.target.closest(".span")?.dataset.tip ?? null;
     tell(event.target.closest(".span"));

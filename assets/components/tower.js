@@ -1,4 +1,4 @@
-// The model as boxes from the sentence down to the heads; a press opens a box, the arrows change the layer.
+// The model as boxes, from the sentence down to the heads. A press opens a box; the arrows change the layer.
 
 const COLOURS = { embeddings: "#0072b2", attention: "#e69f00", attention_norm: "#8a92a0", feed_forward: "#009e73",
   feed_forward_norm: "#8a92a0", pooler: "#56b4e9", nsp: "#cc79a7", sop: "#cc79a7", mlm: "#d55e00", replaced: "#d55e00",
@@ -10,7 +10,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   Object.assign(state, { data, send: setTriggerValue });
   const drawn = JSON.stringify([data.boxes, data.heads, data.tokens, data.direction, data.layers]);
   if (state.drawn === drawn) {
-    // Only what is open changed: a box that is just being pressed must not be put away under the pointer.
+    // Only the open box or layer has changed. Do not build the boxes again: the pointer may be pressing one.
     mark();
     return;
   }
@@ -66,7 +66,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const layer = make("div", "layer");
   const top = make("div", "top");
   top.append(make("b", ""),
-    step("Layer above this one", "‹", -1), step("Layer after this one", "›", 1));
+    step("Previous layer", "‹", -1), step("Next layer", "›", 1));
   layer.append(top, block("attention", "attention_norm"), make("div", "down"), block("feed_forward", "feed_forward_norm"));
   const words = make("div", "words");
   words.dir = data.direction;

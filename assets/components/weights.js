@@ -1,4 +1,4 @@
-// A row a token, a column a way of weighing it: bars with numbers. A press on a token makes it the one that looks.
+// A table of bars with numbers: a row for each token, a column for each method. A press makes a token the one that looks.
 
 function written(value) {
   if (value === null) return "";

@@ -1,4 +1,4 @@
-"""Two small random models and a limits file for them; every page is driven against these."""
+"""Fixtures: small random models with a limits file, the app under test, and the files that it saves."""
 
 import concurrent.futures
 import csv
@@ -27,7 +27,12 @@ max_masks = 6
 
 
 def save_tiny(home, name, vocabulary, **sizes):
-    """Write a random model into ``home``; the vocabulary is that of an embedded model."""
+    """Write a random model into ``home``.
+
+    Args:
+        home: Path of the models folder. name: of the model. vocabulary: name of the embedded model with its vocabulary.
+        sizes: further settings of `BertConfig`.
+    """
     from bert_tf.checkpoints import save
     from bert_tf.config import BertConfig
     from bert_tf.models import build_pretraining_model
@@ -37,14 +42,14 @@ def save_tiny(home, name, vocabulary, **sizes):
     tokenizer = Tokenizer.from_folder(ROOT / "assets" / "models" / vocabulary)
     config = BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, intermediate_size=32, **sizes)
     model = build_pretraining_model(config)
-    # The same weights in every run, and larger than fresh ones: effects stand out from rounding.
+    # The same weights in every run, and larger than initial ones, so that effects are larger than rounding errors.
     randomise(model, 1)
     save(home / name, config, tokenizer, model)
 
 
 @pytest.fixture(scope="session")
 def explorer_home(tmp_path_factory):
-    """A models folder with two random models that cut words differently, and a limits file."""
+    """A models folder with two random models of different vocabularies, and a limits file."""
     home = tmp_path_factory.mktemp("explorer")
     save_tiny(home, "tiny-cased", "bert-base-cased-embedded", num_hidden_layers=3, num_attention_heads=4)
     save_tiny(home, "tiny-uncased", "bert-small-uncased-embedded", num_hidden_layers=2, num_attention_heads=2)
@@ -54,7 +59,7 @@ def explorer_home(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def environment(explorer_home, monkeypatch):
-    """Point the explorer at the small models, with nothing kept from other tests' settings."""
+    """Let the explorer use the small models; clear the limits and the catalogue of other tests."""
     monkeypatch.setenv("BERT_TF_HOME", str(explorer_home))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(explorer_home / "explorer.toml"))
     from ui.session import model_store, state
@@ -68,36 +73,36 @@ def environment(explorer_home, monkeypatch):
 
 @pytest.fixture
 def open_app():
-    """A function that opens the explorer at a link's parameters."""
+    """A function that opens the explorer with the parameters of a link and returns the app after one run."""
     from streamlit.testing.v1 import AppTest
 
-    def opened(**params):
+    def open_link(**params):
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
         for key, value in params.items():
             app.query_params[key] = value
         return app.run()
 
-    return opened
+    return open_link
 
 
 @pytest.fixture
 def saved(monkeypatch):
-    """What the menus that were drawn would save: dict from a menu's name to its files as they are read back."""
+    """The files of the download menus that were drawn: dict from a menu's name to the contents of its files."""
     from ui.widgets import export
 
-    found, menu, save = {}, export.menu, export.save
+    files, menu, save = {}, export.menu, export.save
 
-    def recorded(*args):
-        # As the server makes them: in a thread that knows nothing of the session.
+    def recording_menu(*args):
+        # In a thread without a session, as on the server.
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            pool.submit(made, *args).result()
+            pool.submit(make_files, *args).result()
         menu(*args)
 
-    def made(name, header, rows, data, figure=None, arrays=None):
+    def make_files(name, header, rows, data, figure=None, arrays=None):
         figures = figure if isinstance(figure, dict) else {"Figure": figure} if figure else {}
         table = list(csv.reader(io.StringIO(export.table_csv(header, rows()))))
         packed = export.npz(arrays() if arrays else export.columns(header, rows()))
-        found[name] = {
+        files[name] = {
             "header": table[0],
             "rows": table[1:],
             "json": json.loads(export.record_json(data()), parse_constant=pytest.fail),
@@ -105,15 +110,15 @@ def saved(monkeypatch):
             "figures": {title: make() for title, make in figures.items()},
         }
 
-    def recorded_result(name, result, about=None):
+    def recording_save(name, result, about=None):
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            pool.submit(result_made, name, result, about).result()
+            pool.submit(make_result_files, name, result, about).result()
         save(name, result, about)
 
-    def result_made(name, result, about):
+    def make_result_files(name, result, about):
         table = list(csv.reader(io.StringIO(export.frame_csv(result.to_frame()))))
         record = export.record_json({**(about or {}), **result.to_dict()})
-        found[name] = {
+        files[name] = {
             "header": table[0],
             "rows": table[1:],
             "json": json.loads(record, parse_constant=pytest.fail),
@@ -121,9 +126,9 @@ def saved(monkeypatch):
             "figures": {title.replace("-", " ").capitalize(): result.figure(title) for title in result.figures},
         }
 
-    monkeypatch.setattr(export, "menu", recorded)
-    monkeypatch.setattr(export, "save", recorded_result)
-    return found
+    monkeypatch.setattr(export, "menu", recording_menu)
+    monkeypatch.setattr(export, "save", recording_save)
+    return files
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +143,7 @@ def task_home(tmp_path_factory):
 
 @pytest.fixture
 def with_tasks(environment, task_home, monkeypatch):
-    """Point the explorer at the fine-tuned models."""
+    """Let the explorer use the fine-tuned models."""
     monkeypatch.setenv("BERT_TF_HOME", str(task_home))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(task_home / "explorer.toml"))
     from ui.session import model_store, state, task_models
@@ -151,7 +156,7 @@ def with_tasks(environment, task_home, monkeypatch):
 
 @pytest.fixture
 def family_home(tmp_path, monkeypatch):
-    """A models folder with one small random model of each kind, before any page is opened."""
+    """Let the explorer use a folder with one small random model of each architecture."""
     from ui.session import model_store, state
 
     for name in family_models.TEXTS:

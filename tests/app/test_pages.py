@@ -168,7 +168,7 @@ def test_too_many_masks_are_refused_with_their_number(open_app):
 def test_a_model_that_is_not_there_is_named_and_the_default_used(open_app):
     for name in ("../../etc", "/etc/passwd", "no-such-model"):
         app = open_app(model=name)
-        assert not app.exception and "which is not here" in page_text(app)
+        assert not app.exception and "which is not installed here" in page_text(app)
         assert app.selectbox(key="w_model").value == "tiny-cased"
         assert param(app, "model") == "tiny-cased"
 

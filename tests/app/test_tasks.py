@@ -450,7 +450,7 @@ def test_a_side_that_was_not_fine_tuned_says_so(open_app):
     "one, other, b, says",
     [
         ("score", "score", "", "The scores differ by 0.00."),
-        ("tags", "tags", "", "0 of 3 marked places differ."),
+        ("tags", "tags", "", "0 of 3 labelled spans differ."),
         ("answers", "answers", "the cat sat on the mat.", "Both give the same answer."),
         ("answers", "tags", "the cat sat.", "answer questions, tags to mark words"),
         ("pairs", "classes", "", "It judges pairs: type a text B."),

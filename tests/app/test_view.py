@@ -249,7 +249,7 @@ def test_the_texts_that_are_measured_have_the_tokens_they_are_said_to_have():
 
 
 def test_a_page_says_what_its_link_cannot_hold_and_opens_without_it(open_app):
-    says = "this page cannot hold text A (4,600 characters): opened"
+    says = "this page cannot hold text A (4,600 characters): a link opens the page without it"
     app = open_app(a="the cat " * 575, b="It sat.")
     assert says in page_text(app) and "is a link to this view" not in page_text(app)
     assert (param(app, "a"), param(app, "b")) == ("", "It sat.")

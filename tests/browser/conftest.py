@@ -1,4 +1,4 @@
-"""The explorer on a port of its own, and a real Chromium in front of it."""
+"""Fixtures: the explorer on a free port, and a headless Chromium that opens it."""
 
 import contextlib
 import os
@@ -22,7 +22,10 @@ expect.set_options(timeout=PATIENCE)
 
 
 def pytest_collection_modifyitems(items):
-    """Marks every test of this folder; one that fails is tried once more (see requirements-dev.txt)."""
+    """Mark every test of this folder as a browser test, which runs a second time if it fails.
+
+    See requirements-dev.txt.
+    """
     for item in items:
         if pathlib.Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.browser)
@@ -31,7 +34,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def server_home(tmp_path_factory):
-    """The folder of the models that the explorer under test serves."""
+    """The models folder of the explorer under test."""
     home = tmp_path_factory.mktemp("browser")
     save_tiny(home, "tiny-cased", "bert-base-cased-embedded", num_hidden_layers=3, num_attention_heads=4)
     save_tiny(home, "tiny-uncased", "bert-small-uncased-embedded", num_hidden_layers=2, num_attention_heads=2)
@@ -47,25 +50,29 @@ def bert(server_home):
 
 @pytest.fixture(scope="session")
 def trace(bert):
-    """What it makes of the texts and the mask that a link of ``look.ASKED`` has."""
+    """The trace of ``TEXTS`` with the mask that the tests' links have."""
     return bert.trace(*TEXTS, mask=["the"])
 
 
 @pytest.fixture(scope="session")
 def server(server_home):
-    """Address of a running explorer with two small random models."""
+    """The address of a running explorer with two small random models."""
     with serving(server_home) as address:
         yield address
 
 
 @contextlib.contextmanager
 def serving(home, **more):
-    """An explorer over the models and limits in ``home``; gives its address. ``more``: of its environment."""
-    with socket.socket() as place:
-        place.bind(("127.0.0.1", 0))
-        port = place.getsockname()[1]
+    """Run an explorer with the models and limits in ``home``; the context is its address.
+
+    Args:
+        home: Path of the models folder. more: further environment variables.
+    """
+    with socket.socket() as free_port:
+        free_port.bind(("127.0.0.1", 0))
+        port = free_port.getsockname()[1]
     log = home / "streamlit.log"
-    # No proxy and no hub: what the explorer must not need, it does not get.
+    # An unreachable hub: the explorer must work without one.
     settings = {
         "BERT_TF_HOME": str(home),
         "BERT_TF_EXPLORER": str(home / "explorer.toml"),
@@ -120,7 +127,7 @@ def _ready(address, process, log):
 
 @pytest.fixture(scope="session")
 def chromium():
-    """A headless Chromium; its absence is a failure, for then nothing of the explorer has been tried."""
+    """A headless Chromium. The tests fail without one, as they would otherwise test nothing."""
     names = ("chromium", "chromium-browser", "google-chrome", "chrome")
     path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
@@ -134,18 +141,18 @@ def chromium():
 
 
 class VisitorPage:
-    """One visitor's page, which remembers everything that went wrong in it."""
+    """One visitor's page, which records the errors in its console and its requests to other hosts."""
 
     def __init__(self, page, server):
         self.page, self.server, self.wrong = page, server, []
         page.set_default_timeout(PATIENCE)
         page.on("console", lambda message: message.type == "error" and self.wrong.append(message.text))
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        page.on("request", self._asked)
+        page.on("request", self._check_request)
 
-    def _asked(self, request):
+    def _check_request(self, request):
         if not request.url.startswith((self.server, self.server.replace("http", "ws"), "data:", "blob:")):
-            self.wrong.append(f"asked for {request.url}")
+            self.wrong.append(f"requested {request.url}")
 
     def open(self, link="/"):
         self.page.goto(self.server + link)
@@ -158,16 +165,16 @@ class VisitorPage:
 
 @pytest.fixture
 def visit(chromium, server, request):
-    """A function that opens a page for a visitor; at the end no console may hold an error."""
+    """A function that opens a page for a new visitor; after the test no page may have an error."""
     visits = []
 
-    def opened(link="/", **options):
+    def open_page(link="/", **options):
         context = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
-        one = VisitorPage(context.new_page(), server)
-        visits.append((context, one))
-        return one.open(link)
+        visitor_page = VisitorPage(context.new_page(), server)
+        visits.append((context, visitor_page))
+        return visitor_page.open(link)
 
-    yield opened
-    for context, one in visits:
+    yield open_page
+    for context, visitor_page in visits:
         context.close()
-        one.fail_if_wrong()
+        visitor_page.fail_if_wrong()

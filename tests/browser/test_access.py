@@ -182,7 +182,7 @@ def test_what_hovering_tells_is_a_table_for_the_keyboard(visit):
     count = int(figure.locator(".say").inner_text().split()[0])
     expect(figure.locator("tbody tr")).to_have_count(count)
     expect(figure.get_by_role("region").get_by_role("cell", name=re.compile("bank")).first).to_be_visible()
-    figure.get_by_role("button", name="Put the table away").press("Enter")
+    figure.get_by_role("button", name="Hide the table").press("Enter")
     expect(figure.locator("tbody tr")).to_have_count(0)
 
 

@@ -76,13 +76,13 @@ def test_lines_that_are_not_drawn_are_told(visit, model, least):
     page, weights = visit(link).page, model.trace(words).attentions[1, 2]
     held = np.rint(255 * weights) / 255  # as the page gets them
     drawn = min(int((held >= max(least / 100, 0.02)).sum()), 500)
-    said = "" if least else f"{drawn} of {held.size:,} lines drawn, the strongest."
+    said = "" if least else f"The strongest {drawn} of {held.size:,} lines are drawn."
     expect(page.locator(".lines .few")).to_have_text(said)
     expect(page.locator(".wires path")).to_have_count(drawn)
     token = page.locator(".lines .right .token").nth(4)
     point(page, token, page.locator(".lines .hint"), re.compile("is looked at most by|No weight of this token"))
     drawn = int((held[:, 4] >= max(least / 100, 0.003)).sum())
-    said = f"{drawn} of {len(held)} lines drawn, the strongest." if drawn < len(held) and not least else ""
+    said = f"The strongest {drawn} of {len(held)} lines are drawn." if drawn < len(held) and not least else ""
     expect(page.locator(".lines .few")).to_have_text(said)
     expect(page.locator(".wires path")).to_have_count(drawn)
 

@@ -15,7 +15,7 @@ def test_a_box_opens_and_the_layers_are_stepped_through(visit):
 
     page.locator(".tower .box[data-name=feed_forward]").click()
     expect(page.get_by_role("heading", name="Feed-forward, layer 1")).to_be_visible()
-    page.get_by_role("button", name="Layer after this one").click()
+    page.get_by_role("button", name="Next layer").click()
     expect(page.get_by_role("heading", name="Feed-forward, layer 2")).to_be_visible()
     expect(page.locator(".js-plotly-plot")).to_have_count(2)
     expect(page.get_by_text("all units")).to_be_visible()

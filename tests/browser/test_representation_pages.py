@@ -249,7 +249,7 @@ def test_an_uploaded_file_is_asked_filtered_and_opened(visit, cased):
     )
     page.get_by_role("button", name="Run").click()
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
-    expect(page.get_by_text("1 line passed over")).to_be_visible()
+    expect(page.get_by_text("1 line skipped")).to_be_visible()
     found = score_rows(cased, read_rows(data, "jsonl").rows, ("masks", "next"), "last")
     rows = list(csv.DictReader(io.StringIO(saved(page))))
     assert [float(row["is_next"]) for row in rows] == pytest.approx([one.is_next for one in found], abs=1e-4)

@@ -39,12 +39,12 @@ def nav(key, groups, pages, dark, on_go):
     _NAV(key=key, data=data, on_go_change=pressed, on_theme_change=state.keep_view_next_run)
 
 
-def chips(key, shown, texts, on_toggle):
+def chips(key, strip, texts, on_toggle):
     """Draw the tokens as chips.
 
     Args:
         key: of the component.
-        shown: the list that ``ui.elements.mask_chips.chips`` returns.
+        strip: the list that ``ui.elements.mask_chips.chips`` returns.
         texts: (text A, text B); each row of chips has the writing direction of its text.
         on_toggle: callable (``str`` of a ``MaskPosition``), called when a chip is pressed.
     """
@@ -54,7 +54,7 @@ def chips(key, shown, texts, on_toggle):
         if isinstance(value, str):
             on_toggle(value)
 
-    data = {"chips": shown, "directions": {side: direction(text) for side, text in zip("ab", texts)}}
+    data = {"chips": strip, "directions": {side: direction(text) for side, text in zip("ab", texts)}}
     _CHIPS(key=key, data=data, on_toggle_change=pressed)
 
 
@@ -208,10 +208,10 @@ def picture(key, title, name, figure):
         if isinstance(value, dict) and value.get("format") in _PICTURES:
             st.session_state[asked] = value
 
-    data, wanted = {"title": title, "name": name}, st.session_state.pop(asked, None)
-    if wanted:
-        data |= {"format": wanted["format"], "figure": figure().to_json(), "number": uuid.uuid4().hex}
-        if wanted.get("library"):
+    data, request = {"title": title, "name": name}, st.session_state.pop(asked, None)
+    if request:
+        data |= {"format": request["format"], "figure": figure().to_json(), "number": uuid.uuid4().hex}
+        if request.get("library"):
             from plotly.offline import get_plotlyjs
 
             data["library"] = get_plotlyjs()

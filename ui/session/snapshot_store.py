@@ -77,17 +77,21 @@ def series(snapshots):
     return stored
 
 
-def snapshot_traces(found, snapshots, key, *asked):
-    """The result of ``found.snapshot_traces(*asked)``, cached until the key changes; None while the snapshots run.
+def snapshot_traces(snapshot_series, snapshots, key, *asked):
+    """The result of a ``SnapshotSeries``' method ``snapshot_traces``, cached; None while the snapshots run.
 
     Args:
-        found: ``SnapshotSeries`` of ``snapshots``. key: the inputs. asked: arguments of its ``snapshot_traces``.
+        snapshot_series: ``SnapshotSeries`` of ``snapshots``.
+        key: the inputs; with another key the snapshots run again.
+        asked: arguments of the method.
     """
     label = "Running every snapshot"
     if _is_small(snapshots):
         with st.spinner(f"{label} …"):
-            return cached("time_lapse", key, lambda: found.snapshot_traces(*asked))
-    return jobs.result("time_lapse", key, label, lambda progress: found.snapshot_traces(*asked, progress=progress))
+            return cached("time_lapse", key, lambda: snapshot_series.snapshot_traces(*asked))
+    return jobs.result(
+        "time_lapse", key, label, lambda progress: snapshot_series.snapshot_traces(*asked, progress=progress)
+    )
 
 
 def _is_small(snapshots):

@@ -138,14 +138,14 @@ def record(settings, a, b):
     return {"text_a": a, "text_b": b} if both else {"text_a": a}
 
 
-def text_b_of_task(settings, b, found):
+def text_b_of_task(settings, b, prediction):
     """Text B of one pass of the task's model: "" for a single text; of several endings the predicted one.
 
     Args:
-        settings: ``TaskSettings``. b: text B of the view. found: the prediction.
+        settings: ``TaskSettings``. b: text B of the view. prediction: of the task's model.
     """
     if settings.task == "choose":
-        return found["text"]
+        return prediction["text"]
     return b if settings.pair or settings.pair is None or settings.task == "answer" else ""
 
 

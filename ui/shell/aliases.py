@@ -1,8 +1,8 @@
-"""Names that pages and settings had before: links with them still open what they opened."""
+"""Old names of pages and old values of settings, so that old links still open the same pages."""
 
 from bert_tf.explain.attribution.methods import METHOD_ALIASES
 
-#: Old name of a page -> its name now. The settings of a page begin with its name, so theirs changed with it.
+#: Old name of a page -> its current name. The names of a page's settings begin with its name, so they changed too.
 PAGES = {
     "attention": "all_heads",
     "modelview": "model_view",
@@ -25,12 +25,12 @@ PAGES = {
     "electra": "replaced_token_detection",
     "family": "architectures",
 }
-#: Setting -> its old values and those of now.
+#: Name of a setting -> dict from its old values to the current ones.
 VALUES = {"saliency.method": METHOD_ALIASES}
 
 
 def current(params: dict[str, str]) -> dict[str, str]:
-    """The parameters of a link under the names of now; where a link has both, the name of now counts."""
+    """The parameters of a link under their current names; if a link has both names of one, the current counts."""
     renamed = {}
     for key, value in params.items():
         page, dot, setting = key.partition(".")

@@ -1,4 +1,4 @@
-"""All pages, found by their files: every `pages/<group>/<name>.py` that has a `PAGE`."""
+"""The list of all pages: one for every file `pages/<group>/<name>.py` that has a `PAGE`."""
 
 import functools
 import importlib
@@ -12,9 +12,9 @@ def _modules():
     """Name of a page -> its module, in the order of the navigation."""
     paths = sorted((ROOT / "pages").glob("*/*.py"))
     modules = [importlib.import_module(f"pages.{path.parent.name}.{path.stem}") for path in paths]
-    found = [module for module in modules if hasattr(module, "PAGE")]
-    found.sort(key=lambda module: (GROUPS.index(module.PAGE.group), module.PAGE.order))
-    return {module.PAGE.name: module for module in found}
+    page_modules = [module for module in modules if hasattr(module, "PAGE")]
+    page_modules.sort(key=lambda module: (GROUPS.index(module.PAGE.group), module.PAGE.order))
+    return {module.PAGE.name: module for module in page_modules}
 
 
 @functools.cache

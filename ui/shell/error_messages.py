@@ -1,4 +1,4 @@
-"""What went wrong, as a visitor is told it; what is a fault of the program goes to the server's log."""
+"""Error messages for the visitor; an error that is a fault of the program goes to the server's log."""
 
 import logging
 
@@ -10,11 +10,11 @@ _LOG = logging.getLogger("explorer")
 
 
 def user_message(error, fallback):
-    """A sentence for the visitor.
+    """The message of an error for the visitor.
 
     Args:
         error: an exception that was caught.
-        fallback: said in its place where it is a fault of the program; it is logged then.
+        fallback: the message if the error is a fault of the program; the error is then logged.
     """
     if user_errors.is_user_error(error, *_CODE):
         return str(error)

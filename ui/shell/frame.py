@@ -1,4 +1,4 @@
-"""The frame around every page: style, icon, links between the pages, title."""
+"""The frame around every page: style, icon, links to the pages, title."""
 
 import dataclasses
 import urllib.parse
@@ -27,7 +27,7 @@ def current_page():
 
 
 def navigation():
-    """Links to all pages, each with the view as it stands: the groups, and below them the pages of this one."""
+    """Draw links to the groups of pages and, below, to the pages of the open group; each link has the current view."""
     view, pages = state.view(), catalogue.pages()
     groups = {}
     for page in pages.values():
@@ -43,16 +43,16 @@ def navigation():
         if name in pages:
             state.change_view(page=name)
 
-    first = [
-        link(within[0], title, " · ".join(page.title for page in within), title == group)
-        for title, within in groups.items()
+    group_links = [
+        link(members[0], title, " · ".join(page.title for page in members), title == group)
+        for title, members in groups.items()
     ]
-    links = [link(page, page.title, page.question, page.name == view.page) for page in groups[group]]
-    components.nav("c_nav", first, links if len(links) > 1 else [], is_dark(), go)
+    page_links = [link(page, page.title, page.question, page.name == view.page) for page in groups[group]]
+    components.nav("c_nav", group_links, page_links if len(page_links) > 1 else [], is_dark(), go)
 
 
 def draw_page():
-    """The page that the view names: its title, the same in plain words, and what it shows."""
+    """Draw the page that the view names: its title, its question and its contents."""
     page = current_page()
     st.title(page.title, anchor=False)
     with st.container(key="page_question"):
@@ -61,28 +61,28 @@ def draw_page():
 
 
 def long_link_note():
-    """Say what is too long for the address, where something is: the link opens without it."""
+    """Draw a note about texts and settings that are too long for the address; a link opens the page without them."""
     view, page = state.view(), current_page()
     missing = []
     for name, length in left_out(view, state.limits()):
         setting = name.removeprefix(f"{page.name}.")
-        said = _TEXTS.get(name) or page.long_settings.get(setting, "a choice on this page")
+        label = _TEXTS.get(name) or page.long_settings.get(setting, "a choice on this page")
         if name not in _TEXTS or page.shows_texts(view):
-            missing.append(f"{said} ({length:,} characters)")
+            missing.append(f"{label} ({length:,} characters)")
     if missing:
         st.caption(
-            f"The address of this page cannot hold {' and '.join(missing)}: opened as a link, that is empty. A link "
-            f"holds {state.limits().max_link_characters:,} characters in all, where an accented, Hebrew or Arabic "
-            f"letter counts as six and a Chinese one as nine, and {LONGEST_SETTING:,} of what is typed for one page "
-            "alone."
+            f"The address of this page cannot hold {' and '.join(missing)}: a link opens the page without it. A link "
+            f"holds at most {state.limits().max_link_characters:,} characters in all, and {LONGEST_SETTING:,} of a "
+            "text that is typed for this page alone. An accented, Hebrew or Arabic letter counts as six characters, a "
+            "Chinese one as nine."
         )
 
 
 def redirects(front):
-    """The addresses /name of the pages, and those that they had before: each hands on to ``front``.
+    """``st.Page``s for the addresses /name of all current and old names of pages; each opens ``front``.
 
-    Streamlit sends the list to the browser at every rerun, so only the address in the visitor's browser is in it;
-    where that is not known, all are.
+    Streamlit sends the list to the browser in every run. So the list has only the address in the visitor's browser; if
+    this is not known, the list has all addresses.
     """
     addresses = {name: name for name in catalogue.pages()} | aliases.PAGES
     if url := st.context.url:

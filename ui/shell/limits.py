@@ -1,4 +1,4 @@
-"""Limits of a deployment, read once from ``explorer.toml``."""
+"""The limits of a deployment, read from ``explorer.toml``."""
 
 import dataclasses
 import os
@@ -7,8 +7,7 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-
-#: How the names begin of what visitors train: models they fine-tune, and runs on texts of theirs.
+#: The prefix of the names of what visitors train: the models that they fine-tune, and the runs on their texts.
 OWN_PREFIX = "own-"
 
 
@@ -18,7 +17,7 @@ class LimitsError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a visitor may ask for; one attribute for each key of ``explorer.toml``."""
+    """The limits for visitors; one attribute for each key of ``explorer.toml``, which describes them."""
 
     max_characters: int = 100_000
     max_tokens: int = 512
@@ -49,7 +48,7 @@ class Limits:
     max_snapshot_megabytes: int = 1_000
 
     def offers(self, name: str) -> bool:
-        """Whether the model called ``name`` may be chosen here; one that a visitor made here always may."""
+        """Whether visitors may choose the model called ``name``; they always may choose a model that a visitor made."""
         return not self.offered or name in self.offered or name.startswith(OWN_PREFIX)
 
 
@@ -76,7 +75,7 @@ _SMALLEST = {"max_tokens": 4}
 
 
 def read_limits(path: str | os.PathLike | None = None) -> Limits:
-    """Read the limits from ``path``, else ``$BERT_TF_EXPLORER``, else the project's ``explorer.toml``.
+    """Read the limits from ``path``, else from ``$BERT_TF_EXPLORER``, else from the project's ``explorer.toml``.
 
     Raises:
         LimitsError: an unknown section or key, or a value of the wrong kind.

@@ -1,4 +1,4 @@
-"""From a row of a table to a page that shows it."""
+"""Open a row of a data set on another page."""
 
 import dataclasses
 import urllib.parse
@@ -11,20 +11,20 @@ from ui.shell.view import MaskPosition, left_out, to_params
 
 
 def row_view(view, row, places):
-    """The view of one row.
+    """The view with the texts and masks of one row.
 
     Args:
-        view: ``View``. row: ``bert_tf.explain.Row``. places: what was hidden, as ``hidden_places`` names it.
+        view: ``View``. row: ``bert_tf.explain.Row``. places: the masked words, as ``hidden_places`` returns them.
     """
     mask_positions = tuple(sorted(MaskPosition(*place) for place in places))
     return dataclasses.replace(view, a=row.text_a, b=row.text_b or "", masks=mask_positions, start=0)
 
 
 def open_row(key, row, places, first="predict"):
-    """Widgets that open a row in any page that shows texts.
+    """Draw widgets that open a row on any page that shows texts.
 
     Args:
-        key: of the widgets. row, places: as ``row_view`` takes them. first: the page that is offered first.
+        key: of the widgets. row, places: see ``row_view``. first: the page at the top of the list.
     """
     pages = catalogue.pages()
     names = [name for name, page in pages.items() if page.opens_rows and page.is_available()]
@@ -37,13 +37,13 @@ def open_row(key, row, places, first="predict"):
             key=f"{key}_page",
             width=220,
         )
-        wanted = pages[name].from_row(row_view(state.view(), row, places))
-        wanted = dataclasses.replace(wanted, page=name)
+        opened = pages[name].from_row(row_view(state.view(), row, places))
+        opened = dataclasses.replace(opened, page=name)
         st.button(
-            "Open here", icon=":material/open_in_full:", key=f"{key}_go", on_click=state.replace_view, args=(wanted,)
+            "Open here", icon=":material/open_in_full:", key=f"{key}_go", on_click=state.replace_view, args=(opened,)
         )
-        link = "?" + urllib.parse.urlencode(to_params(wanted, state.limits()))
-        too_long = bool(left_out(wanted, state.limits()))
+        link = "?" + urllib.parse.urlencode(to_params(opened, state.limits()))
+        too_long = bool(left_out(opened, state.limits()))
         st.link_button(
             "In a new tab",
             link,

@@ -1,6 +1,6 @@
-"""What is declared of a page, once, in its own file; navigation, links, snippets, documents and tests read it there.
+"""`Page`, the declaration of a page. Each page has one in its file; navigation, links, snippets and tests read it.
 
-The groups of the navigation and their order stand here too.
+The groups of the navigation are in this file too.
 """
 
 import dataclasses
@@ -25,16 +25,17 @@ MASKED = {"mask": "a1"}
 
 @dataclasses.dataclass(frozen=True)
 class Press:
-    """What the click benchmark presses on a page; see `benchmarks/clicks.py`.
+    """The element of a page that the click benchmark presses; see `benchmarks/clicks.py`.
 
     Attributes:
-        what: "chip" is a word of the strip, "word" one of a strip that hides one at a time, "head" a place of the
-            canvas of all heads, "zoom" one that opens another view, "choice: LABEL: A|B" the choices A and B of a
-            group of buttons in turn, "open" the link to the page, anything else elements by their selector.
-        link: more parameters of the link.
-        of_texts: whether the page shows the two texts; any other is measured once, against the shorter time.
-        long: whether a press begins work beside the page that takes minutes; it is stopped before the next.
-        most: tokens that the page takes.
+        what: "chip" is a token of the chip strip; "word" is a token of a strip in which one word at a time is masked;
+            "head" is a tile on the canvas of all heads; "zoom" is a tile that opens another view; "choice: LABEL: A|B"
+            are the choices A and B of a group of buttons in turn; "open" is the link to the page; any other text is
+            the selector of the elements.
+        link: further parameters of the link.
+        of_texts: whether the page shows the two texts. Another page is measured once, against the shorter time.
+        long: whether a press starts a background job of minutes; the job is stopped before the next press.
+        most: the largest number of tokens that the page takes.
     """
 
     what: str
@@ -49,24 +50,27 @@ class Page:
     """One page of the explorer.
 
     Attributes:
-        name: of the page in a link, and of its file `pages/<group>/<name>.py`, whose function `page` draws it.
+        name: of the page in a link, and of its file `pages/<group>/<name>.py`; the file's function `page` draws it.
         group: one of `GROUPS`.
-        order: place among the pages of its group, from 1.
+        order: position among the pages of its group, from 1.
         title: the field's standard name, on the page and in the navigation.
-        question: the same in plain words, below the title.
-        summary: what the page shows; its row in docs/explorer.md.
-        presses: what the click benchmark presses: name of a view of the page ("" for the page as it opens) -> `Press`.
+        question: the title in plain words, below it.
+        summary: the contents of the page; its row in docs/explorer.md.
+        presses: name of a view of the page ("" for the page as it opens) -> the `Press` of the click benchmark.
         analyses: kinds of `python -m bert_tf explain` that the page shows.
         reads_texts: whether the page reads text A and text B.
-        reads_texts_if: (setting, value) with which a page reads the texts that otherwise reads none.
-        settings: names of the settings that a link to the page may hold: `at` is `<name>.at` there.
-        settings_help: what these settings mean; their row in docs/explorer.md.
-        long_settings: setting -> words for it where it is too long for a link.
-        opens_rows: whether "Open row in" offers the page.
-        is_available: whether the models or trainings that the page needs are here; asked before a row is offered.
-        from_row: view of a row -> the view in which the page shows it. The view's page is still the one with the table.
-        snippet: function (view, what the page gave...) that writes the lines of "Copy as Python"; None for no lines.
-        snippet_language: "python", or "bash" where the lines are a command.
+        reads_texts_if: (setting, value): the page reads the texts only if the setting has this value. None: see
+            `reads_texts`.
+        settings: names of the settings that a link to the page may have; `at` is `<name>.at` in the link.
+        settings_help: the meaning of these settings; their row in docs/explorer.md.
+        long_settings: setting -> its name in the note about settings that are too long for a link.
+        opens_rows: whether "Open row in" lists the page.
+        is_available: callable () -> whether the models or trainings that the page needs are installed; called before
+            "Open row in" lists the page.
+        from_row: view of a row -> the view in which the page shows it. The given view's page is the one with the table.
+        snippet: function (view, arguments of `ui.shell.snippets.give`...) that writes the text of "Copy as Python";
+            None for no text.
+        snippet_language: "python", or "bash" if the text is a command.
     """
 
     name: str
@@ -90,7 +94,7 @@ class Page:
 
     @property
     def full_title(self) -> str:
-        """The title with the group before it where these differ: "Explain: Logit lens"."""
+        """The title after its group, like "Explain: Logit lens"; the title alone if both are the same."""
         return self.title if self.title == self.group else f"{self.group}: {self.title}"
 
     def shows_texts(self, view) -> bool:

@@ -1,4 +1,4 @@
-"""The sidebar: which model the pages use."""
+"""The sidebar: the choice of the model and its precision."""
 
 import streamlit as st
 
@@ -9,10 +9,10 @@ from ui.widgets.formatting import escape_markdown, megabytes, title
 
 
 def draw(installed):
-    """Draw the shared model picker and settle the view's model on one that is there.
+    """Draw the choice of the model; if the view's model is not installed, replace it with the first of the list.
 
     Args:
-        installed: ``ModelInfo`` of the models that may be chosen, the default first.
+        installed: ``ModelInfo``s of the models that may be chosen, the default first.
     """
     with st.sidebar:
         st.markdown("**BERT explorer**")
@@ -20,11 +20,11 @@ def draw(installed):
             st.warning("No model is installed. See Models.")
             return
         names = [info.name for info in installed]
-        wanted = state.view().model
-        if wanted not in names:
-            if wanted:
+        model = state.view().model
+        if model not in names:
+            if model:
                 st.warning(
-                    f"The link asks for the model “{escape_markdown(wanted[:60])}”, which is not here."
+                    f"The link asks for the model “{escape_markdown(model[:60])}”, which is not installed here."
                     f" {title(names[0])} is used."
                 )
             state.correct_view(model=names[0])
@@ -35,7 +35,7 @@ def draw(installed):
             format_func=title,
             key="w_model",
             on_change=_chosen,
-            help="Every page uses this model. More can be fetched under Models.",
+            help="Every page uses this model. More models can be downloaded under Models.",
         )
         info = installed[names.index(state.view().model)]
         _facts(info)
@@ -43,8 +43,8 @@ def draw(installed):
             "Precision",
             PRECISIONS,
             **state.bind_field("precision", "w_precision"),
-            help="bfloat16 computes with fewer digits: up to twice as fast where the processor knows "
-            "it, and a prediction may change in a close race.",
+            help="bfloat16 computes with fewer digits: it is up to twice as fast if the processor supports it, and the "
+            "first prediction may change if two tokens have nearly the same probability.",
         )
 
 
@@ -68,8 +68,8 @@ def _facts(info):
 
 
 def _heads(heads):
-    """What a model can be asked beside BERT's two questions, and which of these it cannot."""
-    missing = {"mlm": "masked words", "nsp": "next sentence"}
+    """The heads of a model that BERT does not have, and BERT's heads that the model does not have, in words."""
+    bert_heads = {"mlm": "masked words", "nsp": "next sentence"}
     more = {"sop": "sentence order", "replaced": "replaced tokens"}
-    lines = [f"{what} head" for head, what in more.items() if head in heads]
-    return lines + [f"no {what} head" for head, what in missing.items() if heads and head not in heads]
+    lines = [f"{name} head" for head, name in more.items() if head in heads]
+    return lines + [f"no {name} head" for head, name in bert_heads.items() if heads and head not in heads]

@@ -1,7 +1,7 @@
-"""The few lines of Python that do what a page shows, with the visitor's own texts and settings in them.
+"""The menu "Copy as Python": a script that computes what the page shows, with the visitor's texts and settings.
 
-A page hands over what it shows (``give``); the front door draws the lines below it (``draw``). The page's record
-names the function that writes them, which takes the view and what the page gave.
+A page calls ``give`` with its results; ``app.py`` then calls ``draw`` to draw the menu below the page. The function
+that writes the script is the ``snippet`` of the page's ``Page``; it takes the view and the arguments of ``give``.
 """
 
 import streamlit as st
@@ -13,29 +13,29 @@ _GIVEN = "_snippet"
 
 
 def begin():
-    """Forget what the last run showed. Once at the top of a run."""
+    """Forget the results of the last run. Call it once at the top of a run."""
     st.session_state.pop(_GIVEN, None)
 
 
-def give(*shown, **more):
-    """Hand over what the page shows, as its snippet function takes it after the view; the last call counts."""
-    st.session_state[_GIVEN] = (shown, more)
+def give(*results, **more):
+    """Set the arguments of the page's snippet function that follow the view; the last call counts."""
+    st.session_state[_GIVEN] = (results, more)
 
 
 def add(**more):
-    """Hand over something else that the page shows, beside what was given."""
-    shown, known = st.session_state[_GIVEN]
-    st.session_state[_GIVEN] = (shown, {**known, **more})
+    """Add keyword arguments to those of the last ``give``."""
+    results, known = st.session_state[_GIVEN]
+    st.session_state[_GIVEN] = (results, {**known, **more})
 
 
 def draw():
-    """A menu with the lines of what was given; nothing where nothing is shown."""
-    given = st.session_state.pop(_GIVEN, None)
-    if given is None:
+    """Draw the menu with the script; draw nothing if the page has not called ``give``."""
+    arguments = st.session_state.pop(_GIVEN, None)
+    if arguments is None:
         return
-    shown, more = given
+    results, more = arguments
     view = state.view()
     page = catalogue.pages()[view.page]
     label = "Copy as a command" if page.snippet_language == "bash" else "Copy as Python"
     with st.popover(label, icon=":material/code:", type="tertiary"):
-        st.code(page.snippet(view, *shown, **more), language=page.snippet_language)
+        st.code(page.snippet(view, *results, **more), language=page.snippet_language)

@@ -1,6 +1,6 @@
-"""The view: everything that decides what a page shows, and its form in a link.
+"""The view: all choices of a visitor that decide the contents of a page, and their form in a link.
 
-A ``View`` is immutable and knows nothing of Streamlit; ``ui.session.state`` keeps one per visitor.
+A ``View`` is immutable and does not use Streamlit; ``ui.session.state`` holds one for each visitor.
 """
 
 import dataclasses
@@ -14,13 +14,13 @@ SELECTIONS = ("all", "aa", "ab", "ba", "bb")
 PRECISIONS = ("float32", "bfloat16")
 FILLS = ("independent", "joint")
 MOST_SETTINGS, LONGEST_SETTING = 40, 2_000
-_UNCHANGED = (string.ascii_letters + string.digits + "_.-~ ").encode()  # a space becomes "+"
+_UNCHANGED = (string.ascii_letters + string.digits + "_.-~ ").encode()  # one character in a link; a space becomes "+"
 _MASK_POSITION = re.compile(r"([ab])(\d{1,5})(?:\.(\d{1,3}))?")
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class MaskPosition:
-    """A masked place, named so that it means the same under every tokenizer.
+    """A masked word or piece, by its number in the text: a word has the same number under every tokenizer.
 
     Attributes:
         source: "a" or "b".
@@ -37,7 +37,7 @@ class MaskPosition:
 
     @classmethod
     def parse(cls, text):
-        """Read "a5" or "b2.1"; anything else gives None."""
+        """Read a text like "a5" or "b2.1"; None for any other text."""
         match = _MASK_POSITION.fullmatch(text)
         if not match:
             return None
@@ -47,9 +47,9 @@ class MaskPosition:
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """What a visitor looks at. Layers and heads count from 0 here and from 1 in links and labels.
+    """The choices of a visitor. Layers and heads count from 0 here, and from 1 in links and labels.
 
-    ``settings`` are what single pages add: pairs of "page.name" and text, sorted by name.
+    ``settings`` are the settings of single pages: pairs of "page.name" and text, sorted by name.
     """
 
     page: str = "predict"
@@ -72,36 +72,38 @@ class View:
     settings: tuple[tuple[str, str], ...] = ()
 
     def setting(self, name):
-        """The text of the setting "page.name", or None where it is at its default."""
+        """The text of the setting "page.name", or None if it is at its default."""
         return dict(self.settings).get(name)
 
     def with_setting(self, name, text):
-        """The view with one setting changed; None puts it back to its default."""
+        """The view with one setting changed; None sets it to its default."""
         changed = {**dict(self.settings), name: text}
-        kept = ((key, value) for key, value in changed.items() if value is not None)
-        return dataclasses.replace(self, settings=tuple(sorted(kept)))
+        not_default = ((key, value) for key, value in changed.items() if value is not None)
+        return dataclasses.replace(self, settings=tuple(sorted(not_default)))
 
     def with_text(self, a, b):
-        """The view of other texts: masks of a text that changed point nowhere and are dropped."""
-        kept = tuple(
+        """The view with other texts; the masks of a changed text are dropped."""
+        masks = tuple(
             spot for spot in self.masks if (spot.source == "a" and a == self.a) or (spot.source == "b" and b == self.b)
         )
-        return dataclasses.replace(self, a=a, b=b, masks=kept, start=0)
+        return dataclasses.replace(self, a=a, b=b, masks=masks, start=0)
 
     def toggled(self, spot):
-        """The view with ``spot`` masked, or unmasked where it was."""
+        """The view with ``spot`` masked; if it is masked already, with it unmasked."""
         if spot in self.masks:
             return self.without(spot)
-        # A whole word takes the place of its pieces, so that no position is named twice.
-        others = [one for one in self.masks if spot.piece >= 0 or (one.source, one.word) != (spot.source, spot.word)]
+        # The mask of a whole word replaces the masks of its pieces, so that no token is masked twice.
+        others = [
+            mask for mask in self.masks if spot.piece >= 0 or (mask.source, mask.word) != (spot.source, spot.word)
+        ]
         return dataclasses.replace(self, masks=tuple(sorted([*others, spot])))
 
     def without(self, spot):
-        """The view with ``spot`` no longer masked."""
-        return dataclasses.replace(self, masks=tuple(one for one in self.masks if one != spot))
+        """The view with ``spot`` not masked."""
+        return dataclasses.replace(self, masks=tuple(mask for mask in self.masks if mask != spot))
 
     def swapped(self):
-        """Text A and text B changed over, their masks with them."""
+        """The view with text A and text B swapped, and their masks."""
         other = {"a": "b", "b": "a"}
         masks = tuple(sorted(dataclasses.replace(spot, source=other[spot.source]) for spot in self.masks))
         return dataclasses.replace(self, a=self.b, b=self.a, masks=masks, start=0)
@@ -129,26 +131,26 @@ _SWITCHES = {"whole": "words", "special": "special", "punctuation": "punctuation
 
 
 def to_params(view: View, limits: Limits) -> dict[str, str]:
-    """The view as query parameters, what is at its default left out; where both texts are empty, the first says so.
+    """The view as query parameters, without the fields at their defaults. If both texts are empty, ``a`` is present.
 
-    Percent-encoded they have at most ``limits.max_link_characters`` characters: servers refuse addresses of twice
-    that length. What is too long for it, the longest first, and settings longer than ``LONGEST_SETTING`` are empty
-    in the link, so that it opens with an empty field and not with another text than this one, and the masks of an
-    empty text stay out; ``left_out`` names them.
+    Percent-encoded the parameters have at most ``limits.max_link_characters`` characters: servers refuse addresses of
+    twice that length. Settings longer than ``LONGEST_SETTING`` are empty in the link. If the rest is too long, its
+    longest texts are empty too. They are empty, not absent, so that the link opens with an empty field and not with
+    the default text. The masks of an empty text are left out. ``left_out`` names these texts.
     """
     return _params(view, {name for name, _ in left_out(view, limits)})
 
 
 def left_out(view: View, limits: Limits) -> list[tuple[str, int]]:
-    """What is too long for a link to the view's page: ("a", "b" or the name of a setting, number of characters)."""
-    own = dict(_own(view))
-    texts = {"a": view.a, "b": view.b, **own}
-    missing = {name for name, text in own.items() if len(text) > LONGEST_SETTING}
-    while _length(_params(view, missing)) > limits.max_link_characters:
+    """The texts that are too long for a link to the view: list of ("a", "b" or a setting's name, its characters)."""
+    settings = dict(_page_settings(view))
+    texts = {"a": view.a, "b": view.b, **settings}
+    missing = {name for name, text in settings.items() if len(text) > LONGEST_SETTING}
+    while _query_length(_params(view, missing)) > limits.max_link_characters:
         rest = [name for name, text in texts.items() if text and name not in missing]
         if not rest:
             break
-        missing.add(max(rest, key=lambda name: _encoded(texts[name])))
+        missing.add(max(rest, key=lambda name: _encoded_length(texts[name])))
     return [(name, len(text)) for name, text in texts.items() if name in missing]
 
 
@@ -159,7 +161,7 @@ def _params(view, missing):
         if value != getattr(_DEFAULT, name):
             params[key] = "" if name in missing else value
     if not view.a and not view.b:
-        params["a"] = ""  # a link without a text is a first visit, which begins with an example
+        params["a"] = ""  # a link without the parameter opens with an example
     mask_positions = [spot for spot in view.masks if params.get(spot.source)]
     if mask_positions:
         params["mask"] = ",".join(map(str, mask_positions))
@@ -169,30 +171,30 @@ def _params(view, missing):
     for name, key in _SWITCHES.items():
         if getattr(view, name) != getattr(_DEFAULT, name):
             params[key] = "1" if getattr(view, name) else "0"
-    return params | {name: "" if name in missing else text for name, text in _own(view)}
+    return params | {name: "" if name in missing else text for name, text in _page_settings(view)}
 
 
-def _own(view):
-    # A link opens one page: the settings of the others would only make it longer.
+def _page_settings(view):
+    # Only the settings of the view's page: a link opens one page, and the others would make it longer.
     return [(name, text) for name, text in view.settings if name.startswith(f"{view.page}.")]
 
 
-def _length(params):
-    """Characters of the query that a browser sends for ``params``."""
-    return sum(_encoded(name) + _encoded(text) + len("=&") for name, text in params.items())
+def _query_length(params):
+    """The number of characters of the query that a browser sends for ``params``."""
+    return sum(_encoded_length(name) + _encoded_length(text) + len("=&") for name, text in params.items())
 
 
-def _encoded(text):
-    """Characters of a text in an address: three for each byte that is not a plain letter, a digit or a space."""
+def _encoded_length(text):
+    """The number of characters of a text in an address: three for each byte that is not in ``_UNCHANGED``."""
     raw = text.encode("utf-8")
     return len(raw) + 2 * len(raw.translate(None, _UNCHANGED))
 
 
 def from_params(params: dict[str, str], limits: Limits) -> View:
-    """Read a view from query parameters written by anybody.
+    """Read a view from query parameters, which may be wrong.
 
-    What cannot be understood keeps its default: a mangled link still opens a page. Names that pages had before are read
-    as their names now.
+    A field with a wrong value gets its default, so that a damaged link still opens a page. Old names of pages are read
+    as their current names.
     """
     params = aliases.current(params)
     values = {name: params[key] for name, key in _PLAIN.items() if key in params}
@@ -217,7 +219,8 @@ def from_params(params: dict[str, str], limits: Limits) -> View:
 
 
 def _settings(params):
-    """The settings among query parameters: only those that pages declare, of a bounded number and length."""
+    """The settings of pages among the query parameters; at most ``MOST_SETTINGS`` of at most ``LONGEST_SETTING``
+    characters."""
     known = {f"{page.name}.{setting}" for page in catalogue.pages().values() for setting in page.settings}
-    found = [(key, text) for key, text in params.items() if key in known and len(text) <= LONGEST_SETTING]
-    return tuple(sorted(found)[:MOST_SETTINGS])
+    settings = [(key, text) for key, text in params.items() if key in known and len(text) <= LONGEST_SETTING]
+    return tuple(sorted(settings)[:MOST_SETTINGS])

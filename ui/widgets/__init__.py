@@ -1,1 +1,1 @@
-"""Components, controls and tables that several pages use."""
+"""Inputs, tables, figures and downloads that several pages use."""

@@ -1,4 +1,4 @@
-"""What the pages that compare two models work out before they draw."""
+"""The comparison of two models: the choice of the two, the rows of the tables, sizes and times."""
 
 import dataclasses
 import functools
@@ -18,73 +18,75 @@ from ui.widgets.formatting import megabytes, milliseconds, title
 RECOMMENDED = ("bert-base-uncased", "bert-large-uncased")
 _LARGE, _SMALL = 24, "bert-small-uncased-embedded"
 _SIZED = re.compile(r"bert-(base|large)-(cased|uncased)(-embedded|-whole-word-masking)?")
-# The page's settings that name its sides in a link where they are not the view's models: snapshots, or the preset.
+# The settings that name a page's two models in a link if they are not the view's models: snapshots, or the preset pair.
 _PICKED = ("one", "other")
 
 
 def default_models(installed, view):
-    """Which two models to compare: those the view names, else Base beside Large or Small, else what there is.
+    """The two models to compare: those of the view, else Base with Large or Small, else any installed ones.
 
     Args:
-        installed: ``ModelInfo`` of the models there are, the default first.
+        installed: ``ModelInfo``s of the installed models, the default first.
         view: the visitor's view.
 
     Returns:
-        (name, name): the visitor's own model and another, or the two of ``RECOMMENDED``.
+        (name, name): the visitor's model and another, or the two of ``RECOMMENDED``.
     """
     names = [info.name for info in installed]
     if view.other in names:
         return view.model, view.other
-    fair = _of_other_size(view.model, names)
-    if fair is None and set(RECOMMENDED) <= set(names):
+    other_size = _of_other_size(view.model, names)
+    if other_size is None and set(RECOMMENDED) <= set(names):
         return RECOMMENDED
     others = [info for info in installed if info.name != view.model]
     large = [info.name for info in others if info.config and info.config.num_hidden_layers == _LARGE]
     bert = [name for name in large if _SIZED.fullmatch(name)]
     rest = [info.name for info in others]
     small = [_SMALL] if _SMALL in rest else []
-    return view.model, next(iter([*filter(None, [fair]), *bert, *large, *small, *rest]), view.model)
+    return view.model, next(iter([*filter(None, [other_size]), *bert, *large, *small, *rest]), view.model)
 
 
 def _of_other_size(name, names):
-    """The Large that goes with a BERT Base, or the Base with a Large: of the same case; None where there is none."""
+    """The BERT Large of the same case as a BERT Base, or the Base of a Large; None if it is not among ``names``."""
     size, case = match.group(1, 2) if (match := _SIZED.fullmatch(name)) else (None, None)
-    wanted = {"base": "large", "large": "base"}.get(size)
-    found = [one for one in names if (match := _SIZED.fullmatch(one)) and match.group(1, 2) == (wanted, case)]
-    return min(found, key=len, default=None)
+    other_size = {"base": "large", "large": "base"}.get(size)
+    matching = [
+        other for other in names if (match := _SIZED.fullmatch(other)) and match.group(1, 2) == (other_size, case)
+    ]
+    return min(matching, key=len, default=None)
 
 
 def has_two_models(installed):
-    """Whether there are two models, or a model and a snapshot of a training, to put side by side."""
+    """Whether there are two models, or a model and a snapshot of a training, to compare."""
     return len(installed) > 1 or bool(installed and runs.snapshots())
 
 
 def pickers(installed, page):
-    """The choice of two models or snapshots, tied to the view and the page's settings.
+    """Draw the choice of two models or snapshots, bound to the view and to the page's settings.
 
     Args:
-        installed: as ``default_models`` takes it. page: name of the page.
+        installed: see ``default_models``. page: name of the page.
 
     Returns:
-        (name, name).
+        (name, name) of the chosen models or snapshots.
     """
     names = [info.name for info in installed]
-    _settle(installed, names, page)
+    _set_default_models(installed, names, page)
     offered = [*names, *runs.snapshots()]
-    wanted = compared_models(state.view(), page)
+    chosen = compared_models(state.view(), page)
     labels = ("One model", "The other")
-    for column, label, field, place, name in zip(st.columns(2), labels, ("model", "other"), _PICKED, wanted):
+    for column, label, field, place, name in zip(st.columns(2), labels, ("model", "other"), _PICKED, chosen):
         key = f"w_{page}_{field}"
         state.set_widget(key, name)
         place = f"{page}.{place}"
         column.selectbox(label, offered, format_func=title, key=key, on_change=_picked, args=(key, field, place, names))
-    if wanted[0] == wanted[1]:
+    if chosen[0] == chosen[1]:
         st.caption("Both are the same model.")
-    return wanted
+    return chosen
 
 
-def _settle(installed, names, page):
-    """Where nothing is chosen yet, put the preset there: the visitor's own model stays what it is for other pages."""
+def _set_default_models(installed, names, page):
+    """If no models are chosen yet, choose ``default_models``; the view's model for other pages does not change."""
     view, known = state.view(), _known()
     picked = [view.setting(f"{page}.{place}") in known for place in _PICKED]
     if view.other in names or all(picked):
@@ -99,12 +101,12 @@ def _settle(installed, names, page):
 
 
 def with_model(view, name):
-    """The view with another model chosen for all pages: the open page's first side is it too."""
+    """The view with another model for all pages; if the open page compares models, it is the first of its two."""
     return dataclasses.replace(view, model=name).with_setting(f"{view.page}.{_PICKED[0]}", None)
 
 
 def _known():
-    """Names that a side may have."""
+    """The names of all models and snapshots that may be compared."""
     return {*(info.name for info in model_store.installed()), *runs.snapshots()}
 
 
@@ -116,26 +118,30 @@ def _picked(key, field, place, names):
 
 
 def compared_models(view, page):
-    """Names of the two models or snapshots of a page; one that is not there leaves the view's model in its place."""
+    """The names of a page's two models or snapshots; the view's model replaces one that is not installed."""
     picked = [view.setting(f"{page}.{place}") for place in _PICKED]
     known = _known() if any(picked) else ()
-    return tuple(one if one in known else name for one, name in zip(picked, (view.model, view.other)))
+    return tuple(pick if pick in known else model for pick, model in zip(picked, (view.model, view.other)))
 
 
 def with_compared_models(view, one, other):
-    """The view of Compare with two models on the view's texts; the visitor's own model stays.
+    """The view of the page Side by side with two models and the view's texts; the view's model does not change.
 
     Args:
         view: ``View``. one, other: names of models or snapshots.
     """
-    own = view.model, view.other
-    for place, name, model in zip(_PICKED, (one, other), own):
+    models = view.model, view.other
+    for place, name, model in zip(_PICKED, (one, other), models):
         view = view.with_setting(f"side_by_side.{place}", None if name == model else name)
     return dataclasses.replace(view.with_setting("side_by_side.what", None), page="side_by_side")
 
 
-def agreement_rows(found, traces):
-    """The agreement at every mask as columns of a table."""
+def agreement_rows(comparison, traces):
+    """The agreement of two models at every mask: a dict of a table's columns.
+
+    Args:
+        comparison: ``Comparison``. traces: the traces of the two models.
+    """
 
     def word(trace, position):
         typed = trace.original_tokens[position] == trace.tokens[position]
@@ -146,60 +152,64 @@ def agreement_rows(found, traces):
         return pair[0] if pair[0].lower() == pair[1].lower() else " | ".join(pair)
 
     return {
-        "masked": [words(mask) for mask in found.masks],
-        "one": [mask.predictions_a[0].token for mask in found.masks],
-        "other": [mask.predictions_b[0].token for mask in found.masks],
-        "shared": [mask.overlap for mask in found.masks],
-        "divergence": [mask.divergence for mask in found.masks],
+        "masked": [words(mask) for mask in comparison.masks],
+        "one": [mask.predictions_a[0].token for mask in comparison.masks],
+        "other": [mask.predictions_b[0].token for mask in comparison.masks],
+        "shared": [mask.overlap for mask in comparison.masks],
+        "divergence": [mask.divergence for mask in comparison.masks],
     }
 
 
-def shared_guesses(found, pair, side):
-    """For every mask of one side the guesses that the other has too: dict from position to set of tokens.
+def shared_guesses(comparison, pair, side):
+    """The predictions of one side that the other side has too: dict from a mask's position to a set of tokens.
 
     Args:
-        found: ``Comparison``. pair: the two sides. side: "a" or "b".
+        comparison: ``Comparison``. pair: the two ``Side``s. side: "a" or "b".
     """
-    named, order = {}, slice(None, None, 1 if side == "a" else -1)
-    own_tokenizer, other_tokenizer = [one.shared.tokenizer for one in pair][order]
-    for mask in found.masks:
+    shared, order, fold = {}, slice(None, None, 1 if side == "a" else -1), comparison.case_folded
+    own_tokenizer, other_tokenizer = [compared.shared.tokenizer for compared in pair][order]
+    for mask in comparison.masks:
         own, other = (mask.predictions_a, mask.predictions_b)[order]
-        known = {_plain(one.token, other_tokenizer, found.case_folded) for one in other}
+        spellings = {_spelling(prediction.token, other_tokenizer, fold) for prediction in other}
         position = mask.position_a if side == "a" else mask.position_b
-        named[position] = {one.token for one in own if _plain(one.token, own_tokenizer, found.case_folded) in known}
-    return named
+        shared[position] = {
+            prediction.token for prediction in own if _spelling(prediction.token, own_tokenizer, fold) in spellings
+        }
+    return shared
 
 
 def layer_rows(lenses, pair, layers, case_folded):
-    """The likeliest words of two lenses at the same relative depth, the embeddings first.
+    """The most probable words of two lenses at the same relative depth, the embeddings first.
 
     Args:
-        lenses: two ``Lens``es of one position each. pair: the sides they are of. layers: pairs of layers from
-            0. case_folded: whether upper and lower case are one.
+        lenses: two ``Lens``es of one position each. pair: the ``Side``s of the lenses. layers: pairs of layers from 0.
+        case_folded: whether upper and lower case count as the same.
 
     Returns:
-        list of (state, state, word, probability, word, probability, whether the words are the same).
+        list of (hidden state, hidden state, word, probability, word, probability, whether the words are the same).
     """
     rows = []
-    for states in [(0, 0), *((one + 1, other + 1) for one, other in layers)]:
+    for states in [(0, 0), *((layer + 1, other_layer + 1) for layer, other_layer in layers)]:
         best = [
             (lens.predicted_tokens[0][state][0], float(lens.probabilities[0, state, 0]))
             for lens, state in zip(lenses, states)
         ]
-        same = len({_plain(one[0], side.shared.tokenizer, case_folded) for one, side in zip(best, pair)}) == 1
-        rows.append((*states, *best[0], *best[1], same))
+        spellings = {_spelling(token, side.shared.tokenizer, case_folded) for (token, _), side in zip(best, pair)}
+        rows.append((*states, *best[0], *best[1], len(spellings) == 1))
     return rows
 
 
-def _plain(token, tokenizer, case_folded):
-    """A token as it compares between vocabularies."""
+def _spelling(token, tokenizer, case_folded):
+    """The spelling of a token, by which tokens of two vocabularies are compared."""
     return tokenizer.spelling(token).lower() if case_folded else tokenizer.spelling(token)
 
 
 def model_facts(pair, traces, infos, seconds):
-    """Sizes and times of both models: a dict of columns, the first the names of the rows.
+    """The sizes and times of two models: a dict of a table's columns; the first has the names of the rows.
 
-    ``seconds``: of a pass of each, or None while they are not known.
+    Args:
+        pair: ``Side``s. traces: their traces. infos: dict from a model's name to its ``ModelInfo``.
+        seconds: of a pass of each model; None before they are measured.
     """
     table = {
         "": [
@@ -229,30 +239,30 @@ def model_facts(pair, traces, infos, seconds):
 
 
 def latencies(pair, precision):
-    """Median seconds of a warm pass over each side's texts, timed beside the page; None while they are not there.
+    """Median seconds of a warm pass over each side's texts, measured in a background job; None before it is done.
 
     Args:
-        pair: ``Side``s. precision: what the models compute in.
+        pair: ``Side``s. precision: the precision of the models.
     """
 
     def work(progress):
-        found = []
+        medians = []
         for place, side in enumerate(pair):
-            passes = functools.partial(_after, progress, place, len(pair))
-            found.append(side.shared.latency(side.text_a, side.text_b, progress=passes))
-        return found
+            passes = functools.partial(_report_passes, progress, place, len(pair))
+            medians.append(side.shared.latency(side.text_a, side.text_b, progress=passes))
+        return medians
 
     key = (precision, *((side.shared.name, side.text_a, side.text_b) for side in pair))
     return jobs.result("compare speed", key, "Timing", work, patience=0)
 
 
-def _after(progress, place, sides, done, total):
-    """Tells ``progress`` of the passes of one side what that is of the passes of all ``sides``."""
+def _report_passes(progress, place, sides, done, total):
+    """Report the passes of the side number ``place`` to ``progress`` as a part of the passes of all ``sides``."""
     return progress(place * total + done, sides * total)
 
 
 def attention_entropy(pair, traces):
-    """Mean entropy of the attention in every layer of both models: dict from title to float [L]."""
+    """Mean entropy of the attention in every layer of both models: dict from a side's name to float [L]."""
     profiles = {}
     for side, trace in zip(pair, traces):
         name = side.name + (" " if side.name in profiles else "")

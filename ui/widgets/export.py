@@ -1,4 +1,4 @@
-"""Saving what a view shows: its numbers as CSV, JSON and NumPy files, its figures as HTML, SVG and PNG."""
+"""The download menus: numbers as CSV, JSON and NumPy files, figures as HTML, SVG and PNG."""
 
 import csv
 import functools
@@ -14,13 +14,14 @@ from ui.elements import components
 
 
 def save(name, result, about=None):
-    """The download menu of a result: its table as CSV, its record as JSON, its arrays (without any, the columns of its
-    table) as NPZ, its figures.
+    """Draw the download menu of a result: its table as CSV, its record as JSON, its arrays as NPZ, its figures.
+
+    The NPZ file of a result without arrays has the columns of its table.
 
     Args:
         name: of the files, without an ending.
         result: a ``bert_tf.results.Result``.
-        about: what the record says beside the result, such as the model's name; a dict.
+        about: dict of entries to add to the JSON record, such as the model's name.
     """
     with st.popover("Save", icon=":material/download:", type="tertiary"):
         with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
@@ -35,7 +36,7 @@ def save(name, result, about=None):
 
 
 def result_arrays(result):
-    """The arrays of a result; of one that has none, the columns of its table: dict of arrays."""
+    """The arrays of a result, or the columns of its table if it has no arrays: dict of arrays."""
     if arrays := result.to_arrays():
         return arrays
     table = result.to_frame()
@@ -48,28 +49,28 @@ def frame_csv(table):
 
 
 def _frame_rows(table):
-    """The rows of a pandas table, None for what is missing."""
+    """The rows of a pandas table, None for missing values."""
     return table.astype(object).where(table.notna(), None).itertuples(index=False)
 
 
 def menu(name, header, rows, data, figure=None, arrays=None):
-    """The download menu of a view. Files are made when asked for, not at every run.
+    """Draw the download menu of a view. A file is made when the visitor asks for it, not in every run.
 
     Args:
         name: of the files, without an ending.
         header: names of the table's columns.
-        rows: callable () -> rows of the table, whose text is made safe for spreadsheets here.
-        data: callable () -> what ``json.dumps`` takes; arrays may be in it.
-        figure: callable () -> a Plotly figure for a light page; a dict from titles to such for several.
+        rows: callable () -> rows of the table; this function makes their text safe for spreadsheets.
+        data: callable () -> an object that ``json.dumps`` accepts; it may have arrays in it.
+        figure: callable () -> a Plotly figure for a light page; for several figures a dict from titles to callables.
         arrays: callable () -> dict of arrays for the NumPy file; None for the columns of the table.
     """
     figures = figure if isinstance(figure, dict) else {"Figure": figure} if figure else {}
     with st.popover("Save", icon=":material/download:", type="tertiary"):
-        found = arrays or (lambda: columns(header, rows()))
+        make_arrays = arrays or (lambda: columns(header, rows()))
         with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
             _button("CSV", f"{name}.csv", "text/csv", lambda: table_csv(header, rows()))
             _button("JSON", f"{name}.json", "application/json", lambda: record_json(data()))
-            _button("Arrays (NPZ)", f"{name}.npz", "application/octet-stream", lambda: npz(found()))
+            _button("Arrays (NPZ)", f"{name}.npz", "application/octet-stream", lambda: npz(make_arrays()))
         for title, make in figures.items():
             file = name if len(figures) == 1 else f"{name}-{title.lower().replace(' ', '-')}"
             _figure(title, file, make)
@@ -86,7 +87,7 @@ def _figure(title, name, make):
 
 
 def figure_html(figure, config=None):
-    """A figure as a page of its own that needs no network; ``config`` as Plotly takes it."""
+    """A figure as an HTML page that needs no network; ``config``: Plotly's settings."""
     return figure.to_html(include_plotlyjs=True, full_html=True, config=config)
 
 
@@ -97,7 +98,7 @@ def record_json(data):
 
 def _listed(array):
     array = np.asarray(array)
-    # JSON has no word for what is not a number.
+    # JSON has neither NaN nor infinity.
     return (np.where(np.isfinite(array), array, None) if array.dtype.kind == "f" else array).tolist()
 
 
@@ -109,7 +110,7 @@ def npz(arrays):
 
 
 def columns(header, rows):
-    """A table's columns as a dict of arrays: numbers, with NaN for empty cells, or else text."""
+    """The columns of a table as a dict of arrays: numbers, with NaN for empty cells, or text."""
     return {name: _array(cells) for name, cells in zip(header, zip(*rows))}
 
 
@@ -121,7 +122,7 @@ def _array(cells):
 
 
 def table_csv(header, rows):
-    """A table as CSV text; numbers with six digits, text made safe for spreadsheets."""
+    """A table as CSV text; its numbers have six digits, its text is safe for spreadsheets (see ``safe_cell``)."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(map(_cell, header))
@@ -139,12 +140,12 @@ def _cell(value):
 
 
 def safe_cell(text):
-    """Text that no spreadsheet takes for a formula."""
+    """The text of a cell, with an apostrophe in front if a spreadsheet would read it as a formula."""
     return "'" + text if text and text[0] in "=+-@\t\r" and len(text) > 1 else text
 
 
 def plot_config(name):
-    """Plotly's settings for a figure: the camera saves ``name`` as PNG; the menus have the other kinds."""
+    """Plotly's settings for a figure; its camera button saves ``name`` as PNG."""
     return {
         "displaylogo": False,
         "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],

@@ -1,4 +1,4 @@
-"""Plotly figures with what they show in words, and their numbers as a table for the keyboard."""
+"""Plotly figures with a description for screen readers, and their numbers as a table for the keyboard."""
 
 import streamlit as st
 
@@ -8,20 +8,20 @@ _FIGURE = register("figure")
 
 
 def show(what, figure, *, key, **options):
-    """Draw a figure so that everybody can read it.
+    """Draw a Plotly figure with its description, its colour scale and a table of its numbers.
 
     Args:
-        what: its name, for a screen reader.
-        figure: of Plotly.
-        key: of the chart. options: as ``st.plotly_chart`` takes them.
+        what: name of the figure, for screen readers.
+        figure: a Plotly figure.
+        key: of the chart. options: keyword arguments of ``st.plotly_chart``.
 
     Returns:
-        what ``st.plotly_chart`` returns.
+        the return value of ``st.plotly_chart``.
     """
     from bert_tf.plots.description import description
     from bert_tf.plots.margins import detach_colorbar, fix_margins
 
-    beside = f"c_{key}_said"
+    description_key = f"c_{key}_said"
     scale = detach_colorbar(figure)
     fix_margins(figure)
     if scale:
@@ -32,14 +32,17 @@ def show(what, figure, *, key, **options):
             "what": what,
             "said": description(figure),
             "scale": scale,
-            "table": _table(figure) if browser_value(beside, "open") else None,
+            "table": _table(figure) if browser_value(description_key, "open") else None,
         }
-        _FIGURE(key=beside, data=data, on_open_change=lambda: None)
+        _FIGURE(key=description_key, data=data, on_open_change=lambda: None)
     return drawn
 
 
 def _without_camera(config):
-    """Its picture would lack the colour scale, which stands beside the figure; the menus' files have it."""
+    """Plotly's settings without the camera button.
+
+    Its picture would have no colour scale, which is drawn beside the figure; the files of the download menu have it.
+    """
     return {**config, "modeBarButtonsToRemove": [*config.get("modeBarButtonsToRemove", ()), "toImage"]}
 
 

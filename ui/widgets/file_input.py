@@ -1,4 +1,4 @@
-"""A file of texts on a page: a sample, uploaded or typed, and read within the deployment's limits."""
+"""A file of texts on a page: a sample, an upload or typed lines, read within the deployment's limits."""
 
 import dataclasses
 import functools
@@ -22,19 +22,20 @@ SAMPLES = {
 _TREES = {"trees.conllu": "With dependencies"}
 _OWN, _TYPED = "upload", "typed"
 _TYPES = ("txt", "csv", "tsv", "jsonl", "ndjson")
-#: Rows of a file that are asked about without a press on Run.
+#: A file of at most so many rows is run without a press on Run.
 AT_ONCE = 40
-HIDING_CHOICES = {"random": "A word of each row", "last": "The last word", "given": "What the file hides"}
+HIDING_CHOICES = {"random": "A word of each row", "last": "The last word", "given": "The word that the file hides"}
 
 
 @dataclasses.dataclass(frozen=True)
 class ChosenFile:
-    """What makes a file that was chosen unlike another.
+    """A chosen file with the choices that decide how it is read; the key of results about the file.
 
     Attributes:
-        name: of the file. data: its bytes, or the text that was typed. from_visitor: whether the visitor gave it.
-        typed: whether it was typed. first, second: the columns of the texts, or None.
-        most_rows, max_characters: how much of it is read.
+        name: of the file. data: its bytes, or the typed text.
+        from_visitor: whether the visitor uploaded or typed it. typed: whether it was typed.
+        first, second: the columns of text A and text B, or None.
+        most_rows, max_characters: the largest number of rows that are read, and of characters of a text.
     """
 
     name: str
@@ -48,20 +49,20 @@ class ChosenFile:
 
     @property
     def bounds(self):
-        """What `read_rows` takes as bounds."""
+        """The bounds as keyword arguments of `read_rows`."""
         return {"most_rows": self.most_rows, "max_characters": self.max_characters}
 
 
 def rows(page, typed=False, trees=False, first="sentences.txt"):
-    """Widgets that choose a file, and what was read of it.
+    """Draw widgets that choose a file, and read the file.
 
     Args:
         page: name of the page; its setting "file" holds the choice. typed: whether lines may be typed.
-        trees: whether dependencies are of use, so that CoNLL-U is offered and taken.
-        first: the sample that is read where nothing was chosen.
+        trees: whether the page uses dependencies, so that CoNLL-U files are offered and accepted.
+        first: the sample that is read before the visitor chooses a file.
 
     Returns:
-        (``Rows``, ``ChosenFile``), or None with the reason said.
+        (``Rows``, ``ChosenFile``), or None, with the reason on the page.
     """
     names = {**SAMPLES, **(_TREES if trees else {}), _OWN: "Your file", **({_TYPED: "Typed lines"} if typed else {})}
     chosen = st.pills(
@@ -79,9 +80,9 @@ def rows(page, typed=False, trees=False, first="sentences.txt"):
     else:
         name, data = chosen, _sample(chosen)
     if not data or not data.strip():
-        what = "Choose a file" if chosen == _OWN else "Type texts, one a line"
+        action = "Choose a file" if chosen == _OWN else "Type texts, one on each line"
         st.info(
-            f"{what}: text (one a line, a tab before the second of a pair), JSON lines, CSV"
+            f"{action}: text (one on each line, a tab before the second of a pair), JSON lines, CSV"
             f"{', TSV or CoNLL-U' if trees else ' or TSV'}.",
             icon=":material/upload_file:",
         )
@@ -95,32 +96,32 @@ def _sample(name):
 
 
 def uploaded(page, label="A file of texts", types=_TYPES):
-    """(name, bytes) of the visitor's file, both empty while there is none.
+    """Draw a file uploader; return (name, bytes) of the visitor's file, both empty if there is none.
 
-    It outlives the widget, which is gone on another page, until the visitor takes it away.
+    The file is kept when the visitor opens another page, where the widget is not drawn, until the visitor removes it.
 
     Args:
-        page: name of the page. label: what the file is. types: the endings it may have.
+        page: name of the page. label: of the uploader. types: the allowed endings.
     """
     place, key, most = f"_file_{page}", f"w_{page}_upload", state.limits().max_file_kilobytes
 
     def forget():
         st.session_state.pop(place, None)
 
-    # Another file, or none: a change of the page is no change of the widget.
-    given = st.file_uploader(f"{label}, at most {most:,} kB", type=list(types), key=key, on_change=forget)
-    if given is not None:
-        if given.size > 1000 * most:
-            st.error(f"The file has {given.size / 1000:,.0f} kB; at most {most:,} kB are read. Upload a part.")
+    # `on_change` follows only a visitor's change of the file, not a change of the page.
+    upload = st.file_uploader(f"{label}, at most {most:,} kB", type=list(types), key=key, on_change=forget)
+    if upload is not None:
+        if upload.size > 1000 * most:
+            st.error(f"The file has {upload.size / 1000:,.0f} kB; at most {most:,} kB are read. Upload a part.")
             return "", b""
-        st.session_state[place] = (given.name, given.getvalue())
+        st.session_state[place] = (upload.name, upload.getvalue())
     name, data = st.session_state.get(place, ("", b""))
     if data:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            said = f"Read from {escape_markdown(name[:80])}. It stays on the server only as long as this visit."
-            st.caption(said, width="content")
-            if given is None:  # the widget came back empty, with nothing to press
-                st.button("Take it away", type="tertiary", key=f"w_{page}_forget", on_click=forget, width="content")
+            caption = f"Read from {escape_markdown(name[:80])}. The server keeps the file only during this visit."
+            st.caption(caption, width="content")
+            if upload is None:  # after a change of the page the uploader is empty and has no button to remove the file
+                st.button("Remove it", type="tertiary", key=f"w_{page}_forget", on_click=forget, width="content")
     return name, data
 
 
@@ -129,7 +130,7 @@ def _lines(page):
         "Lines",
         height=150,
         max_chars=1000 * state.limits().max_file_kilobytes,
-        placeholder="One text a line; a tab before the second of a pair.",
+        placeholder="One text on each line; a tab before the second of a pair.",
         **state.bind_setting(f"{page}.lines", f"w_{page}_lines", ""),
     )
 
@@ -143,85 +144,88 @@ def _read(page, name, data, chosen):
             page, cached(f"{page}_columns", (name, data), lambda: _read_all_columns(data, kind, bounds))
         )
     key = ChosenFile(name, data, chosen in (_OWN, _TYPED), chosen == _TYPED, first, second, **bounds)
-    found = cached(f"{page}_rows", key, lambda: read_rows(data, kind, first, second, **bounds))
-    _say(found, limits)
-    return found, key
+    rows_read = cached(f"{page}_rows", key, lambda: read_rows(data, kind, first, second, **bounds))
+    _draw_notes(rows_read, limits)
+    return rows_read, key
 
 
 def _read_all_columns(data, kind, bounds):
     return read_rows(data, kind, **bounds)
 
 
-def _columns(page, found):
-    if len(found.columns) < 2:
+def _columns(page, rows_read):
+    if len(rows_read.columns) < 2:
         return None, None
     left, right, _ = st.columns([1, 1, 2])
     first = left.selectbox(
         "Text A",
-        found.columns,
-        **state.bind_setting(f"{page}.first", f"w_{page}_first", found.first, found.columns),
+        rows_read.columns,
+        **state.bind_setting(f"{page}.first", f"w_{page}_first", rows_read.first, rows_read.columns),
     )
-    options = ["", *found.columns]
+    options = ["", *rows_read.columns]
     second = right.selectbox(
         "Text B",
         options,
         format_func=lambda name: name or "none",
-        **state.bind_setting(f"{page}.second", f"w_{page}_second", found.second or "", options),
+        **state.bind_setting(f"{page}.second", f"w_{page}_second", rows_read.second or "", options),
     )
     return first, second
 
 
-def _say(found, limits):
-    if found.left_out:
+def _draw_notes(rows_read, limits):
+    """Draw notes about the rows that were not read."""
+    if rows_read.left_out:
         st.warning(
-            f"The first {limits.max_rows:,} rows are read; {count(found.left_out, 'row')} after them "
-            f"{'are' if found.left_out > 1 else 'is'} left out.",
+            f"The first {limits.max_rows:,} rows are read; {count(rows_read.left_out, 'row')} after them "
+            f"{'are' if rows_read.left_out > 1 else 'is'} left out.",
             icon=":material/content_cut:",
         )
-    if found.problems:
-        with st.expander(f"{count(len(found.problems), found.unit)} passed over", icon=":material/report:"):
-            for number, why in found.problems[:50]:
-                st.caption(f"{found.unit.title()} {number:,}: {escape_markdown(why)}")
+    if rows_read.problems:
+        with st.expander(f"{count(len(rows_read.problems), rows_read.unit)} skipped", icon=":material/report:"):
+            for number, why in rows_read.problems[:50]:
+                st.caption(f"{rows_read.unit.title()} {number:,}: {escape_markdown(why)}")
 
 
 def hide_picker(page):
-    """The choice of what to hide in every row."""
+    """Draw the choice of the word to mask in every row."""
     return st.segmented_control(
         "Hidden",
         list(HIDING_CHOICES),
         format_func=HIDING_CHOICES.get,
         required=True,
-        help="Where a row hides something itself ([MASK] in it, or a word under “mask”), that is hidden.",
+        help="If a row names its masked word ([MASK] in the text, or a word under “mask”), this word is hidden.",
         **state.bind_setting(f"{page}.hide", f"w_{page}_hide", "random", HIDING_CHOICES),
     )
 
 
-def label_picker(page, found):
-    """The choice of one label, where a file has some: only the rows that have it are asked about.
+def label_picker(page, rows_read):
+    """Draw the choice of one label, if the file has labels.
 
     Args:
-        page: name of the page; its setting "labelled" holds the choice. found: ``Rows``.
+        page: name of the page; its setting "labelled" holds the choice. rows_read: ``Rows``.
+
     Returns:
-        (``Rows`` of that label alone, or all, the label or "").
+        (``Rows`` with this label, the label), or (all ``Rows``, "").
     """
-    labels = labels_of(found.rows)
+    labels = labels_of(rows_read.rows)
     if not labels:
-        return found, ""
+        return rows_read, ""
     options = ["", *labels]
     label = st.selectbox(
         "Rows",
         options,
-        format_func=lambda one: f"Those labelled “{one}”" if one else "All",
+        format_func=lambda label: f"Those labelled “{label}”" if label else "All",
         width=260,
         **state.bind_setting(f"{page}.labelled", f"w_{page}_labelled", "", options),
     )
-    return (dataclasses.replace(found, rows=labelled(found.rows, label)) if label else found), label
+    return (dataclasses.replace(rows_read, rows=labelled(rows_read.rows, label)) if label else rows_read), label
 
 
 def choose_on_page(file, page):
-    """Choose a file on another page too. Only from a callback.
+    """Choose a file on another page too. Call it only from a callback.
 
-    Args: file: ``ChosenFile``, a sample or an upload. page: name of the other page.
+    Args:
+        file: ``ChosenFile``, a sample or an upload. page: name of the other page.
     """
     if file.from_visitor:
         st.session_state[f"_file_{page}"] = (file.name, file.data)
@@ -231,26 +235,27 @@ def choose_on_page(file, page):
 
 
 def run_requested(page, key, at_once):
-    """Whether the work for ``key`` may begin: a button asks for it, unless it is short.
+    """Whether the work for ``key`` may start; draws the button Run if it must be pressed first.
 
     Args:
-        page: name of the page, of its job too. key: of the work. at_once: whether no button is needed.
+        page: name of the page and of its job. key: the inputs of the work.
+        at_once: whether the work is so short that no button is needed.
     """
     place = f"_asked_{page}"
     if at_once or st.session_state.get(place) == key:
         return True
-    # What was asked for before is wanted no more.
+    # The job for an earlier key is not needed any more.
     jobs.drop(page)
     st.button(
         "Run",
         icon=":material/play_arrow:",
         type="primary",
         key=f"w_{page}_run",
-        on_click=_ask,
+        on_click=_request_run,
         args=(place, key),
     )
     return False
 
 
-def _ask(place, key):
+def _request_run(place, key):
     st.session_state[place] = key

@@ -1,4 +1,4 @@
-"""How numbers and names are written on the pages."""
+"""Numbers, names and texts in the form that the pages show."""
 
 import re
 import unicodedata
@@ -19,7 +19,7 @@ _SNAPSHOT = re.compile(r"(.+)/step-(\d+)")
 
 
 def title(name):
-    """A model's name as people say it, a snapshot's as "run · step 1,000"; names unknown here stay as they are."""
+    """A model's title on the pages; of a snapshot "run · step 1,000"; of a model without a title its name."""
     snapshot = _SNAPSHOT.fullmatch(name)
     if snapshot:
         return f"{snapshot[1]} · step {int(snapshot[2]):,}"
@@ -53,29 +53,33 @@ def dimensions(shape):
 
 
 def percent(probability):
-    """A probability as "46.1%", never rounded up to certainty nor down to nothing."""
+    """A probability as "46.1%"; near 1 as "> 99.9%" and near 0 as "< 0.1%"."""
     if probability >= 0.9995:
         return "> 99.9%"
     return f"{100 * probability:.1f}%" if probability >= 0.001 else "< 0.1%"
 
 
 def share(part):
-    """A share of things that were counted, as "46.2%": all of them are 100.0%, and none 0.0%."""
+    """A share of a number of items, as "46.2%"; 1 is "100.0%" and 0 is "0.0%"."""
     return f"{100 * part:.1f}%"
 
 
 def direction(text):
-    """Which way a text runs, "rtl" or "ltr": as its first letter that has a direction; a typed mask has none."""
+    """The writing direction of a text, "rtl" or "ltr": that of its first letter with a direction, without masks."""
     letters = text.replace("[MASK]", "").replace("<mask>", "")
     first = next((kind for kind in map(unicodedata.bidirectional, letters) if kind in ("L", "R", "AL")), "L")
     return "ltr" if first == "L" else "rtl"
 
 
 def escape_markdown(text):
-    """User text or a token made safe to stand in Markdown."""
+    """A text or a token with its Markdown characters escaped."""
     return "".join("\\" + letter if letter in "\\`*_{}[]()<>#+-.!|~$:&" else letter for letter in text)
 
 
 def bold(text):
-    """The same between asterisks. A byte-level token can begin with its space, and asterisks beside one are shown."""
+    """A text as bold Markdown, its characters escaped.
+
+    The spaces at its ends are left out: a byte-level token can begin with a space, and Markdown does not read asterisks
+    beside a space as bold.
+    """
     return f"**{escape_markdown(text.strip())}**" if text.strip() else escape_markdown(text)

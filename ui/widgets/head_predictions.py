@@ -1,4 +1,4 @@
-"""What heads other than the masked words' say of a trace, drawn for any model that has them."""
+"""Predictions of all heads but the one for masked words: drawing them, and the download menus of predictions."""
 
 import streamlit as st
 
@@ -14,7 +14,7 @@ _HINT = "Point at a token, or tap it, for its score."
 
 
 def pair_prediction(key, trace):
-    """The answer about a pair, next sentence or sentence order; says so where the model has neither."""
+    """Draw the prediction about a pair, next sentence or sentence order; a caption if the model has neither head."""
     if trace.nsp is not None:
         components.gauge(key, float(trace.nsp.is_next))
     elif trace.sop is not None:
@@ -24,38 +24,39 @@ def pair_prediction(key, trace):
 
 
 def save_predictions(trace, answers):
-    """The download menu of predictions at masks, ``MaskPrediction``s."""
+    """Draw the download menu of predictions at masks, ``MaskPrediction``s."""
     masks, replaced = tuple(answers), None if trace.replaced is None else tuple(map(float, trace.replaced))
-    found = Answer(trace.model, trace.tokens, masks, trace.nsp, trace.truncated, trace.sop, replaced)
-    export.save("predictions", found)
+    result = Answer(trace.model, trace.tokens, masks, trace.nsp, trace.truncated, trace.sop, replaced)
+    export.save("predictions", result)
 
 
 def save_pair_prediction(trace):
-    """The download menu of the answer about a pair; nothing where there is none."""
+    """Draw the download menu of the prediction about a pair; nothing if there is none."""
     name, answer = ("next-sentence", trace.nsp) if trace.sop is None else ("sentence-order", trace.sop)
     if answer is not None:
         export.save(name, answer, {"model": trace.model, "text_a": trace.text_a, "text_b": trace.text_b})
 
 
 def save_replaced(trace):
-    """The download menu of the scores of every token to have been put there by a generator."""
+    """Draw the download menu of a discriminator's scores: the probability of every token to be replaced."""
     scores = tuple(map(float, trace.replaced))
-    found = Answer(trace.model, trace.tokens, (), None, trace.truncated, None, scores)
-    export.save("replaced-or-original", found)
+    result = Answer(trace.model, trace.tokens, (), None, trace.truncated, None, scores)
+    export.save("replaced-or-original", result)
 
 
 def replaced_tokens(key, trace):
-    """The texts, every token on the colour of its chance to have been put there by a generator."""
+    """Draw the texts with every token on the colour of its probability to be replaced."""
     scores = trace.replaced.tolist()
     parts = highlights.token_highlights(trace, scores, lambda place: f"replaced {percent(scores[place])}")
     marks(key, parts, ramp(state.is_dark()), ("original", "replaced"), _HINT)
     suspected = sum(1 for place in _inside(trace) if trace.replaced[place] > 0.5)
     st.caption(
-        f"{count(suspected, 'token')} over one half. Such a model learnt to tell a text's own words from those "
-        "that a small generator put there: it judges what fits, not what is true."
+        f"{count(suspected, 'token')} with a probability above 50%. The model learnt to tell the words of a text from "
+        "words that a small generator put in their place: its score says how well a word fits, not whether the text "
+        "is true."
     )
 
 
 def _inside(trace):
-    """Positions of the texts' own tokens."""
+    """The positions of the texts' tokens, without the special tokens that the model adds."""
     return [place for place, side in enumerate(trace.sources) if side is not None]

@@ -1,10 +1,10 @@
-"""The visitor's texts cut into words with colours, for the marks component. No Streamlit."""
+"""The data of the marks component: the visitor's texts cut into words with shades. Does not import Streamlit."""
 
 import numpy as np
 
 
 def word_highlights(trace, scores, target, unit="nats"):
-    """What the marks component draws: the texts as they were typed, each word with its score.
+    """The texts with a score for each word.
 
     Args:
         trace: a ``Trace``. scores: ``WordScore``s. target: ``Target``.
@@ -13,65 +13,75 @@ def word_highlights(trace, scores, target, unit="nats"):
     Returns:
         dict from "a" and "b" to lists of parts; spaces between words are parts without a ``tip``.
     """
-    strongest = max((abs(one.score) for one in scores), default=0.0) or 1.0
-    drawn = [
+    strongest = max((abs(scored.score) for scored in scores), default=0.0) or 1.0
+    words = [
         (
-            one.word,
-            f"{one.score:+.3f} {unit}",
-            0.5 + 0.5 * np.clip(one.score / strongest, -1, 1),
-            target.position in one.word.positions,
+            scored.word,
+            f"{scored.score:+.3f} {unit}",
+            0.5 + 0.5 * np.clip(scored.score / strongest, -1, 1),
+            target.position in scored.word.positions,
         )
-        for one in scores
+        for scored in scores
     ]
-    return _parts(trace, drawn)
+    return _parts(trace, words)
 
 
-def reduction_highlights(trace, found, describe):
-    """The same of an ``InputReduction``: the paler a word, the earlier it goes; what stays is strongest.
+def reduction_highlights(trace, reduction, describe):
+    """The texts with the order in which an ``InputReduction`` removes the words.
+
+    A word that is removed early has a pale shade; the remaining words have the strongest.
 
     Args:
-        trace: a ``Trace``. found: ``InputReduction``. describe: callable (log-probability) -> how it is told.
+        trace: a ``Trace``. reduction: ``InputReduction``. describe: callable (log-probability) -> str.
+
+    Returns:
+        see ``word_highlights``.
     """
-    order = {one.word: (number, one.log_probability) for number, one in enumerate(found.removed, 1)}
-    drawn = []
+    order = {removal.word: (number, removal.log_probability) for number, removal in enumerate(reduction.removed, 1)}
+    words = []
     for word in trace.words():
         number, score = order.get(word, (0, 0.0))
-        tip = f"goes as number {number}; then the answer has {describe(score)}" if number else "stays"
+        tip = f"removed as number {number}; then the answer has {describe(score)}" if number else "not removed"
         shade = 0.6 * (number - 1) / len(order) if number else 1.0
-        drawn.append((word, tip, shade, found.target.position in word.positions))
-    return _parts(trace, drawn)
+        words.append((word, tip, shade, reduction.target.position in word.positions))
+    return _parts(trace, words)
 
 
-def hotflip_highlights(trace, found, describe):
-    """The same of a ``HotFlip``: the stronger a word, the more the worst of its other words costs the answer.
+def hotflip_highlights(trace, hotflip, describe):
+    """The texts with the effect of a ``HotFlip`` on each word.
+
+    A word has a strong shade if its most harmful replacement lowers the answer's score a lot.
 
     Args:
-        trace: a ``Trace``. found: ``HotFlip``. describe: callable (``Flip``) -> how it is told.
+        trace: a ``Trace``. hotflip: ``HotFlip``. describe: callable (``Flip``) -> str.
+
+    Returns:
+        see ``word_highlights``.
     """
     worst = {}
-    for one in found.tried:  # what costs most comes first
-        worst.setdefault(one.word, one)
-    most = max((-one.change for one in worst.values()), default=0.0)
-    drawn = []
+    for flip in hotflip.tried:  # the most harmful flip comes first
+        worst.setdefault(flip.word, flip)
+    most = max((-flip.change for flip in worst.values()), default=0.0)
+    words = []
     for word in trace.words():
-        one = worst.get(word)
-        shade = max(0.0, -one.change / most) if one and most > 0 else 0.0
-        drawn.append((word, describe(one) if one else "not tried", shade, found.target.position in word.positions))
-    return _parts(trace, drawn)
+        flip = worst.get(word)
+        shade = max(0.0, -flip.change / most) if flip and most > 0 else 0.0
+        words.append((word, describe(flip) if flip else "not tried", shade, hotflip.target.position in word.positions))
+    return _parts(trace, words)
 
 
 def _parts(trace, words):
-    """Both texts cut up; words: (``WordSpan``, what is said of it, its shade, whether it is asked about)."""
-    found = {"a": []}
+    """The parts of both texts; words: (``WordSpan``, its description, its shade, whether it holds the target)."""
+    parts_by_side = {"a": []}
     for source, text in (("a", trace.text_a), ("b", trace.text_b)):
         if text is None:
             continue
-        drawn, end = [], 0
-        for word, tip, shade, asked in (one for one in words if one[0].source == source):
+        parts, end = [], 0
+        for word, tip, shade, asked in (item for item in words if item[0].source == source):
             if word.start > end:
-                drawn.append({"text": text[end : word.start]})
+                parts.append({"text": text[end : word.start]})
             hidden = any(position in trace.masks for position in word.positions)
-            drawn.append(
+            parts.append(
                 {
                     "text": word.text,
                     "tip": f"hidden: {word.text}" if hidden else f"{word.text}: {tip}",
@@ -81,27 +91,30 @@ def _parts(trace, words):
                 }
             )
             end = word.end
-        found[source] = [*drawn, {"text": text[end:]}]
-    return found
+        parts_by_side[source] = [*parts, {"text": text[end:]}]
+    return parts_by_side
 
 
 def token_highlights(trace, shades, describe):
-    """The same of every token by itself, for texts that are not looked at word by word.
+    """The texts with a shade for each token.
 
     Args:
-        trace: a ``Trace``. shades: T floats from 0 to 1. describe: callable (position) -> what is said of a token.
+        trace: a ``Trace``. shades: T floats from 0 to 1. describe: callable (position) -> str, a token's description.
+
+    Returns:
+        see ``word_highlights``; the parts are tokens.
     """
-    found = {"a": []}
+    parts_by_side = {"a": []}
     for source, text in (("a", trace.text_a), ("b", trace.text_b)):
         if text is None:
             continue
-        drawn, end = [], 0
+        parts, end = [], 0
         for place in (place for place, side in enumerate(trace.sources) if side == source):
             start, stop = trace.offsets[place]
             if start > end:
-                drawn.append({"text": text[end:start]})
+                parts.append({"text": text[end:start]})
             name = "hidden" if place in trace.masks else text[start:stop]
-            drawn.append(
+            parts.append(
                 {
                     "text": text[max(start, end) : stop],
                     "tip": f"{name}: {describe(place)}",
@@ -110,5 +123,5 @@ def token_highlights(trace, shades, describe):
                 }
             )
             end = max(end, stop)
-        found[source] = [*drawn, {"text": text[end:]}]
-    return found
+        parts_by_side[source] = [*parts, {"text": text[end:]}]
+    return parts_by_side

@@ -1,4 +1,4 @@
-"""What the pages have in common above their results: examples, texts, token chips."""
+"""The inputs at the top of the pages: examples, texts, token chips."""
 
 import streamlit as st
 
@@ -12,14 +12,14 @@ from ui.widgets.formatting import count, escape_markdown, title
 
 
 def page_inputs(folded=True, strip=True):
-    """The opening lines of a page: the texts, the model, what the model reads, the tokens to mask.
+    """Draw the inputs of a page, load the model and encode the texts.
 
     Args:
-        folded: whether the text fields are put away once there is a text.
-        strip: whether the tokens are drawn as chips.
+        folded: whether the text fields are in an expander, closed if there is a text.
+        strip: whether to draw the chip strip, in which the visitor masks tokens.
 
     Returns:
-        (SharedModel, Encoding), or None when there is nothing to look at; then the page has said why.
+        (``SharedModel``, ``Encoding``), or None if there is no text to read, with the reason on the page.
     """
     if folded:
         with st.expander("Texts and masks", expanded=not state.view().a.strip(), icon=":material/edit_note:"):
@@ -40,31 +40,31 @@ def page_inputs(folded=True, strip=True):
 
 
 def masked_positions(shared, encoding):
-    """Positions of the view's masks in ``encoding``; None, with the reason said, if there are too many."""
-    found = token_positions(encoding, state.view().masks)
-    typed = sum(int(one) == shared.tokenizer.mask_id for one in encoding.token_ids)
+    """The token positions of the view's masks; None, with a warning on the page, if there are too many masks."""
+    positions = token_positions(encoding, state.view().masks)
+    typed = sum(int(token_id) == shared.tokenizer.mask_id for token_id in encoding.token_ids)
     most = state.limits().max_masks
-    if typed + len(found) > most:
+    if typed + len(positions) > most:
         st.warning(
-            f"There are {typed + len(found)} masks; at most {most} are predicted at once here. "
+            f"There are {typed + len(positions)} masks; at most {most} are predicted at once here. "
             "Unmask some, or shorten the text.",
             icon=":material/filter_alt:",
         )
         return None
-    return found
+    return positions
 
 
 def examples(offered=EXAMPLES):
-    """Pills that put an example's texts and masks into the view."""
+    """Draw a pill for each example; a press puts the example's texts and masks into the view."""
     labels = [example.label for example in offered]
     view = state.view()
-    shown = next((one.label for one in offered if (one.a, one.b) == (view.a, view.b)), None)
-    state.set_widget("w_example", shown)
+    current = next((example.label for example in offered if (example.a, example.b) == (view.a, view.b)), None)
+    state.set_widget("w_example", current)
 
     def pick():
         chosen = st.session_state["w_example"]
-        # A second press on the chosen pill takes it back: the example starts over.
-        example = offered[labels.index(chosen or shown or labels[0])]
+        # A second press on the chosen pill reports None: the example is set again, with its masks.
+        example = offered[labels.index(chosen or current or labels[0])]
         state.change_view(a=example.a, b=example.b, masks=example.masks, start=0)
 
     st.pills("Examples", labels, key="w_example", on_change=pick, label_visibility="collapsed")
@@ -77,7 +77,7 @@ _FIELDS = (
 
 
 def text_fields(fields=_FIELDS):
-    """The text fields, tied to the view: one or two pairs of label and hint."""
+    """Draw the text fields, bound to the view; ``fields``: one or two pairs of label and hint."""
     view = state.view()
     for column, name, (label, hint) in zip(st.columns(len(fields)), "ab", fields):
         key = f"w_text_{name}"
@@ -88,13 +88,13 @@ def text_fields(fields=_FIELDS):
 def _texts_changed():
     view = state.view()
     texts = [state.typed_text(f"w_text_{name}", getattr(view, name)) for name in "ab"]
-    # Nobody clears two fields at once: a slow browser had not filled them yet.
+    # A visitor cannot clear two fields at once: if both are empty, a slow browser has not filled them yet.
     if any(texts) or not (view.a and view.b):
         state.replace_view(view.with_text(*texts))
 
 
 def texts_are_usable():
-    """Say what is wrong with the texts, if anything; True when there is something to read."""
+    """Whether the view's texts can be read; if not, the reason is drawn on the page."""
     view, limits = state.view(), state.limits()
     for name, text in (("A", view.a), ("B", view.b)):
         if len(text) > limits.max_characters:
@@ -111,17 +111,17 @@ def texts_are_usable():
 
 
 def model(name=None):
-    """The model of the view (or the one called ``name``), loaded; says so while it loads."""
+    """The ``SharedModel`` of the view, or the one called ``name``; draws a spinner while it loads."""
     name = name or state.view().model
     with st.spinner(f"Loading {title(name)} …", show_time=True):
         return shared_model(name, state.view().precision)
 
 
 def encode_texts(shared):
-    """Pack the view's texts for the model ``shared`` and say what did not fit.
+    """Encode the view's texts for the model ``shared``, and draw a note about text that it cannot read.
 
     Returns:
-        The encoding, or None when there is nothing in it to look at.
+        the ``Encoding``, or None if text A has no token.
     """
     view = state.view()
     encoding = shared.encode(view.a, view.b)
@@ -137,13 +137,13 @@ def encode_texts(shared):
 
 
 def note_unreadable(shared, text_b, name="Text B"):
-    """Say of a text B that something was typed and the model can read nothing of it; ``name``: what it is called."""
+    """Draw a note if a text B was typed of which the model can read nothing; ``name``: of the text on the page."""
     if text_b.strip() and shared.text_b_or_none(text_b) is None:
         st.info(f"{name} holds nothing that the model can read, so it counts as empty.", icon=":material/keyboard:")
 
 
 def warn_truncated(encoding, side_name=""):
-    """Say what of the texts did not fit into ``encoding``, if anything; ``side_name``: the side of a comparison."""
+    """Draw a warning if the texts did not fit into ``encoding``; ``side_name``: the side of a comparison."""
     cut = [f"{count(number, 'token')} of text {name}" for name, number in zip("AB", encoding.truncated) if number]
     if cut:
         st.warning(
@@ -154,20 +154,20 @@ def warn_truncated(encoding, side_name=""):
 
 
 def heading(text):
-    """A heading with room at its right: what is drawn in the container this returns stands there."""
+    """Draw a heading; return a container for widgets at its right."""
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
     row.header(text, anchor=False, width="content")
     return row
 
 
 def token_strip(shared, encoding, key):
-    """The chips, with the switch for whole words."""
+    """Draw the chip strip, in which the visitor masks tokens, and the switch for whole words."""
     view = state.view()
     with heading("Tokens"):
         st.toggle(
             "Whole words",
             **state.bind_field("whole", "w_whole"),
-            help="On: a press masks every piece of a word. Off: one piece alone.",
+            help="On: a press masks all pieces of a word. Off: it masks one piece.",
         )
 
     def pressed(text):
@@ -179,5 +179,5 @@ def token_strip(shared, encoding, key):
             return
         state.replace_view(now.toggled(spot))
 
-    shown = chips(encoding, view.masks, view.whole, shared.tokenizer.mask_id)
-    components.chips(key, shown, (view.a, view.b), pressed)
+    strip = chips(encoding, view.masks, view.whole, shared.tokenizer.mask_id)
+    components.chips(key, strip, (view.a, view.b), pressed)

@@ -1,11 +1,11 @@
-"""What the lines of "Copy as Python" are put together from."""
+"""Parts of the scripts of "Copy as Python"."""
 
 from ui.elements.mask_chips import truncated_texts
 from ui.samples import concepts
 from ui.session import runs
 from ui.shell.limits import ROOT
 
-_READ = {"most_rows": 1000, "max_characters": 2000}  # what `read_rows` takes without being told
+_READ = {"most_rows": 1000, "max_characters": 2000}  # the defaults of `read_rows`
 
 
 def script(imports, *parts):
@@ -33,7 +33,7 @@ def script(imports, *parts):
 
 
 def about(view, shared, trace, imports, *parts):
-    """A script about one trace of the page's model: it goes on from ``bert`` and ``trace``."""
+    """A script about one trace of the page's model; ``parts`` use the variables ``bert`` and ``trace``."""
     return script(imports, f"{loading(view, shared.name)}\n{reading(trace)}", *parts)
 
 
@@ -44,7 +44,10 @@ def loading(view, name, variable="bert"):
 
 
 def _loadable(name):
-    """What ``bert_tf.load`` takes for a model's name: of a snapshot its folder, from the project's or the runs' own."""
+    """The argument of ``bert_tf.load`` for a model's name.
+
+    For a snapshot this is its folder, relative to the project's folder or to the folder of the runs.
+    """
     snapshot = runs.snapshots().get(name) if "/" in name else None
     if snapshot is None:
         return name
@@ -53,20 +56,20 @@ def _loadable(name):
 
 
 def reading(trace, variable="trace", bert="bert"):
-    """The line that makes a trace anew: its texts, as far as they were read, and its masks."""
+    """The line that computes a trace again: its texts, without the ends that were not read, and its masks."""
     return f"{variable} = {bert}.trace({asked(trace)})"
 
 
 def asked(trace):
-    """The arguments that a trace was made with; a typed [MASK] is in the texts."""
+    """The arguments of ``Bert.trace`` for a trace; masks that the visitor typed are in the texts."""
     a, b = truncated_texts(trace, trace.text_a, trace.text_b or "")
-    own = [at for at in trace.masks if trace.original_tokens[at] != trace.tokens[at]]
-    given = [repr(text) for text in ((a, b) if trace.text_b is not None else (a,))]
-    return ", ".join([*given, *([f"mask={own}"] if own else [])])
+    pressed = [at for at in trace.masks if trace.original_tokens[at] != trace.tokens[at]]
+    texts = [repr(text) for text in ((a, b) if trace.text_b is not None else (a,))]
+    return ", ".join([*texts, *([f"mask={pressed}"] if pressed else [])])
 
 
 def span(positions):
-    """Token positions as they are written: a range where they follow each other, else a list."""
+    """Token positions as Python code: a range if they follow each other, else a list."""
     positions = list(positions)
     if len(positions) > 1 and positions == list(range(positions[0], positions[-1] + 1)):
         return f"range({positions[0]}, {positions[-1] + 1})"
@@ -74,12 +77,12 @@ def span(positions):
 
 
 def listed(values):
-    """Texts as a list of one line each."""
+    """Values as Python code: a list with each value on its own line."""
     return "[\n" + "".join(f"    {value!r},\n" for value in values) + "]"
 
 
 def sample_lines(name):
-    """The lines of a file of the project's sentences, read."""
+    """Python code that reads the sentences of a concept from the project's samples."""
     return f'pathlib.Path("{concepts.FOLDER}/{name}.txt").read_text("utf-8").splitlines()'
 
 
@@ -97,9 +100,9 @@ def target(answer, tokenizer):
 
 
 def rows_of(file):
-    """(Import lines, lines that make ``rows``) of a file that was chosen on a page."""
+    """(Import lines, lines that make ``rows``) for a ``ChosenFile``."""
     if file.typed:
-        # With the empty ones: what is hidden in a row hangs on its number.
+        # With the empty lines, as the masked word of a row depends on its number.
         lines = listed(file.data.splitlines())
         return ["from bert_tf.explain import read_rows"], f'rows = read_rows("\\n".join({lines})).rows'
     imports = ["import pathlib", "from bert_tf.explain import file_kind, read_rows"]
@@ -112,17 +115,17 @@ def reading_rows(name, sample, first, second, bounds):
     chosen = "".join(f", {key}={value!r}" for key, value in more.items() if value is not None)
     chosen += "".join(f", {key}={value!r}" for key, value in bounds.items() if value != _READ[key])
     path = f'pathlib.Path("assets/samples/{name}")' if sample else path_of(name)
-    says = "in the project's folder" if sample else "your file"
-    return f"file = {path}  # {says}\nrows = read_rows(file.read_bytes(), file_kind(file.name){chosen}).rows"
+    comment = "in the project's folder" if sample else "your file"
+    return f"file = {path}  # {comment}\nrows = read_rows(file.read_bytes(), file_kind(file.name){chosen}).rows"
 
 
 def path_of(name):
-    """A visitor's own file as it is written: its name, to be replaced by where it lies."""
+    """Python code for the path of a visitor's file: its name, which the user replaces with the path."""
     return f"pathlib.Path({name!r})"
 
 
 def loading_two(view, names):
-    """The lines that load two models; one that stands on both sides is loaded once."""
+    """The lines that load two models as ``bert`` and ``second``; one model for both is loaded once."""
     first, second = names
     other = "second = bert" if first == second else loading(view, second, "second")
     return f"{loading(view, first)}\n{other}"

@@ -1,4 +1,4 @@
-"""What the pages that ask why have in common: the trace they work on, the question, the target."""
+"""Shared parts of the pages that explain a prediction: the trace, the question, the choice of the target."""
 
 import dataclasses
 import math
@@ -13,15 +13,16 @@ from ui.widgets.formatting import escape_markdown, percent, title
 
 
 def page_inputs():
-    """What a page that explains an answer begins with: the texts, and a question that the model answers.
+    """Draw the inputs of a page that explains a prediction.
 
     Returns:
-        (the shared model, the ``Encoding``, the ``Trace``), or None where it has said what is missing.
+        (``SharedModel``, ``Encoding``, ``Trace``), or None if there is no prediction to explain, with the reason on the
+        page.
     """
-    found = inputs.page_inputs()
-    if found is None:
+    model_and_encoding = inputs.page_inputs()
+    if model_and_encoding is None:
         return None
-    shared, encoding = found
+    shared, encoding = model_and_encoding
     trace = view_trace(shared, encoding)
     if trace is None or not has_question(shared, trace, with_classes=True):
         return None
@@ -29,9 +30,9 @@ def page_inputs():
 
 
 def view_trace(shared, encoding, hidden_states=False):
-    """The trace of the view, the last one kept; None, with the reason said, where there is none.
+    """The trace of the view, cached; None, with the reason on the page, if there are too many masks.
 
-    Masks of a model without a head for them stay unmasked: nothing could be said about them.
+    If the model has no head for masked words, no token is masked.
     """
     masked = inputs.masked_positions(shared, encoding)
     if masked is None:
@@ -51,11 +52,11 @@ def view_trace(shared, encoding, hidden_states=False):
 
 @dataclasses.dataclass(frozen=True)
 class PairQuestion:
-    """A head's answer about a pair of texts, as it is told here.
+    """The texts on the page for a head that judges pairs.
 
     Attributes:
-        title: what it is about. answers: the labels of its two classes, the first the one that is counted.
-        claim: that the first holds, as a clause.
+        title: of the question. answers: the labels of its two classes; the pages show the probability of the first.
+        claim: the first answer as a clause.
     """
 
     title: str
@@ -70,12 +71,12 @@ _PAIR_QUESTIONS = {
 
 
 def classes(shared):
-    """The ``TaskSettings`` of a model that was fine-tuned to classify texts, else None."""
+    """The ``TaskSettings`` of a model that was fine-tuned to classify texts; None for other models."""
     return classifier_settings(shared.bert)
 
 
 def pair_head(shared):
-    """Which head judges pairs of texts, "nsp" or "sop"; None where the model has neither."""
+    """The head that judges pairs of texts, "nsp" or "sop"; None if the model has neither."""
     return next((head for head in _PAIR_QUESTIONS if head in shared.bert.heads), None)
 
 
@@ -84,19 +85,20 @@ def pair_question(shared):
     return _PAIR_QUESTIONS[pair_head(shared)]
 
 
-def first_answer_probability(found):
-    """P(IsNext), or P(in order), of a trace or an outcome; None where there is neither."""
-    if found.nsp is not None:
-        return float(found.nsp.is_next)
-    return None if found.sop is None else float(found.sop.in_order)
+def first_answer_probability(result):
+    """P(IsNext), or P(in order), of a trace or an outcome; None if it has neither."""
+    if result.nsp is not None:
+        return float(result.nsp.is_next)
+    return None if result.sop is None else float(result.sop.in_order)
 
 
 def has_question(shared, trace, with_classes=False):
-    """Whether the model answers anything about the trace, a mask or the pair; says what to do if not.
+    """Whether the model predicts something about the trace, a mask or the pair; if not, draws a note on what to do.
 
     Args:
-        with_classes: whether the class of a fine-tuned model and a discriminator's score of a token are such answers
-            here.
+        shared: ``SharedModel``. trace: ``Trace``.
+        with_classes: whether the page also explains the class of a fine-tuned model and a discriminator's score of a
+            token.
     """
     heads = shared.bert.heads
     if with_classes and (classes(shared) or trace.replaced is not None):
@@ -106,21 +108,21 @@ def has_question(shared, trace, with_classes=False):
         return True
     if "replaced" in heads and "mlm" not in heads and pairs is None:
         st.info(
-            f"{title(shared.name)} scores every token as replaced or original, and has no answer of the kind that this"
-            " page asks about. Saliency, Ablation, Contributions and Patching ask about such a score.",
+            f"{title(shared.name)} scores every token as replaced or original, which this page does not explain."
+            " Saliency, Ablation, Contributions and Patching explain such a score.",
             icon=":material/block:",
         )
     elif "mlm" not in heads and pairs is None:
         st.warning(
             f"{title(shared.name)} has neither a head for masked words nor one for pairs of texts, so"
-            " there is no answer to ask about. Choose another model in the sidebar.",
+            " there is no prediction to explain. Choose another model in the sidebar.",
             icon=":material/block:",
         )
     elif "mlm" not in heads:
         st.info("Type a text B without [MASK]: this model judges pairs only.", icon=":material/touch_app:")
     else:
         st.info(
-            "There is no answer to ask about yet. Press a word above to hide it"
+            "There is no prediction to explain yet. Press a word above to hide it"
             + (", or type a text B." if pairs else "."),
             icon=":material/touch_app:",
         )
@@ -128,15 +130,15 @@ def has_question(shared, trace, with_classes=False):
 
 
 def has_pair_answer(shared, trace):
-    """Whether there is an answer about the pair."""
+    """Whether the model predicts something about the pair."""
     return trace.text_b is not None and pair_head(shared) is not None
 
 
 def target_picker(page, shared, trace):
-    """Widgets that choose what is explained, tied to the settings of ``page``.
+    """Draw widgets that choose the target of an explanation, bound to the settings of ``page``.
 
     Returns:
-        ``Target``, or None with the reason said.
+        ``Target``, or None, with the reason on the page.
     """
     from bert_tf.explain import class_target, mask_target
 
@@ -170,8 +172,7 @@ def target_picker(page, shared, trace):
 
 
 def question_name(shared, place):
-    """What a question that is not about a hidden word is called: "class", "next" for the pair, or "replaced" for a
-    token's score; None for any other."""
+    """The title of a question: "class", "next" (the pair) or "replaced" (a token's score); None for a masked word."""
     if place == "next":
         return pair_question(shared).title
     return {"class": "The class", "replaced": "Replaced or original"}.get(place)
@@ -191,19 +192,21 @@ def _pair_target(page, shared, trace):
 
 
 def scored_token_picker(page, trace):
-    """A choice among the tokens of the texts, tied to the page's setting "at"; the most suspected one at first.
+    """Draw a choice of a token of the texts, bound to the page's setting "at".
+
+    The default is the token with the highest probability to be replaced.
 
     Returns:
-        The token's position.
+        the token's position.
     """
-    own = [place for place, source in enumerate(trace.sources) if source is not None]
-    suspected = max(own, key=lambda place: trace.replaced[place])
+    positions = [place for place, source in enumerate(trace.sources) if source is not None]
+    most_suspected = max(positions, key=lambda place: trace.replaced[place])
     return st.selectbox(
         "Token",
-        own,
+        positions,
         format_func=lambda place: f"{place}: {trace.tokens[place]}, replaced {percent(float(trace.replaced[place]))}",
         width=260,
-        **state.bind_setting(f"{page}.at", f"w_{page}_at", suspected, own),
+        **state.bind_setting(f"{page}.at", f"w_{page}_at", most_suspected, positions),
     )
 
 
@@ -220,7 +223,7 @@ def _replaced_target(page, shared, trace):
 
 
 def _class_picker(page, settings):
-    """A choice among the classes; None for the likeliest."""
+    """Draw a choice of a class; return its label, or None for the likeliest."""
     if settings.regression or not settings.labels:
         return None
     labels = ["", *settings.labels]
@@ -237,31 +240,35 @@ def _class_picker(page, settings):
 
 
 def score_unit(target):
-    """What a target's scores are counted in."""
+    """The unit of a target's scores."""
     return "of the value" if target.is_regression else "nats"
 
 
 def score_text(target, score):
-    """A target's score as people read it: a probability, or the value of a regression."""
+    """A target's score for the page: a probability, or the value of a regression."""
     return f"{score:.3f}" if target.is_regression else percent(math.exp(score))
 
 
-def note_not_likeliest(found, nothing):
-    """Say that the answer of a ``HotFlip`` or ``InputReduction`` is not the model's; nothing: as "nothing to keep"."""
-    label, share = escape_markdown(found.target.label), score_text(found.target, found.log_probability)
-    told = (
+def note_not_likeliest(result, nothing):
+    """Draw a note that the target of a ``HotFlip`` or ``InputReduction`` is not the model's prediction.
+
+    Args:
+        result: ``HotFlip`` or ``InputReduction``. nothing: the consequence, such as "nothing to change".
+    """
+    label, share = escape_markdown(result.target.label), score_text(result.target, result.log_probability)
+    note = (
         f"“{label}” is at most as likely as not here ({share}), so there is {nothing}. Choose a label above 50%."
-        if found.target.is_multi_label
+        if result.target.is_multi_label
         else f"“{label}” is not the likeliest answer here ({share}), so there is {nothing}. Choose the likeliest."
     )
-    st.info(told, icon=":material/touch_app:")
+    st.info(note, icon=":material/touch_app:")
 
 
 def token_picker(name, key, shared, trace, position, label):
-    """A choice among the likeliest tokens at a mask, or any typed one, tied to the setting ``name``.
+    """Draw a choice of a token at a mask, one of the likeliest or a typed one, bound to the setting ``name``.
 
     Returns:
-        The token, or None for the likeliest.
+        the token, or None for the likeliest.
     """
     from bert_tf.inference.predictions import fill_mask
 
@@ -272,9 +279,9 @@ def token_picker(name, key, shared, trace, position, label):
         tokens.append(original)
     chosen = state.setting(name, "")
     options = tokens if not chosen or chosen in tokens else [*tokens, chosen]
-    # The likeliest has no name of its own in a link: it changes with the text.
-    settled = chosen or tokens[0]
-    state.set_widget(key, settled)
+    # For the likeliest token the setting is empty, as that token changes with the text.
+    token = chosen or tokens[0]
+    state.set_widget(key, token)
 
     def pull():
         value = st.session_state[key]
@@ -289,11 +296,11 @@ def token_picker(name, key, shared, trace, position, label):
         width=260,
         help="One of the likeliest, or type any token of the vocabulary.",
     )
-    return settled if chosen else None
+    return token if chosen else None
 
 
 def position_label(trace, position):
-    """A position as people read it: its number and the word that is hidden there."""
+    """The label of a position: its number and its token, or the word that is masked there."""
     if position not in trace.masks:
         return f"{position}: {trace.tokens[position]}"
     original = trace.original_tokens[position]
@@ -301,14 +308,14 @@ def position_label(trace, position):
 
 
 def before_after_cards(before, after, top_k):
-    """Predictions before and after something as cards of the bars component.
+    """Cards of the bars component with the predictions before and after a change of the model or its input.
 
     Args:
-        before, after: ``MaskPrediction``s of the same masks, with so many guesses that one that is missing
-            has next to nothing.
-        top_k: guesses shown of each; those that fell out of the list stay below it.
+        before, after: ``MaskPrediction``s of the same masks, each with so many predictions that any other token has a
+            probability near 0.
+        top_k: the number of predictions on a card, from ``after``. Those of ``before`` that are not among them follow.
     """
-    return [_changed(one, other, top_k) for one, other in zip(before, after)]
+    return [_before_after_card(*answers, top_k) for answers in zip(before, after)]
 
 
 #: Columns of `answer_rows`.
@@ -316,26 +323,29 @@ ANSWER_HEADER = ("of", "item", "before", "after")
 
 
 def answer_rows(shared, cards, shares):
-    """What is said before and after something, as rows of a table.
+    """The predictions before and after a change, as rows of a table with the columns ``ANSWER_HEADER``.
 
     Args:
-        shared: ``SharedModel``. cards: as ``before_after_cards`` makes them.
-        shares: of the first verdict on the pair, before and after; None where there is no verdict.
+        shared: ``SharedModel``. cards: the result of ``before_after_cards``.
+        shares: the probabilities of the first answer about the pair, before and after; None if there is no such
+            answer.
 
-    Returns: list of (of what, the item, before, after).
+    Returns:
+        list of (the mask or the question, the prediction, probability before, probability after).
     """
     rows = [
-        (f"{card['title']} ({card['note']})", one["text"], one["was"], one["p"])
+        (f"{card['title']} ({card['note']})", prediction["text"], prediction["was"], prediction["p"])
         for card in cards
-        for one in card["predictions"]
+        for prediction in card["predictions"]
     ]
     return rows if shares is None else [*rows, (pair_question(shared).answers[0], "", *shares)]
 
 
-def _changed(before, after, top_k):
-    was = {one.id: one for one in before.predictions}
-    now = {one.id: one for one in after.predictions}
-    shown = list(dict.fromkeys(one.id for found in (after, before) for one in found.predictions[:top_k]))
+def _before_after_card(before, after, top_k):
+    was = {prediction.id: prediction for prediction in before.predictions}
+    now = {prediction.id: prediction for prediction in after.predictions}
+    best = (prediction for answer in (after, before) for prediction in answer.predictions[:top_k])
+    token_ids = list(dict.fromkeys(prediction.id for prediction in best))
     return {
         "position": after.position,
         "title": after.original if after.original is not None else "[MASK]",
@@ -343,12 +353,12 @@ def _changed(before, after, top_k):
         "foot": "",
         "predictions": [
             {
-                "id": int(one),
-                "text": (now.get(one) or was[one]).token,
-                "p": float(now[one].probability) if one in now else 0.0,
-                "was": float(was[one].probability) if one in was else 0.0,
-                "right": (now.get(one) or was[one]).token == after.original,
+                "id": int(token_id),
+                "text": (now.get(token_id) or was[token_id]).token,
+                "p": float(now[token_id].probability) if token_id in now else 0.0,
+                "was": float(was[token_id].probability) if token_id in was else 0.0,
+                "right": (now.get(token_id) or was[token_id]).token == after.original,
             }
-            for one in shown
+            for token_id in token_ids
         ],
     }

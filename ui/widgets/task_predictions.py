@@ -1,4 +1,4 @@
-"""What a fine-tuned model says of the texts, small enough to stand beside another's; and where two of them differ."""
+"""The prediction of a fine-tuned model in a small form for comparisons, and the differences of two such predictions."""
 
 import dataclasses
 
@@ -18,11 +18,11 @@ _MOST = 10  # classes drawn of one model
 
 @dataclasses.dataclass(frozen=True)
 class TaskPrediction:
-    """What one model says.
+    """The prediction of one model.
 
     Attributes:
-        settings: ``TaskSettings``. a, b: the texts. answer: the task's prediction; None where there is none.
-        problem: why there is none, a sentence, or "".
+        settings: ``TaskSettings``. a, b: the texts. answer: the task's prediction; None if there is none.
+        problem: the reason why there is none, a sentence; else "".
     """
 
     settings: object
@@ -33,22 +33,22 @@ class TaskPrediction:
 
     @property
     def shares(self):
-        """Class or ending -> probability; None for a task without."""
+        """Dict from a class or an ending to its probability; None for other tasks."""
         if self.answer is None or "probabilities" not in self.answer or self.settings.task == "tag":
             return None
-        found = self.answer["probabilities"]
-        return found if self.settings.task == "classify" else dict(zip(_choices(self), found))
+        probabilities = self.answer["probabilities"]
+        return probabilities if self.settings.task == "classify" else dict(zip(_choices(self), probabilities))
 
     @property
     def labels_by_span(self):
-        """(start, end) -> label of the marked places of the text; None for another task."""
+        """Dict from the (start, end) of a labelled span to its label; None for other tasks."""
         if self.answer is None or self.settings.task != "tag":
             return None
         return {(start, end): label for start, end, label, _ in task_models.labelled_spans(self.answer)}
 
     @property
     def rows(self):
-        """(what is said, of what, number) for each class, ending, score, marked place or answer there is."""
+        """List of (kind or label, item, number): a row for each class, ending, score, labelled span or answer."""
         if self.answer is None:
             return []
         if self.shares is not None:
@@ -64,10 +64,10 @@ class TaskPrediction:
 
 
 def predict_task(place, shared, a, b):
-    """What a model says of two texts with nothing hidden, a ``TaskPrediction``; None where it was not fine-tuned.
+    """The ``TaskPrediction`` of a model for two texts without masks; None if the model was not fine-tuned.
 
     Args:
-        place: a name for what is kept. shared: ``SharedModel``. a, b: the texts; b may be empty.
+        place: the name of the prediction in the visitor's cache. shared: ``SharedModel``. a, b: texts; b may be empty.
     """
     if shared.bert.task is None:
         return None
@@ -82,50 +82,52 @@ def predict_task(place, shared, a, b):
 
 
 def problem(settings, a, b):
-    """What a task lacks in the texts, a sentence; "" where it can be asked."""
+    """What the texts lack for a task, a sentence; "" if they are complete."""
     if settings.task == "answer" and not b.strip():
-        return "It answers out of a passage: type one as text B."
+        return "It answers from a passage: type one as text B."
     if settings.task == "choose" and len(task_models.record(settings, a, b)["choices"]) < 2:
-        return "It chooses among endings: type them as text B, one a line, at least two."
+        return "It chooses among endings: type at least two as text B, one on each line."
     if settings.task == "classify" and settings.pair and not b.strip():
         return "It judges pairs: type a text B."
     return ""
 
 
-def _choices(found):
-    return task_models.record(found.settings, found.a, found.b)["choices"]
+def _choices(prediction):
+    return task_models.record(prediction.settings, prediction.a, prediction.b)["choices"]
 
 
-def draw(key, found):
-    """Draw what one model says; ``key`` of the component."""
-    if found.problem:
-        st.caption(found.problem)
-    elif found.shares is not None:
-        components.bars(key, [_card("The class" if found.settings.task == "classify" else "The ending", found.shares)])
-    elif found.settings.regression:
-        st.metric("Score", f"{found.answer['value']:.2f}")
-    elif found.settings.task == "tag":
-        places, labels = task_models.spans_to_draw(found.answer)
+def draw(key, prediction):
+    """Draw a ``TaskPrediction``; ``key``: of the component."""
+    if prediction.problem:
+        st.caption(prediction.problem)
+    elif prediction.shares is not None:
+        components.bars(
+            key, [_card("The class" if prediction.settings.task == "classify" else "The ending", prediction.shares)]
+        )
+    elif prediction.settings.regression:
+        st.metric("Score", f"{prediction.answer['value']:.2f}")
+    elif prediction.settings.task == "tag":
+        places, labels = task_models.spans_to_draw(prediction.answer)
         spans(
             key,
-            split_at_spans(found.answer["text"], places),
+            split_at_spans(prediction.answer["text"], places),
             [{"kind": kind, "label": label, "note": ""} for kind, label in enumerate(labels)],
             "Point at a word, or tap it, for how sure the model is.",
         )
     else:
-        _draw_answer(key, found)
-    single = not found.settings.pair and found.settings.pair is not None
-    if found.b.strip() and single and found.settings.task in ("classify", "tag"):
-        st.caption("Its task reads text A alone.")
+        _draw_answer(key, prediction)
+    single = not prediction.settings.pair and prediction.settings.pair is not None
+    if prediction.b.strip() and single and prediction.settings.task in ("classify", "tag"):
+        st.caption("Its task reads only text A.")
 
 
-def _draw_answer(key, found):
-    answer = found.answer
+def _draw_answer(key, prediction):
+    answer = prediction.answer
     if answer["start"] is None:
         st.caption(f"It finds no answer in the passage ({percent(answer['probability'])} sure of that).")
         return
     tip = f"{answer['answer']}: {percent(answer['probability'])}"
-    spans(key, split_at_spans(found.b, [(answer["start"], answer["end"], 0, "", tip)]), [], "")
+    spans(key, split_at_spans(prediction.b, [(answer["start"], answer["end"], 0, "", tip)]), [], "")
 
 
 def _card(title, shares):
@@ -142,7 +144,7 @@ def _card(title, shares):
 
 
 def differences(key, names, pair):
-    """Draw where two fine-tuned models, or one on two inputs, differ.
+    """Draw the differences of the predictions of two fine-tuned models, or of one model for two inputs.
 
     Args:
         key: of the table. names: of the two sides. pair: two ``TaskPrediction``s.
@@ -151,19 +153,19 @@ def differences(key, names, pair):
     if one.answer is None or other.answer is None:
         return
     if None not in (one.shares, other.shares):
-        _shares_apart(key, names, one.shares, other.shares)
+        _class_differences(key, names, one.shares, other.shares)
     elif one.settings.task != other.settings.task or one.settings.regression != other.settings.regression:
-        what = ["give a score" if found.settings.regression else _NAMES[found.settings.task] for found in pair]
+        tasks = ["give a score" if found.settings.regression else _NAMES[found.settings.task] for found in pair]
         st.caption(
-            f"{escape_markdown(names[0])} was fine-tuned to {what[0]}, {escape_markdown(names[1])} to {what[1]}: "
-            "their answers do not compare."
+            f"{escape_markdown(names[0])} was fine-tuned to {tasks[0]}, {escape_markdown(names[1])} to {tasks[1]}: "
+            "their predictions cannot be compared."
         )
     elif one.settings.regression:
         values = [found.answer["value"] for found in pair]
         _save_answers(names, values, values, "score")
         st.caption(f"The scores differ by {abs(values[0] - values[1]):.2f}.")
     elif one.settings.task == "tag":
-        _marks_apart(key, names, one, other)
+        _label_differences(key, names, one, other)
     else:
         answers, shares = ([found.answer[part] for found in pair] for part in ("answer", "probability"))
         _save_answers(names, answers, shares, "probability of the answer")
@@ -172,7 +174,7 @@ def differences(key, names, pair):
 
 
 def _save_answers(names, answers, numbers, what):
-    """The menu of one answer and one number a side."""
+    """Draw the download menu of the answers of two sides, with one number for each; ``what``: name of the number."""
     with inputs.heading("The answers of both"):
         export.menu(
             "answers-compared",
@@ -183,10 +185,10 @@ def _save_answers(names, answers, numbers, what):
         )
 
 
-def _shares_apart(key, names, one, other):
+def _class_differences(key, names, one, other):
     common = [label for label in one if label in other]
     if not common:
-        st.caption("The two have no class of the same name: their answers do not compare.")
+        st.caption("The two have no class of the same name: their predictions cannot be compared.")
         return
     best = [max(shares, key=shares.get) for shares in (one, other)]
     rows = sorted(
@@ -227,13 +229,13 @@ def _listed(labels_by_span):
     return [{"start": start, "end": end, "label": label} for (start, end), label in labels_by_span.items()]
 
 
-def _marks_apart(key, names, one, other):
+def _label_differences(key, names, one, other):
     if one.a != other.a:
-        st.caption("They read different texts: their marks do not compare.")
+        st.caption("They read different texts: their labels cannot be compared.")
         return
     labels_by_span = one.labels_by_span, other.labels_by_span
     places = sorted(labels_by_span[0].keys() | labels_by_span[1].keys())
-    apart = [place for place in places if labels_by_span[0].get(place) != labels_by_span[1].get(place)]
+    different = [place for place in places if labels_by_span[0].get(place) != labels_by_span[1].get(place)]
     with inputs.heading("The marks of both"):
         export.menu(
             "marks-compared",
@@ -249,13 +251,14 @@ def _marks_apart(key, names, one, other):
             },
             lambda: ranked_bars(list(names), [len(found) for found in labels_by_span], "places marked"),
         )
-    st.caption(f"{len(apart)} of {count(len(places), 'marked place')} {'differs' if len(apart) == 1 else 'differ'}.")
-    if apart:
+    verb = "differs" if len(different) == 1 else "differ"
+    st.caption(f"{len(different)} of {count(len(places), 'labelled span')} {verb}.")
+    if different:
         st.dataframe(
             {
-                "text": [one.a[start:end] for start, end in apart],
-                "one": [labels_by_span[0].get(place, "") for place in apart],
-                "other": [labels_by_span[1].get(place, "") for place in apart],
+                "text": [one.a[start:end] for start, end in different],
+                "one": [labels_by_span[0].get(place, "") for place in different],
+                "other": [labels_by_span[1].get(place, "") for place in different],
             },
             hide_index=True,
             width="stretch",

@@ -15,7 +15,7 @@ def snippet(view, names, file, call):
     """Two models on every row of a file.
 
     Args:
-        names: of the models. file: ``ui.widgets.file_input.Chosen``. call: ``Call`` of `agreement`.
+        names: of the models. file: ``ChosenFile``. call: ``Call`` of `agreement`.
     """
     imports, read = rows_of(file)
     body = _AGREEMENT.format(call=call.python("bert", "second", "rows"))

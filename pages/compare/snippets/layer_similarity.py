@@ -14,7 +14,7 @@ def snippet(view, names, traced, file=None, most=0, words=0, measure="cka"):
 
     Args:
         names: of the models. traced: (text A, text B or None) of the page as each of them reads it.
-        file: ``ui.widgets.file_input.Chosen``, of which the first ``most`` rows are read instead, until there are
+        file: ``ChosenFile``, of which the first ``most`` rows are read instead, until there are
             ``words`` words.
         measure: as `layer_similarity` takes it.
     """

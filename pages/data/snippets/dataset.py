@@ -40,7 +40,7 @@ def snippet(view, shared, file, ask, hide, labelled, subset=None, plane=None, cu
     """A file asked row by row.
 
     Args:
-        file: ``ui.widgets.file_input.Chosen``. ask: what the model is asked for. hide: as `score_rows` takes it.
+        file: ``ChosenFile``. ask: what the model is asked for. hide: as `score_rows` takes it.
         labelled: whether classes are asked for and the file has their labels.
         subset: the chosen one's name and the numbers of its rows, or None.
         plane: of the map of the rows its layer, pooling, way (None where the rows are too few for it), the name of

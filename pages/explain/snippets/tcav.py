@@ -15,7 +15,7 @@ def snippet(view, shared, file, name, call, label):
     """A concept tested on the rows of a file.
 
     Args:
-        file: ``ui.widgets.file_input.Chosen``. name: of the ready concept, or None. call: ``Call`` of `concept_test`.
+        file: ``ChosenFile``. name: of the ready concept, or None. call: ``Call`` of `concept_test`.
         label: the label of the rows, or "" for all rows.
     """
     imports, read = rows_of(file)

@@ -43,7 +43,7 @@ def snippet(view, shared, trace, shown, centred, top_k, at, state, file=None, he
 
     Args:
         shown: positions. at, state: of the open cell; state: of the hidden state, None for the static vector.
-        file: ``ui.widgets.file_input.Chosen`` where its places are looked through, None for the vocabulary.
+        file: ``ChosenFile`` where its places are looked through, None for the vocabulary.
         heads: of the layer, from 0, whose vectors are compared there; None for the state.
         tagger: name of the model that labels the words found, or None. parsed: whether the file has labels of its own.
     """
