@@ -98,7 +98,7 @@ def _words(shared, trace):
 
 
 def _positions(trace):
-    """The positions in the table, by the widgets for them."""
+    """Draw the widgets for the positions in the table; returns the positions."""
     rows = "all"
     if trace.masks:
         rows = st.segmented_control(

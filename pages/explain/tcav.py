@@ -158,8 +158,10 @@ def _lines(label, name, key):
 
 
 def _asked(shared):
-    """The question as `concept_test` takes it: (kind of the answer, the answer). Without one the page shows the reason,
-    and this is None."""
+    """Draw the widgets of the question; returns (kind of the answer, the answer) as `concept_test` takes them.
+
+    None if the page shows why there is no question.
+    """
     kinds = can_test(shared.bert)
     if not kinds:
         st.info(

@@ -63,7 +63,7 @@ def test_scores_rows_files_and_lines_are_the_librarys(open_app, saved, explorer_
 
 def test_own_sentences_pairs_and_what_is_missing(open_app):
     app = run_until_done(open_app(page="tcav", **{"tcav.concept": "own", "tcav.of": "next"}))
-    assert "Type at least 6 sentences that have the concept" in page_text(app) and not app.code
+    assert "Type at least 6 sentences with the concept" in page_text(app) and not app.code
     own = [f"A {one} is here." for one in ("dog", "cat", "cow", "pig", "hen", "fox", "bee")]
     app.text_area(key="w_tcav_own").set_value("\n".join(own)).run()
     app.button_group(key="w_tcav_file").set_value("pairs.jsonl").run()
@@ -72,7 +72,7 @@ def test_own_sentences_pairs_and_what_is_missing(open_app):
     assert (found.target.label, found.sentences, len(found.places)) == ("NotNext", 7, 16)
     assert param(app, "tcav.own") == "\n".join(own)
     app.text_area(key="w_tcav_others").set_value("\n".join(own)).run()
-    assert "Type at least 6 sentences that have the concept" in page_text(app)
+    assert "Type at least 6 sentences with the concept" in page_text(app)
     app = run_until_done(open_app(**LAST, **{"tcav.word": "unbelievableness"}))
     assert "is no token of this model's vocabulary" in page_text(app).replace("\\", "") and not app.code
     # A file without pairs has no such answer: said, and not an error of the server's.

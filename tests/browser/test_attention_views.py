@@ -89,7 +89,7 @@ def test_lines_that_are_not_drawn_are_told(visit, model, least):
 
 def test_the_sheet_draws_as_many_lines_as_it_says(visit, trace):
     page = visit(PAIR + "&page=model_view").page
-    expect(page.get_by_text("at most the 80 strongest are drawn, above 6% of its strongest")).to_be_visible()
+    expect(page.get_by_text("at most its 80 strongest lines, and none below 6% of its strongest")).to_be_visible()
     file = download(page, page.get_by_role("button", name="Save SVG"))
     flat = trace.attentions.reshape(12, -1)
     held = (np.rint(255 * np.sqrt(flat / flat.max(axis=1, keepdims=True))) / 255) ** 2

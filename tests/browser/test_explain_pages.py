@@ -117,7 +117,7 @@ def test_texts_are_changed_and_asked_again(visit):
     page.get_by_role("radio", name="A and B swapped").click()
     expect(page.get_by_text("[CLS] It was good . [SEP]")).to_be_visible()
     page.get_by_role("radio", name="Minimal pairs").click()
-    expect(page.get_by_text(re.compile(r"[\d.]+ nats lie between them"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"The margin is [\d.]+ nats"))).to_be_visible()
     wait_for_link(page, "counterfactuals.kind", "pairs")
 
 

@@ -86,7 +86,7 @@ def test_a_changed_text_is_asked(visit, bert, trace, kind):
 def test_a_minimal_pair(visit, bert):
     page = visit("/?page=counterfactuals&counterfactuals.kind=pairs").page
     good, bad = (pseudo_likelihood(bert, text) for text in (PAIRS[0].good, PAIRS[0].bad))
-    expect(page.get_by_text(f"{abs(good.total - bad.total):.2f} nats lie between them")).to_be_visible()
+    expect(page.get_by_text(f"The margin is {abs(good.total - bad.total):.2f} nats")).to_be_visible()
     drawn = numbers(page)[0]["x"]
     wanted = [float(one) for side in (good, bad) for one in side.log_probabilities if not np.isnan(one)]
     assert set(np.round(drawn, 3)) <= set(np.round(wanted, 3))
@@ -119,7 +119,7 @@ def test_the_scores_from_several_references(visit, bert, trace):
     page = visit(ASKED + "&page=saliency&saliency.method=deeplift").page
     page.get_by_role("radio", name="Sentences").click()
     page.get_by_role("radio", name="4", exact=True).click()
-    page.get_by_text("in the mean over 4 of the project's").wait_for()
+    page.get_by_text("averaged over 4 sentences of the project").wait_for()
     found = deeplift(bert, trace, mask_target(bert, trace), sentences(OTHERS)[:4])
     expect(
         page.get_by_text(f"it gains {found.log_probability - found.baseline_log_probability:+.3f} nats")
