@@ -1,4 +1,4 @@
-"""Agreement: two models on every row of a file, those they differ on most first."""
+"""Agreement: the predictions of two models for every row of a file, the rows where they differ most first."""
 
 import streamlit as st
 
@@ -19,17 +19,17 @@ PAGE = Page(
     question="Where two models differ",
     summary=(
         "two models, or snapshots of a training, on every row of a file: share of equal first predictions, "
-        "Jensen-Shannon divergence, verdicts on pairs (next sentence, sentence order), scores of replaced "
-        "tokens; the rows they differ on most first, each opens in Side by side"
+        "Jensen-Shannon divergence, predictions for pairs (next sentence, sentence order), scores of replaced "
+        "tokens; the rows where they differ most come first, each opens in Side by side"
     ),
     presses={"": Press("choice: File: Sentences|Pairs", of_texts=False)},
     analyses=("agreement",),
     reads_texts=False,
     settings=("file", "lines", "hide", "first", "second", "one", "other"),
     settings_help=(
-        "as of `dataset`; `typed` for the lines themselves; `one`, `other`: what stands in the place of "
-        "`model` and `with` on this page: snapshots, `plain-english/step-1000`, or models; names that were "
-        "looked up, never paths"
+        "as of `dataset`; `typed` for the lines themselves; `one`, `other`: the two models or snapshots "
+        "(`plain-english/step-1000`) that this page uses instead of `model` and `with`; names of known models, "
+        "never paths"
     ),
     long_settings={"lines": "the typed lines"},
     snippet=snippet,
@@ -54,33 +54,35 @@ def page():
     pair = [inputs.model(name) for name in names]
     lacking = [title(shared.name) for shared in pair if "mlm" not in shared.bert.heads]
     if lacking:
-        st.caption(f"No head for masked words: {' and '.join(lacking)}. {_left(pair)}")
+        st.caption(f"No head for masked words: {' and '.join(lacking)}. {_compared_heads(pair)}")
     call = Call.of(agreement, hide=hide, top_k=view.top_k)
     snippets.give(names, file_key, call)
     key = (*names, view.precision, file_key, call)
     if not file_input.run_requested("agreement", key, len(rows.rows) <= file_input.AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}, read by both models.")
         return
-    found = jobs.result(
+    result = jobs.result(
         "agreement",
         key,
         f"Asking both models about {count(len(rows.rows), 'row')}",
-        lambda progress: call.run(*map(_Held, pair), rows.rows, progress=progress),
+        lambda progress: call.run(*map(_LockedPerTrace, pair), rows.rows, progress=progress),
     )
-    if found is not None:
-        _show(pair, found)
+    if result is not None:
+        _show(pair, result)
 
 
-def _left(pair):
-    """What is compared of two models without masked words, in a sentence: the heads that both declare."""
+def _compared_heads(pair):
+    """A sentence: which predictions are compared if not both models have a head for masked words."""
     both = pair[0].bert.heads & pair[1].bert.heads
     names = {"nsp": "next-sentence scores", "sop": "sentence-order scores", "replaced": "scores of replaced tokens"}
-    left = [name for head, name in names.items() if head in both]
-    return f"Only {' and '.join(left)} are compared." if left else "They have no head in common that is compared here."
+    compared = [name for head, name in names.items() if head in both]
+    if not compared:
+        return "They have no head in common that is compared here."
+    return f"Only {' and '.join(compared)} are compared."
 
 
-class _Held:
-    """A model that is held for one trace at a time: other visitors come in between."""
+class _LockedPerTrace:
+    """A `Bert` whose shared model is locked for one trace at a time, so that other visitors can use it in between."""
 
     def __init__(self, shared):
         self._shared, bert = shared, shared.bert
@@ -90,67 +92,67 @@ class _Held:
         return self._shared.run(lambda bert: bert.trace(*args, **kwargs))
 
 
-def _show(pair, found):
-    with inputs.heading("Those they differ on most come first"):
-        export.save("agreement", found)
-    shown = []
-    if found.masks:
-        shown += [
-            ("Same first prediction", percent(found.same_top_prediction)),
-            ("Mean divergence", f"{found.divergence:.3f} bits"),
+def _show(pair, result):
+    with inputs.heading("The rows where they differ most come first"):
+        export.save("agreement", result)
+    metrics = []
+    if result.masks:
+        metrics += [
+            ("Same first prediction", percent(result.same_top_prediction)),
+            ("Mean divergence", f"{result.divergence:.3f} bits"),
         ]
-    if found.pairs:
-        shown.append(("Same verdict on B", percent(found.same_next)))
-    if found.orders:
-        shown.append(("Same verdict on the order", percent(found.same_order)))
-    if found.replaced_rows:
-        shown.append(("Scores of tokens differ by", f"{found.replaced_difference:.3f}"))
-    if not shown:
+    if result.pairs:
+        metrics.append(("Same next-sentence prediction", percent(result.same_next)))
+    if result.orders:
+        metrics.append(("Same sentence-order prediction", percent(result.same_order)))
+    if result.replaced_rows:
+        metrics.append(("Scores of tokens differ by", f"{result.replaced_difference:.3f}"))
+    if not metrics:
         st.info(
-            "Nothing was compared: no word is hidden in these rows, and no row is a pair that both judge.",
+            "Nothing was compared: no word is hidden in these rows, and no row is a pair that both models read.",
             icon=":material/touch_app:",
         )
     with st.container(horizontal=True, gap="large"):
-        for label, value in shown:
+        for label, value in metrics:
             st.metric(label, value, width="content")
     event = st.dataframe(
-        _table(found),
+        _table(result),
         hide_index=True,
         width="stretch",
-        height=min(60 + 36 * len(found.rows), 520),
+        height=min(60 + 36 * len(result.rows), 520),
         key="w_agreement_table",
         on_select="rerun",
         selection_mode="single-row",
         column_config=_columns(pair),
     )
     chosen = event.selection.rows
-    if chosen and chosen[0] < len(found.rows):
-        one = found.rows[chosen[0]]
-        open_row.open_row("w_agreement_open", one.row, one.places, "side_by_side")
+    if chosen and chosen[0] < len(result.rows):
+        row = result.rows[chosen[0]]
+        open_row.open_row("w_agreement_open", row.row, row.places, "side_by_side")
     else:
         st.caption(
-            "Divergence: Jensen-Shannon, over the tokens both vocabularies have; 0 bits the same, 1 bit "
-            "nothing in common. Press the box before a row to open it in Side by side. Agreement says nothing of who "
-            "is right."
+            "Divergence: Jensen-Shannon divergence over the tokens that both vocabularies have; 0 bits: the same "
+            "distribution, 1 bit: no token in common. Press the box before a row to open it in Side by side. "
+            "Agreement does not show which model is right."
         )
 
 
-def _table(found):
-    rows = found.rows
+def _table(result):
+    rows = result.rows
     columns = {
-        "row": [one.row.number for one in rows],
-        "divergence": [one.divergence for one in rows],
-        "a": [one.row.text_a for one in rows],
-        "b": [one.row.text_b for one in rows],
-        "hidden": [" ".join(token or "[MASK]" for token in one.originals) or None for one in rows],
-        "one": [" ".join(mask.predictions_a[0].token for mask in one.masks) or None for one in rows],
-        "other": [" ".join(mask.predictions_b[0].token for mask in one.masks) or None for one in rows],
-        "is_next_a": [one.is_next_a for one in rows],
-        "is_next_b": [one.is_next_b for one in rows],
-        "in_order_a": [one.in_order_a for one in rows],
-        "in_order_b": [one.in_order_b for one in rows],
-        "replaced": [one.replaced_difference for one in rows],
-        "problem": [one.problem for one in rows],
+        "row": [row.row.number for row in rows],
+        "divergence": [row.divergence for row in rows],
+        "a": [row.row.text_a for row in rows],
+        "b": [row.row.text_b for row in rows],
+        "hidden": [" ".join(token or "[MASK]" for token in row.originals) or None for row in rows],
+        "one": [" ".join(mask.predictions_a[0].token for mask in row.masks) or None for row in rows],
+        "other": [" ".join(mask.predictions_b[0].token for mask in row.masks) or None for row in rows],
+        "is_next_a": [row.is_next_a for row in rows],
+        "is_next_b": [row.is_next_b for row in rows],
+        "in_order_a": [row.in_order_a for row in rows],
+        "in_order_b": [row.in_order_b for row in rows],
+        "replaced": [row.replaced_difference for row in rows],
+        "problem": [row.problem for row in rows],
     }
     return {name: values for name, values in columns.items() if any(value is not None for value in values)}
 
@@ -162,15 +164,15 @@ def _columns(pair):
         "a": st.column_config.TextColumn("Text A", width="medium"),
         "b": st.column_config.TextColumn("Text B", width="medium"),
         "hidden": "Hidden",
-        "one": f"{one} says",
-        "other": f"{other} says",
+        "one": f"{one} predicts",
+        "other": f"{other} predicts",
         "divergence": st.column_config.ProgressColumn("Divergence", format="%.3f bits", min_value=0, max_value=1),
         "is_next_a": st.column_config.NumberColumn(f"P(IsNext), {one}", format="percent"),
         "is_next_b": st.column_config.NumberColumn(f"P(IsNext), {other}", format="percent"),
         "in_order_a": st.column_config.NumberColumn(f"P(in order), {one}", format="percent"),
         "in_order_b": st.column_config.NumberColumn(f"P(in order), {other}", format="percent"),
         "replaced": st.column_config.NumberColumn(
-            "P(replaced) differs by", format="%.3f", help="The mean over the tokens that both cut alike."
+            "P(replaced) differs by", format="%.3f", help="The mean over the tokens that both models have in common."
         ),
         "problem": "Problem",
     }

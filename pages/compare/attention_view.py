@@ -1,4 +1,4 @@
-"""The lower half of the page Side by side: attention and layers of both sides, next to each other."""
+"""The lower half of the page Side by side: the attention maps, or the logit lens, of both sides."""
 
 import streamlit as st
 
@@ -17,20 +17,20 @@ from ui.widgets import attention_controls, comparison, export, figures, inputs, 
 
 LOOKS = {"attention": "Attention", "layers": "Logit lens"}
 _DRAWN = {"heatmap": "Heatmaps", "lines": "Lines", "difference": "Difference"}
-_MOST = 64  # tokens a side that are drawn
+_MOST = 64  # how many tokens of a side are drawn
 
 
 def shows_layers():
-    """Whether the visitor chose to look at the layers, which takes hidden states and no attention maps."""
+    """Whether the visitor chose the logit lens, which takes hidden states and no attention maps."""
     return state.setting("side_by_side.look", "attention") == "layers"
 
 
-def draw(pair, traces, found):
-    """What the visitor chose to look at below the predictions.
+def draw(pair, traces, compared):
+    """Draw the attention maps or the logit lens of both sides.
 
     Args:
-        pair: ``ComparisonInput``s. traces: theirs, with hidden states or attention maps as ``shows_layers``. found:
-            ``Comparison``.
+        pair: two ``ComparisonInput``s. traces: their ``Trace``s, with hidden states if ``shows_layers()``, else with
+            attention maps. compared: their ``Comparison``.
     """
     look = st.segmented_control(
         "Look at",
@@ -41,13 +41,13 @@ def draw(pair, traces, found):
         **state.bind_setting("side_by_side.look", "w_side_by_side_look", "attention", LOOKS),
     )
     if look == "layers":
-        _layers(pair, traces, found)
+        _layers(pair, traces, compared)
     else:
         _attention(pair, traces)
 
 
 def _attention(pair, traces):
-    heading = inputs.heading("Attention at the same depth")
+    heading = inputs.heading("Attention at the same relative depth")
     counts = [side.shared.config.num_hidden_layers for side in pair]
     layers = aligned_layers(*counts)
     place, head, drawn = _settings(layers, traces)
@@ -65,16 +65,16 @@ def _attention(pair, traces):
             with column:
                 heads = "mean of its heads" if head is None else f"head {head + 1}"
                 st.markdown(f"**{side.name}**, layer {layer + 1} of {count}, {heads}")
-                _one(side, trace, weights, f"layer-{layer + 1}-{side.key}", drawn, start)
+                _draw_map(side, trace, weights, f"layer-{layer + 1}-{side.key}", drawn, start)
     lengths = [trace.length for trace in traces]
     if drawn == "heatmap" and max(lengths) > _MOST:
-        st.caption("A cell is the strongest of a block of tokens. Lines show every token, some at a time.")
+        st.caption("A cell is the greatest weight of a block of tokens. Lines show single tokens, a part at a time.")
     if lengths[0] != lengths[1]:
-        st.caption(f"No difference is drawn: the sides have {lengths[0]} and {lengths[1]} tokens.")
+        st.caption(f"No difference can be drawn: the sides have {lengths[0]} and {lengths[1]} tokens.")
     if head is None:
-        st.caption("A mean hides what single heads do: one that looks at a single token is lost among the others.")
+        st.caption("A mean hides single heads, such as one that attends to one token alone.")
     elif pair[0].shared is not pair[1].shared:
-        st.caption("Heads of two models share nothing but their number.")
+        st.caption("Heads of two models with the same number have nothing else in common.")
     attention_controls.warning_link()
     entropies = comparison.attention_entropy(pair, traces)
     with heading:
@@ -83,7 +83,7 @@ def _attention(pair, traces):
 
 
 def _settings(layers, traces):
-    """(index of the pair of layers, head or None for the mean, how it is drawn)."""
+    """The widgets of the maps; returns (index of the pair of layers, head or None for the mean, a key of `_DRAWN`)."""
     last = len(layers) - 1
     heads = min(trace.attentions.shape[1] for trace in traces)
     ways = [way for way in _DRAWN if way != "difference" or traces[0].length == traces[1].length]
@@ -118,7 +118,7 @@ def _settings(layers, traces):
 
 
 def _start(traces, drawn):
-    """The first token that is drawn: 0, or where a text is too long to be drawn whole, what a slider says."""
+    """The first token that is drawn; of a long text a slider chooses it."""
     longest = max(trace.length for trace in traces)
     if longest <= _MOST or drawn == "heatmap":
         return 0
@@ -139,7 +139,7 @@ def _weights(trace, layer, head):
     return maps.mean(axis=0, dtype="float32") if head is None else maps[head]
 
 
-def _one(side, trace, weights, name, drawn, start):
+def _draw_map(side, trace, weights, name, drawn, start):
     selection = plots.select(trace)
     if drawn == "lines":
         components.lines(
@@ -175,15 +175,15 @@ def _save_attention(pair, traces, maps, layers, head, entropies):
 
 def _difference(pair, traces, maps, layers, start):
     tokens = paired_tokens(traces[0].tokens, traces[1].tokens)[start : start + _MOST]
-    one, other = (weights[start : start + _MOST, start : start + _MOST].astype("float32") for weights in maps)
-    st.markdown(f"**{pair[0].name}**, layer {layers[0] + 1}, less **{pair[1].name}**, layer {layers[1] + 1}")
+    weights_a, weights_b = (weights[start : start + _MOST, start : start + _MOST].astype("float32") for weights in maps)
+    st.markdown(f"**{pair[0].name}**, layer {layers[0] + 1}, minus **{pair[1].name}**, layer {layers[1] + 1}")
     figures.show(
         "Difference of the two attention maps",
-        difference_map(one - other, tokens, frame.is_dark()),
+        difference_map(weights_a - weights_b, tokens, frame.is_dark()),
         key="w_side_by_side_difference",
         config=export.plot_config("difference"),
     )
-    st.caption("Blue: the first looks there more. Orange: the second. Tokens are paired by their place.")
+    st.caption("Blue: the first side attends there more. Orange: the second side. Tokens are paired by their position.")
 
 
 def _entropy(entropies):
@@ -193,32 +193,32 @@ def _entropy(entropies):
         key="w_profile",
         config=export.plot_config("entropy"),
     )
-    st.caption("How widely attention is spread in every layer: 0 bits is one place.")
+    st.caption("The entropy of the attention in every layer: 0 bits means that all attention goes to one token.")
 
 
-def _layers(pair, traces, found):
+def _layers(pair, traces, compared):
     both_classify = all(targets.classes(side.shared) for side in pair)
     if both_classify:
         snippets.give(pair, traces, classes=True)
         layers_view.classes(pair)
-    if not found.masks:
+    if not compared.masks:
         if not both_classify:
             st.info(layers_view.lacking(pair), icon=":material/touch_app:")
         return
     place = 0
-    if len(found.masks) > 1:
+    if len(compared.masks) > 1:
         place = st.selectbox(
             "Mask",
-            range(len(found.masks)),
-            format_func=lambda index: f"{index + 1}: {_named(pair, found.masks[index])}",
+            range(len(compared.masks)),
+            format_func=lambda index: f"{index + 1}: {_masked_token(pair, compared.masks[index])}",
             width=260,
-            **state.bind_setting("side_by_side.at", "w_side_by_side_at", 0, range(len(found.masks))),
+            **state.bind_setting("side_by_side.at", "w_side_by_side_at", 0, range(len(compared.masks))),
         )
-    mask = found.masks[place]
+    mask = compared.masks[place]
     snippets.give(pair, traces, classes=both_classify, lens=(mask.position_a, mask.position_b))
-    lenses = [_lens(*one) for one in zip(pair, traces, (mask.position_a, mask.position_b))]
+    lenses = [_lens(*side) for side in zip(pair, traces, (mask.position_a, mask.position_b))]
     counts = [side.shared.config.num_hidden_layers for side in pair]
-    rows = LayerAnswers.rows(comparison.layer_rows(lenses, pair, aligned_layers(*counts), found.case_folded))
+    rows = LayerAnswers.rows(comparison.layer_rows(lenses, pair, aligned_layers(*counts), compared.case_folded))
     result = ComparedLayers(tuple(side.shared.name for side in pair), rows, _curves(pair, lenses))
     with inputs.heading("The likeliest word after each layer"):
         export.save("layers-compared", result)
@@ -227,27 +227,27 @@ def _layers(pair, traces, found):
         layers_view.table(pair, rows, "w_side_by_side_layers")
     with right:
         figures.show(
-            "Each side's answer after every layer",
+            "Each side's prediction after every layer",
             result.figure(dark=frame.is_dark()),
             key="w_side_by_side_answers",
             config=export.plot_config("answers"),
         )
     st.caption(
-        "The head for masked words on every layer's hidden state, at the same relative depth; ≠ marks where the "
-        "likeliest words differ. Right: the probability of each side's own final answer. The head was trained on the "
-        "last layer alone: a layer that says nothing through it may know the answer in other words."
+        "The head for masked words on every layer's hidden state, at the same relative depth; ≠ marks layers whose "
+        "likeliest words differ. Right: the probability of each side's own final prediction. The head was trained on "
+        "the last layer alone: an earlier layer may hold the answer in a form that the head cannot read."
     )
 
 
 def _curves(pair, lenses):
-    """The probability of each side's own answer after every layer, by name."""
+    """The probability of each side's own final prediction after every hidden state: dict name -> float [L+1]."""
     names = [side.name for side in pair]
     if names[0] == names[1]:
         names = [side.key.upper() for side in pair]
     return {f"{name}: {lens.answers[0].token}": lens.answer_probabilities[0] for name, lens in zip(names, lenses)}
 
 
-def _named(pair, mask):
+def _masked_token(pair, mask):
     return pair[0].encoding.tokens[mask.position_a]
 
 

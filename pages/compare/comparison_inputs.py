@@ -1,4 +1,4 @@
-"""The two sides of the page Side by side: which model reads which texts with which masks."""
+"""The two sides of the page Side by side: the model, the texts and the masks of each."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ from ui.widgets.formatting import title
 
 COMPARED = {"models": "Two models", "texts": "Two texts", "both": "Both"}
 _TEXTS = ("side_by_side.a", "side_by_side.b")
-# A text beside another that differs where it matters.
+# Example -> the example to compare it with: the same word in another context.
 _SECOND = {
     "River bank": "Bank account",
     "Bank account": "River bank",
@@ -31,11 +31,11 @@ _OTHER = Example("", "Paris is a city in France.", "", (MaskPosition("a", 5),))
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ComparisonInput:
-    """One side.
+    """One side of the comparison.
 
     Attributes:
-        key: "a" or "b". shared: its model. name: what it is called on the page.
-        text_a, text_b, mask_positions: what it reads and hides. encoding: the texts as its model reads them.
+        key: "a" or "b". shared: ``SharedModel``. name: the name of the side on the page.
+        text_a, text_b: the texts. mask_positions: ``MaskPosition``s. encoding: the ``Encoding`` of the texts.
     """
 
     key: str
@@ -52,7 +52,7 @@ class ComparisonInput:
         return token_positions(self.encoding, self.mask_positions)
 
     def trace(self, hidden_states=False):
-        """The side's trace, with attention maps, or with hidden states instead."""
+        """The ``Trace`` of the side, with attention maps or, if ``hidden_states``, with hidden states instead."""
         with st.spinner("Reading …", show_time=True):
             if not hidden_states:
                 return attention_trace(self.shared, self.masked, (self.text_a, self.text_b))
@@ -65,7 +65,7 @@ class ComparisonInput:
 
 
 def second_texts():
-    """(text A, text B, masks) of the second side: the link's, else one that goes with the first."""
+    """(text A, text B, masks) of the second side: those of the link, else an example that goes with the first side."""
     view = state.view()
     if any(view.setting(name) is not None for name in _TEXTS):
         mask_positions = filter(
@@ -73,15 +73,15 @@ def second_texts():
         )
         most = state.limits().max_masks
         return state.setting(_TEXTS[0], ""), state.setting(_TEXTS[1], ""), tuple(sorted(set(mask_positions)))[:most]
-    label = next((one.label for one in EXAMPLES if (one.a, one.b) == (view.a, view.b)), None)
-    found = next((one for one in EXAMPLES if one.label == _SECOND.get(label)), _OTHER)
-    return found.a, found.b, found.masks
+    label = next((example.label for example in EXAMPLES if (example.a, example.b) == (view.a, view.b)), None)
+    second = next((example for example in EXAMPLES if example.label == _SECOND.get(label)), _OTHER)
+    return second.a, second.b, second.masks
 
 
 def set_second_texts(text_a, text_b, mask_positions):
-    """Write the second side's texts and masks into the link; from a callback."""
+    """Write the second side's texts and masks into the link; to be called in a callback."""
     for name, text in zip(_TEXTS, (text_a, text_b)):
-        # Also an empty text is said: it is not the default that goes with the first.
+        # An empty text is written too: without a text the link would mean the default example.
         state.replace_view(state.view().with_setting(name, text))
     state.set_setting("side_by_side.mask", ",".join(map(str, mask_positions)), "")
 
@@ -104,11 +104,17 @@ def _typed():
     set_second_texts(*new, tuple(spot for spot in mask_positions if spot.source not in changed))
 
 
-def sides(what):
-    """The two ``ComparisonInput``s, or None with the reason said."""
+def sides(compared):
+    """The two ``ComparisonInput``s; None if there are none, and the page says why.
+
+    Args:
+        compared: a key of `COMPARED`.
+
+    Raises: ValueError if a text has too many masks.
+    """
     view = state.view()
-    names = (view.model, view.model) if what == "texts" else comparison.compared_models(view, "side_by_side")
-    second = (view.a, view.b, view.masks) if what == "models" else second_texts()
+    names = (view.model, view.model) if compared == "texts" else comparison.compared_models(view, "side_by_side")
+    second = (view.a, view.b, view.masks) if compared == "models" else second_texts()
     most = state.limits().max_characters
     for name, text in zip("AB", second):
         if len(text) > most:
@@ -120,7 +126,7 @@ def sides(what):
     if not second[0].strip():
         st.info("Second text A is empty. Type a sentence.", icon=":material/keyboard:")
         return None
-    found = []
+    pair = []
     for key, name, (text_a, text_b, mask_positions) in zip("ab", names, ((view.a, view.b, view.masks), second)):
         shared = inputs.model(name)
         encoding = inputs.encode_texts(shared) if key == "a" else shared.encode(text_a, text_b)
@@ -129,28 +135,30 @@ def sides(what):
         if "a" not in encoding.sources:
             st.info("There is nothing in the second text A that the model can read.", icon=":material/keyboard:")
             return None
-        called = {"models": title(name), "texts": f"Text {1 + (key == 'b')}"}.get(what)
-        called = called or f"{title(name)}, text {1 + (key == 'b')}"
-        if key == "b" and (what != "models" or found[0].shared.text_b_or_none(text_b) is not None):
-            inputs.note_unreadable(shared, text_b, "Text B" if what == "models" else "The second text B")
-        if key == "b" and (what != "models" or encoding.truncated != found[0].encoding.truncated):
-            inputs.warn_truncated(encoding, called)
-        found.append(ComparisonInput(key, shared, called, text_a, text_b, mask_positions, encoding))
+        name_on_page = {"models": title(name), "texts": f"Text {1 + (key == 'b')}"}.get(compared)
+        name_on_page = name_on_page or f"{title(name)}, text {1 + (key == 'b')}"
+        if key == "b" and (compared != "models" or pair[0].shared.text_b_or_none(text_b) is not None):
+            inputs.note_unreadable(shared, text_b, "Text B" if compared == "models" else "The second text B")
+        if key == "b" and (compared != "models" or encoding.truncated != pair[0].encoding.truncated):
+            inputs.warn_truncated(encoding, name_on_page)
+        pair.append(ComparisonInput(key, shared, name_on_page, text_a, text_b, mask_positions, encoding))
     most = state.limits().max_masks
-    for side in found:
+    for side in pair:
         masks = set(side.masked) | {
-            at for at, one in enumerate(side.encoding.token_ids) if int(one) == side.shared.tokenizer.mask_id
+            position
+            for position, token_id in enumerate(side.encoding.token_ids)
+            if int(token_id) == side.shared.tokenizer.mask_id
         }
         if len(masks) > most:
             raise ValueError(f"There are {len(masks)} masks; at most {most} are predicted at once. Unmask some.")
-    return found
+    return pair
 
 
-def token_strips(pair, what):
-    """The tokens of both sides to press, or of the one text that both read."""
+def token_strips(pair, compared):
+    """Draw the tokens of both sides, or of the one text that both read; a press hides a token."""
     first, second = pair
     inputs.token_strip(first.shared, first.encoding, "c_side_by_side_chips")
-    if what == "models":
+    if compared == "models":
         return
 
     def pressed(text):
@@ -164,12 +172,12 @@ def token_strips(pair, what):
             return
         set_second_texts(text_a, text_b, now)
 
-    shown = chips(second.encoding, second.mask_positions, state.view().whole, second.shared.tokenizer.mask_id)
+    second_chips = chips(second.encoding, second.mask_positions, state.view().whole, second.shared.tokenizer.mask_id)
     words = _words(first)
-    for chip in shown:
+    for chip in second_chips:
         chip["differs"] = chip["kind"] != "special" and chip["was"].lower() not in words
-    components.chips("c_side_by_side_second", shown, (second.text_a, second.text_b), pressed)
-    st.caption("Underlined in the second: what the first does not have.")
+    components.chips("c_side_by_side_second", second_chips, (second.text_a, second.text_b), pressed)
+    st.caption("Underlined: tokens of the second text that the first does not have.")
 
 
 def _words(side):

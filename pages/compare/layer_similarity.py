@@ -1,5 +1,4 @@
-"""Layer similarity: whether the layers of two models hold the same, by centred kernel alignment or by canonical
-correlations."""
+"""Layer similarity: how similar the layers of two models are, by centred kernel alignment or canonical correlations."""
 
 import functools
 
@@ -38,9 +37,9 @@ PAGE = Page(
     reads_texts_if=("source", "view"),
     settings=("source", "measure", "file", "lines", "first", "second", "one", "other"),
     settings_help=(
-        "`view` for the page's texts in the place of a file; `svcca` or `pwcca`; the rest as of `agreement`; "
-        "`one`, `other`: what stands in the place of `model` and `with` on this page: snapshots, "
-        "`plain-english/step-1000`, or models; names that were looked up, never paths"
+        "`view` for the page's texts instead of a file; `svcca` or `pwcca`; the rest as of `agreement`; "
+        "`one`, `other`: the two models or snapshots (`plain-english/step-1000`) that this page uses instead of "
+        "`model` and `with`; names of known models, never paths"
     ),
     long_settings={"lines": "the typed lines"},
     opens_rows=True,
@@ -51,18 +50,18 @@ PAGE = Page(
 
 _TITLES = {"cka": "Linear CKA", "svcca": "SVCCA", "pwcca": "PWCCA"}
 _DIRECTIONS = (
-    "Of each layer the directions count that explain 99% of its variance, at most one for {a_direction} words. Such "
-    "correlations come by chance too, the more the fewer words there are for each direction: with the words of one "
-    "model's last layer shuffled it is {chance:.2f} here. A layer stays the same under any invertible linear map "
+    "For each layer the directions that explain 99% of its variance are used, at most one for {a_direction} words. "
+    "Random data have such correlations too, the more the fewer words there are for each direction: with the words of "
+    "one model's last layer shuffled it is {chance:.2f} here. An invertible linear map of a layer changes nothing "
 )
-_SAYS = {
-    "cka": "1: the same up to rotation and scale. 0: nothing in common; the estimate is unbiased and may fall a little "
+_MEASURE_NOTES = {
+    "cka": "1: the same up to rotation and scale. 0: nothing in common; the estimate is unbiased and may be a little "
     "below. It compares where words lie, not what a layer does with them (Kornblith et al. 2019; Nguyen et al. 2021).",
     "svcca": "The mean of the canonical correlations between two layers, 0 to 1. "
     + _DIRECTIONS
     + "(Raghu et al. 2017).",
-    "pwcca": "The mean of the canonical correlations between two layers, 0 to 1, each weighted by what its direction "
-    "accounts for of the layer with fewer directions. " + _DIRECTIONS + "(Morcos et al. 2018).",
+    "pwcca": "The mean of the canonical correlations between two layers, 0 to 1, each weighted by the share of the "
+    "layer with fewer directions that its direction explains. " + _DIRECTIONS + "(Morcos et al. 2018).",
 }
 _SOURCES = {"file": "Texts of a file", "view": "The page's text"}
 
@@ -78,9 +77,9 @@ def page():
         return
     view = state.view()
     pair = [inputs.model(name) for name in names]
-    unread = [shared for shared in pair if file is None and shared.text_b_or_none(view.b) is None]
-    if unread:
-        inputs.note_unreadable(unread[0], view.b)
+    reads_no_text_b = [shared for shared in pair if file is None and shared.text_b_or_none(view.b) is None]
+    if reads_no_text_b:
+        inputs.note_unreadable(reads_no_text_b[0], view.b)
     traced = [(texts[0][0], shared.text_b_or_none(texts[0][1])) for shared in pair]
     measure = st.segmented_control(
         "Measure",
@@ -91,21 +90,23 @@ def page():
     )
     snippets.give(names, traced, file, state.limits().max_sentences, MIN_WORDS, measure)
     key = (*names, view.precision, texts)
-    # Each has a place of its own: it is still there after a look at another.
-    found = jobs.result(
+    # A job for each measure: its result is kept while another measure is shown.
+    result = jobs.result(
         measure,
         key,
         f"Reading {count(len(texts), 'text')} with both models",
         lambda progress: _similarity(pair, texts, measure, progress),
     )
-    if found is not None:
-        _show(pair, measure, found)
+    if result is not None:
+        _show(pair, measure, result)
 
 
 def _texts():
-    """(pairs of text A and text B that both models read, the file they are from); the file None for the page's text.
+    """The widgets that choose the texts.
 
-    No pairs, with the reason said, where there are none.
+    Returns:
+        (pairs (text A, text B), the file of the texts or None for the page's text). Without texts there are no pairs,
+        and the page says why.
     """
     source = st.segmented_control(
         "Read",
@@ -139,11 +140,11 @@ def _traced(bert, a, b):
     return bert.trace(a, text_b_or_none(b, bert.tokenizer), attentions=False)
 
 
-def _show(pair, measure, found):
-    values = found.similarity
+def _show(pair, measure, result):
+    values = result.similarity
     names = [title(shared.name) for shared in pair]
     with inputs.heading(f"{_TITLES[measure]} of every layer with every layer"):
-        export.save("layer-similarity", found)
+        export.save("layer-similarity", result)
     figures.show(
         "Similarity of every layer with every layer",
         similarity_map(values, *names, frame.is_dark(), measure.upper()),
@@ -154,8 +155,8 @@ def _show(pair, measure, found):
         best = int(np.nanargmax(np.where(np.isfinite(values[-1]), values[-1], -np.inf)))
         where = f"layer {best}" if best else "the embeddings"
         st.markdown(
-            f"The last layer of {escape_markdown(names[0])} is most like {where} of {escape_markdown(names[1])}:"
+            f"The last layer of {escape_markdown(names[0])} is most similar to {where} of {escape_markdown(names[1])}:"
             f" {values[-1, best]:.2f}."
         )
-    said = _SAYS[measure].format(a_direction=WORDS_PER_DIRECTION, chance=found.chance_similarity)
-    st.caption(f"Over {count(found.words, 'word')}. {said}")
+    note = _MEASURE_NOTES[measure].format(a_direction=WORDS_PER_DIRECTION, chance=result.chance_similarity)
+    st.caption(f"Over {count(result.words, 'word')}. {note}")

@@ -1,4 +1,4 @@
-"""The logit lens on both sides of the page Side by side: the table, and the classes of fine-tuned models by layer."""
+"""The logit lens of the page Side by side: its table, and the classes of fine-tuned models after every layer."""
 
 import streamlit as st
 
@@ -13,20 +13,19 @@ from ui.widgets.formatting import escape_markdown, percent
 
 
 def table(pair, rows, key):
-    """What both sides find likeliest after each layer, side by side.
+    """Draw the likeliest word or class of both sides after each layer.
 
     Args:
-        pair: ``ComparisonInput``s. key: of the widget.
-        rows: (state, state, answer, probability, answer, probability, whether they are the same).
+        pair: two ``ComparisonInput``s. rows: ``LayerAnswers``. key: of the widget.
     """
     st.dataframe(
         {
-            "Layers": [f"{row[0]} | {row[1]}" for row in rows],
-            "one": [row[2] for row in rows],
-            "p": [percent(row[3]) for row in rows],
-            " ": ["" if row[6] else "≠" for row in rows],
-            "other": [row[4] for row in rows],
-            "q": [percent(row[5]) for row in rows],
+            "Layers": [f"{row.hidden_state_a} | {row.hidden_state_b}" for row in rows],
+            "one": [row.answer_a for row in rows],
+            "p": [percent(row.probability_a) for row in rows],
+            " ": ["" if row.same else "≠" for row in rows],
+            "other": [row.answer_b for row in rows],
+            "q": [percent(row.probability_b) for row in rows],
         },
         hide_index=True,
         width="stretch",
@@ -44,35 +43,36 @@ def table(pair, rows, key):
 
 
 def lacking(pair):
-    """Why no head can be put on the layers of both sides, in a sentence."""
+    """A sentence: why there is no head to apply to the layers of both sides."""
     no_words = [side.name for side in pair if "mlm" not in side.shared.bert.heads]
     no_classes = [side.name for side in pair if targets.classes(side.shared) is None]
     if not no_words:
         return "The logit lens needs a word that is hidden on both sides."
     return (
-        "The logit lens puts one kind of head on the layers of both sides: "
+        "The logit lens applies the same kind of head to the layers of both sides: "
         f"{_have_no(no_words, 'head for masked words')}, {_have_no(no_classes, 'classes')}."
     )
 
 
-def _have_no(names, what):
+def _have_no(names, missing):
     names = list(dict.fromkeys(names))
-    return f"{' and '.join(map(escape_markdown, names))} {'have' if len(names) > 1 else 'has'} no {what}"
+    return f"{' and '.join(map(escape_markdown, names))} {'have' if len(names) > 1 else 'has'} no {missing}"
 
 
 def classes(pair):
-    """Draw what two fine-tuned classifiers' own heads say on every layer's hidden state, at the same relative depth."""
+    """Draw the predictions of two fine-tuned classifiers' heads on every layer's hidden state."""
     settings = [targets.classes(side.shared) for side in pair]
     problem = next(
-        filter(None, (task_predictions.problem(one, side.text_a, side.text_b) for one, side in zip(settings, pair))), ""
+        filter(None, (task_predictions.problem(task, side.text_a, side.text_b) for task, side in zip(settings, pair))),
+        "",
     )
     if problem:
         st.info(problem, icon=":material/touch_app:")
         return
     if settings[0].regression != settings[1].regression:
-        st.info("One side gives a score, the other classes: they do not compare.", icon=":material/block:")
+        st.info("One side predicts a score, the other classes: they cannot be compared.", icon=":material/block:")
         return
-    lenses = [_lens(side, one) for side, one in zip(pair, settings)]
+    lenses = [_lens(side, task) for side, task in zip(pair, settings)]
     if settings[0].regression:
         _scores(pair, lenses)
     else:
@@ -84,8 +84,8 @@ def _lens(side, settings):
 
     def make():
         (packed,) = task_models.packed(side.shared, settings, side.text_a, side.text_b)
-        read = task_models.record(settings, side.text_a, side.text_b)
-        texts = truncated_texts(packed, read["text_a"], read.get("text_b", ""))
+        record = task_models.record(settings, side.text_a, side.text_b)
+        texts = truncated_texts(packed, record["text_a"], record.get("text_b", ""))
         return side.shared.run(class_lens, side.shared.trace(*texts, (), hidden_states=True))
 
     return cached(f"compare_class_lens_{side.key}", key, make)
@@ -117,10 +117,10 @@ def _names(pair):
 def class_rows(lenses, layers):
     """The likeliest classes of two ``ClassLogitLens``es at the same relative depth, the embeddings first.
 
-    Returns: rows as ``table`` takes them.
+    Returns: list of tuples with the fields of ``LayerAnswers``.
     """
     rows = []
-    for states in [(0, 0), *((one + 1, other + 1) for one, other in layers)]:
+    for states in [(0, 0), *((layer_a + 1, layer_b + 1) for layer_a, layer_b in layers)]:
         best = [
             (lens.labels[int(lens.values[at].argmax())], float(lens.values[at].max()))
             for lens, at in zip(lenses, states)
@@ -153,6 +153,6 @@ def _classes(pair, lenses):
             config=export.plot_config("classes-by-layer"),
         )
     st.caption(
-        "Each side's own head for its task, put on every layer's hidden state, nothing hidden; ≠ marks where the "
-        "likeliest classes differ. It was trained on the last layer alone."
+        "Each side's own task head on every layer's hidden state, with nothing hidden; ≠ marks layers whose "
+        "likeliest classes differ. The head was trained on the last layer alone."
     )

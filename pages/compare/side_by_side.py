@@ -1,4 +1,4 @@
-"""Compare: two models, two texts, or both."""
+"""Side by side: two models, two texts, or both."""
 
 import streamlit as st
 
@@ -18,7 +18,7 @@ from ui.widgets.formatting import count
 
 
 def _compared(view):
-    """The view of a row; of one that the page Agreement shows, with the two models that have read it there."""
+    """The view of a row; a row of the page Agreement keeps the two models of that page."""
     if view.page != "agreement":
         return view
     return comparison.with_compared_models(view, *comparison.compared_models(view, "agreement"))
@@ -32,8 +32,8 @@ PAGE = Page(
     question="Two models on one text, one model on two texts, or both",
     summary=(
         "two models (also snapshots of a training) on one text, one model on two texts, or both: predictions "
-        "with differences marked, answers about pairs, what fine-tuned models say (classes, marks, answers), "
-        "agreement, size, speed, attention at the same relative depth (one head or the mean, lines, maps, "
+        "with differences marked, predictions for pairs, predictions of fine-tuned models (classes, labels, "
+        "answers), agreement, size, speed, attention at the same relative depth (one head or the mean, lines, maps, "
         "their difference), the likeliest word or class after every layer"
     ),
     presses={
@@ -46,8 +46,8 @@ PAGE = Page(
     settings=("what", "a", "b", "mask", "one", "other", "look", "head", "drawn", "at"),
     settings_help=(
         "`texts` or `both`; the second texts and what is masked in them; `layers`; head from 1, 0 the mean; "
-        "`lines` `difference`; which of several masks; `one`, `other`: what stands in the place of `model` "
-        "and `with` on this page: snapshots, `plain-english/step-1000`, or models; names that were looked up, "
+        "`lines` `difference`; which of several masks; `one`, `other`: the two models or snapshots "
+        "(`plain-english/step-1000`) that this page uses instead of `model` and `with`; names of known models, "
         "never paths"
     ),
     long_settings={"a": "the second text A", "b": "the second text B"},
@@ -59,8 +59,8 @@ PAGE = Page(
 
 def page():
     installed = model_store.installed()
-    what = state.setting("side_by_side.what", "models")
-    what = what if what in comparison_inputs.COMPARED else "models"
+    choice = state.setting("side_by_side.what", "models")
+    choice = choice if choice in comparison_inputs.COMPARED else "models"
     st.segmented_control(
         "Compare",
         list(comparison_inputs.COMPARED),
@@ -69,30 +69,30 @@ def page():
         required=True,
         **state.bind_setting("side_by_side.what", "w_side_by_side_what", "models", comparison_inputs.COMPARED),
     )
-    if what != "texts" and not comparison.has_two_models(installed):
+    if choice != "texts" and not comparison.has_two_models(installed):
         st.info(
-            "Comparing models needs two of them, and only one is installed here. Two texts can be compared.",
+            "A comparison of models needs two, and only one is installed here. You can compare two texts.",
             icon=":material/compare_arrows:",
         )
         _offer(installed)
         return
-    if what != "texts":
+    if choice != "texts":
         comparison.pickers(installed, "side_by_side")
-    case_folded = bool(state.view().a.strip()) and what == "models"
+    case_folded = bool(state.view().a.strip()) and choice == "models"
     with st.expander("Texts and masks", expanded=not case_folded, icon=":material/edit_note:"):
         inputs.examples()
         inputs.text_fields()
-        if what != "models":
+        if choice != "models":
             comparison_inputs.second_text_fields()
     if not inputs.texts_are_usable():
         return
-    pair = comparison_inputs.sides(what)
+    pair = comparison_inputs.sides(choice)
     if pair is None:
         return
-    comparison_inputs.token_strips(pair, what)
-    # One pass of each model gives all that the chosen look shows.
+    comparison_inputs.token_strips(pair, choice)
+    # One forward pass of each model gives all values of the chosen view.
     traces = [side.trace(hidden_states=attention_view.shows_layers()) for side in pair]
-    found = compare(
+    compared = compare(
         *traces,
         *(side.shared.tokenizer for side in pair),
         *(side.shared.config.num_hidden_layers for side in pair),
@@ -101,24 +101,24 @@ def page():
     )
     tasks = [task_predictions.predict_task(side.key, side.shared, side.text_a, side.text_b) for side in pair]
     snippets.give(pair, traces)
-    _results(pair, traces, found, tasks)
-    _agreement(pair, traces, found)
+    _results(pair, traces, compared, tasks)
+    _agreement(pair, traces, compared)
     if None not in tasks:
         task_predictions.differences("w_side_by_side_classes", [side.name for side in pair], tasks)
-    if what != "texts":
+    if choice != "texts":
         _facts(pair, traces, {info.name: info for info in installed})
-    attention_view.draw(pair, traces, found)
+    attention_view.draw(pair, traces, compared)
     _offer(installed)
 
 
-def _results(pair, traces, found, tasks):
+def _results(pair, traces, compared, tasks):
     st.header("Predictions", anchor=False)
     for column, side, trace, task in zip(st.columns(2, gap="large"), pair, traces, tasks):
         with column:
             st.markdown(f"**{side.name}**")
             if trace.masks and trace.logits is not None:
                 answers = fill_mask(trace, side.shared.tokenizer, state.view().top_k)
-                shared = comparison.shared_guesses(found, pair, side.key)
+                shared = comparison.shared_guesses(compared, pair, side.key)
                 components.bars(f"c_side_by_side_bars_{side.key}", cards(answers, shared=shared))
             elif "mlm" not in trace.heads:
                 st.caption("No head for masked words.")
@@ -131,50 +131,51 @@ def _results(pair, traces, found, tasks):
             if task is not None:
                 task_predictions.draw(f"c_side_by_side_task_{side.key}", task)
             elif any(tasks):
-                st.caption("Not fine-tuned: no classes, marks or answers.")
+                st.caption("Not fine-tuned: no classes, labels or answers.")
     if any(tasks) and any(trace.masks for trace in traces):
-        st.caption("A fine-tuned model's own answer is about the text with nothing hidden.")
-    if found.masks:
-        st.caption("An orange edge marks a prediction that the other side does not have among its own.")
-    st.caption(
-        "Where the sides differ here, it does not say which of them is the better, nor that they differ on other texts."
-    )
+        st.caption("A fine-tuned model's own prediction is for the text with nothing hidden.")
+    if compared.masks:
+        st.caption("An orange edge marks a prediction that the other side does not make.")
+    st.caption("A difference on this text does not show which side is better, nor that they differ on other texts.")
 
 
-def _agreement(pair, traces, found):
-    verdicts_differ = _verdicts(traces, found)
-    if not found.masks and not verdicts_differ:
+def _agreement(pair, traces, compared):
+    sentences = _head_differences(traces, compared)
+    if not compared.masks and not sentences:
         return
     with inputs.heading("Where they agree"):
         sides = (compared_side(trace, side.shared.tokenizer, state.view().top_k) for side, trace in zip(pair, traces))
-        export.save("comparison", ComparedAnswers(*sides, found))
-    if found.masks:
-        _table(pair, traces, found)
-    if verdicts_differ:
-        st.caption(" ".join(verdicts_differ))
-    lost = len(found.unmatched_a) + len(found.unmatched_b)
-    if lost:
+        export.save("comparison", ComparedAnswers(*sides, compared))
+    if compared.masks:
+        _table(pair, traces, compared)
+    if sentences:
+        st.caption(" ".join(sentences))
+    unmatched = len(compared.unmatched_a) + len(compared.unmatched_b)
+    if unmatched:
         same = (traces[0].text_a, traces[0].text_b) == (traces[1].text_a, traces[1].text_b)
-        cause = "as the models cut words differently" if same else "as masks are paired in reading order"
-        st.caption(f"{count(lost, 'masked piece')} {'has' if lost == 1 else 'have'} no counterpart, {cause}.")
+        cause = "because the models split words differently" if same else "because masks are paired in reading order"
+        have = "has" if unmatched == 1 else "have"
+        st.caption(f"{count(unmatched, 'masked token')} {have} no counterpart, {cause}.")
 
 
-def _verdicts(traces, found):
-    """How far the heads for pairs and for replaced tokens are apart, in sentences."""
-    apart = (
-        ("P(IsNext) differs by {:.3f}.", found.is_next_difference),
-        ("P(in order) differs by {:.3f}.", found.in_order_difference),
-        ("P(replaced) of a token differs by {:.3f} on average.", found.replaced_difference),
+def _head_differences(traces, compared):
+    """Sentences: how much the predictions of the heads for pairs and for replaced tokens differ."""
+    differences = (
+        ("P(IsNext) differs by {:.3f}.", compared.is_next_difference),
+        ("P(in order) differs by {:.3f}.", compared.in_order_difference),
+        ("P(replaced) of a token differs by {:.3f} on average.", compared.replaced_difference),
     )
-    said = [sentence.format(abs(value)) for sentence, value in apart if value is not None]
+    sentences = [sentence.format(abs(value)) for sentence, value in differences if value is not None]
     if {"nsp", "sop"} == {head for trace in traces for head in ("nsp", "sop") if getattr(trace, head) is not None}:
-        said.append("One judges the next sentence, the other the order: these two numbers do not compare.")
-    return said
+        sentences.append(
+            "One side predicts the next sentence, the other the sentence order: these numbers cannot be compared."
+        )
+    return sentences
 
 
-def _table(pair, traces, found):
+def _table(pair, traces, compared):
     st.dataframe(
-        comparison.agreement_rows(found, traces),
+        comparison.agreement_rows(compared, traces),
         hide_index=True,
         width="stretch",
         key="w_agreement",
@@ -187,31 +188,31 @@ def _table(pair, traces, found):
                 format="%.3f bits",
                 min_value=0,
                 max_value=1,
-                help="0 bits: the same distribution. 1 bit: nothing in common.",
+                help="0 bits: the same distribution. 1 bit: no token in common.",
             ),
             "masked": "Masked",
-            "one": f"{pair[0].name} says",
-            "other": f"{pair[1].name} says",
+            "one": f"{pair[0].name} predicts",
+            "other": f"{pair[1].name} predicts",
         },
     )
-    if found.case_folded:
+    if compared.case_folded:
         st.caption(
-            f"One model knows only lower case: capital letters are counted as small ones, over the "
-            f"{found.common_tokens:,} tokens both have."
+            f"One model knows only lower case: capital letters count as small ones, and the {compared.common_tokens:,} "
+            "tokens that both have are compared."
         )
 
 
 def _facts(pair, traces, infos):
-    heading, shown = inputs.heading("Size and speed"), st.container()
+    heading, container = inputs.heading("Size and speed"), st.container()
     seconds = comparison.latencies(pair, state.view().precision)
     table = comparison.model_facts(pair, traces, infos, seconds)
-    shown.table(table)
+    container.table(table)
     if seconds is None:
         return
     with heading:
         facts = (_model_facts(*side_facts, infos) for side_facts in zip(pair, traces, seconds))
         export.save("facts", ModelFactsTable(tuple(facts)))
-    st.caption("Time: median of up to five warm passes on this machine, without attention maps.")
+    st.caption("Time: the median of up to five warm forward passes on this machine, without attention maps.")
 
 
 def _model_facts(side, trace, seconds, infos):
@@ -240,6 +241,6 @@ def _offer(installed):
     ]
     if missing:
         st.header("The released models", anchor=False)
-        st.caption("The preset is Base beside Large. They are fetched once, from the Hugging Face hub.")
+        st.caption("The preset compares Base and Large. They are downloaded once, from the Hugging Face hub.")
         for info in missing:
             downloads.download_model_button(info, "side_by_side")

@@ -374,7 +374,7 @@ def test_sides_of_other_lengths_say_why_no_difference_is_drawn(open_app):
         "side_by_side.drawn": "difference",
     }
     app = run_until_done(open_app(page="side_by_side", a="The bunny ate the carrot.", **link))
-    assert "No difference is drawn: the sides have " in page_text(app)
+    assert "No difference can be drawn: the sides have " in page_text(app)
 
 
 def test_the_page_is_drawn_before_anything_is_timed_and_a_mask_is_not_timed_anew(open_app, monkeypatch):
@@ -390,7 +390,7 @@ def test_the_page_is_drawn_before_anything_is_timed_and_a_mask_is_not_timed_anew
     monkeypatch.setattr(SharedModel, "latency", latency)
     app = open_app(page="side_by_side", **PAIR, mask="a1")
     assert not app.exception and list(app.table[0].value.iloc[-1])[1:] == ["…", "…"]
-    assert "Attention at the same depth" in page_text(app) and len(figures(app)) >= 2
+    assert "Attention at the same relative depth" in page_text(app) and len(figures(app)) >= 2
     app.query_params["mask"] = "a1,a3"
     app.run()
     assert len(components(app, "bars")[1]["cards"]) == 2

@@ -27,11 +27,11 @@ SIGNS = {
     "word_senses": "At which layer the senses come apart",
     "factors": "Units that fire most in factor",
     "side_by_side": "Size and speed",
-    "layer_similarity": "is most like",
-    "agreement": "Those they differ on most come first",
+    "layer_similarity": "is most similar to",
+    "agreement": "The rows where they differ most come first",
     "dataset": "26 rows",
     "architecture": "Beside the other sizes",
-    "directionality": "What each expects there",
+    "directionality": "What each predicts there",
 }
 #: Pages that need models of their own or trainings, or show the same whatever the visitor's model.
 OTHERS = {

@@ -21,11 +21,11 @@ from tests.app.page_reading import page_text, param, run_until_done
         ({"page": "counterfactuals", "counterfactuals.kind": "swap"}, "one change in one text"),
         ({"page": "time_lapse"}, "with another seed"),
         ({"page": "predict", "mask": ""}, "a high score does not say that B makes sense after A"),
-        ({"page": "side_by_side"}, "it does not say which of them is the better"),
-        ({"page": "side_by_side"}, "A mean hides what single heads do"),
+        ({"page": "side_by_side"}, "does not show which side is better"),
+        ({"page": "side_by_side"}, "A mean hides single heads"),
         ({"page": "side_by_side", "side_by_side.look": "layers"}, "trained on the last layer alone"),
         ({"page": "counterfactuals", "counterfactuals.kind": "pairs"}, "One pair does not prove a rule"),
-        ({"page": "architectures"}, "How well a model answers is in none of these numbers"),
+        ({"page": "architectures"}, "None of these numbers measures the quality of the predictions"),
     ],
 )
 def test_the_view_says_its_limits(open_app, view, says):

@@ -509,7 +509,10 @@ def test_classes_are_followed_layer_by_layer_on_both_sides(open_app, task_home):
 
 @pytest.mark.parametrize(
     "one, other, says",
-    [("classes", "plain", "needs a word that is hidden on both sides"), ("classes", "score", "One side gives a score")],
+    [
+        ("classes", "plain", "needs a word that is hidden on both sides"),
+        ("classes", "score", "One side predicts a score"),
+    ],
 )
 def test_what_a_side_lacks_for_its_layers_is_said(open_app, one, other, says):
     assert says in page_text(beside(open_app, one, other, **{"side_by_side.look": "layers"}))
