@@ -211,7 +211,7 @@ def view(model: BertModel, outputs: Sequence[str], name: str | None = None) -> B
 
 def _check_outputs(outputs, heads):
     if not outputs:
-        raise ValueError(f"There are no outputs; choose from {', '.join(OUTPUTS)}.")
+        raise ValueError(f"No outputs are requested; choose from {', '.join(OUTPUTS)}.")
     for output in outputs:
         if output not in OUTPUTS:
             raise ValueError(f"There is no output {output!r}; choose from {', '.join(OUTPUTS)}.")

@@ -1,4 +1,4 @@
-"""The layers of BERT and its family, one idea a file, in pure `keras.ops`."""
+"""The Keras layers of BERT and the related architectures, written with `keras.ops`."""
 
 from bert_tf.layers.attention import MultiHeadSelfAttention
 from bert_tf.layers.embeddings import BertEmbeddings

@@ -1,35 +1,47 @@
 """Multi-head self-attention (Vaswani et al. 2017, section 3.2.2; as in Devlin et al. 2018, `modeling.py`)."""
 
 import math
+from typing import Any
 
 import keras
 
-from bert_tf.layers.common import initializer, register
-from bert_tf.layers.hooks import run_steps
+from bert_tf.layers.common import Shape, Tensor, initializer, register
+from bert_tf.layers.hooks import Hooks, Steps, run_steps
 
-# Added to the scores of padded keys: far below any real score, and finite in bfloat16 and float16 too.
+# Added to the scores of padded keys: far below any score of a token, and finite in bfloat16 and float16 too.
 MASKED_SCORE = -30000.0
 
 
 @register
 class MultiHeadSelfAttention(keras.layers.Layer):
-    """Scaled dot-product attention of every token to every token, N heads side by side, output projection.
+    """Scaled dot-product attention of every token to every token with N parallel heads, and an output projection.
 
     Args:
-        hidden_size: H. num_heads: N, a divisor of H. dropout: rate on the probabilities.
-        stddev: of the initialiser.
+        hidden_size: int. The width H of the hidden states.
+        num_heads: int. The number N of heads, a divisor of H.
+        dropout: float. The dropout rate of the attention probabilities.
+        stddev: float. The standard deviation of the initializer.
 
     Call arguments:
-        x: [B, T, H].
-        bias: additive mask, broadcast to [B, N, T, T]: 0 to see a key, `MASKED_SCORE` not to.
-        hooks: functions at "q", "k", "v", "scores", "pattern", "z" and "attn_out", as `run_steps` takes them.
+        x: float [B, T, H]. The hidden states.
+        bias: float, broadcast to [B, N, T, T]. The additive mask: 0 to attend to a key, `MASKED_SCORE` not to.
+        training: bool. Whether to apply dropout.
+        hooks: dict or None. Functions at "q", "k", "v", "scores", "pattern", "z" and "attn_out"; see `run_steps`.
 
-    Returns: [B, T, H].
+    Returns:
+        [B, T, H].
     """
 
-    def __init__(self, hidden_size, num_heads, dropout=0.1, stddev=0.02, **kwargs):
+    def __init__(
+        self, hidden_size: int, num_heads: int, dropout: float = 0.1, stddev: float = 0.02, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.settings = {"hidden_size": hidden_size, "num_heads": num_heads, "dropout": dropout, "stddev": stddev}
+        self.settings: dict[str, Any] = {
+            "hidden_size": hidden_size,
+            "num_heads": num_heads,
+            "dropout": dropout,
+            "stddev": stddev,
+        }
         self.num_heads, self.head_size = num_heads, hidden_size // num_heads
 
         def dense(name):
@@ -41,23 +53,23 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         self.output_dense = dense("output")
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
-    def build(self, x_shape, *_):
+    def build(self, x_shape: Shape, *_: Any) -> None:
         for layer in (self.query, self.key, self.value, self.output_dense):
             layer.build((None, None, self.settings["hidden_size"]))
 
     def _split_heads(self, x):
-        """[B, T, H] -> [B, N, T, D], in this layer's compute dtype whatever the projection's."""
+        """[B, T, H] -> [B, N, T, D], in the compute dtype of this layer, even if the projection has another one."""
         x = keras.ops.cast(x, self.compute_dtype)
         batch, tokens = keras.ops.shape(x)[:2]
         return keras.ops.transpose(keras.ops.reshape(x, (batch, tokens, self.num_heads, self.head_size)), (0, 2, 1, 3))
 
-    def steps(self, x, bias, training=False):
-        """The computation, a generator that yields (name, value) at its hook points (see `bert_tf.layers.hooks`)."""
+    def steps(self, x: Tensor, bias: Tensor, training: bool = False) -> Steps:
+        """Compute the layer as a generator that yields (name, value) at its hook points; see `bert_tf.layers.hooks`."""
         ops = keras.ops
         query = yield "q", self._split_heads(self.query(x))
         key = yield "k", self._split_heads(self.key(x))
         value = yield "v", self._split_heads(self.value(x))
-        # The small factor goes onto the queries: T x D products less work than scaling T x T scores.
+        # The queries are scaled, not the scores: that takes T x D instead of T x T multiplications.
         scaled = ops.multiply(query, ops.cast(1 / math.sqrt(self.head_size), query.dtype))
         scores = yield "scores", ops.matmul(scaled, ops.transpose(key, (0, 1, 3, 2))) + bias
         pattern = yield "pattern", ops.softmax(scores, axis=-1)
@@ -66,11 +78,13 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         joined = ops.reshape(ops.transpose(z, (0, 2, 1, 3)), (batch, tokens, self.num_heads * self.head_size))
         return (yield "attn_out", ops.cast(self.output_dense(joined), self.compute_dtype))
 
-    def call(self, x, bias, training=False, hooks=None):
+    def call(self, x: Tensor, bias: Tensor, training: bool = False, hooks: Hooks | None = None) -> Tensor:
         return run_steps([self.steps(x, bias, training)], hooks)
 
-    def compute_output_spec(self, x, bias, training=False, hooks=None):
+    def compute_output_spec(
+        self, x: Tensor, bias: Tensor, training: bool = False, hooks: Hooks | None = None
+    ) -> keras.KerasTensor:
         return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}

@@ -1,48 +1,58 @@
-"""Causal layers: a token sees only those before it, and a word is predicted from the hidden states beside it.
+"""Causal layers: a token attends only to earlier tokens and is predicted from the hidden states of its neighbours.
 
-Left to right is the paper's "LTR" ablation and GPT's way (Radford et al. 2018). Two causal stacks side by side, one in
-each direction, are ELMo's bidirectional language model, the biLM (Peters et al. 2018). Devlin et al. 2019 compare both
-with BERT in section 5.1 and appendix A.4.
+The left-to-right model is the paper's "LTR" ablation and works as GPT (Radford et al. 2018). Two parallel causal
+stacks, one per direction, are ELMo's bidirectional language model, the biLM (Peters et al. 2018). Devlin et al. 2019
+compare both with BERT in section 5.1 and appendix A.4.
 
 B batch, T tokens, H hidden size (of both stacks together), E embedding size, N heads.
 """
 
+from typing import Any
+
 import keras
 
 from bert_tf.layers.attention import MASKED_SCORE, MultiHeadSelfAttention
-from bert_tf.layers.common import register
+from bert_tf.layers.common import Shape, Tensor, register
 from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.layers.encoder import EncoderLayer
 from bert_tf.layers.heads import MaskedLMHead
-from bert_tf.layers.hooks import HookedLayer
+from bert_tf.layers.hooks import HookedLayer, Steps
 
 
-def causal_mask(tokens, backwards=False, dtype="float32"):
-    """The causal mask: [T, T], 0 where the query may see the key (itself or before; `backwards`: or after).
+def causal_mask(tokens: int | Tensor, backwards: bool = False, dtype: str = "float32") -> Tensor:
+    """Return the additive causal mask.
 
-    Elsewhere twice `MASKED_SCORE`: a row whose other keys are all padding must rather see those than what it may not.
+    Args:
+        tokens: int or scalar tensor. The number T of tokens.
+        backwards: bool. False to attend to earlier tokens, True to attend to later tokens.
+        dtype: str. The dtype of the mask.
+
+    Returns:
+        [T, T]: 0 if the query attends to the key, else twice `MASKED_SCORE`. The factor matters if all allowed keys
+        are padding: the query then attends to the padding rather than to a forbidden token.
     """
     ops = keras.ops
-    places = ops.arange(tokens)
-    queries, keys = ops.expand_dims(places, 1), ops.expand_dims(places, 0)
-    hidden = ops.less(keys, queries) if backwards else ops.greater(keys, queries)
-    return ops.cast(hidden, dtype) * (2 * MASKED_SCORE)
+    positions = ops.arange(tokens)
+    queries, keys = ops.expand_dims(positions, 1), ops.expand_dims(positions, 0)
+    is_forbidden = ops.less(keys, queries) if backwards else ops.greater(keys, queries)
+    return ops.cast(is_forbidden, dtype) * (2 * MASKED_SCORE)
 
 
 @register
 class CausalSelfAttention(MultiHeadSelfAttention):
-    """Self-attention of every token to itself and those before it; else as `MultiHeadSelfAttention`."""
+    """Self-attention of every token to itself and the tokens before it; otherwise as `MultiHeadSelfAttention`."""
 
     backwards = False
 
-    def steps(self, x, bias, training=False):
+    def steps(self, x: Tensor, bias: Tensor, training: bool = False) -> Steps:
+        """Compute the layer with the causal mask; see `MultiHeadSelfAttention.steps`."""
         mask = causal_mask(keras.ops.shape(x)[1], self.backwards, self.compute_dtype)
         return super().steps(x, bias + mask, training)
 
 
 @register
 class ReverseCausalSelfAttention(CausalSelfAttention):
-    """Self-attention of every token to itself and those after it."""
+    """Self-attention of every token to itself and the tokens after it."""
 
     backwards = True
 
@@ -63,15 +73,19 @@ class ReverseCausalEncoderLayer(EncoderLayer):
 
 @register
 class BiLMEncoderLayer(HookedLayer):
-    """A layer from left to right and one from right to left, each with half of the width, that never meet.
+    """A left-to-right and a right-to-left layer in parallel, each with half of the width and without connection.
 
-    Args: as `EncoderLayer`, of both together.
+    Args:
+        hidden_size: int. The width H of both layers together.
+        num_heads: int. The number of heads of both layers together.
+        intermediate_size: int. The feed-forward width of both layers together.
+        *args, **kwargs: Further arguments of `EncoderLayer`.
 
-    Call arguments and returns: as `HookedLayer`; the first half of x [B, T, H] is the left-to-right one's, of the heads
-        and of the feed-forward units too.
+    Call arguments and returns are those of `HookedLayer`. The first half of x [B, T, H], of the heads and of the
+    feed-forward units belongs to the left-to-right layer.
     """
 
-    def __init__(self, hidden_size, num_heads, intermediate_size, *args, **kwargs):
+    def __init__(self, hidden_size: int, num_heads: int, intermediate_size: int, *args: Any, **kwargs: Any) -> None:
         name, policy = kwargs.pop("name", None), kwargs.pop("dtype", None)
         super().__init__(name=name, dtype=policy)
         self.settings = {"hidden_size": hidden_size, "num_heads": num_heads, "intermediate_size": intermediate_size}
@@ -79,49 +93,54 @@ class BiLMEncoderLayer(HookedLayer):
         self.left = CausalEncoderLayer(*half, *args, **kwargs, dtype=self.dtype_policy, name="left")
         self.right = ReverseCausalEncoderLayer(*half, *args, **kwargs, dtype=self.dtype_policy, name="right")
 
-    def stacks(self):
+    def stacks(self) -> tuple[HookedLayer, ...]:
+        """Return the left-to-right and the right-to-left layer."""
         return self.left, self.right
 
-    def build(self, x_shape, *_):
+    def build(self, x_shape: Shape, *_: Any) -> None:
         for layer in self.stacks():
             layer.build((None, None, self.settings["hidden_size"] // 2))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**self.left.get_config(), **super().get_config()}
 
 
 @register
 class BiLMEmbeddings(BertEmbeddings):
-    """Embeddings of half the hidden size, given to both stacks: E = H / 2, [B, T, E] twice is [B, T, H]."""
+    """Embeddings of half the hidden size, repeated for both stacks: E = H / 2, so [B, T, E] becomes [B, T, H]."""
 
     has_embedding_projection = False
 
-    def project(self, x):
+    def project(self, x: Tensor) -> Tensor:
+        """Repeat the embeddings for both stacks: [B, T, E] -> [B, T, H]."""
         return keras.ops.concatenate([x, x], axis=-1)
 
 
 @register
 class CausalLMHead(MaskedLMHead):
-    """A `MaskedLMHead` that predicts each place from the state before it, as a language model does."""
+    """A `MaskedLMHead` that predicts each token from the hidden state of the token before it."""
 
-    def read(self, x):
-        return _moved(x, 1)
+    def read(self, x: Tensor) -> Tensor:
+        """Return for each position the hidden state before it: [B, T, H]."""
+        return _shifted(x, 1)
 
 
 @register
 class BiLMHead(MaskedLMHead):
-    """A `MaskedLMHead` that predicts each place from the left-to-right state before and the right-to-left after it.
+    """A `MaskedLMHead` that predicts each token from the left-to-right hidden state of the token before it and the
+    right-to-left hidden state of the token after it.
 
-    What it says of the first and the last token's places, which have a neighbour on one side only, means nothing.
+    The predictions of the first and the last token have no meaning, because these have only one neighbour.
     """
 
-    def read(self, x):
+    def read(self, x: Tensor) -> Tensor:
+        """Return for each position the left-to-right state before it and the right-to-left state after it."""
         left, right = keras.ops.split(x, 2, axis=-1)
-        return keras.ops.concatenate([_moved(left, 1), _moved(right, -1)], axis=-1)
+        return keras.ops.concatenate([_shifted(left, 1), _shifted(right, -1)], axis=-1)
 
 
-def _moved(x, places):
-    """[B, T, H] moved by one place, zeros where nothing comes from: +1 gives each place the state before it."""
-    if places > 0:
+def _shifted(x, offset):
+    """[B, T, H] shifted by one position and padded with zeros; +1 gives each position the state before it."""
+    if offset > 0:
         return keras.ops.pad(x, ((0, 0), (1, 0), (0, 0)))[:, :-1]
     return keras.ops.pad(x, ((0, 0), (0, 1), (0, 0)))[:, 1:]

@@ -1,45 +1,53 @@
-"""A task's head on a sentence: its vector out of the hidden states, dropout, one dense layer.
+"""The head of sequence classification: a sentence vector from the hidden states, dropout and one dense layer.
 
-B batch, T tokens, H hidden, K outputs.
+B batch, T tokens, H hidden size, K outputs.
 
 Sources: Devlin et al. 2019, section 4.1; Reimers & Gurevych 2019 (mean and maximum over the tokens); Lin et
 al. 2017 (weights learned by attention).
 """
 
+from collections.abc import Sequence
+from typing import Any, cast
+
 import keras
 
 from bert_tf.layers.attention import MASKED_SCORE
-from bert_tf.layers.common import initializer, named_dense, register
+from bert_tf.layers.common import Shape, Tensor, initializer, named_dense, register
 from bert_tf.layers.pooler import Pooler
 
 
 @register
 class SentenceVector(keras.layers.Layer):
-    """One vector of a sequence.
+    """One vector for a sequence.
 
     Args:
-        kind: "cls" (the pooler's output as it is), "mean" or "max" over the real tokens, or "attention": the
-            mean with weights out of a learned score a token.
-        stddev: of the initialiser.
+        kind: str. "cls" (the pooled output), "mean" or "max" over the tokens without padding, or "attention" (the
+            mean over the tokens, weighted by a learned score for each token).
+        stddev: float. The standard deviation of the initializer.
 
-    Call arguments: sequence [B, T, H], pooled [B, H] (for "cls", else None), padding_mask [B, T].
-    Returns: [B, H].
+    Call arguments:
+        sequence: float [B, T, H]. The hidden states.
+        pooled: float [B, H]. The pooled output, for "cls"; else None.
+        padding_mask: int32 [B, T]. 1 for tokens, 0 for padding.
+
+    Returns:
+        float32 [B, H].
     """
 
-    def __init__(self, kind, stddev=0.02, **kwargs):
+    def __init__(self, kind: str, stddev: float = 0.02, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.settings = {"kind": kind, "stddev": stddev}
+        self.settings: dict[str, Any] = {"kind": kind, "stddev": stddev}
         self.scores = (
             keras.layers.Dense(1, kernel_initializer=initializer(stddev), dtype="float32", name="scores")
             if kind == "attention"
             else None
         )
 
-    def build(self, sequence_shape, *_):
+    def build(self, sequence_shape: Shape, *_: Any) -> None:
         if self.scores is not None:
             self.scores.build(sequence_shape)
 
-    def call(self, sequence, pooled, padding_mask):
+    def call(self, sequence: Tensor, pooled: Tensor, padding_mask: Tensor) -> Tensor:
         ops, kind = keras.ops, self.settings["kind"]
         if kind == "cls":
             return ops.cast(pooled, "float32")
@@ -47,43 +55,53 @@ class SentenceVector(keras.layers.Layer):
         real = ops.cast(ops.expand_dims(padding_mask, -1), "float32")  # [B, T, 1]
         if kind == "max":
             return ops.max(sequence + (1.0 - real) * MASKED_SCORE, axis=1)
-        if kind == "attention":
+        if self.scores is not None:
             weights = ops.softmax(self.scores(sequence) + (1.0 - real) * MASKED_SCORE, axis=1)
             return ops.sum(sequence * weights, axis=1)
         return ops.sum(sequence * real, axis=1) / ops.maximum(ops.sum(real, axis=1), 1.0)
 
-    def compute_output_spec(self, sequence, pooled, padding_mask):
+    def compute_output_spec(self, sequence: Tensor, pooled: Tensor, padding_mask: Tensor) -> keras.KerasTensor:
         return keras.KerasTensor((sequence.shape[0], sequence.shape[-1]), dtype="float32")
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}
 
 
 @register
 class SentenceHead(keras.layers.Layer):
-    """Logits of a sentence or pair.
+    """The logits of a sentence or pair.
 
     Args:
-        outputs: K. pooling: `SentenceVector`'s kind. dropout: rate on the vector. stddev: of the initialiser.
-        hidden_size: H, needed with `hidden_act`: the activation of a layer of its own on the first token, whose output
-            stands for `pooled`; None for none. names: Hugging Face's, of that layer and the last one.
+        outputs: int. The number K of outputs.
+        pooling: str. The `kind` of `SentenceVector`.
+        dropout: float. The dropout rate of the sentence vector.
+        stddev: float. The standard deviation of the initializer.
+        hidden_size: int or None. The width H of the hidden states, needed with `hidden_act`.
+        hidden_act: str or None. The activation of an additional dense layer on the first token, whose output replaces
+            `pooled`; None for no such layer.
+        names: pair of str. The names of the additional layer and of the last layer in Hugging Face's files.
 
-    Call arguments: as `SentenceVector`. Returns: {"logits": float32 [B, K]}.
+    Call arguments:
+        sequence, pooled, padding_mask: As in `SentenceVector`.
+        training: bool. Whether to apply dropout.
+
+    Returns:
+        Dict with "logits", float32 [B, K].
     """
 
     def __init__(
         self,
-        outputs,
-        pooling="cls",
-        dropout=0.1,
-        stddev=0.02,
-        hidden_size=None,
-        hidden_act=None,
-        names=("", "classifier"),
-        **kwargs,
-    ):
+        outputs: int,
+        pooling: str = "cls",
+        dropout: float = 0.1,
+        stddev: float = 0.02,
+        hidden_size: int | None = None,
+        hidden_act: str | None = None,
+        names: Sequence[str] = ("", "classifier"),
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "outputs": outputs,
             "pooling": pooling,
             "dropout": dropout,
@@ -92,38 +110,42 @@ class SentenceHead(keras.layers.Layer):
             "hidden_act": hidden_act,
             "names": tuple(names),
         }
-        self.first = Pooler(hidden_size, stddev, hidden_act, dtype="float32", name="first") if hidden_act else None
+        self.first = None
+        if hidden_act:
+            self.first = Pooler(cast(int, hidden_size), stddev, hidden_act, dtype="float32", name="first")
         self.vector = SentenceVector(pooling, stddev, name="vector")
         self.dropout = keras.layers.Dropout(dropout, name="dropout")
-        # In float32 whatever the encoder computes in: a few thousand products, and the loss' last digits.
+        # Always float32: the layer costs only a few thousand multiplications, and the loss needs the precision.
         self.classifier = keras.layers.Dense(
             outputs, kernel_initializer=initializer(stddev), dtype="float32", name="classifier"
         )
 
-    def build(self, sequence_shape, *_):
+    def build(self, sequence_shape: Shape, *_: Any) -> None:
         if self.first is not None:
             self.first.build(sequence_shape)
         self.vector.build(sequence_shape)
         self.classifier.build((None, sequence_shape[-1]))
 
-    def call(self, sequence, pooled, padding_mask, training=False):
+    def call(self, sequence: Tensor, pooled: Tensor, padding_mask: Tensor, training: bool = False) -> dict[str, Tensor]:
         if self.first is not None:
             pooled = self.first(sequence)
         vector = self.dropout(self.vector(sequence, pooled, padding_mask), training=training)
         return {"logits": self.classifier(vector)}
 
-    def compute_output_spec(self, sequence, pooled, padding_mask, training=False):
+    def compute_output_spec(
+        self, sequence: Tensor, pooled: Tensor, padding_mask: Tensor, training: bool = False
+    ) -> dict[str, keras.KerasTensor]:
         return {"logits": keras.KerasTensor((sequence.shape[0], self.settings["outputs"]), dtype="float32")}
 
-    def named_variables(self):
-        """Name -> variable; `classifier` is what Hugging Face's BertForSequenceClassification calls it."""
-        first, last = self.settings["names"]
-        found = named_dense(last, self.classifier)
+    def named_variables(self) -> dict[str, keras.Variable]:
+        """Return the variables by their names in Hugging Face's files; `attention_pooling` exists only here."""
+        first_name, last_name = self.settings["names"]
+        variables = named_dense(last_name, self.classifier)
         if self.first is not None:
-            found |= named_dense(first, self.first.dense)
+            variables |= named_dense(first_name, self.first.dense)
         if self.vector.scores is not None:
-            found |= named_dense("attention_pooling", self.vector.scores)
-        return found
+            variables |= named_dense("attention_pooling", self.vector.scores)
+        return variables
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}

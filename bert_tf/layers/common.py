@@ -1,12 +1,19 @@
-"""What every BERT layer shares: the serialisation package, the initialiser, the activation, the norm.
+"""Code that all layers share: serialization, initializer, activations and layer normalization.
 
 B batch, T tokens, H hidden size, N heads, D head size, V vocabulary, P predicted positions.
 """
 
 import contextlib
 import contextvars
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import keras
+
+#: A tensor of the Keras backend.
+Tensor = Any
+#: The shape of a tensor; None for an axis of unknown size.
+Shape = tuple[int | None, ...]
 
 register = keras.saving.register_keras_serializable(package="bert_tf")
 
@@ -15,9 +22,12 @@ _VALUES_FOLLOW = contextvars.ContextVar("values_follow", default=False)
 
 
 @contextlib.contextmanager
-def values_follow():
-    """Within this block layers start from zeros: their values are about to be read from a file, and
-    drawing hundreds of millions of random numbers first would cost more than the reading."""
+def values_follow() -> Iterator[None]:
+    """Initialize the weights of layers created in this block with zeros.
+
+    It is for models whose weights are then read from a file: drawing hundreds of millions of random numbers would take
+    longer than reading the file.
+    """
     token = _VALUES_FOLLOW.set(True)
     try:
         yield
@@ -25,15 +35,15 @@ def values_follow():
         _VALUES_FOLLOW.reset(token)
 
 
-def initializer(stddev):
-    """Truncated normal of the given standard deviation (Devlin et al. 2018, `modeling.py`)."""
+def initializer(stddev: float) -> keras.initializers.Initializer:
+    """Return the truncated normal initializer with this standard deviation (Devlin et al. 2018, `modeling.py`)."""
     if _VALUES_FOLLOW.get():
         return keras.initializers.Zeros()
     return keras.initializers.TruncatedNormal(stddev=stddev)
 
 
-def activation(name):
-    """`gelu` is the exact one (erf); `gelu_new` the tanh approximation of the ALBERT family."""
+def activation(name: str) -> Callable[[Tensor], Tensor]:
+    """Return an activation function: "gelu" is exact (erf), "gelu_new" is the tanh approximation, as in ALBERT."""
     if name == "gelu":
         return exact_gelu
     if name == "gelu_new":
@@ -41,57 +51,60 @@ def activation(name):
     return keras.activations.get(name)
 
 
-def named_dense(name, layer):
-    """The variables of a dense layer of this name in Hugging Face's files: dict name -> variable."""
+def named_dense(name: str, layer: keras.layers.Dense) -> dict[str, keras.Variable]:
+    """Return the variables of a dense layer by their names in Hugging Face's files."""
     return {f"{name}.weight": layer.kernel, f"{name}.bias": layer.bias}
 
 
-def exact_gelu(x):
+def exact_gelu(x: Tensor) -> Tensor:
+    """The exact GELU, computed with erf."""
     return keras.ops.gelu(x, approximate=False)
 
 
-def tanh_gelu(x):
+def tanh_gelu(x: Tensor) -> Tensor:
+    """The tanh approximation of GELU."""
     return keras.ops.gelu(x, approximate=True)
 
 
-def normalise(x, gamma, beta, epsilon):
-    """Layer normalisation of a float32 tensor [..., H] over its last axis."""
+def normalise(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
+    """Layer normalization of a float32 tensor [..., H] over its last axis."""
     ops = keras.ops
     centred = x - ops.mean(x, axis=-1, keepdims=True)
     variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
-    # One multiplication by gamma / sigma instead of a division and a multiplication of the whole tensor.
+    # `rsqrt` replaces a division of the whole tensor by a multiplication.
     return centred * ops.rsqrt(variance + epsilon) * gamma + beta
 
 
 @register
 class LayerNorm(keras.layers.Layer):
-    """Layer normalisation over the last axis with its statistics in float32, whatever the compute dtype.
+    """Layer normalization over the last axis, computed in float32 for every compute dtype.
 
     Args:
-        epsilon: added to the variance before the root.
+        epsilon: float. The number added to the variance before the square root.
 
     Call arguments:
-        x: float tensor [..., H].
+        x: float [..., H].
 
-    Returns: [..., H] in the dtype of `x`.
+    Returns:
+        [..., H] in the dtype of `x`.
     """
 
-    def __init__(self, epsilon, **kwargs):
+    def __init__(self, epsilon: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.epsilon = epsilon
         self.normalise = normalise
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         width = (input_shape[-1],)
         self.gamma = self.add_weight(name="gamma", shape=width, initializer="ones", autocast=False)
         self.beta = self.add_weight(name="beta", shape=width, initializer="zeros", autocast=False)
 
-    def call(self, x):
-        wide, gamma, beta = (keras.ops.cast(one, "float32") for one in (x, self.gamma, self.beta))
-        return keras.ops.cast(self.normalise(wide, gamma, beta, self.epsilon), x.dtype)
+    def call(self, x: Tensor) -> Tensor:
+        values, gamma, beta = (keras.ops.cast(tensor, "float32") for tensor in (x, self.gamma, self.beta))
+        return keras.ops.cast(self.normalise(values, gamma, beta, self.epsilon), x.dtype)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return input_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "epsilon": self.epsilon}

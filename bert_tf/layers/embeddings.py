@@ -1,50 +1,58 @@
-"""The input representation: token + segment + position, normalised (Devlin et al. 2019, section 3, fig. 2)."""
+"""The input embeddings: token + segment + position, normalized (Devlin et al. 2019, section 3, fig. 2)."""
+
+from typing import Any
 
 import keras
 
-from bert_tf.layers.common import LayerNorm, initializer, register
+from bert_tf.layers.common import LayerNorm, Tensor, initializer, register
 
 
 @register
 class BertEmbeddings(keras.layers.Layer):
-    """Sum of the token, segment and position embeddings, layer normalisation, dropout, projection if need be.
+    """Sum of the token, segment and position embeddings, layer normalization, dropout, and a projection if E != H.
 
     Args:
-        vocab_size, max_positions, num_segments: rows of the three tables. With fewer than two segments the ids
-            are not looked at: one row is added to every token, or none.
-        hidden_size: H. embedding_size: width E of the tables, None for H; others are projected to H (Lan et al.
-            2020, section 3.1).
-        dropout: rate on the normalised sum.
-        epsilon: of the layer normalisation.
-        stddev: of the initialiser.
-        position_offset: row of the position table that the first token takes.
+        vocab_size: int. The rows V of the token table.
+        hidden_size: int. The width H of the hidden states.
+        max_positions: int. The rows of the position table.
+        num_segments: int. The rows of the segment table. With fewer than two rows the segment ids are ignored: the
+            only row is added to every token, or no row.
+        dropout: float. The dropout rate of the normalized sum.
+        epsilon: float. The epsilon of the layer normalization.
+        stddev: float. The standard deviation of the initializer.
+        embedding_size: int or None. The width E of the tables; None for H. If E differs from H, the embeddings are
+            projected to H (Lan et al. 2020, section 3.1).
+        position_offset: int. The row of the position table for the first token.
 
     Call arguments:
-        token_ids: int32 [B, T]. segment_ids: int32 [B, T].
+        token_ids: int32 [B, T].
+        segment_ids: int32 [B, T].
+        training: bool. Whether to apply dropout.
 
-    Returns: a dict of "embeddings" [B, T, H], "embeddings_sum" [B, T, E] (before normalisation) and
-        "token_table" [V, E] in the variables' dtype, for the masked language model's tied output.
+    Returns:
+        Dict with "embeddings" [B, T, H], "embeddings_sum" [B, T, E] (before normalization) and "token_table" [V, E] in
+        the dtype of the variables, for the tied output of the masked language model.
     """
 
-    #: Whether vectors of another width than H are projected to it by a matrix.
+    #: Whether a matrix projects embeddings of another width than H.
     has_embedding_projection = True
 
     def __init__(
         self,
-        vocab_size,
-        hidden_size,
-        max_positions=512,
-        num_segments=2,
-        dropout=0.1,
-        epsilon=1e-12,
-        stddev=0.02,
-        embedding_size=None,
-        position_offset=0,
-        **kwargs,
-    ):
+        vocab_size: int,
+        hidden_size: int,
+        max_positions: int = 512,
+        num_segments: int = 2,
+        dropout: float = 0.1,
+        epsilon: float = 1e-12,
+        stddev: float = 0.02,
+        embedding_size: int | None = None,
+        position_offset: int = 0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.width = hidden_size if embedding_size is None else embedding_size
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "vocab_size": vocab_size,
             "hidden_size": hidden_size,
             "max_positions": max_positions,
@@ -63,11 +71,11 @@ class BertEmbeddings(keras.layers.Layer):
                 hidden_size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="projection"
             )
 
-    def build(self, *_):
+    def build(self, *_: Any) -> None:
         width = self.width
 
         def table(name, rows):
-            # Cast after the look-up: a reduced-precision copy of a whole table would cost more than its rows.
+            # No autocast: only the rows that are looked up are cast, which is cheaper than a cast of the whole table.
             return self.add_weight(
                 name=name, shape=(rows, width), autocast=False, initializer=initializer(self.settings["stddev"])
             )
@@ -80,14 +88,14 @@ class BertEmbeddings(keras.layers.Layer):
         if self.projection is not None:
             self.projection.build((None, None, width))
 
-    def call(self, token_ids, segment_ids, training=False):
+    def call(self, token_ids: Tensor, segment_ids: Tensor, training: bool = False) -> dict[str, Tensor]:
         table = keras.ops.convert_to_tensor(self.token_table)
         total = self.add_places(keras.ops.take(table, token_ids, axis=0), segment_ids)
         normal = self.dropout(self.norm(total), training=training)
         return {"embeddings": self.project(normal), "embeddings_sum": total, "token_table": table}
 
-    def add_places(self, vectors, segment_ids):
-        """Token vectors [B, T, E] with what segments int32 [B, T] and positions add to them."""
+    def add_places(self, vectors: Tensor, segment_ids: Tensor) -> Tensor:
+        """Add the segment embeddings of int32 [B, T] and the position embeddings to token vectors [B, T, E]."""
         ops = keras.ops
         first = self.settings["position_offset"]
         last = first + ops.shape(vectors)[1]
@@ -98,11 +106,13 @@ class BertEmbeddings(keras.layers.Layer):
             vectors = vectors + ops.convert_to_tensor(self.segment_table)[0]
         return ops.cast(vectors + positions, self.compute_dtype)
 
-    def project(self, x):
-        """[B, T, E] -> [B, T, H]; what goes in where the two are the same width."""
+    def project(self, x: Tensor) -> Tensor:
+        """Project [B, T, E] to [B, T, H]; the input is unchanged if E = H."""
         return x if self.projection is None else keras.ops.cast(self.projection(x), self.compute_dtype)
 
-    def compute_output_spec(self, token_ids, segment_ids, training=False):
+    def compute_output_spec(
+        self, token_ids: Tensor, segment_ids: Tensor, training: bool = False
+    ) -> dict[str, keras.KerasTensor]:
         shape, width = token_ids.shape, self.settings["hidden_size"]
         return {
             "embeddings": keras.KerasTensor((*shape, width), dtype=self.compute_dtype),
@@ -110,5 +120,5 @@ class BertEmbeddings(keras.layers.Layer):
             "token_table": keras.KerasTensor((self.settings["vocab_size"], self.width), dtype=self.variable_dtype),
         }
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}

@@ -1,10 +1,12 @@
 """One encoder layer: attention, add and norm, feed-forward, add and norm (post-LN, Vaswani et al. 2017, fig. 1)."""
 
+from typing import Any
+
 import keras
 
 from bert_tf.layers.attention import MultiHeadSelfAttention
-from bert_tf.layers.common import LayerNorm, activation, initializer, register
-from bert_tf.layers.hooks import HookedLayer, run_steps
+from bert_tf.layers.common import LayerNorm, Shape, Tensor, activation, initializer, register
+from bert_tf.layers.hooks import HookedLayer, Hooks, Steps, run_steps
 
 
 @register
@@ -12,19 +14,24 @@ class FeedForward(keras.layers.Layer):
     """Position-wise feed-forward block (Vaswani et al. 2017, section 3.3).
 
     Args:
-        hidden_size: H in and out. intermediate_size: width between. hidden_act: see `BertConfig`.
-        stddev: of the initialiser.
+        hidden_size: int. The width H of the input and output.
+        intermediate_size: int. The width between the two dense layers.
+        hidden_act: str. The activation; see `BertConfig`.
+        stddev: float. The standard deviation of the initializer.
 
     Call arguments:
-        x: [B, T, H].
-        hooks: functions at "mlp_pre", "mlp_post" and "mlp_out", as `run_steps` takes them.
+        x: float [B, T, H]. The hidden states.
+        hooks: dict or None. Functions at "mlp_pre", "mlp_post" and "mlp_out"; see `run_steps`.
 
-    Returns: [B, T, H].
+    Returns:
+        [B, T, H].
     """
 
-    def __init__(self, hidden_size, intermediate_size, hidden_act="gelu", stddev=0.02, **kwargs):
+    def __init__(
+        self, hidden_size: int, intermediate_size: int, hidden_act: str = "gelu", stddev: float = 0.02, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "hidden_size": hidden_size,
             "intermediate_size": intermediate_size,
             "hidden_act": hidden_act,
@@ -38,56 +45,67 @@ class FeedForward(keras.layers.Layer):
             hidden_size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="output"
         )
 
-    def build(self, x_shape):
+    def build(self, x_shape: Shape) -> None:
         self.intermediate.build((None, None, self.settings["hidden_size"]))
         self.output_dense.build((None, None, self.settings["intermediate_size"]))
 
-    def steps(self, x):
-        """The computation, a generator that yields (name, value) at its hook points (see `bert_tf.layers.hooks`)."""
-        # The two products may run in a narrower type than the rest (see `training.precision`).
-        wide = yield "mlp_pre", keras.ops.cast(self.intermediate(x), self.compute_dtype)
-        wide = yield "mlp_post", self.activation(wide)
-        return (yield "mlp_out", keras.ops.cast(self.output_dense(wide), self.compute_dtype))
+    def steps(self, x: Tensor) -> Steps:
+        """Compute the block as a generator that yields (name, value) at its hook points; see `bert_tf.layers.hooks`."""
+        # The two matrix products can have another dtype than the rest (see `training.precision`).
+        units = yield "mlp_pre", keras.ops.cast(self.intermediate(x), self.compute_dtype)
+        units = yield "mlp_post", self.activation(units)
+        return (yield "mlp_out", keras.ops.cast(self.output_dense(units), self.compute_dtype))
 
-    def call(self, x, hooks=None):
+    def call(self, x: Tensor, hooks: Hooks | None = None) -> Tensor:
         return run_steps([self.steps(x)], hooks)
 
-    def compute_output_spec(self, x, hooks=None):
+    def compute_output_spec(self, x: Tensor, hooks: Hooks | None = None) -> keras.KerasTensor:
         return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}
 
 
 @register
 class EncoderLayer(HookedLayer):
-    """Self-attention and feed-forward, each followed by dropout, residual sum and layer normalisation.
+    """Self-attention and feed-forward block, each followed by dropout, residual sum and layer normalization.
 
     Args:
-        hidden_size: H. num_heads: N. intermediate_size, hidden_act: of the feed-forward block.
-        dropout: on both sub-layer outputs. attention_dropout: on the probabilities.
-        epsilon: of the layer normalisations. stddev: of the initialiser.
+        hidden_size: int. The width H of the hidden states.
+        num_heads: int. The number N of attention heads.
+        intermediate_size: int. The width of the feed-forward block.
+        hidden_act: str. The activation of the feed-forward block; see `BertConfig`.
+        dropout: float. The dropout rate of both sub-layer outputs.
+        attention_dropout: float. The dropout rate of the attention probabilities.
+        epsilon: float. The epsilon of the layer normalizations.
+        stddev: float. The standard deviation of the initializer.
 
-    Call arguments and returns: as `HookedLayer`.
+    Call arguments and returns are those of `HookedLayer`.
+
+    Example:
+        >>> layer = EncoderLayer(hidden_size=8, num_heads=2, intermediate_size=16)
+        >>> y, values = layer(keras.ops.ones((1, 3, 8)), bias=0.0, outputs=("pattern",))
+        >>> tuple(y.shape), tuple(values["pattern"].shape)
+        ((1, 3, 8), (1, 2, 3, 3))
     """
 
-    #: What a layer of another attention direction changes.
-    attention_class = MultiHeadSelfAttention
+    #: The attention layer; subclasses with another attention direction replace it.
+    attention_class: type[MultiHeadSelfAttention] = MultiHeadSelfAttention
 
     def __init__(
         self,
-        hidden_size,
-        num_heads,
-        intermediate_size,
-        hidden_act="gelu",
-        dropout=0.1,
-        attention_dropout=0.1,
-        epsilon=1e-12,
-        stddev=0.02,
-        **kwargs,
-    ):
+        hidden_size: int,
+        num_heads: int,
+        intermediate_size: int,
+        hidden_act: str = "gelu",
+        dropout: float = 0.1,
+        attention_dropout: float = 0.1,
+        epsilon: float = 1e-12,
+        stddev: float = 0.02,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "hidden_size": hidden_size,
             "num_heads": num_heads,
             "intermediate_size": intermediate_size,
@@ -108,12 +126,13 @@ class EncoderLayer(HookedLayer):
         self.feed_forward_norm = LayerNorm(epsilon, dtype=policy, name="feed_forward_norm")
         self.dropout = keras.layers.Dropout(dropout, dtype=policy, name="dropout")
 
-    def build(self, x_shape, *_):
+    def build(self, x_shape: Shape, *_: Any) -> None:
         shape = (None, None, self.settings["hidden_size"])
         for layer in (self.attention, self.attention_norm, self.feed_forward, self.feed_forward_norm):
             layer.build(shape)
 
-    def steps(self, x, bias, training=False):
+    def steps(self, x: Tensor, bias: Tensor, training: bool = False) -> Steps:
+        """Compute the layer as a generator that yields (name, value) at each of `HOOK_POINTS`."""
         x = yield "resid_pre", x
         added = yield from self.attention.steps(x, bias, training)
         x = yield "resid_mid", self.attention_norm(x + self.dropout(added, training=training))

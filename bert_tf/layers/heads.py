@@ -1,34 +1,50 @@
-"""The pre-training heads: masked language model and sentence pairs (Devlin et al. 2019, section 3.1), replaced
-tokens (Clark et al. 2020, section 2).
+"""The heads of pre-training: masked language model and sentence pairs (Devlin et al. 2019, section 3.1), and
+replaced-token detection (Clark et al. 2020, section 2).
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import keras
 
-from bert_tf.layers.common import LayerNorm, activation, initializer, register
+from bert_tf.layers.common import LayerNorm, Shape, Tensor, activation, initializer, register
 
 
 @register
 class MaskedLMHead(keras.layers.Layer):
-    """Dense, activation, layer normalisation, then the token table transposed, plus a bias of its own.
+    """Dense layer, activation, layer normalization, the transposed token embedding table, and a bias.
 
-    The token table is an argument of the call: it is the embeddings' own (tied), never a copy.
+    The token table is an argument of the call: it is the table of the embeddings (tied), not a copy.
 
     Args:
-        vocab_size: V. hidden_size: H. hidden_act, epsilon, stddev: see `BertConfig`.
-        embedding_size: width E of the token table, None for H.
+        vocab_size: int. The size V of the vocabulary.
+        hidden_size: int. The width H of the hidden states.
+        hidden_act: str. The activation; see `BertConfig`.
+        epsilon: float. The epsilon of the layer normalization.
+        stddev: float. The standard deviation of the initializer.
+        embedding_size: int or None. The width E of the token table; None for H.
 
     Call arguments:
-        x: [B, T, H]. token_table: [V, E].
-        positions: int32 [B, P], the tokens to predict; None for all T.
+        x: float [B, T, H]. The hidden states.
+        token_table: float [V, E]. The token embedding table.
+        positions: int32 [B, P] or None. The tokens to predict; None for all T tokens.
 
-    Returns: logits [B, P, V] (or [B, T, V]) in float32.
+    Returns:
+        Logits, float32 [B, P, V] or [B, T, V].
     """
 
     def __init__(
-        self, vocab_size, hidden_size, hidden_act="gelu", epsilon=1e-12, stddev=0.02, embedding_size=None, **kwargs
-    ):
+        self,
+        vocab_size: int,
+        hidden_size: int,
+        hidden_act: str = "gelu",
+        epsilon: float = 1e-12,
+        stddev: float = 0.02,
+        embedding_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "vocab_size": vocab_size,
             "hidden_size": hidden_size,
             "hidden_act": hidden_act,
@@ -43,25 +59,34 @@ class MaskedLMHead(keras.layers.Layer):
         )
         self.norm = LayerNorm(epsilon, dtype=self.dtype_policy, name="norm")
 
-    def build(self, *_):
+    def build(self, *_: Any) -> None:
         self.transform.build((None, None, self.settings["hidden_size"]))
         self.norm.build((None, None, self.width))
         self.bias = self.add_weight(
             name="bias", shape=(self.settings["vocab_size"],), initializer="zeros", autocast=False
         )
 
-    def read(self, x):
-        """For each place the state [B, T, H] that it is predicted from: BERT's own, which has seen all the rest."""
+    def read(self, x: Tensor) -> Tensor:
+        """Return for each position the hidden state [B, T, H] from which it is predicted; in BERT the same position."""
         return x
 
-    def call(self, x, token_table, positions=None):
+    def call(self, x: Tensor, token_table: Tensor, positions: Tensor | None = None) -> Tensor:
         x = self.read(x)
         if positions is not None:
             x = keras.ops.take_along_axis(x, keras.ops.expand_dims(positions, -1), axis=1)  # [B, P, H]
         return self.logits(x, token_table)
 
-    def logits(self, x, token_table, norm=None):
-        """Logits [B, P, V] of states [B, P, H] as `read` gives them; norm: in the place of its own normalisation."""
+    def logits(self, x: Tensor, token_table: Tensor, norm: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """Return the logits of hidden states.
+
+        Args:
+            x: float [B, P, H]. Hidden states from `read`.
+            token_table: float [V, E]. The token embedding table.
+            norm: callable or None. A function that replaces the layer normalization.
+
+        Returns:
+            float32 [B, P, V].
+        """
         ops = keras.ops
         x = (norm or self.norm)(self.activation(ops.cast(self.transform(x), self.compute_dtype)))
         batch, count, width = ops.shape(x)
@@ -70,59 +95,69 @@ class MaskedLMHead(keras.layers.Layer):
         logits = ops.reshape(flat, (batch, count, self.settings["vocab_size"]))
         return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
 
-    def compute_output_spec(self, x, token_table, positions=None):
+    def compute_output_spec(self, x: Tensor, token_table: Tensor, positions: Tensor | None = None) -> keras.KerasTensor:
         batch, count = (x if positions is None else positions).shape[:2]
         return keras.KerasTensor((batch, count, self.settings["vocab_size"]), dtype="float32")
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}
 
 
 @register
 class NextSentenceHead(keras.layers.Layer):
-    """Linear classifier of a pair on the pooled output: index 0 is IsNext, 1 is NotNext.
+    """Linear classifier of a pair on the pooled output: index 0 is IsNext, index 1 is NotNext.
 
-    ALBERT's sentence-order head is the same: 0 in order, 1 swapped (Lan et al. 2020, section 3.1).
+    ALBERT's sentence-order head is the same layer: 0 in order, 1 swapped (Lan et al. 2020, section 3.1).
 
     Args:
-        stddev: of the initialiser.
+        stddev: float. The standard deviation of the initializer.
 
-    Call arguments: pooled [B, H]. Returns: logits [B, 2].
+    Call arguments:
+        pooled: float [B, H]. The pooled output.
+
+    Returns:
+        Logits, float32 [B, 2].
     """
 
-    def __init__(self, stddev=0.02, **kwargs):
+    def __init__(self, stddev: float = 0.02, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.stddev = stddev
         self.dense = keras.layers.Dense(
             2, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="dense"
         )
 
-    def build(self, pooled_shape):
+    def build(self, pooled_shape: Shape) -> None:
         self.dense.build(pooled_shape)
 
-    def call(self, pooled):
+    def call(self, pooled: Tensor) -> Tensor:
         return keras.ops.cast(self.dense(pooled), "float32")
 
-    def compute_output_spec(self, pooled):
+    def compute_output_spec(self, pooled: Tensor) -> keras.KerasTensor:
         return keras.KerasTensor((pooled.shape[0], 2), dtype="float32")
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "stddev": self.stddev}
 
 
 @register
 class ReplacedTokenHead(keras.layers.Layer):
-    """Dense, activation, and one number a token: how much it looks put there in the place of another.
+    """Dense layer, activation, and one logit per token: whether the token was replaced.
 
     Args:
-        hidden_size: H. hidden_act, stddev: see `BertConfig`.
+        hidden_size: int. The width H of the hidden states.
+        hidden_act: str. The activation; see `BertConfig`.
+        stddev: float. The standard deviation of the initializer.
 
-    Call arguments: x [B, T, H]. Returns: logits [B, T] in float32, above 0 for "replaced".
+    Call arguments:
+        x: float [B, T, H]. The hidden states.
+
+    Returns:
+        Logits, float32 [B, T]; above 0 for "replaced".
     """
 
-    def __init__(self, hidden_size, hidden_act="gelu", stddev=0.02, **kwargs):
+    def __init__(self, hidden_size: int, hidden_act: str = "gelu", stddev: float = 0.02, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.settings = {"hidden_size": hidden_size, "hidden_act": hidden_act, "stddev": stddev}
+        self.settings: dict[str, Any] = {"hidden_size": hidden_size, "hidden_act": hidden_act, "stddev": stddev}
         self.activation = activation(hidden_act)
 
         def dense(size, name):
@@ -130,16 +165,16 @@ class ReplacedTokenHead(keras.layers.Layer):
 
         self.transform, self.score = dense(hidden_size, "transform"), dense(1, "score")
 
-    def build(self, *_):
+    def build(self, *_: Any) -> None:
         for layer in (self.transform, self.score):
             layer.build((None, None, self.settings["hidden_size"]))
 
-    def call(self, x):
+    def call(self, x: Tensor) -> Tensor:
         x = self.activation(keras.ops.cast(self.transform(x), self.compute_dtype))
         return keras.ops.cast(keras.ops.squeeze(self.score(x), -1), "float32")
 
-    def compute_output_spec(self, x):
+    def compute_output_spec(self, x: Tensor) -> keras.KerasTensor:
         return keras.KerasTensor(x.shape[:2], dtype="float32")
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}

@@ -1,16 +1,25 @@
-"""Hook points: named places in an encoder layer at which a function may read a value or replace it.
+"""Hook points: named values in an encoder layer that a function can read or replace.
 
-The names are TransformerLens' (Nanda and Bloom 2022). A layer writes its computation once, as a generator that yields
-(name, value) at each hook point and goes on with the value that is sent back; `run_steps` runs it. Where no hook is
-given this adds nothing to the traced graph.
+The names are those of TransformerLens (Nanda and Bloom 2022). A layer defines its computation as a generator that
+yields (name, value) at each hook point and continues with the value that it is sent; `run_steps` runs the generator.
+Without hooks, this adds nothing to the traced graph.
 
 B batch, T tokens, H hidden size, N heads, D head size, F intermediate size.
 """
 
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import keras
+
+from bert_tf.layers.common import Tensor
+
+#: Functions by the names of their hook points: function(tensor) -> replacement, or None to keep the value.
+Hooks = Mapping[str, Callable[[Tensor], Tensor | None]]
+#: A computation that yields (name, value) at its hook points and returns its result.
+Steps = Generator[tuple[str, Tensor], Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -18,7 +27,9 @@ class HookPoint:
     """A named value within an encoder layer.
 
     Attributes:
-        name: str. shape: str, its axes as letters of this module's legend. meaning: str, in a few words.
+        name: str. The name.
+        shape: str. The axes, as letters of this module's legend.
+        meaning: str. The meaning in a few words.
     """
 
     name: str
@@ -26,14 +37,14 @@ class HookPoint:
     meaning: str
 
     @property
-    def stacks_axis(self):
-        """The axis along which layers that stand side by side have their shares of the value."""
+    def stacks_axis(self) -> int:
+        """The axis along which the values of parallel stacks are joined."""
         return 1 if "N" in self.shape else -1
 
 
-#: In the order of the computation. BERT normalises after each residual sum (post-LN), and what is normalised goes on
-#: as the residual stream: `resid_mid` and `resid_post` are therefore the stream after the normalisation, and
-#: `resid_post` of a layer is `resid_pre` of the next. (TransformerLens' own BERT has both before the normalisation.)
+#: In the order of the computation. BERT normalizes after each residual sum (post-LN), and the normalized values are the
+#: residual stream. So `resid_mid` and `resid_post` are values after the normalization, and `resid_post` of a layer is
+#: `resid_pre` of the next layer. (In TransformerLens' BERT both are values before the normalization.)
 HOOK_POINTS = (
     HookPoint("resid_pre", "BTH", "the hidden state that enters the layer"),
     HookPoint("q", "BNTD", "each head's queries"),
@@ -52,38 +63,41 @@ HOOK_POINTS = (
 POINTS = {point.name: point for point in HOOK_POINTS}
 
 
-def recording(values):
-    """Hooks that store each value and change none.
+def recording(values: dict[str, Any]) -> Hooks:
+    """Return hooks that store each value in a dict and change none.
 
-    Args: values: dict from names of hook points to anything; the values are put in.
+    Args:
+        values: dict. The keys are names of hook points; the hooks overwrite the values.
     """
     return {name: partial(values.__setitem__, name) for name in values}
 
 
-def run_steps(stacks, hooks=None):
-    """Compute a layer, or several that stand side by side, and call each hook on its value.
+def run_steps(stacks: Sequence[Steps], hooks: Hooks | None = None) -> Tensor:
+    """Compute a layer, or several parallel stacks, and call each hook on its value.
 
     Args:
-        stacks: generators as this module describes, of S layers that pass the same points. The S shares of a value
-            are joined for a hook, and what it gives is split again.
-        hooks: dict from names of hook points to function(tensor) -> tensor to go on with, or None to go on with the
-            value as it is.
+        stacks: sequence of generators as described in this module. All of them pass the same hook points. The values
+            of all stacks are joined for a hook, and its result is split again.
+        hooks: dict or None. Functions by the names of their hook points: function(tensor) -> replacement, or None to
+            keep the value.
+
     Returns:
-        The value at the last point, joined: [B, T, H].
+        [B, T, H]: the value at the last hook point, joined.
+
     Raises:
-        ValueError: there is no such hook point.
+        ValueError: there is no hook point of this name.
     """
     hooks = hooks or {}
     for name in hooks:
         if name not in POINTS:
             raise ValueError(f"There is no hook point {name!r}; choose from {', '.join(POINTS)}.")
-    values = [None] * len(stacks)
+    values: list[Tensor] = [None] * len(stacks)
     while True:
         try:
-            reached = [steps.send(value) for steps, value in zip(stacks, values)]
+            yielded = [steps.send(value) for steps, value in zip(stacks, values)]
         except StopIteration:
             return _joined(values, -1)
-        name, values = reached[0][0], [value for _, value in reached]
+        name, values = yielded[0][0], [value for _, value in yielded]
         if name in hooks:
             values = _hooked(hooks[name], values, POINTS[name].stacks_axis)
 
@@ -95,8 +109,8 @@ def _hooked(hook, values, axis):
     replaced = keras.ops.cast(replaced, values[0].dtype)
     if len(values) == 1:
         return [replaced]
-    # Slices, not `split`: when TensorFlow's graph optimiser fuses scaled queries, keys and mask into one product, it
-    # takes the first output of a split for all of them (TensorFlow 2.21; the test of hooks that give back the value).
+    # Slices, not `split`: when TensorFlow's graph optimizer fuses scaled queries, keys and mask into one product, it
+    # uses the first output of a split for all of them (TensorFlow 2.21; a test has hooks that return the value).
     size = values[0].shape[axis]
     starts = range(0, size * len(values), size)
     return [replaced[:, start : start + size] if axis == 1 else replaced[..., start : start + size] for start in starts]
@@ -107,33 +121,52 @@ def _joined(values, axis):
 
 
 class HookedLayer(keras.layers.Layer):
-    """What encoder layers have in common: subclasses give `stacks` and, of each of these, `steps`.
+    """The base class of encoder layers. Subclasses define `steps`, and `stacks` if they have several.
 
     Call arguments:
-        x: [B, T, H]. bias: additive attention mask, as `MultiHeadSelfAttention` takes it.
-        outputs: names of hook points whose values are returned as well.
-        hooks: as `run_steps` takes them.
+        x: float [B, T, H]. The hidden states.
+        bias: float. The additive attention mask, as in `MultiHeadSelfAttention`.
+        training: bool. Whether to apply dropout.
+        outputs: sequence of str. The names of hook points whose values are also returned.
+        hooks: dict or None. As in `run_steps`.
 
-    Returns: [B, T, H]; with `outputs` also a dict from their names to tensors, as shaped in `HOOK_POINTS`.
+    Returns:
+        [B, T, H]; with `outputs` also a dict of name -> tensor, with the shapes of `HOOK_POINTS`.
     """
 
-    def stacks(self):
-        """The layers that stand side by side in this one, each with its share of the width and the heads."""
+    settings: dict[str, Any]
+
+    def stacks(self) -> "tuple[HookedLayer, ...]":
+        """Return the parallel stacks of this layer, which divide the width and the heads among them."""
         return (self,)
 
-    def steps(self, x, bias, training=False):
-        """The computation of one stack, a generator that yields (name, value) at each of `HOOK_POINTS`."""
+    def steps(self, x: Tensor, bias: Tensor, training: bool = False) -> Steps:
+        """Compute one stack as a generator that yields (name, value) at each of `HOOK_POINTS`."""
         raise NotImplementedError
 
-    def call(self, x, bias, training=False, outputs=(), hooks=None):
-        found = dict.fromkeys(outputs)
+    def call(
+        self,
+        x: Tensor,
+        bias: Tensor,
+        training: bool = False,
+        outputs: Sequence[str] = (),
+        hooks: Hooks | None = None,
+    ) -> Any:
+        values: dict[str, Any] = dict.fromkeys(outputs)
         stacks = self.stacks()
-        shares = [x] if len(stacks) == 1 else keras.ops.split(x, len(stacks), axis=-1)
-        steps = [stack.steps(share, bias, training) for stack, share in zip(stacks, shares)]
-        y = run_steps(steps, _both(hooks, recording(found)))
-        return (y, found) if outputs else y
+        inputs = [x] if len(stacks) == 1 else keras.ops.split(x, len(stacks), axis=-1)
+        steps = [stack.steps(stack_input, bias, training) for stack, stack_input in zip(stacks, inputs)]
+        y = run_steps(steps, _both(hooks, recording(values)))
+        return (y, values) if outputs else y
 
-    def compute_output_spec(self, x, bias, training=False, outputs=(), hooks=None):
+    def compute_output_spec(
+        self,
+        x: Tensor,
+        bias: Tensor,
+        training: bool = False,
+        outputs: Sequence[str] = (),
+        hooks: Hooks | None = None,
+    ) -> Any:
         y = keras.KerasTensor(x.shape, dtype=self.compute_dtype)
         if not outputs:
             return y
@@ -145,16 +178,16 @@ class HookedLayer(keras.layers.Layer):
             for name in outputs
         }
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}
 
 
 def _both(hooks, recorders):
-    """Hooks that record what the first ones made of a value."""
+    """Hooks that replace a value and then record the replaced value."""
     if not hooks or not recorders:
         return hooks or recorders
 
-    def after(name, hook):
+    def then_record(name, hook):
         def both(value):
             replaced = hook(value)
             recorders[name](value if replaced is None else keras.ops.cast(replaced, value.dtype))
@@ -162,4 +195,5 @@ def _both(hooks, recorders):
 
         return both
 
-    return {**recorders, **{name: after(name, hook) if name in recorders else hook for name, hook in hooks.items()}}
+    combined = {name: then_record(name, hook) if name in recorders else hook for name, hook in hooks.items()}
+    return {**recorders, **combined}

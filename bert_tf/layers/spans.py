@@ -1,42 +1,52 @@
 """The head of extractive question answering (Devlin et al. 2019, section 4.2)."""
 
+from typing import Any
+
 import keras
 
-from bert_tf.layers.common import initializer, register
+from bert_tf.layers.common import Tensor, initializer, register
 
 
 @register
 class SpanHead(keras.layers.Layer):
-    """A start and an end score of each token: its hidden state times a start and an end vector.
+    """A start and an end score for each token: its hidden state times a start and an end vector.
 
     Args:
-        hidden_size: H. stddev: of the initialiser.
+        hidden_size: int. The width H of the hidden states.
+        stddev: float. The standard deviation of the initializer.
 
-    Call arguments: sequence [B, T, H]; pooled and padding_mask are not used.
+    Call arguments:
+        sequence: float [B, T, H]. The hidden states.
+        pooled, padding_mask, training: unused.
 
-    Returns: dict of start_logits and end_logits, float32 [B, T].
+    Returns:
+        Dict with "start_logits" and "end_logits", float32 [B, T].
     """
 
-    def __init__(self, hidden_size, stddev=0.02, **kwargs):
+    def __init__(self, hidden_size: int, stddev: float = 0.02, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.settings = {"hidden_size": hidden_size, "stddev": stddev}
+        self.settings: dict[str, Any] = {"hidden_size": hidden_size, "stddev": stddev}
         self.dense = keras.layers.Dense(
             2, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="dense"
         )
 
-    def build(self, *_):
+    def build(self, *_: Any) -> None:
         self.dense.build((None, None, self.settings["hidden_size"]))
 
-    def call(self, sequence, pooled=None, padding_mask=None, training=False):
+    def call(
+        self, sequence: Tensor, pooled: Tensor | None = None, padding_mask: Tensor | None = None, training: bool = False
+    ) -> dict[str, Tensor]:
         scores = keras.ops.cast(self.dense(sequence), "float32")
         return {"start_logits": scores[..., 0], "end_logits": scores[..., 1]}
 
-    def compute_output_spec(self, sequence, pooled=None, padding_mask=None, training=False):
+    def compute_output_spec(
+        self, sequence: Tensor, pooled: Tensor | None = None, padding_mask: Tensor | None = None, training: bool = False
+    ) -> dict[str, keras.KerasTensor]:
         return {name: keras.KerasTensor(sequence.shape[:2], dtype="float32") for name in ("start_logits", "end_logits")}
 
-    def named_variables(self):
-        """Hugging Face's name -> variable."""
+    def named_variables(self) -> dict[str, keras.Variable]:
+        """Return the variables by their names in Hugging Face's files."""
         return {"qa_outputs.weight": self.dense.kernel, "qa_outputs.bias": self.dense.bias}
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}

@@ -1,49 +1,77 @@
 """The head of token classification (Devlin et al. 2019, section 4: "fed into an output layer")."""
 
+from typing import Any
+
 import keras
 
-from bert_tf.layers.common import initializer, register
+from bert_tf.layers.common import Tensor, initializer, register
 from bert_tf.layers.crf import LinearChainCRF
 
 
 @register
 class TaggingHead(keras.layers.Layer):
-    """Dropout and a linear classifier on each token's hidden state, with a CRF over them if asked for.
+    """Dropout and a linear classifier on the hidden state of each token, with an optional CRF over the labels.
 
     Args:
-        labels: K. hidden_size: H. dropout: rate. stddev: of the initialiser. crf: bool.
+        labels: int. The number K of labels.
+        hidden_size: int. The width H of the hidden states.
+        dropout: float. The dropout rate.
+        stddev: float. The standard deviation of the initializer.
+        crf: bool. Whether to add a CRF.
 
-    Call arguments: sequence [B, T, H]; pooled and padding_mask are not used.
+    Call arguments:
+        sequence: float [B, T, H]. The hidden states.
+        pooled, padding_mask: unused.
+        training: bool. Whether to apply dropout.
 
-    Returns: dict of logits [B, T, K]; with a CRF also its transitions [B, K + 2, K].
+    Returns:
+        Dict with "logits", float32 [B, T, K]; with a CRF also "transitions", float32 [B, K + 2, K].
     """
 
-    def __init__(self, labels, hidden_size, dropout=0.1, stddev=0.02, crf=False, **kwargs):
+    def __init__(
+        self,
+        labels: int,
+        hidden_size: int,
+        dropout: float = 0.1,
+        stddev: float = 0.02,
+        crf: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.settings = {"labels": labels, "hidden_size": hidden_size, "dropout": dropout, "stddev": stddev, "crf": crf}
+        self.settings: dict[str, Any] = {
+            "labels": labels,
+            "hidden_size": hidden_size,
+            "dropout": dropout,
+            "stddev": stddev,
+            "crf": crf,
+        }
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.dense = keras.layers.Dense(
             labels, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="dense"
         )
         self.crf = LinearChainCRF(labels, stddev, dtype=self.dtype_policy, name="crf") if crf else None
 
-    def build(self, *_):
+    def build(self, *_: Any) -> None:
         self.dense.build((None, None, self.settings["hidden_size"]))
         if self.crf is not None:
             self.crf.build()
 
-    def call(self, sequence, pooled=None, padding_mask=None, training=False):
+    def call(
+        self, sequence: Tensor, pooled: Tensor | None = None, padding_mask: Tensor | None = None, training: bool = False
+    ) -> dict[str, Tensor]:
         logits = keras.ops.cast(self.dense(self.dropout(sequence, training=training)), "float32")
         return {"logits": logits} if self.crf is None else self.crf(logits)
 
-    def compute_output_spec(self, sequence, pooled=None, padding_mask=None, training=False):
+    def compute_output_spec(
+        self, sequence: Tensor, pooled: Tensor | None = None, padding_mask: Tensor | None = None, training: bool = False
+    ) -> dict[str, keras.KerasTensor]:
         logits = keras.KerasTensor((*sequence.shape[:2], self.settings["labels"]), dtype="float32")
         return {"logits": logits} if self.crf is None else self.crf.compute_output_spec(logits)
 
-    def named_variables(self):
-        """Hugging Face's name -> variable; it knows no transitions."""
-        found = {"classifier.weight": self.dense.kernel, "classifier.bias": self.dense.bias}
-        return found if self.crf is None else {**found, "crf.transitions": self.crf.transitions}
+    def named_variables(self) -> dict[str, keras.Variable]:
+        """Return the variables by their names in Hugging Face's files; `crf.transitions` exists only here."""
+        variables = {"classifier.weight": self.dense.kernel, "classifier.bias": self.dense.bias}
+        return variables if self.crf is None else {**variables, "crf.transitions": self.crf.transitions}
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}

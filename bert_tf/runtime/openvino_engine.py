@@ -1,4 +1,4 @@
-"""The OpenVINO engine: at most three compiled graphs, for every batch, length and set of outputs.
+"""The OpenVINO engine: at most three compiled graphs for all batch sizes, lengths and sets of outputs.
 
 B batch, T tokens, P predicted positions.
 """
@@ -7,44 +7,48 @@ import functools
 import math
 import sys
 import threading
+from typing import Any
 
 import numpy as np
 import openvino as ov
 
+from bert_tf.models import BertModel
 from bert_tf.runtime.openvino_graph import FLAGS, VECTORS, build
 
 _HINTS = {"float32": "f32", "bfloat16": "bf16"}
 _LISTS = ("hidden_states", "attentions", *VECTORS)
-_ALIGNMENT = 16  # floats: OpenVINO copies results into memory that is aligned worse than 64 bytes
+_ALIGNMENT = 16  # floats: OpenVINO copies results if the memory is not aligned to 64 bytes
 
-# Up to this many tokens in a batch the maps cost no time: one graph, and one packing of the weights, then
-# serves both those who want them and those who do not.
+# Up to this many tokens in a batch, the attention maps cost no time. Then one graph, with one packing of the weights,
+# serves requests with and without maps.
 _SMALL = 256
 
 
 @functools.cache
 def _core():
-    """OpenVINO itself, once for the whole process.
+    """The OpenVINO core, created once per process.
 
-    On a processor with AMX each one gives the thread that makes it another stack for signals, and takes it away when
-    it goes, in any order: after that the next signal, a Ctrl-C, would be the end of the process.
+    On a processor with AMX, each core gives its thread another signal stack when it is created and removes it when it
+    is deleted, in any order. After that, the next signal (such as Ctrl-C) would end the process.
     """
     return ov.Core()
 
 
 class OpenVINOEngine:
-    """Runs a `BertModel`'s graph under OpenVINO. Calls from several threads take turns: each uses all the
-    cores.
+    """Runs the graph of a `BertModel` in OpenVINO. Calls from several threads wait for each other: each uses all cores.
 
-    Args: model: a `BertModel`. precision: "float32" or "bfloat16".
+    Args:
+        model: `BertModel`. The model.
+        precision: str. "float32" or "bfloat16".
     """
 
-    def __init__(self, model, precision):
-        self._model, self._lock, self._requests, self._memory = model, threading.Lock(), {}, _Reused()
+    def __init__(self, model: BertModel, precision: str) -> None:
+        self._model, self._lock, self._memory = model, threading.Lock(), _ReusedMemory()
+        self._requests: dict[str, _Request] = {}
         self._settings = {"INFERENCE_PRECISION_HINT": _HINTS[precision], "PERFORMANCE_HINT": "LATENCY"}
 
-    def run(self, arrays, outputs):
-        """As `Runtime.run`, with checked arrays."""
+    def run(self, arrays: dict[str, np.ndarray], outputs: tuple[str, ...]) -> dict[str, Any]:
+        """Run one forward pass as `Runtime.run`, with checked arrays."""
         rows, tokens = arrays["token_ids"].shape
         positions = _positions(arrays, outputs)
         inputs = [arrays[name] for name in ("token_ids", "segment_ids", "padding_mask")]
@@ -53,18 +57,18 @@ class OpenVINOEngine:
             request = self._request(self._kind(outputs, rows * tokens))
             maps = self._memory_of_maps(request, rows, tokens)
             request.run(inputs, maps)
-            # Copied, because the next call overwrites the request's own memory.
-            found = {
+            # Copies, because the next call overwrites the memory of the request.
+            results = {
                 name: request.copies(name)
                 for name in {"mlm_logits" if name == "mlm_logits_all" else name for name in outputs}
                 if name != "attentions"
             }
-        found["attentions"] = maps
+        results["attentions"] = maps
         if "mlm_logits_all" in outputs:
             first = positions.shape[1] - tokens
-            found["mlm_logits_all"] = [found["mlm_logits"][0][:, first:]]
-            found["mlm_logits"] = [found["mlm_logits"][0][:, :first]]
-        return {name: found[name] if name in _LISTS else found[name][0] for name in outputs}
+            results["mlm_logits_all"] = [results["mlm_logits"][0][:, first:]]
+            results["mlm_logits"] = [results["mlm_logits"][0][:, :first]]
+        return {name: results[name] if name in _LISTS else results[name][0] for name in outputs}
 
     def _kind(self, outputs, size):
         if any(name in VECTORS for name in outputs):
@@ -79,7 +83,7 @@ class OpenVINOEngine:
         return self._requests[kind]
 
     def _memory_of_maps(self, request, rows, tokens):
-        layers = len(request.places.get("attentions", ()))
+        layers = len(request.result_indices.get("attentions", ()))
         if not layers:
             return []
         return list(self._memory.take((layers, rows, self._model.bert_config.num_attention_heads, tokens, tokens)))
@@ -88,51 +92,54 @@ class OpenVINOEngine:
 class _Request:
     """A compiled graph, and the memory that it reads and writes.
 
-    To tell OpenVINO of an array costs more than to copy a small one. So what goes in is copied into arrays that it
-    knows, and it writes the maps, too large to copy, straight into arrays for the caller; it is told of either only
-    where the shape or the memory is another than before.
+    Binding an array to an OpenVINO request costs more than copying a small array. So the inputs are copied into arrays
+    that are bound already. The attention maps are too large to copy, so the request writes them directly into arrays
+    for the caller. Arrays are bound again only if their shape or memory changes.
     """
 
     def __init__(self, model, kind, settings):
-        graph, self.places = build(model, kind)
+        graph, self.result_indices = build(model, kind)
         self._request = _core().compile_model(graph, "CPU", settings).create_infer_request()
         self._inputs, self._bound = [], None
 
     def run(self, inputs, maps):
-        """Args: inputs: the graph's, in its order. maps: a list of arrays, one a layer, to write the maps into; none
-        where the graph has none."""
+        """Run the graph.
+
+        Args:
+            inputs: list of arrays. The inputs of the graph, in its order.
+            maps: list of arrays, one per layer. The memory for the attention maps; empty if the graph has none.
+        """
         if [array.shape for array in self._inputs] != [array.shape for array in inputs]:
             self._inputs = [np.empty(array.shape, array.dtype) for array in inputs]
-            for place, array in enumerate(self._inputs):
-                self._request.set_input_tensor(place, ov.Tensor(array, shared_memory=array.size > 0))
-        for known, array in zip(self._inputs, inputs):
-            known[...] = array
+            for index, array in enumerate(self._inputs):
+                self._request.set_input_tensor(index, ov.Tensor(array, shared_memory=array.size > 0))
+        for bound_input, array in zip(self._inputs, inputs):
+            bound_input[...] = array
         bound = (maps[0].ctypes.data, maps[0].shape) if maps else None
         if bound != self._bound:
-            for place, array in zip(self.places["attentions"], maps):
-                self._request.set_output_tensor(place, ov.Tensor(array, shared_memory=True))
+            for index, array in zip(self.result_indices["attentions"], maps):
+                self._request.set_output_tensor(index, ov.Tensor(array, shared_memory=True))
             self._bound = bound
-        # Not `infer`, which makes an array of every output, asked for or not.
+        # Not `infer`, which creates an array for every output, requested or not.
         try:
             self._request.start_async()
-        finally:  # an interrupt must not leave it running
+        finally:  # an interrupt must not leave the request running
             self._request.wait()
 
     def copies(self, output):
-        return [self._request.get_output_tensor(place).data.copy() for place in self.places[output]]
+        return [self._request.get_output_tensor(index).data.copy() for index in self.result_indices[output]]
 
 
-class _Reused:
-    """Memory for results, given out again once nobody holds the last: fresh pages cost more than the
-    writing."""
+class _ReusedMemory:
+    """Memory for results, reused when nobody holds the last result: new memory pages cost more time than writing."""
 
     def __init__(self):
         self._raw, self._start = np.empty(0, np.float32), 0
 
     def take(self, shape):
-        """A float32 array of this shape with any content."""
+        """A float32 array of this shape, with arbitrary values."""
         size = math.prod(shape)
-        free = sys.getrefcount(self._raw) <= 2  # this attribute and the call's own argument
+        free = sys.getrefcount(self._raw) <= 2  # this attribute and the argument of the call
         if not free or not size + _ALIGNMENT <= self._raw.size <= 2 * size + _ALIGNMENT:
             self._raw = np.empty(size + _ALIGNMENT, np.float32)
             self._start = -self._raw.ctypes.data % (4 * _ALIGNMENT) // 4
@@ -141,12 +148,12 @@ class _Reused:
 
 @functools.lru_cache(64)
 def _rows(outputs, rows):
-    """The graph's input of that name: how many rows of every one of `FLAGS` are wanted, int64."""
+    """The input "rows" of the graph: the number of requested rows of each output in `FLAGS`, int64."""
     return np.array([rows if name in outputs else 0 for name in FLAGS], np.int64)
 
 
 def _positions(arrays, outputs):
-    """Where logits are computed, int32 [B, P]: first the positions asked for, then all, if all are asked for."""
+    """The positions of the logits, int32 [B, P]: the requested positions, then all positions if all are requested."""
     rows, tokens = arrays["token_ids"].shape
     parts = [arrays["mask_positions"]] if "mlm_logits" in outputs else []
     if "mlm_logits_all" in outputs:

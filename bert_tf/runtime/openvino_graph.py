@@ -1,21 +1,22 @@
-"""The forward pass of BERT and its family as an OpenVINO graph over the weights of a `BertModel`.
+"""The forward pass of BERT and the related architectures as an OpenVINO graph over the weights of a `BertModel`.
 
 B batch, T tokens, P predicted positions, H hidden size, E embedding size, N heads, D head size, V vocabulary,
 L layers.
 
-OpenVINO packs the weights anew for every graph it compiles, so there are few graphs for the many sets of
-outputs. "plain", for large batches, gives of a hidden state its first `rows[output]` rows, B where it is wanted and 0
-where not, and what has no rows costs next to nothing. In small batches such a slice costs more than it saves.
+OpenVINO packs the weights again for each graph that it compiles, so a few graphs serve the many sets of outputs. The
+graph "plain", for large batches, returns the first `rows[output]` rows of a hidden state: B if it is requested and 0 if
+not. An output without rows costs almost nothing. In small batches such a slice costs more than it saves.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import openvino as ov
 import openvino.opset13 as op
 
 from bert_tf.layers.attention import MASKED_SCORE
-from bert_tf.models import named_variables
+from bert_tf.models import BertModel, named_variables
 
 ACTIVATIONS = {"gelu": lambda x: op.gelu(x, "erf"), "gelu_new": lambda x: op.gelu(x, "tanh"), "relu": op.relu}
 FLAGS = (
@@ -35,17 +36,19 @@ VECTORS = ("queries", "keys", "values")
 KINDS = ("plain", "maps", "vectors")
 
 
-def build(model, kind):
-    """A graph.
+def build(model: BertModel, kind: str) -> tuple[ov.Model, dict[str, list[int]]]:
+    """Build a graph.
 
-    Inputs: token_ids, segment_ids, padding_mask int32 [B, T]; mask_positions int32 [B, P], P = 0 for no
-        logits; rows int64, one of each of `FLAGS`.
+    The inputs of the graph are token_ids, segment_ids and padding_mask, int32 [B, T]; mask_positions, int32 [B, P],
+    with P = 0 for no logits; and rows, int64, one number for each of `FLAGS`.
 
-    Args: model: a `BertModel`. kind: one of `KINDS`; "plain" never holds a whole attention map, "maps"
-        always gives all of them, "vectors" gives the queries, keys and values too.
+    Args:
+        model: `BertModel`. The graph shares the memory of its weights.
+        kind: str. One of `KINDS`: "plain" never stores a complete attention map, "maps" always returns all maps,
+            "vectors" also returns the queries, keys and values.
 
-    Returns: an `ov.Model`, and a dict output name -> indices of its results. The weights are the model's own
-    memory.
+    Returns:
+        The `ov.Model`, and a dict of output name -> indices of its results.
     """
     return _Graph(model, kind).finish()
 
@@ -56,7 +59,7 @@ class _Graph:
         self.weights = {name: _memory(variable) for name, variable in named_variables(model).items()}
         self.constants, self.flags = {}, {}
         self.rows = op.parameter([len(FLAGS)], np.int64, name="rows")
-        self.results = {}
+        self.results: dict[str, list[Any]] = {}
 
     def finish(self):
         inputs = [
@@ -65,33 +68,34 @@ class _Graph:
         ]
         x = self.encode(*inputs[:3])
         self.add_heads(x, inputs[3])
-        nodes, places = [], {}
+        nodes: list[Any] = []
+        result_indices = {}
         for name, results in self.results.items():
-            places[name] = list(range(len(nodes), len(nodes) + len(results)))
+            result_indices[name] = list(range(len(nodes), len(nodes) + len(results)))
             nodes += results
-        return ov.Model(nodes, [*inputs, self.rows], "bert"), places
+        return ov.Model(nodes, [*inputs, self.rows], "bert"), result_indices
 
     def encode(self, token_ids, segment_ids, padding_mask):
         total = self.sum_embeddings("bert.embeddings", token_ids, segment_ids)
         x = self.norm("bert.embeddings.LayerNorm", total)
         if "bert.embeddings_project.weight" in self.weights:
             x = self.dense("bert.embeddings_project", x)
-        self.give("embeddings_sum", total)
-        self.give("embeddings", x)
-        self.give("hidden_states", x)
-        unseen = op.subtract(_float(1), op.convert(padding_mask, np.float32))
-        bias = op.unsqueeze(op.multiply(unseen, _float(MASKED_SCORE)), _ints(1, 2))  # [B, 1, 1, T]
+        self.add_result("embeddings_sum", total)
+        self.add_result("embeddings", x)
+        self.add_result("hidden_states", x)
+        is_padding = op.subtract(_float(1), op.convert(padding_mask, np.float32))
+        bias = op.unsqueeze(op.multiply(is_padding, _float(MASKED_SCORE)), _ints(1, 2))  # [B, 1, 1, T]
         for group in self.config.layer_groups:
             x = self.layer(f"bert.encoder.layer.{group}", x, bias)
-            self.give("hidden_states", x)
-        self.give("sequence_output", x)
+            self.add_result("hidden_states", x)
+        self.add_result("sequence_output", x)
         return x
 
     def sum_embeddings(self, name, token_ids, segment_ids):
         """[B, T] ids -> [B, T, E]"""
         total = op.gather(self.weight(f"{name}.word_embeddings.weight"), token_ids, _int(0))
         if self.config.type_vocab_size:
-            # With one segment the ids are not looked at.
+            # With one segment the ids are ignored.
             rows = segment_ids if self.config.type_vocab_size > 1 else _int(0)
             table = self.weight(f"{name}.token_type_embeddings.weight")
             total = op.add(total, op.gather(table, rows, _int(0)))
@@ -103,17 +107,17 @@ class _Graph:
     def layer(self, name, x, bias):
         attended = self.dense(f"{name}.attention.output.dense", self.attention(f"{name}.attention.self", x, bias))
         x = self.norm(f"{name}.attention.output.LayerNorm", op.add(x, attended))
-        between = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.intermediate.dense", x))
-        return self.norm(f"{name}.output.LayerNorm", op.add(x, self.dense(f"{name}.output.dense", between)))
+        units = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.intermediate.dense", x))
+        return self.norm(f"{name}.output.LayerNorm", op.add(x, self.dense(f"{name}.output.dense", units)))
 
     def attention(self, name, x, bias):
         """[B, T, H] -> [B, T, H]"""
         query, key, value = vectors = [
-            self.split_heads(self.dense(f"{name}.{which}", x)) for which in ("query", "key", "value")
+            self.split_heads(self.dense(f"{name}.{projection}", x)) for projection in ("query", "key", "value")
         ]
         if self.kind == "vectors":
             for output, vector in zip(VECTORS, vectors):
-                self.give(output, vector)
+                self.add_result(output, vector)
         if self.kind == "plain":
             context = op.scaled_dot_product_attention(query, key, value, bias)  # [B, N, T, D]
         else:
@@ -140,27 +144,27 @@ class _Graph:
             self.results["sop_logits"] = [self.dense("sop_classifier.classifier", pooled)]
         if "replaced" in self.heads:
             name = "discriminator_predictions"
-            wanted = op.slice(x, _ints(0), self.flag("replaced_logits"), _ints(1), _ints(0))
-            judged = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.dense", wanted))
-            scores = self.dense(f"{name}.dense_prediction", judged)  # [B, T, 1]
+            states = op.slice(x, _ints(0), self.flag("replaced_logits"), _ints(1), _ints(0))
+            states = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.dense", states))
+            scores = self.dense(f"{name}.dense_prediction", states)  # [B, T, 1]
             self.results["replaced_logits"] = [op.squeeze(scores, _ints(2))]
         if "mlm" in self.heads:
             name = "cls.predictions"
-            chosen = op.gather(x, positions, _int(1), batch_dims=1)  # [B, P, H]
-            chosen = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.transform.dense", chosen))
-            chosen = self.norm(f"{name}.transform.LayerNorm", chosen)
+            states = op.gather(x, positions, _int(1), batch_dims=1)  # [B, P, H]
+            states = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.transform.dense", states))
+            states = self.norm(f"{name}.transform.LayerNorm", states)
             table = self.weight("bert.embeddings.word_embeddings.weight")
-            logits = op.add(op.matmul(chosen, table, False, True), self.weight(f"{name}.bias"))
+            logits = op.add(op.matmul(states, table, False, True), self.weight(f"{name}.bias"))
             self.results["mlm_logits"] = [logits]
 
-    def give(self, output, node):
-        """Makes `node` a result of that name, or one more of it."""
+    def add_result(self, output, node):
+        """Append `node` to the results of this output."""
         if self.kind == "plain":
             node = op.slice(node, _ints(0), self.flag(output), _ints(1), _ints(0))
         self.results.setdefault(output, []).append(node)
 
     def flag(self, output):
-        # One node for all the results of a name: each costs a few microseconds at every run.
+        # One node for all results of an output: each node costs a few microseconds per run.
         if output not in self.flags:
             self.flags[output] = op.gather(self.rows, _ints(FLAGS.index(output)), _ints(0))
         return self.flags[output]
@@ -179,23 +183,22 @@ class _Graph:
         return op.add(op.multiply(normal, self.weight(f"{name}.weight")), self.weight(f"{name}.bias"))
 
     def weight(self, name):
-        # One node however many layers share it, so that it is packed once.
+        # One node for all layers that share the weight, so that OpenVINO packs it once.
         if name not in self.constants:
             self.constants[name] = op.constant(self.weights[name], shared_memory=True)
         return self.constants[name]
 
 
 def _memory(variable):
-    """A float32 array over the variable's own memory; a copy only if it is kept in another precision."""
+    """A float32 array over the memory of the variable; a copy only if the variable has another dtype."""
     tensor = variable.value.read_value()
     if tensor.dtype != "float32":
         return np.asarray(tensor).astype(np.float32)
-    return np.asarray(_Unlocked(np.asarray(memoryview(tensor))))
+    return np.asarray(_Writable(np.asarray(memoryview(tensor))))
 
 
-class _Unlocked:
-    """The same memory as a read-only array, not marked so: OpenVINO shares no array that is, though it only
-    reads."""
+class _Writable:
+    """The memory of a read-only array, marked as writable: OpenVINO shares only such arrays, although it only reads."""
 
     def __init__(self, array):
         self.array = array

@@ -1,15 +1,17 @@
-"""`Runtime`: checks a batch, runs it on an engine, gives back NumPy arrays of the very shape asked for.
+"""`Runtime` checks a batch, runs it on an engine and returns NumPy arrays.
 
 B batch, T tokens, P predicted positions.
 """
 
 import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from bert_tf.architectures import BERT
 from bert_tf.errors import RuntimeInputError
-from bert_tf.models import NEEDS, OUTPUTS
+from bert_tf.models import NEEDS, OUTPUTS, BertModel
 
 ENGINES = ("auto", "openvino", "tensorflow")
 PRECISIONS = ("float32", "bfloat16")
@@ -17,68 +19,86 @@ INPUTS = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
 
 
 class Runtime:
-    """Forward passes of a `BertModel` on the CPU, made ready once and then fast; safe from several threads.
+    """Fast forward passes of a `BertModel`. It can be used from several threads.
 
     Args:
-        model: a `BertModel`. Its weights are read at the first `run`: after changing them make another
-        `Runtime`.
-        precision: "float32", or "bfloat16" (up to twice as fast where the processor has it; see
-        docs/inference.md).
-        engine: "openvino", "tensorflow" or "auto": OpenVINO where it is installed, there is no GPU and it
-            knows the model's activation and way of reading, otherwise TensorFlow.
+        model: `BertModel`. Its weights are read at the first `run`; after a change of the weights, create another
+            `Runtime`.
+        precision: str. "float32" or "bfloat16" (up to twice as fast on processors that support it; see
+            docs/inference.md).
+        engine: str. "openvino", "tensorflow" or "auto". "auto" is OpenVINO if it is installed, there is no GPU and it
+            supports the model's activation and encoder layer; otherwise TensorFlow.
 
     Attributes:
-        precision, engine: what is used; `engine` is never "auto".
+        precision: str. The precision.
+        engine: str. The engine that is used, never "auto".
 
     Raises:
-        RuntimeInputError: on an unknown precision or engine, or one that cannot run this model.
+        RuntimeInputError: the precision or engine is unknown, or the engine cannot run this model.
+
+    Example:
+        >>> runtime = Runtime(build_encoder(BertConfig.tiny(vocab_size=100), outputs=("sequence_output",)))
+        >>> ids = np.ones((1, 3), "int32")
+        >>> batch = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids}
+        >>> runtime.run(batch, ("sequence_output",))["sequence_output"].shape
+        (1, 3, 128)
     """
 
-    def __init__(self, model, precision="float32", engine="auto"):
+    def __init__(self, model: BertModel, precision: str = "float32", engine: str = "auto") -> None:
         if precision not in PRECISIONS:
             raise RuntimeInputError(f"precision must be one of {', '.join(PRECISIONS)}, not {precision!r}.")
         if engine not in ENGINES:
             raise RuntimeInputError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}.")
         self.precision = precision
         self.engine = _choose(model, engine)
-        self._model, self._ready, self._lock = model, None, threading.Lock()
+        self._model, self._lock = model, threading.Lock()
+        self._loaded_engine: Any = None
 
-    def run(self, batch, outputs):
-        """One forward pass.
+    def run(self, batch: Mapping[str, np.ndarray], outputs: Iterable[str]) -> dict[str, Any]:
+        """Run one forward pass.
 
         Args:
-            batch: dict of int32 [B, T] arrays `token_ids`, `segment_ids`, `padding_mask` (1 real, 0 padding)
-                and, for "mlm_logits", `mask_positions` [B, P].
-            outputs: names of outputs (see `bert_tf.models`).
+            batch: dict of int32 arrays. `token_ids`, `segment_ids` and `padding_mask` (1 for tokens, 0 for padding)
+                are [B, T]; `mask_positions`, needed for "mlm_logits", is [B, P].
+            outputs: iterable of str. The names of outputs (see `bert_tf.models`).
 
-        Returns: dict name -> float32 array, or list of one array a layer, of the very B, T and P that went
-        in.
+        Returns:
+            Dict of output name -> float32 array, or list with one array per layer, with the B, T and P of the batch.
 
         Raises:
-            RuntimeInputError: on arrays that are missing, do not fit together, hold ids out of range or are
-                longer than the model reads; on an output that does not exist or needs a head the model has
-                not.
+            RuntimeInputError: an array is missing, does not fit the others, holds an id out of range or is longer
+                than the model's limit; or an output does not exist or needs a head that the model does not have.
         """
         outputs = tuple(outputs)
         self._check_outputs(outputs)
-        return self._loaded().run(self._checked(batch, outputs), outputs)
+        return self._load_engine().run(self._checked(batch, outputs), outputs)
 
-    def warm(self, outputs, length=16, batch=1, positions=1):
-        """Loads the engine and makes ready what `run` will need for batches of this shape, by running one."""
+    def warm(self, outputs: Iterable[str], length: int = 16, batch: int = 1, positions: int = 1) -> None:
+        """Load the engine and prepare it for batches of this shape, by one forward pass.
+
+        Args:
+            outputs: iterable of str. The outputs to prepare.
+            length: int. The length T.
+            batch: int. The batch size B.
+            positions: int. The number P of predicted positions.
+        """
         arrays = {name: np.zeros((batch, length), np.int32) for name in ("token_ids", "segment_ids")}
         arrays["padding_mask"] = np.ones((batch, length), np.int32)
         arrays["mask_positions"] = np.zeros((batch, positions), np.int32)
         self.run(arrays, outputs)
 
-    def _loaded(self):
+    def _load_engine(self):
         with self._lock:
-            if self._ready is None:
+            if self._loaded_engine is None:
                 if self.engine == "openvino":
-                    from bert_tf.runtime.openvino_engine import OpenVINOEngine as Engine
+                    from bert_tf.runtime.openvino_engine import OpenVINOEngine
+
+                    self._loaded_engine = OpenVINOEngine(self._model, self.precision)
                 else:
-                    from bert_tf.runtime.tensorflow_engine import TensorFlowEngine as Engine
-                self._ready = Engine(self._model, self.precision)
-            return self._ready
+                    from bert_tf.runtime.tensorflow_engine import TensorFlowEngine
+
+                    self._loaded_engine = TensorFlowEngine(self._model, self.precision)
+            return self._loaded_engine
 
     def _check_outputs(self, outputs):
         for output in outputs:
@@ -90,7 +110,7 @@ class Runtime:
                     f"Output {output!r} needs the {' and '.join(sorted(missing))} head, which this model does not have."
                 )
         if not outputs:
-            raise RuntimeInputError(f"No outputs asked for; choose from {', '.join(OUTPUTS)}.")
+            raise RuntimeInputError(f"No outputs are requested; choose from {', '.join(OUTPUTS)}.")
 
     def _checked(self, batch, outputs):
         names = INPUTS if "mlm_logits" in outputs else INPUTS[:3]
@@ -103,8 +123,8 @@ class Runtime:
             fits = array.shape == shape if name != "mask_positions" else array.ndim == 2 and len(array) == shape[0]
             if len(shape) != 2 or 0 in array.shape or not fits:
                 raise RuntimeInputError(
-                    f"{name} has shape {list(array.shape)}, token_ids {list(shape)}; wanted are "
-                    "[B, T] for all of them, [B, P] for mask_positions, none of them empty."
+                    f"{name} has shape {list(array.shape)}, token_ids {list(shape)}; the arrays must be "
+                    "[B, T], mask_positions [B, P], and none of them empty."
                 )
         config = self._model.bert_config
         if shape[1] > config.max_tokens:
@@ -113,13 +133,13 @@ class Runtime:
             )
         limits = {
             "token_ids": config.vocab_size,
-            "segment_ids": max(2, config.type_vocab_size),  # not looked at where the model has fewer
+            "segment_ids": max(2, config.type_vocab_size),  # ignored if the model has fewer than 2 segments
             "padding_mask": 2,
             "mask_positions": shape[1],
         }
         for name, array in arrays.items():
-            # Without this check an engine would read outside the table, or silently take zeros. Read as unsigned, a
-            # negative number is a large one, so one comparison finds both.
+            # Without this check an engine would read outside the table, or silently read zeros. As an unsigned
+            # integer a negative number is large, so one comparison detects both errors.
             if array.view(np.uint32).max() >= limits[name]:
                 raise RuntimeInputError(
                     f"{name} must be 0 to {limits[name] - 1}; here it is {array.min()} to {array.max()}."
@@ -128,7 +148,7 @@ class Runtime:
 
 
 def _choose(model, engine):
-    """The engine to use, OpenVINO's own obstacles looked at in the order of what they cost to find out."""
+    """The engine to use: OpenVINO unless there is an obstacle."""
     if engine == "tensorflow":
         return engine
     obstacle = _obstacle(model, engine)
@@ -138,6 +158,7 @@ def _choose(model, engine):
 
 
 def _obstacle(model, engine):
+    """The reason why OpenVINO cannot be used, or None; the quickest checks come first."""
     try:
         from bert_tf.runtime.openvino_graph import ACTIVATIONS
     except ImportError as error:
@@ -145,10 +166,10 @@ def _obstacle(model, engine):
     if model.bert_config.hidden_act not in ACTIVATIONS:
         return f"it has no activation {model.bert_config.hidden_act!r}"
     if model.bert_config.architecture.layer_class != BERT.layer_class:
-        return "its graph computes BERT's encoder layer, and this model has another"
+        return "its graph computes BERT's encoder layer, and this model has another layer"
     if engine == "auto":
         import tensorflow as tf
 
         if tf.config.list_physical_devices("GPU"):
-            return "there is a GPU, and it runs on the processor only"
+            return "there is a GPU, and OpenVINO runs on the CPU only"
     return None

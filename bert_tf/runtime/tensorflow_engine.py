@@ -1,10 +1,10 @@
-"""The TensorFlow engine: one compiled function per set of outputs and bucket of shapes, over the Keras
-layers.
+"""The TensorFlow engine: one compiled function of the Keras layers for each set of outputs and bucket of shapes.
 
 B batch, T tokens, P predicted positions.
 """
 
 import threading
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -25,32 +25,38 @@ _TOKENS_FIRST = (
 
 
 class TensorFlowEngine:
-    """Runs views of a `BertModel` as `tf.function`s, batches padded to a bucket of shapes and stripped again.
+    """Runs views of a `BertModel` as `tf.function`s. Batches are padded to a bucket of shapes; results are cut again.
 
-    Args: model: a `BertModel`; its weights are shared in "float32". precision: "float32" or "bfloat16".
+    Args:
+        model: `BertModel`. Its weights are shared if the precision is "float32".
+        precision: str. "float32" or "bfloat16".
 
-    Attributes: compiled: how many functions have been compiled so far.
+    Attributes:
+        compiled: int. The number of compiled functions.
     """
 
-    def __init__(self, model, precision):
+    def __init__(self, model: BertModel, precision: str) -> None:
         self._model = model if precision == "float32" else _in_precision(model, precision)
-        self._views, self._functions, self._lock = {}, {}, threading.Lock()
+        self._views: dict[tuple[str, ...], BertModel] = {}
+        self._functions: dict[Any, Any] = {}
+        self._lock = threading.Lock()
 
-    def run(self, arrays, outputs):
-        """As `Runtime.run`, with checked arrays."""
+    def run(self, arrays: dict[str, np.ndarray], outputs: tuple[str, ...]) -> dict[str, Any]:
+        """Run one forward pass as `Runtime.run`, with checked arrays."""
         rows, tokens = arrays["token_ids"].shape
-        places = arrays["mask_positions"].shape[1] if "mask_positions" in arrays else 0
+        positions = arrays["mask_positions"].shape[1] if "mask_positions" in arrays else 0
         sizes = (
             _bucket(rows, BATCHES),
             self._length_bucket(tokens),
-            _bucket(places, POSITIONS) if places else 0,
+            _bucket(positions, POSITIONS) if positions else 0,
         )
         padded = [_pad(array, sizes[0], sizes[2 if name == "mask_positions" else 1]) for name, array in arrays.items()]
         results = self._function(outputs, sizes, tuple(arrays))(*padded)
-        return {name: _stripped(name, results[name], rows, tokens, places) for name in outputs}
+        return {name: _without_padding(name, results[name], rows, tokens, positions) for name in outputs}
 
     @property
-    def compiled(self):
+    def compiled(self) -> int:
+        """The number of compiled functions."""
         return len(self._functions)
 
     def _length_bucket(self, tokens):
@@ -58,7 +64,7 @@ class TensorFlowEngine:
 
     def _function(self, outputs, sizes, names):
         key = outputs, sizes
-        with self._lock:  # Keras' and TensorFlow's tracing are not safe from several threads.
+        with self._lock:  # the tracing of Keras and TensorFlow is not thread-safe
             if key not in self._functions:
                 if outputs not in self._views:
                     self._views[outputs] = view(self._model, outputs)
@@ -67,12 +73,12 @@ class TensorFlowEngine:
 
 
 def _compile(model, sizes, names):
-    rows, tokens, places = sizes
+    rows, tokens, positions = sizes
 
     def forward(*arrays):
         return model(dict(zip(names, arrays)), training=False)
 
-    signature = [tf.TensorSpec((rows, places if name == "mask_positions" else tokens), tf.int32) for name in names]
+    signature = [tf.TensorSpec((rows, positions if name == "mask_positions" else tokens), tf.int32) for name in names]
     return tf.function(forward, input_signature=signature, autograph=False).get_concrete_function()
 
 
@@ -84,7 +90,7 @@ def _in_precision(model, precision):
 
 
 def _bucket(size, buckets):
-    """The least bucket that holds `size`; beyond the last, multiples of it."""
+    """The smallest bucket that holds `size`; beyond the last bucket, a multiple of it."""
     return next((bucket for bucket in buckets if bucket >= size), -(-size // buckets[-1]) * buckets[-1])
 
 
@@ -92,12 +98,12 @@ def _pad(array, rows, columns):
     return np.pad(array, ((0, rows - array.shape[0]), (0, columns - array.shape[1])))
 
 
-def _stripped(name, value, rows, tokens, places):
+def _without_padding(name, value, rows, tokens, positions):
     if isinstance(value, (list, tuple)):
-        return [_stripped(name, one, rows, tokens, places) for one in value]
+        return [_without_padding(name, layer_value, rows, tokens, positions) for layer_value in value]
     array = _array(value)[:rows]
     if name == "mlm_logits":
-        return array[:, :places]
+        return array[:, :positions]
     if name == "attentions":
         return array[:, :, :tokens, :tokens]
     if name in ("queries", "keys", "values"):
@@ -106,5 +112,5 @@ def _stripped(name, value, rows, tokens, places):
 
 
 def _array(tensor):
-    """A float32 array over the tensor's own memory where it can be (`.numpy()` copies)."""
+    """A float32 array over the memory of the tensor, if its dtype is float32 (`.numpy()` copies)."""
     return np.asarray(memoryview(tensor if tensor.dtype == tf.float32 else tf.cast(tensor, tf.float32)))

@@ -137,7 +137,7 @@ def test_many_lengths_compile_few_functions(model):
     engine = Runtime(model, engine="tensorflow")
     for tokens in range(1, 65):
         engine.run(batch(rows=1, tokens=tokens, places=1), ("mlm_logits",))
-    assert engine._loaded().compiled <= 5
+    assert engine._load_engine().compiled <= 5
 
 
 def test_threads_get_their_own_answers(runtime):
@@ -193,7 +193,7 @@ def test_warm_makes_the_engine_ready(model):
     runtime = Runtime(model, engine="tensorflow")
     runtime.warm(("mlm_logits", "nsp_logits"), length=12)
     runtime.run(batch(rows=1, tokens=9, places=1), ("mlm_logits", "nsp_logits"))
-    assert runtime._loaded().compiled == 1
+    assert runtime._load_engine().compiled == 1
 
 
 def test_auto_falls_back_to_tensorflow_for_an_activation_openvino_lacks(model, monkeypatch):
