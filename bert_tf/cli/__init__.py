@@ -1,13 +1,15 @@
-"""The command line, `python -m bert_tf COMMAND`: one module a command, imported when that command is given.
+"""The command line, `python -m bert_tf COMMAND`: one module for each command, imported only for that command.
 
-Exit codes: 0 well, 2 the user's mistake (one line on standard error), 130 interrupted, 143 a training that a signal
-stopped before its end, saved.
+Exit codes: 0 for success, 2 for a mistake of the user (one line on standard error), 130 for an interruption by the
+keyboard, 143 for a training that saved its state because a signal stopped it before its end.
 """
 
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 import bert_tf
 from bert_tf.user_errors import is_user_error
@@ -16,60 +18,65 @@ from bert_tf.user_errors import is_user_error
 COMMANDS = {
     "predict": (
         "bert_tf.cli.predict",
-        "fill [MASK] in a text or pair, score whether the second follows; or a file of them",
+        "fill [MASK] in a text or pair, score whether the second text follows; or do so for a file",
     ),
-    "explain": ("bert_tf.cli.explain", "why a model answers so: attention, layers, words, heads, what if"),
-    "models": ("bert_tf.cli.models", "list the models that are here and those that can be downloaded"),
-    "info": ("bert_tf.cli.info", "what is known of one model"),
+    "explain": ("bert_tf.cli.explain", "explain a prediction: attention, layers, words, heads, counterfactuals"),
+    "models": ("bert_tf.cli.models", "list the installed models and those that can be downloaded"),
+    "info": ("bert_tf.cli.info", "show size, heads, source and settings of one model"),
     "download": ("bert_tf.cli.download", "download a released model"),
     "convert": ("bert_tf.cli.convert", "convert a model folder from one format to another"),
     "evaluate": ("bert_tf.cli.evaluate", "measure a model on a text file"),
     "finetune": ("bert_tf.cli.finetune", "fine-tune a model on examples of a task"),
     "vocab": ("bert_tf.cli.vocab", "train a WordPiece vocabulary on text files"),
-    "prepare": ("bert_tf.cli.prepare", "make masked examples of text files, sharded TFRecord"),
-    "features": ("bert_tf.cli.features", "a vector for every text of a file, for other programs"),
+    "prepare": ("bert_tf.cli.prepare", "make masked examples from text files, as sharded TFRecord files"),
+    "features": ("bert_tf.cli.features", "write a vector for every text of a file, for other programs"),
     "pretrain": ("bert_tf.cli.pretrain", "pre-train a model on text files"),
-    "export": ("bert_tf.cli.export", "write the model of a pre-training's checkpoint in any format"),
+    "export": ("bert_tf.cli.export", "write the model of a checkpoint of `pretrain` in any format"),
 }
 
 PROG = "python -m bert_tf"
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line; argparse would print the whole usage above it."""
+    """Prints an error in one line, without the usage that `argparse` prints above it."""
 
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def main(argv=None):
-    """Run one command.
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
 
     Args:
-        argv: the arguments after the program's name; those of the process if None.
-    Returns:
-        The exit code.
+        argv: sequence of str. The arguments after the program's name; None for those of this process.
+
+    Returns: int, the exit code.
+
+    Example:
+
+    ```python
+    main(["predict", "The capital of France is [MASK].", "--top-k", "3"])  # prints the predictions, returns 0
+    ```
     """
-    # Before TensorFlow is imported: its notes on the CPU it found are no news to the reader of a prediction.
+    # TensorFlow reads this when it is imported; its notes on the CPU do not concern the user.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
         args = _parser(argv).parse_args(argv)
         code = args.run(args) or 0
-        sys.stdout.flush()  # what cannot be written is told here, and not by the interpreter as it ends
+        sys.stdout.flush()  # so that a failing write is reported below, not by the interpreter at its exit
         return code
-    except SystemExit as finished:
-        return finished.code or 0
+    except SystemExit as exit_of_argparse:
+        return int(exit_of_argparse.code or 0)
     except KeyboardInterrupt:
         print(f"{PROG}: interrupted.", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of our output has seen enough (`| head`). Nothing more can be flushed into it at exit
-        # either.
+        # The reader of standard output closed it (`| head`). The interpreter must not flush into it at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, ValueError, ModuleNotFoundError) as error:
-        if not _is_for_the_user(error):
+        if not _is_users_mistake(error):
             raise
         print(f"{PROG}: {_one_line(error)}", file=sys.stderr)
         return 2
@@ -81,16 +88,16 @@ def _parser(argv):
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     for name, (module, help_line) in COMMANDS.items():
         command = commands.add_parser(name, help=help_line, description=help_line[0].upper() + help_line[1:] + ".")
-        # Only the command at hand is imported: `--help` and `models` stay quick whatever the others need.
+        # Only the module of the requested command is imported, so `--help` and `models` stay quick.
         if name in argv:
-            home = import_module(module)
-            home.add_arguments(command)
-            command.set_defaults(run=home.run)
+            command_module = import_module(module)
+            command_module.add_arguments(command)
+            command.set_defaults(run=command_module.run)
     return parser
 
 
-def _is_for_the_user(error):
-    """Whether an error is about what the user gave or has not installed, and no defect of the program."""
+def _is_users_mistake(error):
+    """Whether the cause of an error is an input or a package that is not installed, not a defect of the program."""
     if isinstance(error, ModuleNotFoundError):
         return not str(error.name).startswith("bert_tf")
     return is_user_error(error)

@@ -1,5 +1,6 @@
-"""`predict --input`: JSON lines in, JSON lines out, any number of them in constant memory."""
+"""`predict --input`: reads JSON lines and writes JSON lines, any number of them in constant memory."""
 
+import argparse
 import json
 import sys
 from collections import deque
@@ -11,14 +12,20 @@ from bert_tf.errors import InputError
 
 
 class BadLine(InputError):
-    """A line that is no input."""
+    """A line of the input file that cannot be read."""
 
 
-def predict_file(args):
-    """Answer every line of `args.input` into `args.output`; returns the exit code.
+def predict_file(args: argparse.Namespace) -> int:
+    """Writes the prediction for each line of `args.input` to `args.output`.
 
-    Bad lines are told on standard error with their numbers and answered with an "error" in their place; if no
-    line at all was good, that is an error.
+    A bad line is reported with its number on standard error; its line of the output has the key "error".
+
+    Args:
+        args: argparse.Namespace. The parsed options of `predict`.
+
+    Returns: int, the exit code.
+
+    Raises: InputError if an option is out of its range, both files are the same, or all lines are bad.
     """
     from bert_tf.inference.predictions import check_top_k
 
@@ -45,7 +52,8 @@ def _answer_lines(bert, lines, total, out, args):
     from bert_tf.inference.answer import pair_note
 
     paired = False
-    numbers = deque()  # of the lines read and not yet answered; the stream reads a bounded window ahead
+    # Numbers of the lines that are read but not yet predicted; the model reads a bounded number of lines ahead.
+    numbers: deque[int] = deque()
 
     def rows():
         nonlocal paired
@@ -76,7 +84,7 @@ def _answer_lines(bert, lines, total, out, args):
 
 
 def _row(line):
-    """(text_a, text_b, mask) of one line, or the exception that says why not."""
+    """(text_a, text_b, mask) of one line, or a `BadLine` with the reason why it cannot be read."""
     try:
         record = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
@@ -84,21 +92,21 @@ def _row(line):
     if not isinstance(record, dict):
         return BadLine(f'a JSON {type(record).__name__}, where an object with "text_a" is expected.')
     if "text_a" not in record:
-        known = ", ".join(record) or "nothing"
-        return BadLine(f'no "text_a" in it (it has: {known[:80]}).')
+        keys = ", ".join(record) or "nothing"
+        return BadLine(f'no "text_a" in it (it has: {keys[:80]}).')
     mask = record.get("mask")
     return record["text_a"], record.get("text_b"), () if mask is None else mask
 
 
 @contextmanager
 def _source(path):
-    """(lines of bytes, how many there are or None)."""
+    """Opens the input. Yields (iterable of lines as bytes, their number or None if it cannot be counted)."""
     if path == "-":
         yield sys.stdin.buffer, None
         return
     with open(path, "rb") as file:
         total = None
-        if file.seekable():  # what comes out of a pipe can be read once only
+        if file.seekable():  # a pipe can be read only once
             total = sum(1 for line in file if line.strip())
             file.seek(0)
         yield file, total

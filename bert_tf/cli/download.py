@@ -1,14 +1,17 @@
-"""`download NAME`: a released model into the models folder, going on where an earlier one was cut."""
+"""`python -m bert_tf download NAME`: downloads a released model; resumes an interrupted download."""
 
+import argparse
 import sys
 
 
-def add_arguments(parser):
-    parser.add_argument("name", metavar="NAME", help="a name that `models` lists")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `download` to an `argparse` parser."""
+    parser.add_argument("name", metavar="NAME", help="a name from the list of `models`")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
+    """Downloads the model into the models folder and prints its path. Returns: exit code."""
     from tqdm import tqdm
 
     from bert_tf.checkpoints import download
@@ -16,7 +19,7 @@ def run(args):
     bar = None
 
     def progress(done, total):
-        # Made at the first bytes: a name that is not known gets one line of error and no empty bar above it.
+        # The bar is made with the first bytes, so that an unknown name prints no empty bar above its error.
         nonlocal bar
         if bar is None:
             bar = tqdm(unit="B", unit_scale=True, unit_divisor=1000, disable=args.quiet, file=sys.stderr)

@@ -3,15 +3,19 @@
 The pre-training heads predict masked words, sentence pairs and replaced tokens.
 """
 
+import argparse
 import json
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from bert_tf.cli.shared.model import add_model_arguments, load_model
 from bert_tf.cli.shared.render import percent, table
 from bert_tf.user_errors import SEED
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds a sub-command for each task."""
     from bert_tf.cli import evaluate_task
 
     tasks = parser.add_subparsers(metavar="TASK", required=True, dest="task", parser_class=type(parser))
@@ -27,18 +31,20 @@ def _add_mlm_arguments(parser):
         "--text",
         required=True,
         metavar="FILE",
-        help="plain text, one paragraph a line, a blank line between documents; or .jsonl",
+        help="plain text with one paragraph on each line and a blank line between documents; or .jsonl",
     )
     add_text_arguments(parser)
     parser.add_argument(
-        "--limit", type=int, metavar="N", help="at most N sequences, spread over the file (default: all)"
+        "--limit", type=int, metavar="N", help="use at most N sequences, spread over the file (default: all)"
     )
     parser.add_argument("--length", type=int, default=128, metavar="T", help="tokens of a sequence (default 128)")
-    parser.add_argument("--seed", type=SEED, default=0, metavar="S", help="seed of the pairs and masks (default 0)")
+    parser.add_argument(
+        "--seed", type=SEED, default=0, metavar="S", help="random seed of the pairs and masks (default 0)"
+    )
     parser.add_argument(
         "--alone",
         action="store_true",
-        help="one masked token in each sequence of one segment: a fair comparison with causal models",
+        help="sequences of one segment with one masked token each, for a fair comparison with causal models",
     )
     parser.add_argument(
         "--generator",
@@ -50,7 +56,7 @@ def _add_mlm_arguments(parser):
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
     """Evaluates the model on the task. Returns: exit code."""
     if args.task != "mlm":
         from bert_tf.cli.evaluate_task import run_task
@@ -63,14 +69,14 @@ def run(args):
     from bert_tf.pretraining.data.documents import find_files
     from bert_tf.pretraining.evaluate import evaluate_mlm
 
-    find_files([args.text])  # an error before the model is loaded, which takes seconds
+    find_files([args.text])  # a missing file is an error before the model is loaded, which takes seconds
     bert = load_model(args)
     generator = load(find(args.generator), precision=args.precision) if args.generator else None
     with tqdm(unit="sequence", disable=args.quiet, file=sys.stderr, mininterval=0.5) as bar:
 
         def progress(done, total):
             if done < bar.n:
-                bar.reset(total)  # the next kind of sequences
+                bar.reset(total)  # the next kind of sequences begins
             bar.total = total
             bar.update(done - bar.n)
 
@@ -90,7 +96,7 @@ def run(args):
     if args.json:
         print(json.dumps({"model": bert.name, "text": args.text, **report}))
         return 0
-    formats = {"pseudo_perplexity": "{:.2f}".format, "replaced_auc": "{:.3f}".format}
+    formats: dict[str, Callable[[Any], str]] = {"pseudo_perplexity": "{:.2f}".format, "replaced_auc": "{:.3f}".format}
     shares = ("top1", "top5", "nsp_accuracy", "sop_accuracy", "replaced_accuracy", "replaced_found", "replaced_share")
     formats.update(dict.fromkeys(shares, percent))
     rows = [

@@ -1,30 +1,37 @@
 """`python -m bert_tf evaluate TASK` for fine-tuned models: metrics on a file of examples, and an optional report."""
 
+from __future__ import annotations
+
+import argparse
 import json
 import sys
 from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.cli.shared.model import add_model_arguments, load_model
 from bert_tf.cli.shared.render import table
 from bert_tf.errors import DataError, TaskError
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
 
+if TYPE_CHECKING:
+    from bert_tf.finetuning.task_settings import TaskSettings
 
-def add_tasks(tasks):
-    """Adds a parser for each task to the sub-parsers of `evaluate`."""
+
+def add_tasks(tasks: Any) -> None:
+    """Adds a parser for each task to the sub-parsers of `evaluate`, an `argparse` object."""
     for name, (_, help_line) in TASKS_BY_NAME.items():
         parser = tasks.add_parser(name, help=help_line)
         add_model_arguments(parser)
-        parser.add_argument("--data", required=True, metavar="FILE", help="examples with their targets")
+        parser.add_argument("--data", required=True, metavar="FILE", help="labelled examples")
         parser.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
-        parser.add_argument("--report", metavar="DIR", help="also write a report: figures, tables, the worst errors")
+        parser.add_argument("--report", metavar="DIR", help="also write a report: figures, tables and the worst errors")
         parser.add_argument("--batch-size", type=int, default=32, metavar="N")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         parser.add_argument("--quiet", action="store_true", help="no progress bar")
         family(name).add_reading_arguments(parser)
 
 
-def task_settings(args):
+def task_settings(args: argparse.Namespace) -> TaskSettings:
     """Reads the settings of the model of --model without loading the model, which takes seconds.
 
     Args:
@@ -47,7 +54,7 @@ def task_settings(args):
     return settings
 
 
-def run_task(args):
+def run_task(args: argparse.Namespace) -> int:
     """Evaluates the model and prints the scores. Returns: exit code."""
     settings, task = task_settings(args), family(args.task)
     if args.batch_size < 1 or args.limit is not None and args.limit < 1:

@@ -1,9 +1,11 @@
 """`python -m bert_tf export`: exports the model of any checkpoint of a pre-training, in any supported format."""
 
+import argparse
 
-def add_arguments(parser):
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `export` to an `argparse` parser."""
-    parser.add_argument("run_folder", metavar="RUN", help="the --output of a pre-training, running or finished")
+    parser.add_argument("run_folder", metavar="RUN", help="the --output folder of a pre-training, running or finished")
     parser.add_argument("target", metavar="DST", help="folder to write")
     parser.add_argument("--step", default="last", metavar="N", help="a step with a checkpoint, last (default) or best")
     parser.add_argument(
@@ -12,7 +14,7 @@ def add_arguments(parser):
     parser.add_argument("--dtype", default="float32", metavar="D", help="float32 (default), float16, or int8 for own")
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
     """Exports the model. Returns: exit code."""
     from bert_tf.pretraining.export_run import export, find_step
     from bert_tf.quiet_import import import_tensorflow

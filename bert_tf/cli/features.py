@@ -1,5 +1,6 @@
 """`python -m bert_tf features`: writes a vector for every text of a file, as NumPy or Parquet, in constant memory."""
 
+import argparse
 import os
 import sys
 from itertools import islice
@@ -11,16 +12,18 @@ from bert_tf.finetuning.data.sentence_examples import ColumnLayout, read_sentenc
 from bert_tf.finetuning.data.tables import FORMATS, read_records
 from bert_tf.inference.sentence_vectors import POOLINGS
 
+# Rows of a row group of a Parquet file.
 _ROWS_A_GROUP = 4096
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `features` to an `argparse` parser."""
     add_model_arguments(parser)
     parser.add_argument(
         "--input",
         required=True,
         metavar="FILE",
-        help="one text a line (.txt), or a table (.csv, .tsv, .jsonl) with a column of texts",
+        help="one text on each line (.txt), or a table (.csv, .tsv, .jsonl) with a column of texts",
     )
     parser.add_argument("--output", required=True, metavar="FILE", help=".npy (float32 [N, H]) or .parquet")
     parser.add_argument(
@@ -35,18 +38,18 @@ def add_arguments(parser):
         type=int,
         default=-1,
         metavar="I",
-        help="0 for the embeddings, 1 and up for the layers, -1 (default) for the last",
+        help="0 for the embeddings, 1 and up for the layers, -1 (default) for the last layer",
     )
-    parser.add_argument("--length", type=int, metavar="T", help="tokens that a text is cut to")
-    parser.add_argument("--format", metavar="F", help="lines, csv, tsv or jsonl (default: by the file's ending)")
+    parser.add_argument("--length", type=int, metavar="T", help="cut each text to T tokens")
+    parser.add_argument("--format", metavar="F", help="lines, csv, tsv or jsonl (default: by the file name extension)")
     parser.add_argument("--columns", metavar="A,B,…", help="names of the columns of a file without a header")
-    parser.add_argument("--text-column", metavar="NAME")
-    parser.add_argument("--text2-column", metavar="NAME")
-    parser.add_argument("--batch-size", type=int, default=32, metavar="N")
+    parser.add_argument("--text-column", metavar="NAME", help="column of the text")
+    parser.add_argument("--text2-column", metavar="NAME", help="column of a pair's second text")
+    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="texts in one pass (default 32)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
     """Writes the vectors. Returns: exit code."""
     from tqdm import tqdm
 
@@ -57,7 +60,7 @@ def run(args):
         raise InputError(f"The input is read twice, once to count its texts; give a file instead of {args.input}.")
     count = sum(1 for _ in _texts(args))  # also finds a row that cannot be read, before the model is loaded
     if not count:
-        raise InputError(f"{args.input} holds no text.")
+        raise InputError(f"{args.input} contains no text.")
     bert = load_model(args)
     vectors = sentence_vectors(bert, _texts(args), args.pooling, args.layer, args.batch_size, args.length)
     vectors = tqdm(vectors, total=count, unit="text", disable=args.quiet, file=sys.stderr, mininterval=0.5)
@@ -74,7 +77,7 @@ def _texts(args):
     if file_format is not None and file_format != "lines" and file_format not in FORMATS.values():
         raise InputError(f"There is no format {file_format!r}; choose from lines, csv, tsv, jsonl.")
     if file_format == "lines":
-        # Read as a table of one column, so that tabs and quotes are part of the text.
+        # A table with one column: tabs and quotes are part of the text.
         for _, record in read_records(args.input, "lines", ("text",)):
             yield record["text"], None
         return
@@ -85,17 +88,18 @@ def _texts(args):
 
 
 def _writer(path):
+    """The function that writes vectors in the format of a path's extension."""
     writers = {"npy": _write_npy, "parquet": _write_parquet}
-    ending = path.lower().rpartition(".")[2]
-    if ending not in writers:
-        raise InputError(f"{path}: vectors are written as .npy or .parquet; give the file one of these endings.")
-    return writers[ending]
+    extension = path.lower().rpartition(".")[2]
+    if extension not in writers:
+        raise InputError(f"{path}: vectors are written as .npy or .parquet; give the file one of these extensions.")
+    return writers[extension]
 
 
 def _write_npy(file, vectors, count, width):
     import numpy as np
 
-    # The header needs only the size; the rows are written one by one.
+    # The header needs only the number of rows and their width; the rows are written one by one.
     header = {"descr": "<f4", "fortran_order": False, "shape": (count, width)}
     np.lib.format.write_array_header_2_0(file, header)
     for vector in vectors:

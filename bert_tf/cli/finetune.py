@@ -1,11 +1,13 @@
 """`python -m bert_tf finetune TASK`: fine-tunes a model on a file of examples; a run can be resumed."""
 
+import argparse
 from pathlib import Path
 
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
 from bert_tf.training.optimizers import OPTIMIZERS
 
+# Options that are fields of `FitSettings`.
 _FIT_OPTIONS = (
     "epochs",
     "learning_rate",
@@ -31,7 +33,7 @@ _FIT_OPTIONS = (
 )
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds a sub-command for each task."""
     tasks = parser.add_subparsers(metavar="TASK", required=True, dest="task", parser_class=type(parser))
     for name, (_, help_line) in TASKS_BY_NAME.items():
@@ -44,34 +46,38 @@ def add_arguments(parser):
 def _add_common(parser, length):
     parser.add_argument("--model", required=True, metavar="M", help="name or folder of the model to start from")
     parser.add_argument("--train", required=True, metavar="FILE", help="training examples")
-    parser.add_argument("--dev", metavar="FILE", help="examples for selecting the best epoch")
+    parser.add_argument("--dev", metavar="FILE", help="examples that select the best epoch")
     parser.add_argument(
         "--dev-share",
         type=float,
         metavar="SHARE",
         help="instead of --dev: use this share of --train (0.1: a tenth), chosen at random with a "
-        "fixed seed; for questions whole passages",
+        "fixed seed; for questions, whole passages are chosen",
     )
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the new model; resumed if it exists")
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--learning-rate", type=float, default=3e-5)
-    parser.add_argument("--batch-size", type=int, default=32, help="rows of an update, over all devices together")
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", help="folder of the new model; if it exists, the run in it is resumed"
+    )
+    parser.add_argument("--epochs", type=int, default=3, help="passes over the training examples (default 3)")
+    parser.add_argument("--learning-rate", type=float, default=3e-5, help="highest learning rate (default 3e-5)")
+    parser.add_argument(
+        "--batch-size", type=int, default=32, help="examples of an update, over all devices together (default 32)"
+    )
     parser.add_argument(
         "--length",
         type=int,
         metavar="T",
-        help=f"tokens that an input is cut to (default {length}, or the model's longest input)",
+        help=f"cut each input to T tokens (default {length}, or the model's longest input)",
     )
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default 0)")
     parser.add_argument(
         "--seeds",
         type=int,
         default=1,
         metavar="N",
-        help="train N times, with seeds from --seed on: mean and standard deviation; the best model is kept",
+        help="train N times, with the seeds from --seed on; reports mean and standard deviation, keeps the best model",
     )
     parser.add_argument("--max-train", type=int, metavar="N", help="use only N examples, chosen at random")
-    parser.add_argument("--metric", metavar="NAME", help="the score that selects the best epoch")
+    parser.add_argument("--metric", metavar="NAME", help="the metric that selects the best epoch")
     parser.add_argument("--patience", type=int, metavar="N", help="stop after N evaluations without a better score")
     parser.add_argument(
         "--evaluate-every", type=int, metavar="N", help="updates between evaluations (default: an epoch)"
@@ -80,7 +86,7 @@ def _add_common(parser, length):
         "--warmup",
         type=float,
         default=0.1,
-        help="below 1 the share of the warm-up updates, else their number",
+        help="warm-up updates: a share if below 1, else their number (default 0.1)",
     )
     parser.add_argument(
         "--freeze-layers",
@@ -96,17 +102,19 @@ def _add_common(parser, length):
         metavar="FACTOR",
         help="the learning rate of each layer is that of the layer above times this factor",
     )
-    parser.add_argument("--weight-decay", type=float, default=0.01)
-    parser.add_argument("--optimizer", default="adamw", help=", ".join(OPTIMIZERS))
-    parser.add_argument("--dropout", type=float, help="replaces the dropout of the model")
+    parser.add_argument("--weight-decay", type=float, default=0.01, help="weight decay (default 0.01)")
+    parser.add_argument("--optimizer", default="adamw", help=f"{', '.join(OPTIMIZERS)} (default adamw)")
+    parser.add_argument("--dropout", type=float, help="dropout rate, instead of the model's")
     parser.add_argument(
         "--precision",
         default="float32",
         help="float32, bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16, mixed_float16",
     )
     parser.add_argument("--strategy", default="auto", metavar="NAME", help="auto, one, mirrored, multiworker or tpu")
-    parser.add_argument("--accumulate", type=int, default=1, metavar="K", help="micro-batches, for less memory")
-    parser.add_argument("--jit", action="store_true", help="compile the step with XLA")
+    parser.add_argument(
+        "--accumulate", type=int, default=1, metavar="K", help="split each batch into K micro-batches, for less memory"
+    )
+    parser.add_argument("--jit", action="store_true", help="compile the training step with XLA")
     parser.add_argument("--threads", type=int, help="CPU threads to use")
     parser.add_argument(
         "--lengths",
@@ -119,11 +127,11 @@ def _add_common(parser, length):
     parser.add_argument(
         "--delta", action="store_true", help="save only the trained weights; --model is then needed to load them"
     )
-    parser.add_argument("--log-every", type=int, default=20, metavar="N")
+    parser.add_argument("--log-every", type=int, default=20, metavar="N", help="updates between lines of the log")
     parser.add_argument("--save-every", type=int, default=500, metavar="N", help="updates between checkpoints")
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
     """Trains with the parsed options. Returns: exit code, `training.loop.STOPPED` if a signal came before the end."""
     import random
 
@@ -138,7 +146,7 @@ def run(args):
         args.length = min(task.length, read_config(folder).max_tokens)
     if args.max_train is not None and args.max_train < 1 or args.seeds < 1:
         raise TaskError("--max-train and --seeds must be 1 or more.")
-    how = _fit_settings(args)
+    fit_settings = _fit_settings(args)
     train, dev = _examples(task, args)
     if args.max_train and args.max_train < len(train):
         train = random.Random(0).sample(train, args.max_train)
@@ -158,7 +166,7 @@ def run(args):
         train,
         dev,
         settings,
-        how,
+        fit_settings,
         Path(args.output),
         args.seeds,
         say=lambda line: print(line, flush=True),

@@ -1,22 +1,25 @@
-"""`info NAME`: what is known of one model, without loading it."""
+"""`python -m bert_tf info NAME`: shows the details of one model without loading it."""
 
+import argparse
 import json
 
 from bert_tf.cli.models import as_json, heads, path_of, where
 from bert_tf.cli.shared.render import size, table
 
 
-def add_arguments(parser):
-    parser.add_argument("name", metavar="NAME", help="a name that `models` lists")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `info` to an `argparse` parser."""
+    parser.add_argument("name", metavar="NAME", help="a name from the list of `models`")
     parser.add_argument("--json", action="store_true", help="print a JSON object")
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
+    """Prints the details. Returns: exit code."""
     from bert_tf.checkpoints import UnknownModel, list_models
 
-    model = next((m for m in list_models() if args.name in (m.name, *m.aliases)), None)
+    model = next((model for model in list_models() if args.name in (model.name, *model.aliases)), None)
     if model is None:
-        raise UnknownModel(f"There is no model called {args.name!r}; `python -m bert_tf models` lists what there is.")
+        raise UnknownModel(f"There is no model called {args.name!r}; `python -m bert_tf models` lists the models.")
     settings = model.config.to_hf_dict() if model.config else {}
     if args.json:
         print(json.dumps({**as_json(model), "config": settings}, ensure_ascii=False, indent=1))

@@ -1,15 +1,24 @@
-"""`models`: what is on this machine and what can be downloaded."""
+"""`python -m bert_tf models`: lists the installed models and those that can be downloaded."""
 
+from __future__ import annotations
+
+import argparse
 import json
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.cli.shared.render import size, table
 
+if TYPE_CHECKING:
+    from bert_tf.checkpoints.library import ModelInfo
 
-def add_arguments(parser):
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `models` to an `argparse` parser."""
     parser.add_argument("--json", action="store_true", help="print a JSON list")
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
+    """Prints the list. Returns: exit code."""
     from bert_tf.checkpoints import list_models, models_dir
 
     models = list_models()
@@ -36,25 +45,25 @@ def run(args):
     return 0
 
 
-def where(model):
-    """In one word or two: shipped with the project, in the models folder, unusable, or to be downloaded."""
+def where(model: ModelInfo) -> str:
+    """Where a model is: "embedded", "installed", "to download", or "cannot be read" if its folder has a problem."""
     if model.problem:
         return "cannot be read"
     return {"embedded": "embedded", "folder": "installed"}.get(model.kind, "to download")
 
 
-def heads(model):
-    """The heads a model has, as text."""
+def heads(model: ModelInfo) -> str:
+    """The names of a model's heads, separated by spaces; "none", or "?" if they are unknown."""
     return "?" if model.heads is None else " ".join(sorted(model.heads)) or "none"
 
 
-def path_of(model):
-    """The folder of a model as text that can be printed, or None."""
+def path_of(model: ModelInfo) -> str | None:
+    """The folder of a model as printable text; None if it is not installed."""
     return None if model.path is None else str(model.path).encode(errors="replace").decode()
 
 
-def as_json(model):
-    """A `ModelInfo` as a dict that `json.dumps` takes; "models_dir" is the folder that models are dropped into."""
+def as_json(model: ModelInfo) -> dict[str, Any]:
+    """A `ModelInfo` as a dict of JSON values; "models_dir" is the folder of installed models."""
     from bert_tf.checkpoints import models_dir
 
     return {

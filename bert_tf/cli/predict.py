@@ -1,5 +1,6 @@
-"""`predict`: one text or pair from the command line, or a file of them."""
+"""`python -m bert_tf predict`: predicts for one text or pair from the command line, or for a file of them."""
 
+import argparse
 import json
 import sys
 
@@ -9,14 +10,15 @@ from bert_tf.cli.shared.reading_options import READING, add_reading_arguments
 from bert_tf.errors import InputError
 
 
-def add_arguments(parser):
-    parser.add_argument("text_a", nargs="?", metavar="TEXT_A", help='the text; "[MASK]" in it is filled')
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `predict` to an `argparse` parser."""
+    parser.add_argument("text_a", nargs="?", metavar="TEXT_A", help='the text; each "[MASK]" in it is predicted')
     parser.add_argument(
         "text_b",
         nargs="?",
         metavar="TEXT_B",
-        help='a second text, to score whether it follows; choices, parted by "|", '
-        "where a model chooses; the passage where it answers",
+        help='a second text, to score whether it follows the first; for a model that chooses, the choices with "|" '
+        "between them; for a model that answers questions, the passage",
     )
     add_model_arguments(parser)
     parser.add_argument(
@@ -25,7 +27,7 @@ def add_arguments(parser):
         action="extend",
         default=[],
         metavar="WORD",
-        help="words to mask, every piece of each; a word given twice is masked in its first two places",
+        help="words to mask, all pieces of each; a word that is listed twice is masked at its first two occurrences",
     )
     parser.add_argument(
         "--target",
@@ -33,41 +35,43 @@ def add_arguments(parser):
         action="extend",
         default=[],
         metavar="WORD",
-        help="words to ask about at every mask, besides the likeliest: the rank and probability of each",
+        help="also print the rank and probability of these words at every mask",
     )
-    parser.add_argument("--top-k", type=int, default=5, metavar="K", help="predictions a mask (default 5)")
+    parser.add_argument(
+        "--top-k", type=int, default=5, metavar="K", help="number of predictions for each mask (default 5)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--trace",
         metavar="FILE.npz",
-        help="also write all that the forward pass told: logits, every attention map and hidden state",
+        help="also write the logits, attention maps and hidden states of the forward pass",
     )
-    many = parser.add_argument_group("a file of inputs")
-    many.add_argument(
+    file_options = parser.add_argument_group("a file of inputs")
+    file_options.add_argument(
         "--input",
         metavar="FILE",
-        help='for a fine-tuned model JSON lines, CSV or TSV; else JSON lines with "text_a" and, as wanted, "text_b" '
+        help='for a fine-tuned model JSON lines, CSV or TSV; else JSON lines with "text_a" and optionally "text_b" '
         'and "mask" (a word, a token position, or a list of them); - for standard input',
     )
-    many.add_argument(
+    file_options.add_argument(
         "--output",
         metavar="FILE",
-        help='JSON lines, one for each line of the input and in its order, {"line", "error"} for a bad '
-        "one; appears under this name when all of it is written; - for standard output (default)",
+        help='JSON lines, one for each line of the input in the same order, {"line", "error"} for a bad line; '
+        "the file gets this name when it is complete; - for standard output (default)",
     )
-    many.add_argument(
+    file_options.add_argument(
         "--batch-size",
         type=int,
         default=32,
         metavar="N",
-        help="inputs in one pass (default 32); with 1 each is answered as it comes, before the next one is read",
+        help="inputs in one pass (default 32); with 1 each prediction is written before the next line is read",
     )
-    many.add_argument("--quiet", action="store_true", help="no progress bar")
+    file_options.add_argument("--quiet", action="store_true", help="no progress bar")
     add_reading_arguments(parser)
 
 
-def run(args):
-    """Predicts: what the model was fine-tuned for, else masked words and the next sentence."""
+def run(args: argparse.Namespace) -> int:
+    """Predicts with the head of a fine-tuned model, else masked words and the next sentence. Returns: exit code."""
     if _is_task_model(args):
         from bert_tf.cli.predict_task import run_task
 
@@ -86,9 +90,10 @@ def run(args):
     if args.output is not None:
         raise InputError("--output goes with --input; a single prediction is printed.")
     if args.text_a is None:
-        greedy = next((name for name in ("mask", "target") if getattr(args, name)), None)
-        hint = f" Put it before --{greedy}, which takes every word after it." if greedy else ""
-        raise InputError(f"Give a text to predict in, or --input FILE.{hint}")
+        # These options take all words that follow them, also the text.
+        greedy_option = next((name for name in ("mask", "target") if getattr(args, name)), None)
+        hint = f" Put it before --{greedy_option}, which takes every word after it." if greedy_option else ""
+        raise InputError(f"Give a text to predict for, or --input FILE.{hint}")
     _check_before_loading(args)
     answer, seconds, note = _predict(args)
     if args.json:
@@ -110,7 +115,7 @@ def _is_task_model(args):
 
 
 def _check_before_loading(args):
-    """What is wrong with the input itself is told at once, not after the seconds that loading takes."""
+    """Checks the input before the model is loaded, which takes seconds."""
     from bert_tf.errors import checked_pair
     from bert_tf.inference.predictions import check_top_k
 
@@ -119,12 +124,13 @@ def _check_before_loading(args):
 
 
 def _predict(args):
+    """(`Answer`, seconds of the forward pass, note on the pair or None)."""
     from bert_tf.inference.answer import answer_from, pair_note
 
     bert = load_model(args)
-    everything = args.trace is not None
-    trace = bert.trace(args.text_a, args.text_b, args.mask, attentions=everything, hidden_states=everything)
-    if everything:
+    save_trace = args.trace is not None
+    trace = bert.trace(args.text_a, args.text_b, args.mask, attentions=save_trace, hidden_states=save_trace)
+    if save_trace:
         with writing(args.trace, "wb") as file:
             trace.save_npz(file)
     note = pair_note(trace.text_b, trace.heads, trace.model)

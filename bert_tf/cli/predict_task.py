@@ -1,10 +1,12 @@
 """`predict` with a fine-tuned model: one input from the command line, or a file of any size in constant memory."""
 
+import argparse
 import csv
 import json
 import sys
 from collections import deque
 from contextlib import nullcontext
+from typing import Any
 
 from bert_tf.checkpoints import find
 from bert_tf.cli.shared.files import refuse_same_file, unchanged_note, writing
@@ -16,15 +18,15 @@ from bert_tf.finetuning.data.tables import table_format
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import family
 
-# Bad rows that are kept in memory until a good one tells the columns.
+# Largest number of bad rows that are held in memory until the first good row sets the columns of the CSV file.
 _MOST_WAITING = 10_000
 
 
-def run_task(args):
-    """Predicts what the model was made for. Returns: exit code."""
+def run_task(args: argparse.Namespace) -> int:
+    """Predicts with the head of the fine-tuned model. Returns: exit code."""
     if args.mask or args.target or args.trace:
         raise InputError(
-            "--mask, --target and --trace go with a model that fills masks; this one is fine-tuned for a task."
+            "--mask, --target and --trace go with a model that predicts masks; this one is fine-tuned for a task."
         )
     if args.input is not None:
         return _predict_file(args)
@@ -54,7 +56,7 @@ def run_task(args):
 
 
 def _lines(prediction):
-    """A prediction for a person: shares as bars, what else is simple as a line each."""
+    """A prediction as lines of text: a line for each number or string, bars for probabilities, JSON for lists."""
     lines = [
         f"{name}: {value:.4f}" if isinstance(value, float) else f"{name}: {value}"
         for name, value in prediction.items()
@@ -65,7 +67,7 @@ def _lines(prediction):
             rows = sorted(value.items(), key=lambda pair: -pair[1])
             lines += table([(f"    {label}", percent(share), bar(share)) for label, share in rows], "<><")
         elif isinstance(value, list):
-            lines += [f"{name}:", *(f"    {json.dumps(one, ensure_ascii=False)}" for one in value)]
+            lines += [f"{name}:", *(f"    {json.dumps(item, ensure_ascii=False)}" for item in value)]
     return lines
 
 
@@ -78,9 +80,9 @@ def _predict_file(args):
     task = family(read_settings(find(args.model)).task)
     _check_reading(task, args)
     records = task.records(args.input, args)
-    first = next(records, None)  # before the seconds that loading takes
+    first = next(records, None)  # an empty file is an error before the model is loaded, which takes seconds
     if first is None:
-        raise InputError(f"{args.input} holds no example.")
+        raise InputError(f"{args.input} contains no example.")
     as_csv = args.output not in (None, "-") and table_format(args.output) != "jsonl"
     task = load_model(args).task
     target = nullcontext(sys.stdout) if args.output in (None, "-") else writing(args.output)
@@ -95,7 +97,7 @@ def _predict_file(args):
 
 
 def _check_reading(task, args):
-    """Raises InputError where an option is not one by which this task's files are read."""
+    """Raises InputError if an option for reading the file does not belong to this task."""
     for option, tasks in READING.items():
         if getattr(args, option) and task.task not in tasks:
             raise InputError(
@@ -110,9 +112,12 @@ def _chained(first, rest):
 
 
 def _answer(task, records, write, args):
+    """Writes the prediction for each record. Returns: (number of good rows, number of bad rows)."""
     from tqdm import tqdm
 
-    waiting, good, bad = deque(), 0, 0  # the records read and not yet answered, a bounded number
+    # The (number, record) pairs that are read but not yet predicted; the model reads a bounded number ahead.
+    waiting: deque[tuple[int, Any]] = deque()
+    good = bad = 0
 
     def inputs():
         for number, record in records:
@@ -134,6 +139,8 @@ def _answer(task, records, write, args):
 
 
 def _json_writer(out, live):
+    """A function that writes one prediction as a JSON line, and flushes it if `live`."""
+
     def write(number, record, prediction, problem):
         answer = {"line": number, "error": problem} if problem else prediction
         print(json.dumps(answer, ensure_ascii=False), file=out, flush=live)
@@ -142,47 +149,48 @@ def _json_writer(out, live):
 
 
 def _csv_writer(out, path):
-    """Writes the columns of the input, then the prediction's; what is no single value in it as JSON.
+    """A function that writes one row: the columns of the input, then those of the prediction; lists and dicts as JSON.
 
-    The first good row tells the columns; the bad rows before it wait for it.
+    The first good row sets the columns, so the bad rows before it are held until then.
     """
     write_row = _tsv_row(out) if table_format(path) == "tsv" else csv.writer(out, lineterminator="\n").writerow
-    given_names, found_names, waiting = [], {}, []
+    input_columns: list[str] = []
+    output_columns: dict[str, str] = {}  # key of the prediction -> name of its column
+    held_rows: list[tuple[dict, dict]] = []  # (values of the input, values of the prediction)
 
     def write(number, record, prediction, problem):
-        given = record if isinstance(record, dict) else {}
-        found = {"error": problem} if problem else {**prediction, "error": ""}
-        if not found_names:
+        inputs = record if isinstance(record, dict) else {}
+        outputs = {"error": problem} if problem else {**prediction, "error": ""}
+        if not output_columns:
             if problem:
-                if len(waiting) == _MOST_WAITING:
-                    raise InputError(f"The first {len(waiting):,} rows cannot be answered; the next one: {problem}")
-                waiting.append((given, found))
+                if len(held_rows) == _MOST_WAITING:
+                    raise InputError(f"The first {len(held_rows):,} rows cannot be answered; the next one: {problem}")
+                held_rows.append((inputs, outputs))
                 return
-            given_names.extend(given)
-            found_names.update({name: _free_name(name, given) for name in found})
-            write_row([*given_names, *found_names.values()])
-        for one_given, one_found in (*waiting, (given, found)):
+            input_columns.extend(inputs)
+            output_columns.update({name: _free_name(name, inputs) for name in outputs})
+            write_row([*input_columns, *output_columns.values()])
+        for row_inputs, row_outputs in (*held_rows, (inputs, outputs)):
             write_row(
                 [
-                    _cell(values.get(name, ""))
-                    for values, names in ((one_given, given_names), (one_found, found_names))
-                    for name in names
+                    *(_cell(row_inputs.get(name, "")) for name in input_columns),
+                    *(_cell(row_outputs.get(name, "")) for name in output_columns),
                 ]
             )
-        waiting.clear()
+        held_rows.clear()
 
     return write
 
 
 def _free_name(name, taken):
-    """The name, with "predicted_" before it where the input has such a column."""
+    """The name, with "predicted_" before it if the input has a column of this name."""
     while name in taken:
         name = f"predicted_{name}"
     return name
 
 
 def _tsv_row(out):
-    """As GLUE's files have it and `tables` reads it: a quote is a character, no field holds a tab or line break."""
+    """A function that writes a TSV row as GLUE does: without quoting, tabs and line breaks in fields become spaces."""
     plain = str.maketrans("\t\n\r", "   ")
     return lambda cells: out.write("\t".join(str(cell).translate(plain) for cell in cells) + "\n")
 

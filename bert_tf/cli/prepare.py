@@ -1,27 +1,38 @@
 """`python -m bert_tf prepare`: makes sharded records of masked examples from text files, for `pretrain --records`."""
 
+from __future__ import annotations
+
+import argparse
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from bert_tf.pretraining.data.packing import OBJECTIVES
 from bert_tf.pretraining.initialization import tokenizer_of
 from bert_tf.user_errors import SEED
 
+if TYPE_CHECKING:
+    from bert_tf.pretraining.objectives.masking import MaskSettings
+
+#: Runners of Apache Beam.
 RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `prepare` to an `argparse` parser."""
     parser.add_argument(
         "--input",
         nargs="+",
         required=True,
         metavar="FILE",
-        help="files or globs: one paragraph a line and a blank line between documents, or .jsonl "
-        "with one document a line; .gz, .xz, .zst",
+        help="files or globs: one paragraph on each line and a blank line between documents, or .jsonl "
+        "with one document on each line; also as .gz, .xz, .zst",
     )
     parser.add_argument(
-        "--output", required=True, metavar="DIR", help="folder of the records; an interrupted run in it is resumed"
+        "--output",
+        required=True,
+        metavar="DIR",
+        help="folder of the records; if it contains an interrupted run, that is resumed",
     )
     parser.add_argument(
         "--vocab",
@@ -29,20 +40,26 @@ def add_arguments(parser):
         metavar="MODEL",
         help="a model or folder whose vocabulary is used",
     )
-    parser.add_argument("--shards", type=int, default=16, metavar="N", help="number of files for the examples")
-    add_example_arguments(parser)
-    parser.add_argument("--length", type=int, default=128, help="tokens of a sequence")
     parser.add_argument(
-        "--short", type=float, default=0.1, metavar="SHARE", help="share of the pairs that are made shorter at random"
+        "--shards", type=int, default=16, metavar="N", help="number of files for the examples (default 16)"
+    )
+    add_example_arguments(parser)
+    parser.add_argument("--length", type=int, default=128, help="tokens of a sequence (default 128)")
+    parser.add_argument(
+        "--short",
+        type=float,
+        default=0.1,
+        metavar="SHARE",
+        help="share of the pairs that are shortened at random (default 0.1)",
     )
     parser.add_argument(
         "--duplicates",
         type=int,
         default=1,
         metavar="N",
-        help="use each document N times, with other pairs and masks",
+        help="use each document N times, with different pairs and masks",
     )
-    parser.add_argument("--seed", type=SEED, default=0)
+    parser.add_argument("--seed", type=SEED, default=0, help="random seed (default 0)")
     parser.add_argument(
         "--processes",
         type=int,
@@ -54,30 +71,30 @@ def add_arguments(parser):
         "--runner-options",
         default="",
         metavar="OPTIONS",
-        help='options for that runner in one argument, like "--project=p --region=r"',
+        help='options for the runner as one argument, like "--project=p --region=r"',
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
-def add_text_arguments(parser):
+def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options for reading text files."""
     parser.add_argument("--field", default="text", metavar="NAME", help="field of the text in .jsonl files")
     parser.add_argument(
-        "--language", default="en", metavar="CODE", help="language of the text, for splitting sentences"
+        "--language", default="en", metavar="CODE", help="language of the text, for splitting sentences (default en)"
     )
 
 
-def add_example_arguments(parser):
+def add_example_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of examples that `prepare` and `pretrain` share."""
     parser.add_argument(
         "--objective",
         choices=OBJECTIVES,
         default="mlm+nsp",
-        help="masked words and next sentence; masked words alone, in full sentences across "
-        "documents; masked words and sentence order; or (clm) every word, for a causal model",
+        help="mlm+nsp (default): masked words and next sentence; mlm: masked words alone, in full sentences across "
+        "documents; sop: masked words and sentence order; clm: every word, for a causal model",
     )
     add_text_arguments(parser)
-    parser.add_argument("--mask-rate", type=float, default=0.15)
+    parser.add_argument("--mask-rate", type=float, default=0.15, help="share of the tokens to mask (default 0.15)")
     parser.add_argument("--whole-words", action="store_true", help="mask whole words")
     parser.add_argument(
         "--ngram",
@@ -91,14 +108,14 @@ def add_example_arguments(parser):
     )
 
 
-def mask_settings(args):
+def mask_settings(args: argparse.Namespace) -> MaskSettings:
     """The `MaskSettings` of parsed arguments."""
     from bert_tf.pretraining.objectives.masking import MaskSettings
 
     return MaskSettings(args.mask_rate, whole_words=args.whole_words, ngram=args.ngram, most=args.max_predictions)
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
     """Prepares the records with the parsed options. Returns: exit code."""
     from bert_tf.pretraining.data.examples import ExampleSettings
 

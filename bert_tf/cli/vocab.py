@@ -1,5 +1,6 @@
 """`python -m bert_tf vocab`: trains a WordPiece vocabulary on text files."""
 
+import argparse
 import collections
 import sys
 
@@ -9,7 +10,7 @@ from bert_tf.tokenizers import Tokenizer
 from bert_tf.tokenizers.vocabulary import UNK
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `vocab` to an `argparse` parser."""
     parser.add_argument(
         "--input",
@@ -20,7 +21,11 @@ def add_arguments(parser):
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for vocab.txt and tokenizer_config.json")
     parser.add_argument(
-        "--size", type=int, default=30522, metavar="N", help="largest number of tokens, with special and unused ones"
+        "--size",
+        type=int,
+        default=30522,
+        metavar="N",
+        help="largest number of tokens, including special and unused tokens (default 30522)",
     )
     parser.add_argument("--cased", action="store_true", help="keep capitals and accents")
     parser.add_argument(
@@ -28,8 +33,8 @@ def add_arguments(parser):
         type=int,
         default=99,
         metavar="N",
-        help="number of free tokens, [unused0] to [unusedN-1]; 99 gives the special tokens the ids "
-        "that they have in the released models",
+        help="number of unused tokens, [unused0] to [unusedN-1]; with 99 (default) the special tokens have the ids "
+        "of the released models",
     )
     parser.add_argument(
         "--min-frequency",
@@ -49,14 +54,14 @@ def add_arguments(parser):
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
-def run(args):
+def run(args: argparse.Namespace) -> int:
     """Trains with the parsed options. Returns: exit code."""
     files = find_files(args.input)
 
     def texts():
         return (paragraph for document in read_documents(files, args.field) for paragraph in document)
 
-    left_out = collections.Counter()
+    left_out: collections.Counter[str] = collections.Counter()
     vocabulary = train_vocabulary(
         texts,
         args.size,
@@ -70,10 +75,11 @@ def run(args):
     Tokenizer(vocabulary, not args.cased).save(args.output)
     print(f"{len(vocabulary):,} tokens in {args.output}.")
     if left_out:
-        many, often = len(left_out) > 1, left_out.most_common(1)[0][0]
+        several, most_frequent = len(left_out) > 1, left_out.most_common(1)[0][0]
         print(
-            f"{len(left_out):,} {'characters are' if many else 'character is'} left out, {left_out.total():,} times "
-            f"in the text{', most often' if many else ':'} {often!r}. Words with {'them' if many else 'it'} become "
+            f"{len(left_out):,} {'characters are' if several else 'character is'} left out, {left_out.total():,} times "
+            f"in the text{', most often' if several else ':'} {most_frequent!r}. Words with "
+            f"{'them' if several else 'it'} become "
             f"{UNK}; --alphabet N keeps more."
         )
     return 0

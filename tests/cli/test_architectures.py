@@ -29,7 +29,7 @@ def test_sentence_order_is_scored(capsys):
     code, said = run(capsys, "albert", "the work", "the license", "--json")
     order = json.loads(said.out)["sop"]
     assert code == 0 and order["in_order"] + order["swapped"] == pytest.approx(1)
-    assert "in their order" in run(capsys, "albert", "the work", "the license")[1].out
+    assert "in the right order" in run(capsys, "albert", "the work", "the license")[1].out
 
 
 @pytest.mark.parametrize(

@@ -259,7 +259,7 @@ def test_positions_that_are_alike(record, say, tiny_bert):
         (("meaning", "bank", "no such word"), "'bank' is in none"),
         (("meaning", "bank", "a bank", "--layer", "3"), "no layer 3"),
         (("meaning", "bank", "a bank", "the bank", "--by", "umap"), "UMAP needs at least 5"),
-        (("meaning", "bank", "a bank", "--show", "senses"), "no figure 'senses' of this; there is points, similarity"),
+        (("meaning", "bank", "a bank", "--show", "senses"), "no figure 'senses'; it has: points, similarity"),
         (("meaning", "bank", "--input", "none.tsv"), "none.tsv: No such file"),
         (("neighbours", "the cat", "--positions", "9"), "no token 9"),
         (("neighbours", "the cat", "--layer", "1"), "layer goes with a file"),

@@ -1,11 +1,13 @@
-"""`explain ANALYSIS`: why a model answers as it does; every `Analysis` of the catalogue is a subcommand."""
+"""`python -m bert_tf explain ANALYSIS`: explains predictions; each `Analysis` of the catalogue is a sub-command."""
+
+import argparse
 
 from bert_tf.analyses import catalogue
 from bert_tf.cli.explain import analysis as analysis_command
 
 
-def add_arguments(parser):
-    """Add a subcommand for each analysis to an `argparse` parser."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds a sub-command for each analysis to an `argparse` parser."""
     commands = parser.add_subparsers(metavar="ANALYSIS", required=True)
     for name, analysis in catalogue().items():
         title = analysis.summary[0].upper() + analysis.summary[1:] + "."
@@ -14,6 +16,6 @@ def add_arguments(parser):
         command.set_defaults(analysis=analysis)
 
 
-def run(args):
-    """Run the analysis that was asked for. Returns: exit code."""
+def run(args: argparse.Namespace) -> int:
+    """Runs the requested analysis. Returns: exit code."""
     return analysis_command.run(args.analysis, args)

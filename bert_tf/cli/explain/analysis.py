@@ -1,8 +1,13 @@
-"""One `Analysis` of the catalogue as a subcommand of `explain`: options, inputs, run, output."""
+"""An `Analysis` of the catalogue as a sub-command of `explain`: options, inputs, run, output."""
+
+from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
+from typing import Any
 
+from bert_tf.analysis import Analysis, Option
 from bert_tf.cli.explain.shared import Progress, add_file_arguments, read_file
 from bert_tf.cli.explain.target import add_target, check_target, target_of
 from bert_tf.cli.shared.files import writing
@@ -13,17 +18,17 @@ from bert_tf.results import plain
 
 _PAIRS = ("pair", "pair or file", "pair with file")
 _FILES = ("file", "pair or file", "pair with file")
-#: Earlier names of figures that still work.
+#: Old names of figures, which still work.
 _FIGURES = {"likeness": "similarity"}
 
 
-def add_arguments(parser, analysis):
-    """Add what an analysis takes to an `argparse` parser."""
+def add_arguments(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
+    """Adds the inputs and options of an analysis to an `argparse` parser."""
     for option in analysis.options:
         if option.positional and option.required:
             _add_option(parser, option)
     if analysis.inputs in (*_PAIRS, "texts"):
-        optional = {"nargs": "?"} if analysis.inputs == "pair or file" else {}
+        optional: dict[str, Any] = {"nargs": "?"} if analysis.inputs == "pair or file" else {}
         parser.add_argument("text_a", metavar="TEXT_A", help='the text; "[MASK]" in it is a mask', **optional)
         parser.add_argument("text_b", nargs="?", metavar="TEXT_B", help="a second text")
     if analysis.inputs == "text":
@@ -44,9 +49,11 @@ def add_arguments(parser, analysis):
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--csv", metavar="FILE", help="also write the table as CSV")
     parser.add_argument("--html", metavar="FILE", help="also write the figure as one HTML file that needs no network")
-    # --show is its earlier name; some analyses have an option of that name.
-    earlier = () if any(option.name == "show" for option in analysis.options) else ("--show",)
-    parser.add_argument("--figure", *earlier, metavar="NAME", help="which of its figures --html writes")
+    # --show is the old name of --figure; some analyses have an option of that name.
+    old_names = () if any(option.name == "show" for option in analysis.options) else ("--show",)
+    parser.add_argument(
+        "--figure", *old_names, metavar="NAME", help="the figure that --html writes (default: the first)"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -55,40 +62,41 @@ def _add_option(parser, option):
         action = "store_false" if option.default else "store_true"
         parser.add_argument(*option.flags, action=action, dest=option.name, help=option.help)
         return
-    shown = "" if option.default in (None, ()) else f" (default {option.default})"
-    named = {"dest": option.name, "required": option.required}
-    some = "*" if option.positional and not option.required else "+"
+    default = "" if option.default in (None, ()) else f" (default {option.default})"
+    nargs = "*" if option.positional and not option.required else "+"
+    settings: dict[str, Any] = {} if option.positional else {"dest": option.name, "required": option.required}
+    settings |= {"nargs": nargs, "action": "extend"} if option.several else {"default": option.default}
     parser.add_argument(
         *((option.name,) if option.positional else option.flags),
-        **({} if option.positional else named),
+        **settings,
         type=_parser_of(option),
-        **({"nargs": some, "action": "extend"} if option.several else {"default": option.default}),
         choices=option.choices,
         metavar=option.metavar or ("NAME" if option.choices else option.name.upper()),
-        help=(f"{option.help}: {', '.join(map(str, option.choices))}" if option.choices else option.help) + shown,
+        help=(f"{option.help}: {', '.join(map(str, option.choices))}" if option.choices else option.help) + default,
     )
 
 
-def _parser_of(option):
-    """What `argparse` calls with the text of an option; a mistake in it stays one sentence."""
+def _parser_of(option: Option) -> Callable[[str], Any]:
+    """The function that `argparse` calls with the text of an option; its error is one sentence."""
     if option.value_aliases:
         return lambda text: option.value_aliases.get(text, text)
-    if option.parse is None:
+    convert = option.parse
+    if convert is None:
         return option.type
 
     def parse(text):
         try:
-            return option.parse(text)
+            return convert(text)
         except InputError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return parse
 
 
-def run(analysis, args):
-    """Run an analysis as the parsed options say. Returns: exit code."""
+def run(analysis: Analysis, args: argparse.Namespace) -> int:
+    """Runs an analysis with the parsed options. Returns: exit code."""
     options = {option.name: _value(option, args) for option in analysis.options}
-    _check(analysis, args, options)  # before the seconds that loading takes
+    _check(analysis, args, options)  # before the model is loaded, which takes seconds
     bert = load_model(args) if analysis.model else None
     for option in analysis.options:
         if option.model and options[option.name] is not None:
@@ -99,12 +107,12 @@ def run(analysis, args):
             result = analysis.function(*positional, **options, progress=progress)
     else:
         result = analysis.function(*positional, **options)
-    about = {"model": bert.name} if bert else {}
+    model = {"model": bert.name} if bert else {}
     _check_figure(args, result)
-    _write_files(args, result, " · ".join([analysis.name, *about.values()]))
+    _write_files(args, result, " · ".join([analysis.name, *model.values()]))
     if args.json:
         tokens = {"tokens": trace.tokens} if trace is not None else {}
-        record = {**about, "analysis": analysis.name, **plain(tokens), **result.to_dict()}
+        record = {**model, "analysis": analysis.name, **plain(tokens), **result.to_dict()}
         print(json.dumps(record, ensure_ascii=False, allow_nan=False))
         return 0
     heading = [bert.name if bert else getattr(result, "model", analysis.name)]
@@ -120,7 +128,7 @@ def _value(option, args):
 
 
 def _load(names, args):
-    """The `Bert` of a name or a folder, or a tuple of those of several."""
+    """The `Bert` of a name or a folder, or a tuple of `Bert` for several names."""
     import_tensorflow()
     from bert_tf.inference.bert import load
 
@@ -146,9 +154,9 @@ def _check(analysis, args, options):
 
 
 def _inputs(analysis, bert, args):
-    """(positional arguments of the function, the trace among them or None)."""
-    trace = None
-    positional = [bert] if analysis.model else []
+    """(positional arguments of the function, the `Trace` among them or None)."""
+    trace: Any = None
+    positional: list[Any] = [bert] if analysis.model else []
     if analysis.inputs in _PAIRS:
         if args.text_a is not None:
             trace = bert.trace(args.text_a, args.text_b, args.mask if analysis.masks else ())
@@ -166,8 +174,8 @@ def _inputs(analysis, bert, args):
 
 def _check_figure(args, result):
     if args.figure is not None and _FIGURES.get(args.figure, args.figure) not in result.figures:
-        known = ", ".join(result.figures) or "none"
-        raise InputError(f"There is no figure {args.figure!r:.40} of this; there is {known}.")
+        names = ", ".join(result.figures) or "none"
+        raise InputError(f"This analysis has no figure {args.figure!r:.40}; it has: {names}.")
 
 
 def _write_files(args, result, title):

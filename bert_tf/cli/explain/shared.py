@@ -1,22 +1,37 @@
-"""A progress bar, and the options that read a file of texts."""
+"""The progress bar of an analysis, and the options for reading a file of texts."""
 
+from __future__ import annotations
+
+import argparse
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from bert_tf.errors import InputError
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 _MOST_ROWS = 1000
 
 
 class Progress:
-    """A bar on standard error, made at the first step."""
+    """A context manager that gives a function `progress(done, total)`, which draws a bar on standard error.
 
-    def __init__(self, args):
-        self.quiet, self.bar = args.quiet, None
+    The bar appears at the first step. There is none with `--quiet`, or if standard error is not a terminal.
 
-    def __enter__(self):
+    Args:
+        args: argparse.Namespace. The parsed options.
+    """
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.quiet = args.quiet
+        self.bar: tqdm | None = None
+
+    def __enter__(self) -> Callable[[int, int], None]:
         return self._step
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.close()
 
@@ -28,13 +43,18 @@ class Progress:
         self.bar.update(done - self.bar.n)
 
 
-def add_file_arguments(parser, required):
-    """--input and what to read of it; the same for every analysis that reads a file of texts."""
+def add_file_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
+    """Adds --input and the options for reading it, for every analysis that reads a file of texts.
+
+    Args:
+        parser: argparse.ArgumentParser. The parser of the analysis.
+        required: bool. Whether --input must be set.
+    """
     parser.add_argument(
         "--input",
         required=required,
         metavar="FILE",
-        help="texts: one a line (a tab before the second of a pair), .jsonl, .csv, .tsv, .conllu; "
+        help="texts: one on each line (with a tab before the second of a pair), .jsonl, .csv, .tsv, .conllu; "
         '"-" is standard input',
     )
     parser.add_argument("--first", metavar="COLUMN", help="column or key of the first text")
@@ -45,21 +65,28 @@ def add_file_arguments(parser, required):
         default=_MOST_ROWS,
         dest="most_rows",
         metavar="N",
-        help=f"rows read at most (default {_MOST_ROWS:,})",
+        help=f"read at most N rows (default {_MOST_ROWS:,})",
     )
 
 
-def read_file(args):
-    """Read `--input` into `args.texts`, a tuple of `TextRow`s; rows that cannot be read are named on standard error."""
+def read_file(args: argparse.Namespace) -> None:
+    """Reads `--input` into `args.texts`, a tuple of `TextRow`s; reports rows that cannot be read on standard error.
+
+    Args:
+        args: argparse.Namespace. The parsed options; `texts` is set in it.
+
+    Raises: InputError if --rows is below 1 or the file cannot be read.
+    """
     from bert_tf.explain.datasets.text_rows import file_bytes, file_kind, read_rows
 
     if args.most_rows < 1:
         raise InputError(f"--rows must be at least 1, not {args.most_rows}.")
-    found = read_rows(file_bytes(args.input), file_kind(args.input), args.first, args.second, args.most_rows)
-    if found.problems and not args.quiet:
-        number, why = found.problems[0]
-        unit = found.unit
+    text_file = read_rows(file_bytes(args.input), file_kind(args.input), args.first, args.second, args.most_rows)
+    if text_file.problems and not args.quiet:
+        number, reason = text_file.problems[0]
+        unit = text_file.unit
         print(
-            f"{len(found.problems)} of the file's {unit}s are left out. {unit.title()} {number}: {why}", file=sys.stderr
+            f"{len(text_file.problems)} of the file's {unit}s are left out. {unit.title()} {number}: {reason}",
+            file=sys.stderr,
         )
-    args.texts = found.rows
+    args.texts = text_file.rows

@@ -1,1 +1,1 @@
-"""What several commands use: files written, models loaded, tables printed, options for reading examples."""
+"""Shared by several commands: output files, model loading, tables for the terminal, options for reading examples."""

@@ -1,38 +1,52 @@
 """The files that a command writes."""
 
+from __future__ import annotations
+
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import IO, Any
 
 from bert_tf.errors import InputError
 from bert_tf.files import atomic_write
 
 
-def refuse_same_file(source, target):
-    """Raises InputError where what is read and what is to be written are one file; "-" and None are none."""
+def refuse_same_file(source: str, target: str | None) -> None:
+    """Checks that the input and the output are not the same file.
+
+    Args:
+        source: str. The path to read, or "-" for standard input.
+        target: str. The path to write; "-" or None for standard output.
+
+    Raises: InputError if they are the same file.
+    """
     if source == "-" or target in (None, "-") or not (os.path.exists(source) and os.path.exists(target)):
         return
     if os.path.samefile(source, target):
         raise InputError(f"--input and --output are the same file, {target}: give another name to write to.")
 
 
-def unchanged_note(output):
-    """What an error says of `--output`: a file is as it was before; what went to a screen or pipe has gone there."""
-    gone = output in (None, "-") or os.path.exists(output) and not os.path.isfile(output)
-    return "" if gone else f"; {output} was not written"
+def unchanged_note(output: str | None) -> str:
+    """The end of an error message: the file of `--output` was not written; "" if the output is a terminal or a pipe."""
+    if output is None or output == "-" or os.path.exists(output) and not os.path.isfile(output):
+        return ""
+    return f"; {output} was not written"
 
 
 @contextmanager
-def writing(path, mode="w"):
-    """Open a file that takes its name only when it is whole; see `files.atomic_write`.
+def writing(path: str, mode: str = "w") -> Iterator[IO[Any]]:
+    """Opens a file that gets its name only when it is complete; see `files.atomic_write`.
 
     Args:
-        path: where the file is to be. mode: "w" for UTF-8 text, "wb" for bytes.
+        path: str. The path of the file.
+        mode: str. "w" for UTF-8 text, "wb" for bytes.
+
     Raises:
         InputError: `path` is a folder.
-        OSError: it cannot be written; the error names `path`.
+        OSError: the file cannot be written; the error names `path`.
     """
     if os.path.isdir(path):
         raise InputError(f"{path} is a folder: give the name of a file to write.")
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    with atomic_write(path) as temporary, open(temporary, mode, **text) as file:
+    encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
+    with atomic_write(path) as temporary, open(temporary, mode, encoding=encoding, newline=newline) as file:
         yield file

@@ -1,26 +1,34 @@
-"""The model of a command: the options that name it, and its loading."""
+"""The options that name the model of a command, and the loading of that model."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
 
 from bert_tf.quiet_import import import_tensorflow
 
+if TYPE_CHECKING:
+    from bert_tf.inference.bert import Bert
 
-def add_model_arguments(parser):
-    """--model and --precision, the same for every command that loads a model."""
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds --model and --precision, for every command that loads a model."""
     parser.add_argument("--model", metavar="M", help="name or folder of a model (default: the embedded Base)")
     add_precision_argument(parser)
 
 
-def add_precision_argument(parser):
-    """--precision alone, for a command whose own options name its models."""
+def add_precision_argument(parser: argparse.ArgumentParser) -> None:
+    """Adds --precision alone, for an analysis with other options for its models."""
     parser.add_argument(
         "--precision",
         default="float32",
         metavar="P",
-        help="of the computation: float32 (default) or a reduced one that the runtime offers",
+        help="precision of the computation: float32 (default) or a lower one that the runtime supports",
     )
 
 
-def load_model(args):
-    """The `Bert` that --model and --precision name."""
+def load_model(args: argparse.Namespace) -> Bert:
+    """Loads the model of --model with --precision. Returns: `Bert`."""
     from bert_tf.checkpoints import find
     from bert_tf.inference.bert import DEFAULT_MODEL, load
 

@@ -1,7 +1,9 @@
-"""The options that say how a file of examples is read, with a fine-tuned model."""
+"""The options for reading a file of examples with a fine-tuned model."""
+
+import argparse
 
 _ALL = ("classify", "tag", "answer", "choose")
-#: Options that say how a file is read -> the tasks that have them.
+#: Option -> the tasks that have it.
 READING = {
     "format": _ALL,
     "columns": _ALL,
@@ -15,23 +17,23 @@ READING = {
     "choice_columns": ("choose",),
 }
 _HELP = {
-    "format": "csv, tsv, jsonl or lines, a text each; to tag also conll or conllu; default: by the file's ending",
+    "format": "csv, tsv, jsonl or lines (a text on each); to tag also conll or conllu; default: by the extension",
     "columns": "names of the columns of a file without a header",
-    "glue": "the file is one of GLUE's",
+    "glue": "the file is a task of GLUE",
     "text_column": "column of the text",
     "text2_column": "column of a pair's second text",
     "words_field": "field of the words in JSON lines",
-    "documents": "sentences between -DOCSTART- or # newdoc lines are one text",
+    "documents": "join the sentences between -DOCSTART- or # newdoc lines to one text",
     "context_column": "column of the context",
-    "start_column": "column of how each choice begins",
+    "start_column": "column of the beginning that all choices share",
     "choice_columns": "columns of the choices",
 }
 _METAVAR = {"format": "F", "columns": "A,B,…", "choice_columns": "A,B,…"}
 
 
-def add_reading_arguments(parser):
-    """Adds them to an `argparse` parser, as a group."""
-    reading = parser.add_argument_group("how the file is read, with a fine-tuned model, as for its training")
+def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds these options to an `argparse` parser, as a group."""
+    reading = parser.add_argument_group("how the file is read with a fine-tuned model (as in its training)")
     for option, tasks in READING.items():
         name, help_line = f"--{option.replace('_', '-')}", f"{_HELP[option]} ({', '.join(tasks)})"
         if option == "documents":

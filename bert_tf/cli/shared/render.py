@@ -1,35 +1,61 @@
-"""Predictions as text for a person: aligned columns and bars."""
+"""Predictions as text for a terminal: aligned columns and bars."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bert_tf.inference.answer import Answer
+
+#: Width of a bar in characters.
 BAR = 30
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
-def bar(share, width=BAR):
+def bar(share: float, width: int = BAR) -> str:
     """A bar of block characters for a share between 0 and 1, exact to an eighth of a column."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
-def table(rows, aligns):
-    """Lines of cells in columns as wide as they need to be.
+def table(rows: Iterable[Sequence[str]], aligns: str) -> list[str]:
+    """Formats rows as lines with aligned columns.
 
     Args:
-        rows: equally long sequences of str.
-        aligns: "<" or ">" for each column.
+        rows: sequences of str of the same length.
+        aligns: str. "<" or ">" for each column.
+
+    Returns: list of str, a line for each row.
+
+    Example:
+
+    ```python
+    table([("a", "1"), ("long", "22")], "<>")  # ["a      1", "long  22"]
+    ```
     """
+    rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows)]
     return ["  ".join(f"{cell:{a}{w}}" for cell, a, w in zip(row, aligns, widths)).rstrip() for row in rows]
 
 
-def answer_lines(answer, seconds=None, note=None):
-    """An `Answer` as lines of text, `note` the last of them."""
-    took = "" if seconds is None else f" · {seconds * 1000:.0f} ms"
-    lines = [f"{answer.model} · {len(answer.tokens)} tokens{took}", " ".join(answer.tokens)]
+def answer_lines(answer: Answer, seconds: float | None = None, note: str | None = None) -> list[str]:
+    """Formats an `Answer` as lines of text.
+
+    Args:
+        answer: `Answer`. The predictions.
+        seconds: float. The time of the forward pass, or None.
+        note: str. The last line, or None.
+
+    Returns: list of str.
+    """
+    duration = "" if seconds is None else f" · {seconds * 1000:.0f} ms"
+    lines = [f"{answer.model} · {len(answer.tokens)} tokens{duration}", " ".join(answer.tokens)]
     if any(answer.truncated):
         lines.append(f"Cut off at the end: {answer.truncated[0]} tokens of text A, {answer.truncated[1]} of text B.")
     for mask in answer.masks:
         lines += ["", _mask_title(mask)]
-        ranked = [*enumerate(mask.predictions, 1), *((one.rank, one) for one in mask.targets)]
+        ranked = [*enumerate(mask.predictions, 1), *((target.rank, target) for target in mask.targets)]
         rows = table(
             [(f"{rank:>4,}", p.token, percent(p.probability), bar(p.probability)) for rank, p in ranked], "><><"
         )
@@ -40,14 +66,14 @@ def answer_lines(answer, seconds=None, note=None):
         shares = (("    yes", answer.nsp.is_next), ("    no", answer.nsp.not_next))
         lines += table([(label, percent(share), bar(share)) for label, share in shares], "<><")
     if answer.sop is not None:
-        lines += ["", "Are the two texts in their order?"]
+        lines += ["", "Are the two texts in the right order?"]
         shares = (("    yes", answer.sop.in_order), ("    swapped", answer.sop.swapped))
         lines += table([(label, percent(share), bar(share)) for label, share in shares], "<><")
     if answer.replaced is not None:
-        lines += ["", "Which tokens look put there in the place of others?"]
+        lines += ["", "Which tokens were probably replaced?"]
         scored = zip(answer.tokens, answer.replaced, strict=True)
         lines += table([("   ", token.strip(), percent(share), bar(share)) for token, share in scored], "<<><")
-    return lines + ["", note] * (note is not None)
+    return lines if note is None else [*lines, "", note]
 
 
 def _mask_title(mask):
@@ -59,13 +85,13 @@ def _mask_title(mask):
     )
 
 
-def percent(share):
-    """A share as a percentage with one decimal, or more where it is small."""
+def percent(share: float) -> str:
+    """A share as a percentage with one decimal; below 0.1% as a fraction with two significant digits."""
     return f"{share:.1%}" if share >= 0.001 else f"{share:.2g}".replace("e-0", "e-")
 
 
-def size(count):
-    """Bytes as a person reads them."""
+def size(count: float) -> str:
+    """A number of bytes with its unit: 440449768 as "440 MB"."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}"

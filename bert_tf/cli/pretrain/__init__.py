@@ -1,0 +1,237 @@
+"""`python -m bert_tf pretrain`: pre-trains a model on raw text or prepared records; a run can be resumed."""
+
+import argparse
+import dataclasses
+from contextlib import nullcontext
+from pathlib import Path
+
+from bert_tf.cli.prepare import mask_settings
+from bert_tf.cli.pretrain.networks import (
+    make_networks,
+    read_fixed_generator,
+    read_teacher,
+    training_objective,
+    update_flops,
+)
+from bert_tf.cli.pretrain.options import add_arguments
+from bert_tf.folder_lock import locked_folder
+from bert_tf.pretraining.initialization import check_objective_fits, start
+from bert_tf.pretraining.run_settings import check_embeddings, check_run, record_settings
+
+__all__ = ["add_arguments", "run"]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Trains with the parsed options and writes the model to `OUTPUT/model`.
+
+    Args:
+        args: argparse.Namespace. The parsed options.
+
+    Returns: int, the exit code: 0 at --steps or --stop-after, `training.loop.STOPPED` if a signal came before.
+    """
+    from bert_tf.quiet_import import import_tensorflow
+
+    import_tensorflow()
+    from bert_tf.training.strategy import choose, is_chief, make_strategy, use_threads
+
+    name = choose(args.strategy)
+    use_threads(args.threads, one_device=name == "one")
+    # Before any other use of TensorFlow, which connects to the other machines only when it starts.
+    strategy = make_strategy(name)
+    with locked_folder(args.output, "pretrain") if is_chief(strategy) else nullcontext():
+        return _run(args, strategy)
+
+
+def _run(args, strategy):
+    """Does the work of `run` while this process holds the lock of the folder."""
+    import keras
+
+    from bert_tf import checkpoints
+    from bert_tf.pretraining.data.packing import check_documents
+    from bert_tf.pretraining.phases import plan_phases
+    from bert_tf.training.checkpoint import writing
+    from bert_tf.training.loop import STOPPED, Trainer
+    from bert_tf.training.peak_flops import measure_peak_flops
+    from bert_tf.training.snapshots import SnapshotWriter
+    from bert_tf.training.step import check_batch_size
+    from bert_tf.training.strategy import num_replicas, scope
+
+    check_batch_size(args.batch_size, strategy, args.accumulate)
+    keras.utils.set_random_seed(args.seed)
+    output = Path(args.output)
+    with scope(strategy):
+        teacher_model = read_teacher(args)
+    teacher = teacher_model and teacher_model[2]
+    records = _records(args) if args.records else None
+    config, tokenizer, source = start(args, teacher_model)
+    if records:
+        records.check_vocabulary(tokenizer)
+    objective = training_objective(args)
+    check_objective_fits(config, args.objective, objective.heads)
+    if args.dropout is not None:
+        config = config.replace(hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout)
+    check_run(output, args, tokenizer, records, objective.heads)
+    check_embeddings(output, config)
+    corpus = records or _prepare(args, tokenizer, strategy)
+    check_documents(args.objective, corpus.manifest.get("documents"))
+    phases = plan_phases(args.phases, args.length, args.steps, config.max_tokens)
+    with scope(strategy):
+        fixed_model = teacher or read_fixed_generator(args, tokenizer, phases)
+        model, generator, network, optimizer = make_networks(
+            args, config, source, corpus, objective, fixed_model, strategy
+        )
+    del source
+    trainer = Trainer(
+        network,
+        objective,
+        optimizer,
+        output,
+        jit_compile=args.jit,
+        keep=args.keep,
+        strategy=strategy,
+        accumulate=args.accumulate,
+        peak=measure_peak_flops(args.precision) * num_replicas(strategy),
+        flops_of=lambda batch: update_flops(
+            filter(None, (model, generator)), fixed_model, *batch["token_ids"].shape, batch["mask_labels"].shape[1]
+        ),
+    )
+    if trainer.chief:
+        record_settings(output, args, model, tokenizer, corpus)
+    snapshots = (
+        SnapshotWriter(
+            output, lambda folder: checkpoints.save(folder, config, tokenizer, model, "float16"), last=args.steps
+        )
+        if args.snapshots
+        else None
+    )
+    step = _train(args, trainer, phases, corpus, tokenizer, snapshots)
+    if trainer.chief:
+        advice = f"The checkpoint of step {step} is complete; free some space and run the same command again."
+        with writing(f"The model {output / 'model'}", advice):
+            checkpoints.save(output / "model", config, tokenizer, model)
+        if generator:
+            with writing(f"The generator {output / 'generator'}", advice):
+                checkpoints.save(output / "generator", generator.bert_config, tokenizer, generator)
+        print(f"Step {step}: model written to {output / 'model'}.", flush=True)
+    return STOPPED if trainer.stopped and step < args.steps else 0
+
+
+def _records(args):
+    """The `Records` to train on; copies their settings into `args`."""
+    from bert_tf.pretraining.data.records_feed import Records
+
+    if args.phases:
+        raise ValueError("--phases needs --text; prepared records have one length.")
+    records = Records(args.records)
+    settings, masks = records.settings, records.settings.masks
+    args.objective, args.length, args.mask_rate = settings.objective, settings.length, masks.rate
+    args.whole_words, args.ngram, args.max_predictions = masks.whole_words, masks.ngram, masks.most
+    args.language = settings.language
+    return records
+
+
+def _prepare(args, tokenizer, strategy):
+    """The tokenized corpus.
+
+    The chief makes it. The other machines wait and then read it, or make another one if they do not share the folder.
+    """
+    from bert_tf.pretraining.data.corpus import prepare_corpus
+    from bert_tf.pretraining.data.documents import find_files
+    from bert_tf.training.strategy import is_chief, sum_over_workers
+
+    def prepare():
+        return prepare_corpus(
+            find_files(args.text),
+            tokenizer,
+            args.corpus or Path(args.output) / "corpus",
+            args.max_documents,
+            progress=_print_prepared,
+            text_field=args.field,
+            language=args.language,
+        )
+
+    corpus = prepare() if is_chief(strategy) else None
+    sum_over_workers(strategy, 1)
+    return corpus or prepare()
+
+
+def _train(args, trainer, phases, corpus, tokenizer, snapshots):
+    """Starts or resumes the training, up to the last step or `--stop-after`. Returns: the step reached."""
+    from bert_tf.pretraining.data.feed import DataPosition, position_from_json, position_to_json
+    from bert_tf.training.prefetch import prefetch
+
+    state = trainer.restore()
+    step, position = state["step"] if state else 0, DataPosition()
+    longest = max((phase.length for phase in phases), default=args.length)
+    if snapshots and trainer.chief:
+        snapshots.remove_after(step if state else -1)
+    if step:
+        position, message = position_from_json(
+            state["position"], _feed(args, corpus, tokenizer, longest, longest).division
+        )
+        if trainer.chief:
+            print(f"Resuming after step {step}.{message}", flush=True)
+    for phase in phases:
+        goal = min(phase.last, args.stop_after or phase.last)
+        if step >= goal:
+            continue
+        if step == phase.first and position.batch:
+            # A block has other batches at another length, so the training continues with the next block.
+            position = DataPosition(position.epoch, position.block + 1, 0)
+        feed = _feed(args, corpus, tokenizer, phase.length, longest, position)
+        step = trainer.train(
+            prefetch(feed),
+            step,
+            goal,
+            save_every=args.save_every,
+            log_every=args.log_every,
+            encode_position=lambda position: position_to_json(position, feed.division),
+            describe_position=feed.describe,
+            report=lambda record: _print_record(record, args.steps),
+            snapshots=snapshots,
+        )
+        position = trainer.position
+        if trainer.stopped or step < goal:
+            break
+    return step
+
+
+def _feed(args, corpus, tokenizer, length, longest, position=None):
+    """The batches of a phase. All phases use the blocks of the longest phase, so a position is valid in all of them."""
+    from bert_tf.pretraining.data.feed import DataPosition, Feed, tokens_of_block
+    from bert_tf.pretraining.data.records_feed import RecordsFeed
+
+    position = position or DataPosition()
+    if args.records:
+        return RecordsFeed(corpus, args.batch_size, args.seed, position)
+    masks = mask_settings(args)
+    if isinstance(args.generator, str):
+        # The fixed generator is not trained, so all chosen positions become [MASK].
+        masks = dataclasses.replace(masks, mask_share=1.0, random_share=0.0)
+    return Feed(
+        corpus,
+        tokenizer,
+        args.batch_size,
+        length,
+        masks,
+        args.seed,
+        position,
+        block_tokens=tokens_of_block(args.batch_size, longest),
+        objective=args.objective,
+    )
+
+
+def _print_prepared(documents, tokens):
+    print(f"\rTokenized {documents:,} documents, {tokens:,} tokens", end="", flush=True)
+
+
+def _print_record(record, steps):
+    minutes_left = (steps - record["step"]) * record["seconds_per_step"] / 60
+    keys = {name: f"{name}_accuracy" for name in ("mlm", "nsp", "sop", "replaced")} | {"found": "replaced_found"}
+    tasks = "  ".join(f"{name} {record[key]:.3f}" for name, key in keys.items() if key in record)
+    print(
+        f"step {record['step']}/{steps}  loss {record['loss']:.3f}  {tasks}  "
+        f"{record['tokens_per_second']:,.0f} tokens/s  "
+        f"{record['peak_share']:.0%} of peak  {minutes_left:.0f} min left",
+        flush=True,
+    )

@@ -1,0 +1,168 @@
+"""The models, the objective and the optimizer of a pre-training, made from its options."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bert_tf.pretraining.initialization import initialize
+
+if TYPE_CHECKING:
+    import keras
+
+    from bert_tf.config import BertConfig
+    from bert_tf.models import BertModel
+    from bert_tf.pretraining.data.corpus import TokenCorpus
+    from bert_tf.pretraining.data.records_feed import Records
+    from bert_tf.pretraining.phases import Phase
+    from bert_tf.tokenizers.base import BaseTokenizer
+
+
+def make_networks(
+    args: argparse.Namespace,
+    config: BertConfig,
+    source: BertModel | None,
+    corpus: TokenCorpus | Records,
+    objective: Any,
+    fixed_model: BertModel | None,
+    strategy: Any,
+) -> tuple[BertModel, BertModel | None, keras.Model, keras.optimizers.Optimizer]:
+    """Makes the networks and the optimizer. Call it in the scope of the strategy.
+
+    Args:
+        args: argparse.Namespace. The parsed options.
+        config: `BertConfig`. The settings of the model.
+        source: `BertModel`. The model to copy weights from, or None.
+        corpus: `TokenCorpus` or `Records`. The text, for the initial bias of the masked-LM head.
+        objective: the objective, from `training_objective`.
+        fixed_model: `BertModel`. A teacher or a fixed generator, which is not trained, or None.
+        strategy: the distribution strategy of TensorFlow.
+
+    Returns: (the `BertModel`, the trained generator or None, the network to train, the built optimizer). The network
+        is the model alone, or the model together with the trained generator or with `fixed_model`.
+    """
+    from bert_tf.models import build_pretraining_model
+    from bert_tf.pretraining.objectives.electra import make_generator
+    from bert_tf.training.fused_ops import can_fuse, fuse
+    from bert_tf.training.optimizers.registry import make_optimizer
+    from bert_tf.training.optimizers.schedule import layer_factors, warmup_steps
+    from bert_tf.training.precision import apply_precision, build_policy, products_dtype, with_loss_scale
+    from bert_tf.training.rematerialization import rematerialise
+    from bert_tf.training.weights import freeze
+
+    model = build_pretraining_model(
+        config, objective.model_outputs, objective.heads, dtype=build_policy(args.precision)
+    )
+    initialize(model, source, corpus)
+    freeze(model, args.freeze_layers)
+    generator = make_generator(model, args.generator) if isinstance(args.generator, float) else None
+    if generator:
+        initialize(generator, None, corpus)
+    second_model = generator or fixed_model
+    network = objective.network(model, second_model) if second_model else model
+    for part in filter(None, (network, fixed_model)):
+        apply_precision(part, args.precision)
+        if can_fuse(args.precision, strategy, args.jit):
+            fuse(part)
+    if args.rematerialise:
+        rematerialise(model)
+    variables = network.trainable_variables
+    optimizer = make_optimizer(
+        variables,
+        args.learning_rate,
+        args.steps,
+        warmup_steps(args.warmup, args.steps),
+        args.weight_decay,
+        args.optimizer,
+        layer_factors(model, args.layer_decay),
+        products_dtype(args.precision),
+    )
+    return model, generator, network, with_loss_scale(optimizer, variables, args.precision)
+
+
+def read_teacher(args: argparse.Namespace) -> tuple[BertConfig, BaseTokenizer, BertModel] | None:
+    """Reads the model of --teacher.
+
+    Returns: (`BertConfig`, tokenizer, `BertModel`), or None without --teacher.
+
+    Raises: ValueError if --student-layers is set without --teacher.
+    """
+    from bert_tf import checkpoints
+
+    if not args.teacher:
+        if args.student_layers is not None:
+            raise ValueError("--student-layers starts from a teacher's layers and needs --teacher MODEL.")
+        return None
+    return checkpoints.read(checkpoints.find(args.teacher))
+
+
+def read_fixed_generator(
+    args: argparse.Namespace, tokenizer: BaseTokenizer, phases: Sequence[Phase]
+) -> BertModel | None:
+    """Reads the generator that --generator names.
+
+    Args:
+        args: argparse.Namespace. The parsed options.
+        tokenizer: the tokenizer of the model to train.
+        phases: sequence of `Phase`. The phases of the training.
+
+    Returns: `BertModel`; None if --generator is a share of the width, or not set.
+
+    Raises: ValueError if its vocabulary or its input length does not fit the model.
+    """
+    from bert_tf import checkpoints
+    from bert_tf.errors import require_head
+
+    if not isinstance(args.generator, str):
+        return None
+    config, generator_tokenizer, generator = checkpoints.read(checkpoints.find(args.generator))
+    require_head(generator.bert_heads, "mlm", f"--generator {args.generator}")
+    if generator_tokenizer.vocab != tokenizer.vocab:
+        raise ValueError(
+            f"--generator {args.generator} has another vocabulary than the model; give a generator with the same "
+            "vocabulary."
+        )
+    longest = max(phase.length for phase in phases)
+    if longest > config.max_tokens:
+        raise ValueError(
+            f"--generator {args.generator} takes at most {config.max_tokens} tokens, but the sequences have {longest}."
+        )
+    return generator
+
+
+def training_objective(args: argparse.Namespace) -> Any:
+    """The objective of --objective, --generator and --teacher.
+
+    Returns: `MaskedLM` or one of its subclasses, `Distillation` or `ReplacedTokenDetection`.
+
+    Raises: ValueError if the options do not fit together.
+    """
+    from bert_tf.pretraining.objectives.distillation import Distillation
+    from bert_tf.pretraining.objectives.electra import ReplacedTokenDetection
+    from bert_tf.pretraining.objectives.masked_lm import make_objective
+
+    objective = make_objective(args.objective)
+    if args.generator is not None:
+        if args.objective != "mlm" or args.teacher:
+            raise ValueError("--generator goes with --objective mlm and without --teacher.")
+        if args.model_type not in (None, "electra"):
+            raise ValueError(f"--generator makes an electra; leave --model-type {args.model_type} out.")
+        return ReplacedTokenDetection(learning=isinstance(args.generator, float))
+    return Distillation(objective, args.distil) if args.teacher else objective
+
+
+def update_flops(trained_models: Iterable[BertModel], fixed_model: BertModel | None, *shape: int) -> float:
+    """The FLOPs of one update.
+
+    Args:
+        trained_models: iterable of `BertModel`. Each counts with a forward and a backward pass.
+        fixed_model: `BertModel`. Counts with a forward pass; or None.
+        *shape: ints (B, T, P). The numbers of sequences, tokens and masked positions.
+
+    Returns: float.
+    """
+    from bert_tf.flops import forward_flops, training_flops
+
+    fixed = forward_flops(fixed_model.bert_config, fixed_model.bert_heads, *shape) if fixed_model else 0.0
+    return fixed + sum(training_flops(model.bert_config, model.bert_heads, *shape) for model in trained_models)

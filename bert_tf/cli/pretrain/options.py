@@ -1,0 +1,163 @@
+"""The options of `pretrain`."""
+
+import argparse
+
+from bert_tf.architectures import ARCHITECTURES
+from bert_tf.cli.prepare import add_example_arguments
+from bert_tf.training.optimizers import OPTIMIZERS
+from bert_tf.user_errors import SEED, whole_number
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `pretrain` to an `argparse` parser."""
+    data = parser.add_mutually_exclusive_group(required=True)
+    data.add_argument(
+        "--text",
+        nargs="+",
+        metavar="FILE",
+        help="files or globs, with new masks in each epoch: one paragraph on each line and a blank line between "
+        "documents, or .jsonl with one document on each line; also as .gz, .xz, .zst",
+    )
+    data.add_argument(
+        "--records", metavar="DIR", help="examples made by `prepare`, with their objective, length and masks"
+    )
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", help="folder of the run; if it exists, the run is resumed"
+    )
+    start = parser.add_mutually_exclusive_group(required=True)
+    start.add_argument(
+        "--init", metavar="MODEL", help="start from this model; heads it lacks start with random weights"
+    )
+    start.add_argument(
+        "--size", help="start from random weights (needs --vocab): a named size, or LAYERSxWIDTHxHEADS like 3x128x4"
+    )
+    start.add_argument(
+        "--student-layers", type=int, metavar="N", help="start from N layers of the --teacher, evenly spread"
+    )
+    parser.add_argument("--teacher", metavar="MODEL", help="distil this model; it must have the same vocabulary")
+    parser.add_argument(
+        "--distil",
+        default="states",
+        metavar="WAY",
+        help="what to learn from the teacher: states (default: its predictions and last hidden states, as in "
+        "DistilBERT) or relations (the token relations of its last layer, as in MiniLM, for any width)",
+    )
+    parser.add_argument(
+        "--generator",
+        type=_share_or_model,
+        metavar="SHARE|MODEL",
+        help="as in ELECTRA: a generator of this share of the width (0.25) fills the masked positions, "
+        "and the model learns which tokens were replaced; or a trained model of the same vocabulary "
+        "fills them and is not trained; with --objective mlm",
+    )
+    parser.add_argument(
+        "--model-type",
+        choices=tuple(ARCHITECTURES),
+        help="architecture of the model: with --size any (default: bert; albert with --objective sop, electra with "
+        "--generator; causal models need --objective clm); with --student-layers distilbert; with --init electra, "
+        "which starts with the encoder of a BERT",
+    )
+    parser.add_argument(
+        "--vocab",
+        metavar="MODEL",
+        help="a model or folder whose vocabulary is used, with --size (default: that of --records)",
+    )
+    parser.add_argument("--positions", type=int, default=512, help="with --size: longest input in tokens (default 512)")
+    parser.add_argument(
+        "--embedding-size",
+        type=int,
+        metavar="E",
+        help="with --size: width of the token embeddings of an albert or electra (default: as released; in other "
+        "sizes at most half of the hidden size)",
+    )
+    parser.add_argument("--steps", type=whole_number(1), default=1000, help="number of updates (default 1000)")
+    parser.add_argument(
+        "--batch-size",
+        type=int,
+        default=32,
+        help="sequences of an update, over all devices and micro-batches together (default 32)",
+    )
+    parser.add_argument(
+        "--strategy",
+        default="auto",
+        metavar="NAME",
+        help="auto, one, mirrored (all GPUs here), multiworker (by TF_CONFIG) or tpu",
+    )
+    parser.add_argument(
+        "--accumulate",
+        type=int,
+        default=1,
+        metavar="K",
+        help="split a device's part of the batch into K micro-batches, for less memory",
+    )
+    parser.add_argument("--length", type=int, default=128, help="tokens of a sequence (default 128)")
+    parser.add_argument(
+        "--phases",
+        metavar="LENGTH:SHARE,…",
+        help="instead of --length: short sequences first, like 128:0.9,512:0.1 of the steps",
+    )
+    parser.add_argument("--learning-rate", type=float, default=1e-4, help="highest learning rate (default 1e-4)")
+    parser.add_argument(
+        "--warmup", type=float, default=0.05, help="warm-up steps: a share if below 1, else their number (default 0.05)"
+    )
+    parser.add_argument(
+        "--optimizer",
+        default="adamw",
+        help=f"{', '.join(OPTIMIZERS)} (default adamw); lamb is for batches of thousands",
+    )
+    parser.add_argument(
+        "--layer-decay",
+        type=float,
+        default=1.0,
+        metavar="FACTOR",
+        help="the learning rate of each layer is that of the layer above times this factor (1: all equal)",
+    )
+    parser.add_argument("--weight-decay", type=float, default=0.01, help="weight decay (default 0.01)")
+    parser.add_argument("--dropout", type=float, help="dropout rate, instead of the model's (0 suits short runs)")
+    parser.add_argument(
+        "--freeze-layers",
+        type=int,
+        default=0,
+        metavar="N",
+        help="freeze the embeddings and the lowest N layers",
+    )
+    add_example_arguments(parser)
+    parser.add_argument(
+        "--precision",
+        default="float32",
+        help="float32, bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16 or "
+        "mixed_float16 (with a loss scale)",
+    )
+    parser.add_argument(
+        "--rematerialise",
+        action="store_true",
+        help="compute the layers again in the backward pass instead of storing them: less memory, more time",
+    )
+    parser.add_argument("--jit", action="store_true", help="compile the training step with XLA")
+    parser.add_argument("--threads", type=int, help="CPU threads to use")
+    parser.add_argument("--seed", type=SEED, default=0, help="random seed (default 0)")
+    parser.add_argument(
+        "--save-every", type=whole_number(1), default=500, help="steps between checkpoints (default 500)"
+    )
+    parser.add_argument(
+        "--keep", type=whole_number(1), default=2, metavar="N", help="checkpoints to keep: the newest N and the best"
+    )
+    parser.add_argument(
+        "--snapshots",
+        action="store_true",
+        help="save the models of steps 0, 1, 2, 5, 10, 20, 50, … in float16 in OUTPUT/snapshots",
+    )
+    parser.add_argument(
+        "--stop-after", type=whole_number(1), metavar="STEP", help="save and stop at this step; resume later"
+    )
+    parser.add_argument("--log-every", type=whole_number(1), default=50, help="steps between lines of the log")
+    parser.add_argument("--max-documents", type=int, help="use only the first N documents", metavar="N")
+    parser.add_argument("--corpus", metavar="DIR", help="folder of the tokenized text (default: in --output)")
+
+
+def _share_or_model(text):
+    """The value of --generator: a float, or the name of a model as str."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
