@@ -3,7 +3,7 @@
 import argparse
 
 from bert_tf.errors import InputError
-from bert_tf.quiet_import import import_tensorflow
+from bert_tf.startup import import_tensorflow
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

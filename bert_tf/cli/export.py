@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Exports the model. Returns: exit code."""
     from bert_tf.pretraining.export_run import export, find_step
-    from bert_tf.quiet_import import import_tensorflow
+    from bert_tf.startup import import_tensorflow
 
     step = find_step(args.run_folder, args.step)
     import_tensorflow()

@@ -138,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
     from bert_tf.checkpoints import find
     from bert_tf.checkpoints.library import read_config
     from bert_tf.finetuning.repeated_seeds import fit_seeds
-    from bert_tf.quiet_import import import_tensorflow
+    from bert_tf.startup import import_tensorflow
 
     task = family(args.task)
     folder = find(args.model)

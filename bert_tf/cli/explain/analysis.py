@@ -13,8 +13,8 @@ from bert_tf.cli.explain.target import add_target, check_target, target_of
 from bert_tf.cli.shared.files import writing
 from bert_tf.cli.shared.model import add_model_arguments, add_precision_argument, load_model
 from bert_tf.errors import InputError, checked_pair, checked_text
-from bert_tf.quiet_import import import_tensorflow
 from bert_tf.results import plain
+from bert_tf.startup import import_tensorflow
 
 _PAIRS = ("pair", "pair or file", "pair with file")
 _FILES = ("file", "pair or file", "pair with file")

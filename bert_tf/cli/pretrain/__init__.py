@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
 
     Returns: int, the exit code: 0 at --steps or --stop-after, `training.loop.STOPPED` if a signal came before.
     """
-    from bert_tf.quiet_import import import_tensorflow
+    from bert_tf.startup import import_tensorflow
 
     import_tensorflow()
     from bert_tf.training.strategy import choose, is_chief, make_strategy, use_threads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from bert_tf.quiet_import import import_tensorflow
+from bert_tf.startup import import_tensorflow
 
 if TYPE_CHECKING:
     from bert_tf.inference.bert import Bert

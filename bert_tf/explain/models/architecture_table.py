@@ -18,8 +18,8 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import InputError, report
 from bert_tf.flops import flops_by_part
 from bert_tf.parameters import parameter_counts
-from bert_tf.quiet_import import import_tensorflow
 from bert_tf.results import Result, frame
+from bert_tf.startup import import_tensorflow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

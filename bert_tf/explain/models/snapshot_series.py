@@ -15,8 +15,8 @@ import numpy as np
 from bert_tf.analysis import TOP_K, Analysis, Option, parse_head
 from bert_tf.errors import InputError, report
 from bert_tf.inference.predictions import fill_mask, require_masks
-from bert_tf.quiet_import import import_tensorflow
 from bert_tf.results import Result, frame
+from bert_tf.startup import import_tensorflow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
