@@ -4,6 +4,7 @@ import dataclasses
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import score_rows, summarise_classes, summarise_rows, supported_predictions
 from bert_tf.explain.attribution.target import classifier_settings
 from bert_tf.explain.datasets.dataset import DatasetPredictions, Subset, subset_of
@@ -105,9 +106,10 @@ def page():
         return
     view = state.view()
     labelled = "classes" in ask and any(row.label is not None for row in rows.rows)
-    snippet_arguments = (shared, file_key, ask, hide, labelled)
+    call = Call.of(score_rows, ask=tuple(ask), hide=hide, top_k=view.top_k)
+    snippet_arguments = (shared, file_key, call, labelled)
     snippets.give(*snippet_arguments)
-    key = (shared.name, view.precision, file_key, ask, hide, view.top_k)
+    key = (shared.name, view.precision, file_key, call)
     if not file_input.run_requested("dataset", key, len(rows.rows) <= file_input.AT_ONCE and "perplexity" not in ask):
         st.caption(f"{count(len(rows.rows), 'row')}. Pseudo-perplexity takes one forward pass for each token of a row.")
         return
@@ -115,7 +117,7 @@ def page():
         "dataset",
         key,
         f"Asking {title(shared.name)} about {count(len(rows.rows), 'row')}",
-        lambda progress: shared.run(score_rows, rows.rows, ask, hide, view.top_k, progress=progress),
+        lambda progress: shared.run(call.run, rows.rows, progress=progress),
     )
     if results is not None:
         classes = None
@@ -197,8 +199,8 @@ def _show(shared, file_key, results, classes, snippet_arguments):
     summary, named = summarise_rows(results), subsets.read(file_key, results)
     subset_results = {name: subset_of(shared.bert, results, numbers, classes) for name, numbers in named.items()}
     with inputs.heading(count(summary.rows, "row")):
-        ask, hide = snippet_arguments[2:4]
-        predictions = DatasetPredictions(ask, hide, summary, classes, results, subset_results)
+        call = snippet_arguments[2]
+        predictions = DatasetPredictions(call["ask"], call["hide"], summary, classes, results, subset_results)
         export.save("rows", predictions, {"model": shared.name})
     _figures(summary, classes)
     if subset_results:

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import nearest_rows, row_attributes, row_vectors
 from bert_tf.explain.datasets.dataset import RowMap
 from bert_tf.explain.datasets.filtered_row_map import FilteredRowMap, NearestRows, NearRow
@@ -44,17 +45,20 @@ def draw(shared, file_key, results, filtered, open_row, snippet_arguments):
         shared: ``SharedModel``. file_key: ``ui.widgets.file_input.Chosen``. results: ``RowResult``s of all rows.
         filtered: those of them that the filter leaves.
         open_row: callable (``RowResult``) that draws the widgets that open the row.
-        snippet_arguments: the arguments of the page's snippet without the map; the third is the tuple of predictions.
+        snippet_arguments: the arguments of the page's snippet without the map; the third is the ``Call`` of
+            `score_rows`.
     """
     attributes = row_attributes(results)
     layer, pooling, way, name, space = _settings(shared, attributes)
-    ask, rows = snippet_arguments[2], [result.row for result in results]
-    key = (shared.name, state.view().precision, file_key, pooling, "classes" in ask)
+    ask, rows = snippet_arguments[2]["ask"], [result.row for result in results]
+    # A classifier's rows are read as it reads them; the other predictions change no vector.
+    call = Call.of(row_vectors, pooling=pooling, ask=("classes",) if "classes" in ask else ())
+    key = (shared.name, state.view().precision, file_key, call)
     rows_read = jobs.result(
         "dataset_vectors",
         key,
         f"Reading {count(len(rows), 'row')}",
-        lambda progress: shared.run(row_vectors, rows, pooling, progress=progress, ask=ask),
+        lambda progress: shared.run(call.run, rows, progress=progress),
     )
     if rows_read is None:
         return
@@ -90,7 +94,7 @@ def draw(shared, file_key, results, filtered, open_row, snippet_arguments):
             _plane(_filtered(view, places, attributes, rows_read.places, drawn, chosen, near), view)
     number = None if chosen is None else view.rows[chosen].row.number
     way = way if can_lay_out(way, len(view.rows)) else None
-    snippets.give(*snippet_arguments, plane=(layer, pooling, way, name, number, _NEAR, 3 if space else 2))
+    snippets.give(*snippet_arguments, plane=(layer, call, way, name, number, _NEAR, 3 if space else 2))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from ui.widgets.snippet_parts import loading, rows_of, script
 
 _ROWS = """\
-results = score_rows(bert, rows, {ask}, hide={hide!r}, top_k={top_k})
+results = {call}
 for one in results:
     print(one.row.number, {asked}one.problem or "")
 print(summarise_rows(results))"""
@@ -16,7 +16,7 @@ _OF = {
     "perplexity": "one.perplexity, ",
 }
 _MAP = """\
-found = row_vectors(bert, rows, pooling={pooling!r}{judged})
+found = {call}
 vectors = found.vectors[{layer}]  # [rows, units] after layer {layer}"""
 _PLACES = """
 places, shares = project_to_plane(vectors, {way!r}{dimensions})
@@ -36,25 +36,25 @@ near = nearest_rows(vectors, numbers.index({number}), top_k={top_k})
 print([(numbers[index], round(cosine, 3)) for index, cosine in near])  # the rows nearest to row {number}"""
 
 
-def snippet(view, shared, file, ask, hide, labelled, subset=None, plane=None, curve=None):
+def snippet(view, shared, file, call, labelled, subset=None, plane=None, curve=None):
     """A file asked row by row.
 
     Args:
-        file: ``ChosenFile``. ask: what the model is asked for. hide: as `score_rows` takes it.
+        file: ``ChosenFile``. call: ``Call`` of `score_rows`.
         labelled: whether classes are asked for and the file has their labels.
         subset: the chosen one's name and the numbers of its rows, or None.
-        plane: of the map of the rows its layer, pooling, way (None where the rows are too few for it), the name of
-            what colours it, the number of the row whose neighbours are listed (None for none), how many they are,
-            and the dimensions; None for no map.
+        plane: the map of the rows: its layer, the ``Call`` of `row_vectors`, the projection (None where the rows are
+            too few for it), the attribute that colours it, the number of the row whose neighbours are listed (None for
+            none), how many they are, and the dimensions; None for no map.
         curve: the class whose curves are shown, and a threshold; None for none.
     """
     imports, read = rows_of(file)
-    laid_out, names = "", ["score_rows", "summarise_rows", *["summarise_classes"] * labelled]
+    ask = call["ask"]
+    laid_out, names = "", ["summarise_rows", *["summarise_classes"] * labelled]
     if plane is not None:
-        layer, pooling, way, name, number, top_k, dimensions = plane
-        judged = ', ask=("classes",)' if "classes" in ask else ""
-        laid_out = _MAP.format(layer=layer, pooling=pooling, judged=judged)
-        names.append("row_vectors")
+        layer, vectors, way, name, number, top_k, dimensions = plane
+        laid_out = _MAP.format(layer=layer, call=vectors.python("bert", "rows"))
+        imports = [*imports, *vectors.imports()]
         if way is not None:
             laid_out += _PLACES.format(way=way, name=name, dimensions=", 3" if dimensions == 3 else "")
             names += ["row_attributes", "project_to_plane"]
@@ -67,8 +67,8 @@ def snippet(view, shared, file, ask, hide, labelled, subset=None, plane=None, cu
         told = _CURVE.format(results="own" if subset else "results", label=curve[0], threshold=curve[1])
     names = ", ".join(sorted(names))
     asked = "".join(_OF[name] for name in ask)
-    body = _ROWS.format(ask=tuple(ask), hide=hide, top_k=view.top_k, asked=asked)
-    head = [*imports, f"from bert_tf.explain import {names}"]
+    body = _ROWS.format(call=call.python("bert", "rows"), asked=asked)
+    head = [*imports, *call.imports(), f"from bert_tf.explain import {names}"]
     scored = "print(summarise_classes(bert, results))" if labelled else ""
     own = ""
     if subset is not None:
