@@ -26,15 +26,15 @@ _DRAWING = """<div id="NAME" style="font: 13px sans-serif">
 <div>NOTE</div></div>
 <script>(() => {
   const root = document.getElementById("NAME"), {tokens, layers, heads, weights, least} = DATA;
-  const bytes = Uint8Array.from(atob(weights), (one) => one.charCodeAt(0)), count = tokens.length;
+  const bytes = Uint8Array.from(atob(weights), (character) => character.charCodeAt(0)), count = tokens.length;
   const [layer, head] = ["layer", "head"].map((name) => root.querySelector("select." + name));
   const svg = root.querySelector("svg"), row = 20, width = 480, left = 150, right = 330;
   const add = (parent, tag, attributes, text) => {
-    const one = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(attributes)) one.setAttribute(name, value);
-    if (text !== undefined) one.textContent = text;
-    parent.append(one);
-    return one;
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    if (text !== undefined) element.textContent = text;
+    parent.append(element);
+    return element;
   };
   for (const [select, size] of [[layer, layers], [head, heads]])
     for (let index = 0; index < size; index++) select.add(new Option(index, index));
@@ -53,13 +53,13 @@ _DRAWING = """<div id="NAME" style="font: 13px sans-serif">
         if (weight < least) continue;
         const line = add(svg, "line", {x1: left + 6, y1: y(from) - 4, x2: right - 6, y2: y(to) - 4, stroke: "#0072b2",
           "stroke-width": 2, "stroke-opacity": weight});
-        add(line, "title", {}, `${tokens[from]} looks at ${tokens[to]}: ${weight.toFixed(2)}`);
+        add(line, "title", {}, `${tokens[from]} attends to ${tokens[to]}: ${weight.toFixed(2)}`);
       }
     }
     tokens.forEach((token, index) => {
-      const looks = add(svg, "text", {x: left, y: y(index), "text-anchor": "end", fill: "currentColor",
+      const label = add(svg, "text", {x: left, y: y(index), "text-anchor": "end", fill: "currentColor",
         style: "cursor: pointer", "font-weight": chosen === index ? "bold" : "normal"}, token);
-      looks.onclick = () => { chosen = chosen === index ? null : index; draw(); };
+      label.onclick = () => { chosen = chosen === index ? null : index; draw(); };
       add(svg, "text", {x: right, y: y(index), fill: "currentColor"}, token);
     });
   };
