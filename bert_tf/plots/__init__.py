@@ -1,7 +1,7 @@
-"""Plotly figures, and the small arrays the explorer's own components draw, from a Trace.
+"""Plotly figures of results, and the small arrays that the explorer's components draw.
 
-NumPy and Plotly only: neither Streamlit nor TensorFlow. Every function that makes a figure returns a
-``plotly.graph_objects.Figure`` and takes ``dark`` for a dark page.
+The modules import NumPy and Plotly, neither Streamlit nor TensorFlow. A function that draws a figure returns a
+``plotly.graph_objects.Figure`` and has an argument ``dark``, true for a dark page.
 """
 
 from bert_tf.plots.attention.heatmaps import (

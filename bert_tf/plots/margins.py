@@ -1,54 +1,66 @@
-"""What a page settles of a figure before it is drawn: its margins, and its colour scale beside it.
+"""The margins and the colour bar of a figure, computed before it is drawn.
 
-Plotly can do both: it draws the figure, measures every label, and draws it once more with the room they need. On the
-pages, where up to four figures are drawn anew at each press, that is half of all that drawing takes.
+Plotly can do this too: it draws the figure, measures every label, and draws it again with enough space. On the pages,
+which draw up to four figures for each click, that takes half of the drawing time.
 """
+
+from __future__ import annotations
 
 import numbers
 import unicodedata
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.plots.description import plain, written
 
-_TICKS, _TITLE, _ALONE = 18, 34, 44  # pixels beside the labels of an axis, of its title below them, and without any
-_SIZE = 12  # of the labels' font, where none is said
-_FREE = 0.2  # share of the colour scale beside each end that the end's own mark needs
-_LONGEST = 180  # pixels of a label; more is left to the browser, which knows the figure's width
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+# Pixels beside the labels of an axis, of its title below them, and of a title without labels.
+_TICKS, _TITLE, _ALONE = 18, 34, 44
+_SIZE = 12  # default font size of the labels
+_FREE = 0.2  # share of the colour scale at each end that the mark of that end takes
+_LONGEST = 180  # pixels of a label; longer labels are left to the browser, which knows the figure's width
 _NARROW, _WIDE = set("fijlrtI.,:;!|'()[]{}/\\\"` -"), set("mwMWQO@%#&—…")
 
 
-def fix_margins(figure):
-    """Writes down the margins that the labels need, where they are known before drawing.
+def fix_margins(figure: go.Figure) -> None:
+    """Set the margins that the labels of the axes need, where they are known before drawing.
 
-    Args: figure: dressed.
+    These are left to the browser: three-dimensional plots, plots side by side, an axis at the top or at the right,
+    slanted labels or labels that Plotly may rotate, very long labels, and labels that are neither text nor numbers.
 
-    Left to the browser are plots in space or beside each other, an axis at the top or at the right, labels that are
-    slanted or may be turned, very long ones, and those that are neither text nor numbers.
+    Args:
+        figure: plotly.graph_objects.Figure after `apply_theme`. Its layout is changed.
     """
-    across, up = list(figure.select_xaxes()), list(figure.select_yaxes())
-    if not all("xaxis" in trace for trace in figure.data) or any(axis.domain and axis.domain[0] > 0 for axis in across):
+    x_axes, y_axes = list(figure.select_xaxes()), list(figure.select_yaxes())
+    if not all("xaxis" in trace for trace in figure.data) or any(axis.domain and axis.domain[0] > 0 for axis in x_axes):
         return
     margin = figure.layout.margin
-    for letter, axes, edge, side in (("x", across, "b", "bottom"), ("y", up, "l", "left")):
-        needed = [_needed(figure, axis, letter) if (axis.side or side) == side else None for axis in axes]
-        if None in needed:
+    for letter, axes, edge, side in (("x", x_axes, "b", "bottom"), ("y", y_axes, "l", "left")):
+        sizes = [_axis_size(figure, axis, letter) if (axis.side or side) == side else None for axis in axes]
+        known_sizes = [size for size in sizes if size is not None]
+        if len(known_sizes) < len(sizes):
             continue
         for axis in axes:
             axis.automargin = False
-        margin[edge] = max([margin[edge] or 0, *needed])
+        margin[edge] = max([margin[edge] or 0, *known_sizes])
         if letter == "x":
-            # The first and the last label may stand half beyond the axis.
-            half = max([0, *(_half(figure, axis) for axis in axes)])
-            margin.l, margin.r = max(margin.l or 0, half), max(margin.r or 0, half)
+            # Half of the first and of the last label may lie outside the axis.
+            overhang = max([0, *(_overhang(figure, axis) for axis in axes)])
+            margin.l, margin.r = max(margin.l or 0, overhang), max(margin.r or 0, overhang)
 
 
-def detach_colorbar(figure):
-    """Takes the colour bar out of a figure that has one, and tells what stands on it.
+def detach_colorbar(figure: go.Figure) -> dict[str, Any] | None:
+    """Remove the colour bar from a figure and return its contents.
 
-    Args: figure: its colour bar is a heatmap's own or that of points, with ``colorbar`` set.
+    Args:
+        figure: plotly.graph_objects.Figure. The colour bar is that of a heatmap or of points with ``colorbar`` set.
 
-    Returns: None without one, or else dict with "stops" [(share, colour)], "marks" [(share, text)] and "name" str.
+    Returns:
+        dict with "stops" [(share, colour)], "marks" [(share, text)] and "name" str; None if the figure does not have
+        exactly one colour bar.
     """
     coloured = [(trace, "z") for trace in figure.data if trace.type == "heatmap"]
     coloured += [(trace.marker, "c") for trace in figure.data if trace.type in ("scatter", "scatter3d")]
@@ -56,23 +68,23 @@ def detach_colorbar(figure):
     if len(bars) != 1 or not bars[0][0].colorscale or bars[0][0].reversescale:
         return None
     ((trace, letter),) = bars
-    least, most = f"{letter}min", f"{letter}max"
+    low_key, high_key = f"{letter}min", f"{letter}max"
     values = np.asarray(trace["z" if letter == "z" else "color"], np.float64)
     values = values[np.isfinite(values)]
-    low = trace[least] if trace[least] is not None else values.min(initial=np.inf)
-    high = trace[most] if trace[most] is not None else values.max(initial=-np.inf)
+    low = trace[low_key] if trace[low_key] is not None else values.min(initial=np.inf)
+    high = trace[high_key] if trace[high_key] is not None else values.max(initial=-np.inf)
     if not np.isfinite([low, high]).all() or low >= high:
         return None
     trace.showscale = False
-    # One without the other counts for nothing.
-    trace[least], trace[most] = float(low), float(high)
+    # Plotly ignores one end without the other.
+    trace[low_key], trace[high_key] = float(low), float(high)
     bar, form = trace.colorbar, trace.colorbar.tickformat or ".3~g"
-    at = bar.tickvals
-    if at is None:
-        # Nearer to an end it would lie over that end's mark.
-        at = (low, 0.0, high) if _FREE < -low / (high - low) < 1 - _FREE else (low, high)
-    names = bar.ticktext if bar.ticktext is not None else [written(value, form) if value else "0" for value in at]
-    marks = [((value - low) / (high - low), name) for value, name in zip(at, names)]
+    ticks = bar.tickvals
+    if ticks is None:
+        # A mark at 0 that is closer to an end would overlap the mark of that end.
+        ticks = (low, 0.0, high) if _FREE < -low / (high - low) < 1 - _FREE else (low, high)
+    names = bar.ticktext if bar.ticktext is not None else [written(value, form) if value else "0" for value in ticks]
+    marks = [((value - low) / (high - low), name) for value, name in zip(ticks, names)]
     return {
         "stops": [(share, colour) for share, colour in trace.colorscale],
         "marks": [(float(share), name) for share, name in marks if 0 <= share <= 1],
@@ -80,8 +92,8 @@ def detach_colorbar(figure):
     }
 
 
-def _needed(figure, axis, letter):
-    """Pixels that an axis takes at its edge; None where only the browser can tell."""
+def _axis_size(figure: go.Figure, axis: Any, letter: str) -> int | None:
+    """Pixels that an axis needs at its edge; None if only the browser can measure them."""
     if axis.visible is False:
         return 0
     if axis.showticklabels is False:
@@ -89,58 +101,58 @@ def _needed(figure, axis, letter):
     width, size = _widest(figure, axis, letter), axis.tickfont.size or _SIZE
     if width is None or width > _LONGEST:
         return None
-    room = _TICKS + (_TITLE if axis.title.text else 0)
+    space = _TICKS + (_TITLE if axis.title.text else 0)
     if letter == "y" or axis.tickangle in (-90, 90):
-        return round(width) + room
-    # Numbers and short labels take no more room where the browser turns them.
-    short = axis.tickangle is None and width < 2.5 * size
-    return size + room + 4 if axis.tickangle == 0 or short else None
+        return round(width) + space
+    # Numbers and short labels need no more space if the browser rotates them.
+    is_short = axis.tickangle is None and width < 2.5 * size
+    return size + space + 4 if axis.tickangle == 0 or is_short else None
 
 
-def _half(figure, axis):
-    """Pixels by which a label of an axis below may stand out to the left and to the right."""
+def _overhang(figure: go.Figure, axis: Any) -> int:
+    """Pixels by which a label of a bottom axis may lie outside the axis, to the left and to the right."""
     if axis.visible is False or axis.showticklabels is False:
         return 0
-    return _SIZE if axis.tickangle in (-90, 90) else round(_widest(figure, axis, "x") / 2) + 4
+    return _SIZE if axis.tickangle in (-90, 90) else round((_widest(figure, axis, "x") or 0) / 2) + 4
 
 
-def _widest(figure, axis, letter):
-    """Pixels of an axis's widest label; None where that cannot be told."""
+def _widest(figure: go.Figure, axis: Any, letter: str) -> float | None:
+    """Pixels of an axis's widest label; None if the labels are unknown."""
     labels = _labels(figure, axis, letter)
     if labels is None:
         return None
     return max((_width(label) for label in labels), default=0) * (axis.tickfont.size or _SIZE)
 
 
-def _labels(figure, axis, letter):
-    """The labels of an axis: those that are given, or one number such as the browser will choose; None of other
-    kinds."""
+def _labels(figure: go.Figure, axis: Any, letter: str) -> list[str] | None:
+    """The labels of an axis: its tick texts, its categories, or for numbers one label of the expected width; None for
+    values of other types."""
     if axis.ticktext is not None:
         return [plain(text) for text in axis.ticktext]
     if axis.tickvals is not None:
         return [plain(value) for value in axis.tickvals]
     name = (axis.plotly_name or letter).replace("axis", "")
-    drawn = [trace for trace in figure.data if f"{letter}axis" in trace and (trace[f"{letter}axis"] or letter) == name]
-    found = [value for trace in drawn if trace[letter] is not None for value in trace[letter]]
-    if axis.type == "category" or any(isinstance(value, str) for value in found):
-        return [plain(value) for value in found]
+    traces = [trace for trace in figure.data if f"{letter}axis" in trace and (trace[f"{letter}axis"] or letter) == name]
+    values = [value for trace in traces if trace[letter] is not None for value in trace[letter]]
+    if axis.type == "category" or any(isinstance(value, str) for value in values):
+        return [plain(value) for value in values]
     if "%" in (axis.tickformat or ""):
         return ["100%"]
-    found = [value for value in found if value is not None]
-    if not all(isinstance(value, numbers.Real) for value in found):
+    values = [value for value in values if value is not None]
+    if not all(isinstance(value, numbers.Real) for value in values):
         return None
-    greatest = max(map(abs, found), default=1)
-    return ["0.0000" if greatest < 0.01 else "-0.5"]
+    largest = max(map(abs, values), default=1)
+    return ["0.0000" if largest < 0.01 else "-0.5"]
 
 
-def _width(label):
-    """How wide a label is, about, in sizes of its font."""
-    wide = 0.0
+def _width(label: str) -> float:
+    """The approximate width of a label, in multiples of its font size."""
+    width = 0.0
     for letter in label:
         if unicodedata.combining(letter) or letter == "\u200b":
             continue
         if unicodedata.east_asian_width(letter) in "WF" or ord(letter) > 0x1F000:
-            wide += 1.2
+            width += 1.2
         else:
-            wide += 0.3 if letter in _NARROW else 0.85 if letter in _WIDE else 0.62 if letter.isupper() else 0.52
-    return wide
+            width += 0.3 if letter in _NARROW else 0.85 if letter in _WIDE else 0.62 if letter.isupper() else 0.52
+    return width

@@ -1,7 +1,12 @@
-"""What figures of ``explain`` are made of.
+"""Parts that several figures share: heatmap traces, panels of bars, sliders, axes.
 
 Dimension legend: T tokens.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -10,11 +15,11 @@ from plotly.subplots import make_subplots
 from bert_tf.plots.attention.pooled_maps import block_starts
 from bert_tf.plots.theme import CATEGORIES, colourscale, escape, unique_labels
 
-_MOST = 128  # tokens a side of a map; more are pooled by the greatest of each block
+_MOST = 128  # rows and columns of a map; more tokens are pooled into blocks by their maximum
 
 
-def value_map(values, columns, rows, dark, hover):
-    """A heatmap trace of values with names; hover: what is said of a cell."""
+def value_map(values: np.ndarray, columns: Sequence[str], rows: Sequence[str], dark: bool, hover: str) -> go.Heatmap:
+    """A heatmap trace of values with names of columns and rows; ``hover`` is the hover template of a cell."""
     return go.Heatmap(
         z=values,
         x=columns,
@@ -25,20 +30,26 @@ def value_map(values, columns, rows, dark, hover):
     )
 
 
-def answer_panels(panels, names, more=()):
-    """Two answers to each of some questions as bars, one panel a question.
+def answer_panels(
+    panels: Sequence[tuple[str, Sequence[dict[str, Any]], Sequence[dict[str, Any]]]],
+    names: Sequence[str],
+    more: Iterable[str] = (),
+) -> go.Figure:
+    """Predictions of two sources, such as two models, side by side as bars, one panel for each mask or pair.
 
     Args:
-        panels: (title, answers, answers), each answer a dict with "token" and "probability".
-        names: of the two that answer. more: titles of empty panels below, for other traces.
+        panels: sequence of (title, predictions of the first source, predictions of the second); each prediction is a
+            dict with "token" and "probability".
+        names: two strings. Names of the sources.
+        more: iterable of strings. Titles of empty panels below, for other traces.
     """
     titles = [*(escape(title) for title, _, _ in panels), *more]
     figure = make_subplots(rows=max(len(titles), 1), cols=1, subplot_titles=titles)
-    for row, (_, *both) in enumerate(panels, 1):
-        for name, answers, colour in zip(names, both, CATEGORIES):
+    for row, (_, first, second) in enumerate(panels, 1):
+        for name, predictions, colour in zip(names, (first, second), CATEGORIES):
             bars = go.Bar(
-                x=[escape(one["token"]) for one in answers],
-                y=[one["probability"] for one in answers],
+                x=[escape(prediction["token"]) for prediction in predictions],
+                y=[prediction["probability"] for prediction in predictions],
                 name=escape(name),
                 marker_color=colour,
                 showlegend=row == 1,
@@ -46,33 +57,35 @@ def answer_panels(panels, names, more=()):
             )
             figure.add_trace(bars, row=row, col=1)
         figure.update_xaxes(row=row, col=1, type="category")
-        # The value of a regression is no share.
-        if all(0 <= one["probability"] <= 1 for answers in both for one in answers):
+        # The "probability" of a regression is its value, which may lie outside 0 to 1.
+        if all(0 <= prediction["probability"] <= 1 for prediction in (*first, *second)):
             figure.update_yaxes(row=row, col=1, range=[0, 1], tickformat=".0%")
     return figure
 
 
-def trace_slider(steps, label, active):
-    """A slider that shows one of the figure's traces at a time.
+def trace_slider(steps: Sequence[str], label: str, active: int) -> dict[str, Any]:
+    """A Plotly slider that shows one of the figure's traces at a time.
 
     Args:
-        steps: names of the traces. label: what they are. active: number of the one shown at first.
+        steps: sequence of strings. Names of the traces.
+        label: str. Text before the name, such as "layer".
+        active: int. Index of the trace that is visible at first.
     """
-    made = [
-        {"label": name, "method": "restyle", "args": [{"visible": [at == index for at in range(len(steps))]}]}
+    slider_steps = [
+        {"label": name, "method": "restyle", "args": [{"visible": [other == index for other in range(len(steps))]}]}
         for index, name in enumerate(steps)
     ]
-    return {"active": active, "currentvalue": {"prefix": f"{label} "}, "steps": made}
+    return {"active": active, "currentvalue": {"prefix": f"{label} "}, "steps": slider_steps}
 
 
-def token_axes(figure):
-    """Axes of a map of tokens, the first at the top left."""
+def token_axes(figure: go.Figure) -> None:
+    """Set up the axes of a map between tokens, with the first token at the top left."""
     figure.update_yaxes(autorange="reversed", type="category", ticks="", showgrid=False)
     figure.update_xaxes(tickangle=-90, type="category", ticks="", showgrid=False)
 
 
-def pooled(values, tokens):
-    """A map [T, T] of at most ``_MOST`` a side, and the names of its rows."""
+def pooled(values: np.ndarray, tokens: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+    """A map [T, T] pooled to at most ``_MOST`` rows and columns, and the names of its rows."""
     if len(tokens) <= _MOST:
         return values, unique_labels(tokens)
     starts = block_starts(len(tokens), _MOST)

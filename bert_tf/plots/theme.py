@@ -1,10 +1,17 @@
-"""Colours and manners of all figures.
+"""Colours and layout of all figures.
 
-Both scales run from the page's own ground to full strength in even steps of lightness, in hues of blue and
-yellow that every kind of colour vision tells apart; the dark one ends as cividis does.
+Both colour scales run from the page's background to a strong colour in even steps of lightness. Their hues, blue and
+yellow, can be distinguished by every kind of colour vision; the scale for dark pages ends like cividis.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 LIGHT_RAMP = ("#ffffff", "#dce8f7", "#abcbea", "#6fa5d8", "#3a78bd", "#1f4f94", "#0b2a5c")
 DARK_RAMP = ("#171b22", "#1d2f57", "#37507a", "#5f6f83", "#8f8f7d", "#c6b565", "#ffe65c")
@@ -12,89 +19,99 @@ DARK_RAMP = ("#171b22", "#1d2f57", "#37507a", "#5f6f83", "#8f8f7d", "#c6b565", "
 # Okabe and Ito's palette, without black: https://jfly.uni-koeln.de/color/
 CATEGORIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 
-# One for each of several heads, from the same palette: what lies nearest to the page's ground comes last.
+# Colours of several heads, from the same palette; the colour nearest to the page's background is last.
 _HEADS = {
     False: ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9"),
     True: ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#d55e00"),
 }
 MAX_HEADS = 6
 
-#: Parts of a template that figures here use.
+#: The parts of a Plotly template that these figures use.
 _LAYOUT = ("xaxis", "yaxis", "scene", "title", "hovermode", "hoverlabel", "coloraxis", "autotypenumbers")
 _KINDS = ("bar", "histogram", "scatter", "scatter3d")
 
 
-def head_colours(dark=False):
-    """Colours of up to ``MAX_HEADS`` heads drawn together, a list of "#rrggbb"."""
+def head_colours(dark: bool = False) -> list[str]:
+    """Colours of up to ``MAX_HEADS`` heads in one figure, a list of "#rrggbb"."""
     return list(_HEADS[dark])
 
 
-def ramp(dark=False):
+def ramp(dark: bool = False) -> list[str]:
     """The colour scale from 0 to 1 as a list of "#rrggbb"."""
     return list(DARK_RAMP if dark else LIGHT_RAMP)
 
 
-def colourscale(dark=False):
-    """The colour scale as Plotly takes it."""
+def colourscale(dark: bool = False) -> list[list]:
+    """The colour scale as a Plotly ``colorscale``, pairs of a share and a colour."""
     stops = ramp(dark)
     return [[index / (len(stops) - 1), colour] for index, colour in enumerate(stops)]
 
 
-def apply_theme(figure, dark=False, height=None):
-    """Give ``figure`` the common look, transparent so that it sits on any page; returns it."""
-    ink, quiet = ("#e4e7ec", "#a9b0bd") if dark else ("#1d2330", "#5b6170")
-    # In one piece: set one by one, or by `update_layout`, it takes three times as long, and a page draws up to four
-    # figures at each press.
+def apply_theme(figure: go.Figure, dark: bool = False, height: int | None = None) -> go.Figure:
+    """Set the colours, fonts and margins that all figures share; the background is transparent.
+
+    Args:
+        figure: plotly.graph_objects.Figure. Its layout is changed.
+        dark: bool. Whether the page is dark.
+        height: int or None. In pixels; None leaves it to Plotly.
+
+    Returns:
+        ``figure``.
+    """
+    text_colour, axis_colour = ("#e4e7ec", "#a9b0bd") if dark else ("#1d2330", "#5b6170")
+    # The layout is set in one assignment: single assignments, or `update_layout`, take three times as long, and a page
+    # draws up to four figures for each click.
     layout = figure.layout.to_plotly_json()
     for name in {"xaxis", "yaxis", *(name for name in layout if name.startswith(("xaxis", "yaxis")))}:
-        # Said outright: Streamlit would write them in a grey that is too faint to read well.
+        # Without a colour of the axis Streamlit would set a grey with too little contrast.
         axis = layout.get(name, {})
         title = axis.get("title", {})
-        title = {**title, "font": {**title.get("font", {}), "color": quiet}}
-        layout[name] = {**axis, "tickfont": {**axis.get("tickfont", {}), "color": quiet}, "title": title}
+        title = {**title, "font": {**title.get("font", {}), "color": axis_colour}}
+        layout[name] = {**axis, "tickfont": {**axis.get("tickfont", {}), "color": axis_colour}, "title": title}
     legend = layout.get("legend", {})
     figure.layout = {
         **layout,
         "template": _template(dark),
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"color": ink, "size": 13},
+        "font": {"color": text_colour, "size": 13},
         "margin": {"l": 8, "r": 8, "t": 32, "b": 8},
         "height": height,
         "hoverlabel": {"font": {"size": 13}},
         "colorway": CATEGORIES,
-        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#8a92a0", "activecolor": ink},
-        "legend": {**legend, "font": {**legend.get("font", {}), "color": ink}},
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#8a92a0", "activecolor": text_colour},
+        "legend": {**legend, "font": {**legend.get("font", {}), "color": text_colour}},
     }
     return figure
 
 
 @functools.cache
-def _template(dark):
-    """Of Plotly's own template what figures here use: it is checked and copied for each of them, and most of it is of
-    maps and of kinds of traces that none has."""
+def _template(dark: bool) -> dict[str, Any]:
+    """The parts of Plotly's template that these figures use. Plotly validates and copies the template for each figure,
+    and most of it is for maps and for other kinds of traces."""
     import plotly.io
 
-    whole = plotly.io.templates["plotly_dark" if dark else "plotly_white"].to_plotly_json()
-    layout = {name: whole["layout"][name] for name in _LAYOUT if name in whole["layout"]}
+    template = plotly.io.templates["plotly_dark" if dark else "plotly_white"].to_plotly_json()
+    layout = {name: template["layout"][name] for name in _LAYOUT if name in template["layout"]}
     for axis in ("xaxis", "yaxis"):
-        # Margins make room for the labels; to look for any that stick out nevertheless takes longer than all other
+        # The margins make room for the labels. Plotly's search for labels that overflow takes longer than all other
         # drawing.
         layout[axis] = {**layout[axis], "ticklabeloverflow": "allow"}
-    return {"layout": layout, "data": {kind: whole["data"][kind] for kind in _KINDS if kind in whole["data"]}}
+    return {"layout": layout, "data": {kind: template["data"][kind] for kind in _KINDS if kind in template["data"]}}
 
 
-def escape(text):
-    """A token as Plotly shows it: its labels read a small part of HTML."""
+def escape(text: str) -> str:
+    """A text with escaped HTML characters, because Plotly's labels read a subset of HTML."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def unique_labels(tokens):
-    """Tokens as labels of an axis, all different: Plotly would put equal ones on one line."""
-    names, seen = [], {}
+def unique_labels(tokens: Iterable[str]) -> list[str]:
+    """Tokens as distinct labels of an axis: Plotly would draw equal labels at the same place."""
+    labels: list[str] = []
+    counts: dict[str, int] = {}
     for token in tokens:
-        name = escape(token)
-        seen[name] = seen.get(name, 0) + 1
-        # The zero-width space tells the second "the" from the first without showing.
-        names.append(name + "\u200b" * (seen[name] - 1))
-    return names
+        label = escape(token)
+        counts[label] = counts.get(label, 0) + 1
+        # A zero-width space distinguishes the second "the" from the first and is invisible.
+        labels.append(label + "\u200b" * (counts[label] - 1))
+    return labels

@@ -181,7 +181,7 @@ def test_an_earlier_word_is_the_one_of_now(printed):
         (["heads", "the cat", "--input", "a.txt"], "either a text or --input"),
         (["heads", "--input", "FOLDER/EMPTY.conllu"], "no sentence in"),
         (["heads", "--input", "FOLDER/EMPTY"], "no text in the file"),
-        (["changed", "the cat"], "give --before"),
+        (["changed", "the cat"], "use --before"),
     ],
 )
 def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, arguments, sentence):

@@ -61,11 +61,6 @@ def attention_divergence(before: Trace, after: Trace) -> AttentionDivergence:
     Raises:
         NotComparable: the tokens or the numbers of layers and heads differ.
         InputError: a trace has no attention maps.
-
-    Example:
-        >>> before = bert_tf.load().trace("The film was [MASK].")
-        >>> after = bert_tf.load("my-classifier").trace("The film was [MASK].")
-        >>> attention_divergence(before, after).ranked()[:3]
     """
     maps_before, maps_after = attention_maps(before), attention_maps(after)
     if before.tokens != after.tokens:

@@ -75,7 +75,8 @@ def parsed_labels(places: Sequence[Place]) -> tuple[Labels, Labels]:
 def _parsed_label(place: Place) -> Labels:
     if place.word is None:
         return place.token, place.token
-    parsed = place.row.parsed
+    row: Any = place.row
+    parsed = row.parsed
     number = None if parsed is None or place.word.source != "a" else parsed.word_at(place.word.start)
     if number is None:
         return None, None

@@ -159,7 +159,9 @@ ANALYSIS = Analysis(
             metavar="FILE",
             parse=_reference_texts,
         ),
-        Option("unit", "what occlusion replaces at a time", default="word", choices=("word", "token"), metavar="UNIT"),
+        Option(
+            "unit", "what occlusion replaces in one step", default="word", choices=("word", "token"), metavar="UNIT"
+        ),
         Option(
             "samples",
             "number of inputs with masked words, for lime",

@@ -1,15 +1,23 @@
-"""How far the attention of two models differs, head by head."""
+"""How much the attention of each head differs between two models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
 from bert_tf.plots.theme import apply_theme, colourscale
 
+if TYPE_CHECKING:
+    from bert_tf.explain.attention.attention_divergence import AttentionDivergence
 
-def divergence_map(divergence, dark=False):
-    """The divergence of each head in bits, layers downwards.
+
+def divergence_map(divergence: AttentionDivergence, dark: bool = False) -> go.Figure:
+    """The divergence of each head in bits as a map, layers downwards, heads across.
 
     Args:
-        divergence: an ``AttentionDivergence``. dark: for a dark page.
+        divergence: AttentionDivergence.
+        dark: bool. Whether the page is dark.
     """
     values = divergence.divergences
     layers, heads = values.shape

@@ -1,18 +1,27 @@
-"""What stands at the places found in a file, and what heads look at from there, as bars."""
+"""Labels of the words at nearest contexts, and of the tokens that heads attend to most from there, as bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
 
-_FAR = 5  # tokens; all that is further away stands in one bar
+if TYPE_CHECKING:
+    from bert_tf.explain.attention.context_labels import ContextCounts
+
+_FAR = 5  # tokens; all larger distances share one bar
 _LEGEND = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
 
 
-def paired_bars(found, looked, dark=False):
-    """How often each label stands among the words found, and among those that heads look at from there.
+def paired_bars(found: dict[str, int], looked: dict[str, int], dark: bool = False) -> go.Figure:
+    """How often each label occurs at the contexts and at the most attended tokens.
 
     Args:
-        found, looked: dicts from label to count. dark: for a dark page.
+        found: dict from label to count. Of the words at the contexts.
+        looked: dict from label to count. Of the tokens that heads attend to most from there.
+        dark: bool. Whether the page is dark.
     """
     labels = sorted({**found, **looked}, key=lambda label: -found.get(label, 0) - looked.get(label, 0))
     figure = go.Figure(
@@ -27,15 +36,16 @@ def paired_bars(found, looked, dark=False):
     return apply_theme(figure, dark, height=130 + 34 * len(labels))
 
 
-def offset_bars(words, special, dark=False):
-    """How far away what heads look at stands from the words found, as a histogram.
+def offset_bars(words: dict[int, int], special: dict[int, int], dark: bool = False) -> go.Figure:
+    """The distances from the contexts to the tokens that heads attend to most, as a histogram.
 
     Args:
-        words, special: dicts from offset to count, of words and of tokens that the model adds; below 0 before the word.
-        dark: for a dark page.
+        words: dict from offset to count. Of tokens that belong to words; offsets are below 0 before the context.
+        special: dict from offset to count. Of tokens that the model adds.
+        dark: bool. Whether the page is dark.
     """
-    far = [max(-_FAR, min(_FAR, offset)) for offset in (*words, *special, 0)]
-    steps = range(min(far), max(far) + 1)
+    clipped = [max(-_FAR, min(_FAR, offset)) for offset in (*words, *special, 0)]
+    steps = range(min(clipped), max(clipped) + 1)
     figure = go.Figure(
         [
             _bars([_within(counts, step) for step in steps], list(map(_named, steps)), name, colour, shape, "v")
@@ -53,41 +63,41 @@ def offset_bars(words, special, dark=False):
     return apply_theme(figure, dark, height=300)
 
 
-def part_of_speech_bars(counts, dark=False):
-    """Parts of speech of the words found and of those looked at, of ``ContextCounts``."""
-    return paired_bars(counts.parts_of_speech or {}, counts.looked_at_parts_of_speech, dark)
+def part_of_speech_bars(counts: ContextCounts, dark: bool = False) -> go.Figure:
+    """`paired_bars` of the parts of speech."""
+    return paired_bars(counts.parts_of_speech or {}, counts.looked_at_parts_of_speech or {}, dark)
 
 
-def relation_bars(counts, dark=False):
-    """Relations of the words found and of those looked at, of ``ContextCounts``."""
-    return paired_bars(counts.relations or {}, counts.looked_at_relations, dark)
+def relation_bars(counts: ContextCounts, dark: bool = False) -> go.Figure:
+    """`paired_bars` of the relations."""
+    return paired_bars(counts.relations or {}, counts.looked_at_relations or {}, dark)
 
 
-def distance_bars(counts, dark=False):
-    """How far away what heads look at stands, of ``ContextCounts``."""
+def distance_bars(counts: ContextCounts, dark: bool = False) -> go.Figure:
+    """`offset_bars` of the offsets."""
     special = counts.special_offsets
     words = {offset: number - special.get(offset, 0) for offset, number in counts.offsets.items()}
     return offset_bars({offset: number for offset, number in words.items() if number}, special, dark)
 
 
-def _within(counts, step):
+def _within(counts: dict[int, int], step: int) -> int:
     return sum(number for offset, number in counts.items() if max(-_FAR, min(_FAR, offset)) == step)
 
 
-def _named(step):
+def _named(step: int) -> str:
     return {-_FAR: f"≤-{_FAR}", _FAR: f"≥{_FAR}", 0: "0"}.get(step, f"{step:+d}")
 
 
 def _bars(values, labels, name, colour, shape, orientation):
     x, y = (values, labels) if orientation == "h" else (labels, values)
-    told = "%{y}: %{x}" if orientation == "h" else "%{x}: %{y}"
+    template = "%{y}: %{x}" if orientation == "h" else "%{x}: %{y}"
     return go.Bar(
         x=x,
         y=y,
         name=name,
         orientation=orientation,
         marker={"color": colour, "pattern": {"shape": shape}},
-        hovertemplate=told + "<extra>%{fullData.name}</extra>",
+        hovertemplate=template + "<extra>%{fullData.name}</extra>",
     )
 
 

@@ -3,6 +3,10 @@
 Dimension legend: T tokens, D head size.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -10,12 +14,16 @@ from plotly.subplots import make_subplots
 from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.theme import CATEGORIES, apply_theme, unique_labels
 
+if TYPE_CHECKING:
+    from bert_tf.explain.attention.head_vectors import NeuronView
 
-def neuron_strips(neuron, dark=False):
-    """How the attention of one token comes about: keys, their products with its query, softmax.
+
+def neuron_strips(neuron: NeuronView, dark: bool = False) -> go.Figure:
+    """How the attention of one token is computed: the keys, their products with its query, the softmax.
 
     Args:
-        neuron: a ``NeuronView``. dark: for a dark page.
+        neuron: NeuronView.
+        dark: bool. Whether the page is dark.
     """
     keys, products = neuron.keys, neuron.keys * neuron.queries[neuron.position]
     names = unique_labels(neuron.tokens)

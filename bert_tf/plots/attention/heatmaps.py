@@ -3,66 +3,94 @@
 Dimension legend: L layers, N heads, T tokens.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from bert_tf.plots.attention.pooled_maps import block_starts, pooled, tiles
+from bert_tf.plots.attention.pooled_maps import Selection, block_starts, pooled, tiles
 from bert_tf.plots.theme import apply_theme, colourscale, escape, unique_labels
 
+if TYPE_CHECKING:
+    from bert_tf.inference.trace import Trace
+
 _SCALE = {"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".2f", "xpad": 4}
-_LABEL = 12  # pixels a label needs of its axis
-_AROUND = 90  # pixels of a figure's height that its labels on top take
+_LABEL = 12  # pixels of an axis for one label
+_AROUND = 90  # pixels of a figure's height for the labels on top
 
 
-def heatmap(trace, weights, selection, most=128, dark=False, title=None, height=None, least=0.0):
+def heatmap(
+    trace: Trace,
+    weights: np.ndarray,
+    selection: Selection,
+    most: int = 128,
+    dark: bool = False,
+    title: str | None = None,
+    height: int | None = None,
+    least: float = 0.0,
+) -> go.Figure:
     """One attention map between the tokens of a selection.
 
     Args:
-        trace: has ``tokens``.
-        weights: float [T, T], row: the token that looks, column: the one looked at.
-        selection: ``Selection`` of what to show.
-        most: rows and columns at most; more tokens are pooled into blocks by their greatest weight.
-        dark: for a dark page.
-        title: text above the figure.
-        height: in pixels; None chooses it by the number of rows.
-        least: weights below it are left empty.
+        trace: Trace. Its ``tokens`` name rows and columns.
+        weights: float [T, T]. Row: the token that attends; column: the token that it attends to.
+        selection: Selection. The tokens of the map.
+        most: int. Largest number of rows and of columns; more tokens are pooled into blocks by their greatest weight.
+        dark: bool. Whether the page is dark.
+        title: str or None. Text above the figure.
+        height: int or None. In pixels; None chooses it by the number of rows.
+        least: float. Cells with smaller weights stay empty.
 
     Returns:
         plotly.graph_objects.Figure, its numbers in float32.
     """
-    shown = pooled(weights, selection, most)
+    values = pooled(weights, selection, most)
     rows, columns = (unique_labels(block_names(trace, side, most)) for side in (selection.rows, selection.columns))
     figure = go.Figure(
         go.Heatmap(
-            z=np.where(shown < least, np.float32("nan"), shown),
+            z=np.where(values < least, np.float32("nan"), values),
             x=columns,
             y=rows,
             colorscale=colourscale(dark),
             zmin=0,
-            zmax=float(max(shown.max(initial=0), 1e-6)),
+            zmax=float(max(values.max(initial=0), 1e-6)),
             hovertemplate="%{y} looks at %{x}<br>%{z:.3f}<extra></extra>",
             hoverongaps=False,
             colorbar=_SCALE,
         )
     )
     height = height or int(np.clip(110 + 22 * len(rows), 340, 880))
-    every = _labelled(len(rows), height), _labelled(len(columns), height)
+    row_step, column_step = _label_step(len(rows), height), _label_step(len(columns), height)
     common = {"ticks": "", "type": "category", "showgrid": False}
-    figure.layout.yaxis = dict(autorange="reversed", tickvals=rows[:: every[0]], tickfont={"size": 11}, **common)
-    figure.layout.xaxis = dict(tickvals=columns[:: every[1]], tickangle=-90, tickfont={"size": 11}, **common)
+    figure.layout.yaxis = dict(autorange="reversed", tickvals=rows[::row_step], tickfont={"size": 11}, **common)
+    figure.layout.xaxis = dict(tickvals=columns[::column_step], tickangle=-90, tickfont={"size": 11}, **common)
     apply_theme(figure, dark, height)
     if title:
         figure.update_layout(title={"text": escape(title), "font": {"size": 15}}, margin={"t": 60})
     return figure
 
 
-def heatmaps(trace, maps, selection, names, dark=False, least=0.0):
-    """Several heads' maps below each other, all on one scale.
+def heatmaps(
+    trace: Trace,
+    maps: np.ndarray,
+    selection: Selection,
+    names: Sequence[str],
+    dark: bool = False,
+    least: float = 0.0,
+) -> go.Figure:
+    """The maps of several heads below each other, with one colour scale.
 
     Args:
-        trace: has ``tokens``. maps: float [K, T, T]. selection: ``Selection`` of what to show.
-        names: K titles. dark: for a dark page. least: weights below it are left empty.
+        trace: Trace. Its ``tokens`` name rows and columns.
+        maps: float [K, T, T].
+        selection: Selection. The tokens of the maps.
+        names: sequence of K strings. Titles of the maps.
+        dark: bool. Whether the page is dark.
+        least: float. Cells with smaller weights stay empty.
     """
     figure = make_subplots(
         rows=len(maps),
@@ -71,26 +99,26 @@ def heatmaps(trace, maps, selection, names, dark=False, least=0.0):
         vertical_spacing=0.28 / len(maps),
     )
     for row, weights in enumerate(maps, 1):
-        one = heatmap(trace, weights, selection, 64, dark, least=least)
-        figure.add_trace(one.data[0].update(coloraxis="coloraxis"), row, 1)
-        figure.update_xaxes(one.layout.xaxis.to_plotly_json(), row=row, col=1)
-        figure.update_yaxes(one.layout.yaxis.to_plotly_json(), row=row, col=1)
+        panel = heatmap(trace, weights, selection, 64, dark, least=least)
+        figure.add_trace(panel.data[0].update(coloraxis="coloraxis"), row, 1)
+        figure.update_xaxes(panel.layout.xaxis.to_plotly_json(), row=row, col=1)
+        figure.update_yaxes(panel.layout.yaxis.to_plotly_json(), row=row, col=1)
     strongest = max(float(pooled(maps, selection, 64).max(initial=0)), 1e-6)
     scale = {"colorscale": colourscale(dark), "cmin": 0, "cmax": strongest, "colorbar": _SCALE}
-    apply_theme(figure, dark, height=len(maps) * one.layout.height)
+    apply_theme(figure, dark, height=len(maps) * panel.layout.height)
     return figure.update_layout(coloraxis=scale, margin={"t": 60})
 
 
-def overview(trace, selection, dark=False, least=0.0):
+def overview(trace: Trace, selection: Selection, dark: bool = False, least: float = 0.0) -> go.Figure:
     """All heads of a trace as one figure of small maps, layers downwards, heads across.
 
     Args:
-        trace: has ``attentions`` float [L, N, T, T].
-        selection: ``Selection`` of what to show.
-        dark: for a dark page.
-        least: weights below it are left empty.
+        trace: Trace. A trace with attention maps, float [L, N, T, T].
+        selection: Selection. The tokens of the maps.
+        dark: bool. Whether the page is dark.
+        least: float. Smaller weights count as 0.
     """
-    small = tiles(trace.attentions, selection, most_bytes=120_000, least=least)
+    small = tiles(np.asarray(trace.attentions), selection, most_bytes=120_000, least=least)
     layers, heads, rows, columns = small.values.shape
     gap = 1
     sheet = np.full((layers, rows + gap, heads, columns + gap), np.nan, np.float32)
@@ -116,12 +144,12 @@ def overview(trace, selection, dark=False, least=0.0):
     return apply_theme(figure, dark, height=120 + 56 * layers)
 
 
-def block_names(trace, places, most):
-    """The tokens at ``places``; of more than ``most`` the first of each block that ``pooled`` makes of them."""
-    starts = block_starts(len(places), most) if len(places) > most else range(len(places))
+def block_names(trace: Trace, places: Sequence[int], most: int) -> list[str]:
+    """The tokens at some positions; of more than ``most`` positions the first token of each block of ``pooled``."""
+    starts = block_starts(len(places), most).tolist() if len(places) > most else range(len(places))
     return [trace.tokens[places[start]] for start in starts]
 
 
-def _labelled(count, pixels):
-    """Every how many tokens one is named, so that labels do not lie over each other."""
+def _label_step(count: int, pixels: int) -> int:
+    """The step between tokens with a label, so that labels do not overlap."""
     return max(1, -(-count * _LABEL // max(pixels - _AROUND, _LABEL)))

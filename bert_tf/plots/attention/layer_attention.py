@@ -1,17 +1,25 @@
 """Attention between tokens as a map for each layer."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.panels import pooled, token_axes, trace_slider, value_map
 from bert_tf.plots.theme import apply_theme
 
+if TYPE_CHECKING:
+    from bert_tf.explain.attention.layer_attention import LayerAttention
 
-def layer_maps(attention, dark=False):
-    """A map for each layer, chosen by a slider; the last one is open.
+
+def layer_maps(attention: LayerAttention, dark: bool = False) -> go.Figure:
+    """A map for each layer; a slider chooses the layer, at first the last one.
 
     Args:
-        attention: a ``LayerAttention``. dark: for a dark page.
+        attention: LayerAttention.
+        dark: bool. Whether the page is dark.
     """
     figure, layers = go.Figure(), len(attention.maps)
     for layer, values in enumerate(attention.maps):

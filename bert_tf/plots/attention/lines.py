@@ -1,17 +1,23 @@
-"""Attention as lines between two columns of tokens, as one piece of HTML that a notebook shows.
+"""Attention as lines between two columns of tokens, as HTML for a notebook.
 
 After BertViz's head view (Vig 2019, "A Multiscale Visualization of Attention in the Transformer Model").
 Dimension legend: L layers, N heads, T tokens.
 """
 
+from __future__ import annotations
+
 import base64
 import html
 import json
 import uuid
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-# Beyond these lines would lie on each other, and the page would hold many megabytes.
+if TYPE_CHECKING:
+    from bert_tf.inference.trace import Trace
+
+# With more tokens the lines would overlap and the HTML would take many megabytes.
 _MOST_TOKENS, _LEAST_WEIGHT = 64, 0.02
 
 _DRAWING = """<div id="NAME" style="font: 13px sans-serif">
@@ -20,15 +26,15 @@ _DRAWING = """<div id="NAME" style="font: 13px sans-serif">
 <div>NOTE</div></div>
 <script>(() => {
   const root = document.getElementById("NAME"), {tokens, layers, heads, weights, least} = DATA;
-  const bytes = Uint8Array.from(atob(weights), (one) => one.charCodeAt(0)), count = tokens.length;
+  const bytes = Uint8Array.from(atob(weights), (character) => character.charCodeAt(0)), count = tokens.length;
   const [layer, head] = ["layer", "head"].map((name) => root.querySelector("select." + name));
   const svg = root.querySelector("svg"), row = 20, width = 480, left = 150, right = 330;
   const add = (parent, tag, attributes, text) => {
-    const one = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(attributes)) one.setAttribute(name, value);
-    if (text !== undefined) one.textContent = text;
-    parent.append(one);
-    return one;
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    if (text !== undefined) element.textContent = text;
+    parent.append(element);
+    return element;
   };
   for (const [select, size] of [[layer, layers], [head, heads]])
     for (let index = 0; index < size; index++) select.add(new Option(index, index));
@@ -47,13 +53,13 @@ _DRAWING = """<div id="NAME" style="font: 13px sans-serif">
         if (weight < least) continue;
         const line = add(svg, "line", {x1: left + 6, y1: y(from) - 4, x2: right - 6, y2: y(to) - 4, stroke: "#0072b2",
           "stroke-width": 2, "stroke-opacity": weight});
-        add(line, "title", {}, `${tokens[from]} looks at ${tokens[to]}: ${weight.toFixed(2)}`);
+        add(line, "title", {}, `${tokens[from]} attends to ${tokens[to]}: ${weight.toFixed(2)}`);
       }
     }
     tokens.forEach((token, index) => {
-      const looks = add(svg, "text", {x: left, y: y(index), "text-anchor": "end", fill: "currentColor",
+      const label = add(svg, "text", {x: left, y: y(index), "text-anchor": "end", fill: "currentColor",
         style: "cursor: pointer", "font-weight": chosen === index ? "bold" : "normal"}, token);
-      looks.onclick = () => { chosen = chosen === index ? null : index; draw(); };
+      label.onclick = () => { chosen = chosen === index ? null : index; draw(); };
       add(svg, "text", {x: right, y: y(index), fill: "currentColor"}, token);
     });
   };
@@ -62,29 +68,30 @@ _DRAWING = """<div id="NAME" style="font: 13px sans-serif">
 })()</script>"""
 
 
-def lines_html(trace):
-    """The attention of every head as lines, one head at a time: str of HTML.
+def lines_html(trace: Trace) -> str:
+    """The attention of every head as lines, one head at a time, as HTML.
 
-    Menus choose layer and head, from 0; a press on a token on the left shows its lines alone. Of more than 64 tokens
-    the first 64 are drawn.
+    Menus choose layer and head, from 0. A click on a token on the left shows only its lines. At most the first 64
+    tokens are drawn.
 
     Args:
-        trace: has `tokens` and `attentions`, float [L, N, T, T].
+        trace: Trace. A trace with attention maps, float [L, N, T, T].
     """
-    layers, heads, length, _ = trace.attentions.shape
-    shown = min(length, _MOST_TOKENS)
-    weights = np.rint(255 * trace.attentions[:, :, :shown, :shown]).astype(np.uint8)
+    attentions = np.asarray(trace.attentions)
+    layers, heads, length, _ = attentions.shape
+    count = min(length, _MOST_TOKENS)
+    weights = np.rint(255 * attentions[:, :, :count, :count]).astype(np.uint8)
     data = {
-        "tokens": trace.tokens[:shown],
+        "tokens": trace.tokens[:count],
         "layers": layers,
         "heads": heads,
         "weights": base64.b64encode(weights.tobytes()).decode("ascii"),
         "least": _LEAST_WEIGHT,
     }
-    note = "A token on the left looks at those on the right. Press one to see its lines alone."
-    if shown < length:
-        note += f" The first {shown} of {length} tokens are drawn."
-    # "<" inside a script could end it.
-    written = json.dumps(data).replace("<", "\\u003c")
+    note = "A token on the left attends to the tokens on the right. Click a token to see only its lines."
+    if count < length:
+        note += f" The first {count} of {length} tokens are drawn."
+    # A "<" inside a script element could end the element.
+    data_json = json.dumps(data).replace("<", "\\u003c")
     name = f"attention-{uuid.uuid4().hex}"
-    return _DRAWING.replace("NAME", name).replace("NOTE", html.escape(note)).replace("DATA", written)
+    return _DRAWING.replace("NAME", name).replace("NOTE", html.escape(note)).replace("DATA", data_json)

@@ -1,16 +1,24 @@
-"""One token's attention by several methods, beside each other."""
+"""One token's attention by several methods side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape, unique_labels
 
+if TYPE_CHECKING:
+    from bert_tf.explain.attention.token_attention import TokenAttention
 
-def method_bars(attention, dark=False):
+
+def method_bars(attention: TokenAttention, dark: bool = False) -> go.Figure:
     """A panel of bars for each method, a bar for each token.
 
     Args:
-        attention: a ``TokenAttention``. dark: for a dark page.
+        attention: TokenAttention.
+        dark: bool. Whether the page is dark.
     """
     names, columns = unique_labels(attention.tokens), attention.methods
     figure = make_subplots(

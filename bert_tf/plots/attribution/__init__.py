@@ -1,1 +1,1 @@
-"""Figures of what each word adds to an answer."""
+"""Figures of attribution: what each word adds to a prediction."""

@@ -1,35 +1,45 @@
-"""What other words in a text's places do to an answer."""
+"""The effect of replaced words on a prediction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.theme import CATEGORIES, apply_theme
 
+if TYPE_CHECKING:
+    from bert_tf.explain.attribution.hotflip import HotFlip
+
 _LONGEST_LIST = 15
 
 
-def flip_bars(hotflip, dark=False):
-    """The change of the answer by each word that was tried, the strongest first: measured, and as the gradient
-    estimated it.
+def flip_bars(hotflip: HotFlip, dark: bool = False) -> go.Figure:
+    """The change of the target's log-probability by each flip that was tried, the strongest first: as the model reads
+    it, and as the gradient estimates it.
 
     Args:
-        hotflip: a ``HotFlip``. dark: for a dark page.
+        hotflip: HotFlip.
+        dark: bool. Whether the page is dark.
     """
     flips = hotflip.tried[:_LONGEST_LIST]
-    names = [f"{one.word.text} → {one.new}" for one in flips]
-    figure = ranked_bars(names, [one.change for one in flips], "change of the log-probability, nats", dark)
-    (read,) = figure.data
-    told = "%{y}: %{x:.4f}<extra>%{fullData.name}</extra>"
-    read.update(name="read by the model", marker_color=CATEGORIES[4] if dark else CATEGORIES[0], hovertemplate=told)
-    slope = go.Bar(
-        x=[one.estimate for one in flips],
-        y=read.y,
-        orientation="h",
-        name="by the slope",
-        marker_color=CATEGORIES[1],
-        hovertemplate=told,
+    names = [f"{flip.word.text} → {flip.new}" for flip in flips]
+    figure = ranked_bars(names, [flip.change for flip in flips], "change of the log-probability, nats", dark)
+    (measured,) = figure.data
+    hover = "%{y}: %{x:.4f}<extra>%{fullData.name}</extra>"
+    measured.update(
+        name="read by the model", marker_color=CATEGORIES[4] if dark else CATEGORIES[0], hovertemplate=hover
     )
-    figure.add_trace(slope)
+    estimated = go.Bar(
+        x=[flip.estimate for flip in flips],
+        y=measured.y,
+        orientation="h",
+        name="by the gradient",
+        marker_color=CATEGORIES[1],
+        hovertemplate=hover,
+    )
+    figure.add_trace(estimated)
     figure.layout.legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
     figure.layout.showlegend, figure.layout.barmode = True, "group"
-    return apply_theme(figure, dark, height=130 + 32 * len(read.y))
+    return apply_theme(figure, dark, height=130 + 32 * len(measured.y))

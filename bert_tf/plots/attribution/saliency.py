@@ -1,18 +1,28 @@
-"""What each word of a text does to an answer, as bars."""
+"""What each word of a text adds to a prediction, as bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
 
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.theme import escape
 
+if TYPE_CHECKING:
+    from bert_tf.explain.attribution.saliency import Saliency
+
 _LONGEST_LIST = 15
 
 
-def word_bars(saliency, dark=False):
-    """The strongest words and their scores, positive ones for the answer.
+def word_bars(saliency: Saliency, dark: bool = False) -> go.Figure:
+    """The words with the largest absolute scores; a positive score supports the target.
 
     Args:
-        saliency: a ``Saliency``. dark: for a dark page.
+        saliency: Saliency.
+        dark: bool. Whether the page is dark.
     """
-    strongest = sorted(saliency.words, key=lambda one: -abs(one.score))[:_LONGEST_LIST]
+    strongest = sorted(saliency.words, key=lambda scored: -abs(scored.score))[:_LONGEST_LIST]
     quantity = "log-odds" if saliency.log_odds is not None else "log-probability"
     unit = "value" if saliency.target.is_regression else f"{quantity} of {escape(saliency.target.label)}, nats"
-    return ranked_bars([one.word.text for one in strongest], [one.score for one in strongest], unit, dark)
+    return ranked_bars([scored.word.text for scored in strongest], [scored.score for scored in strongest], unit, dark)
