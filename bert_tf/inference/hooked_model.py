@@ -422,9 +422,7 @@ class HookedModel:
         }[head]()
 
     def _odds(self, head, x, position, wanted, norm):
-        """Log-odds [B] of one of a head's K answers at a position, or the value of a regression; `norm` as in
-        `_scores`.
-        """
+        """Log-odds [B] of one of a head's K answers at a position, or a regression's value; `norm` as in `_scores`."""
         if head == "task" and (self.task.settings.regression or self.task.settings.multi_label):
             # The logit is the log-odds of its sigmoid. It stays exact where the sigmoid is rounded to 1.
             return tf.gather(self._class_logits(x), wanted, axis=1)
@@ -444,9 +442,7 @@ class HookedModel:
         return tape.gradient(y, vectors, output_gradients=gradient)
 
     def _layer(self, weights, x, bias, points=("resid_post",), hooks=None):
-        """Values inside any encoder layer: the structure of the first layer, with `weights` in the place of its
-        weights.
-        """
+        """Values inside any encoder layer: the structure of the first layer with the weights `weights`."""
         part = self.layers["layer_0"]
         state = [variable.value for variable in part.non_trainable_variables]
         (_, values), _ = part.stateless_call(weights, state, x, bias, outputs=points, hooks=hooks)

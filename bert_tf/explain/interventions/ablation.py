@@ -134,7 +134,7 @@ class AblationEffect(Result, figures={"answers": "bert_tf.plots.interventions.ab
     replaced_after: np.ndarray | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each prediction with its probability before and after, then a row for each head with its attention
+        """A row for each prediction with its probability before and after; a row for each head with its attention
         shift.
 
         A probability is NaN where the token is not among the stored predictions.
@@ -291,9 +291,11 @@ class AblationSweep(Result, figures={"strongest": "bert_tf.plots.interventions.a
         return np.argsort(-effect, kind="stable")
 
     def score_drops(self, trace: Trace, answer: str | int, unit: str) -> ScoreDrops:
-        """The `ScoreDrops` of one prediction. `trace` and `answer` are those of `score_drop`; `unit` names the unit of
-        the
-        drops.
+        """The `ScoreDrops` of one prediction.
+
+        Args:
+            trace, answer: as in `score_drop`.
+            unit: str. The unit of the drops.
         """
         return ScoreDrops(self.tokens, answer, unit, self.ablations, self.score_drop(trace, answer))
 
@@ -651,9 +653,7 @@ def _gain(head, before, after):
 
 
 def _change(before, after):
-    """Log-probability changes and divergences, float64 [B, P], from log-probabilities [P, V] before and [B, P, V]
-    after.
-    """
+    """Log-probability changes and divergences, float64 [B, P], from log-probabilities [P, V] and [B, P, V]."""
     best = before.argmax(axis=1)
     rows = np.arange(len(best))
     changes = after[:, rows, best] - before[rows, best]

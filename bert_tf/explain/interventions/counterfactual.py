@@ -181,6 +181,7 @@ def _rows(result):
 
 def swapped(bert: Bert, trace: Trace) -> Variant:
     """The `Variant` with the two texts in the other order.
+
     Raises:
         InputError: there is only one text.
     """
@@ -288,8 +289,9 @@ def predict_variants(
 def counterfactuals(
     bert: Bert, trace: Trace, replace: Iterable[tuple[str, str]] = (), top_k: int = 5
 ) -> Counterfactuals:
-    """All changes of an input: A and B swapped, each mask with one side of its context, words replaced, each word left
-    out.
+    """Predictions for all changes of an input.
+
+    The changes are: A and B swapped, each mask with one side of its context, words replaced, each word left out.
 
     Args:
         bert: Bert. The model that made the trace.
@@ -480,6 +482,7 @@ def _softmax(logits):
 
 def replacement_of(text: str) -> tuple[str, str]:
     """The pair (old, new) of "old=new".
+
     Raises:
         InputError: any other text.
     """

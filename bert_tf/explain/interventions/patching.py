@@ -210,6 +210,7 @@ def patch_heads(
 
 def clean_and_corrupted_states(bert: Bert, *traces: Trace) -> list[list[tf.Tensor]]:
     """The hidden states of two inputs, lists of L + 1 tensors float32 [1, T, H].
+
     Raises:
         NotComparable: the inputs differ in length.
     """
@@ -261,9 +262,7 @@ def patch(
 
 
 def corrupted_trace(bert: Bert, clean: Trace, corrupted: Trace | str) -> Trace:
-    """The `Trace` of the corrupted input: `corrupted`, or its first text read with the clean trace's second text and
-    masks.
-    """
+    """The `Trace` of the corrupted input; a text is read with the second text and the masks of the clean trace."""
     if not isinstance(corrupted, str):
         return corrupted
     # A mask that was typed as [MASK] stands in the texts already.

@@ -292,6 +292,7 @@ def check_receiver(bert: Bert, receiver: Receiver) -> None:
 
 def receiver_of(text: str) -> Receiver | None:
     """The `Receiver` of "3.11.queries" or "3.feed-forward"; None for "answer".
+
     Raises:
         InputError: any other text.
     """

@@ -1,1 +1,1 @@
-"""What hidden states hold: logit lens, neighbours, senses, factors, concepts, similarity of layers."""
+"""The information in hidden states, embeddings and activations."""

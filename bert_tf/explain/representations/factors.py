@@ -1,12 +1,15 @@
-"""What fires together: the activations inside feed-forward blocks taken apart into a few factors.
+"""Neuron factors: the activations inside feed-forward blocks factorised into groups of units that are active together.
 
-As Ecco does (Alammar 2021, "Ecco: An Open Source Library for the Explainability of Transformer Language Models"), after
-Olah et al. 2018, "The Building Blocks of Interpretability": non-negative matrix factorisation (Lee and Seung 1999).
-Dimension legend: L layers, F units of a feed-forward block, T tokens, K factors.
+The method is that of Ecco (Alammar 2021, "Ecco: An Open Source Library for the Explainability of Transformer Language
+Models"), after Olah et al. 2018, "The Building Blocks of Interpretability": non-negative matrix factorisation (Lee and
+Seung 1999). Dimension legend: L layers, F units of a feed-forward block, T tokens, K factors.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,18 +18,31 @@ from bert_tf.errors import InputError, report
 from bert_tf.explain.models.architecture import layer_activations
 from bert_tf.results import Result, frame
 
-#: Factors that there can be.
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
+#: The fewest and the most factors.
 MIN_FACTORS, MAX_FACTORS = 2, 12
-#: Activations that are held at once: 256 MB. Base at 512 tokens has 19 million in all layers, Large 50 million.
+#: The most activations held in memory at once: 256 MB. All layers of Base at 512 tokens have 19 million, Large 50
+#: million.
 MAX_ACTIVATIONS = 64_000_000
-#: Rounds of the factorisation at most, and those between two looks at what it has gained.
+#: The most rounds of the factorisation, and the rounds between two checks of its progress.
 MAX_ITERATIONS, _ROUNDS = 200, 10
-# A share of the squared length: what gains less in that many rounds is at its end.
+# The factorisation stops when that many rounds explain less than this share of the squared length in addition.
 _GAIN = 1e-4
 
 
 class Unit(NamedTuple):
-    """A unit of a feed-forward block: its layer and its number in it, both from 0, and its weight in a factor."""
+    """A unit of a feed-forward block.
+
+    Attributes:
+        layer: int. From 0.
+        unit: int. The number of the unit in its layer, from 0.
+        weight: float. The weight of the unit in a factor.
+    """
 
     layer: int
     unit: int
@@ -38,13 +54,14 @@ class FactorUnits(Result, figures={"weights": "bert_tf.plots.representations.fac
     """The units with the greatest weights in one factor.
 
     Attributes:
-        factor: its index, from 0. units: `Unit`s, the strongest first.
+        factor: int. The index of the factor, from 0.
+        units: tuple of Unit. The strongest first.
     """
 
     factor: int
     units: tuple
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A row for each unit."""
         columns = zip(*((rank, *unit) for rank, unit in enumerate(self.units, start=1)))
         return frame({"factor": self.factor, **dict(zip(("rank", "layer", "unit", "weight"), columns))})
@@ -52,18 +69,22 @@ class FactorUnits(Result, figures={"weights": "bert_tf.plots.representations.fac
 
 @dataclass(frozen=True, eq=False)
 class Factors(Result, figures={"map": "bert_tf.plots.representations.factors:weight_map"}):
-    """Activations as a sum of K factors, the longest first: each is some units that fire together at some tokens.
+    """Activations as a sum of K factors, the longest first.
+
+    A factor is a group of units that are active at the same tokens.
 
     Attributes:
-        weights: float32 [K, T], how strongly each factor is there at each token.
-        unit_weights: float32 [K, L, F], the weight of each unit in each factor; those of a factor have length 1.
-        explained: share of the activations' squared length that the factors together leave no rest of.
-        shares: float64 [K], each factor's own squared length as a share of the activations'. Factors overlap, so they
-            add up to no more than `explained`.
-        rounds: of the factorisation.
-        tokens: the input's tokens. positions: of the T tokens that were looked at. first_layer: number of the first of
-            the L layers, from 0. Of activations of no input they are empty, and 0.
-        units: the strongest `Unit`s of each factor, K tuples; empty where not asked for.
+        weights: np.ndarray. float32 [K, T], the strength of each factor at each token.
+        unit_weights: np.ndarray. float32 [K, L, F], the weight of each unit in each factor; the weights of a factor
+            have length 1.
+        explained: float. The share of the activations' squared length that all factors together explain.
+        shares: np.ndarray. float64 [K], the squared length of each factor as a share of the activations' squared
+            length. Factors overlap, so the shares add up to at most `explained`.
+        rounds: int. The rounds of the factorisation.
+        tokens: tuple of str. The tokens of the input; empty for activations without an input.
+        positions: tuple of int. The positions of the T tokens; empty for activations without an input.
+        first_layer: int. The number of the first of the L layers, from 0.
+        units: tuple. K tuples of the strongest `Unit`s of each factor; empty where not asked for.
     """
 
     weights: np.ndarray
@@ -76,8 +97,8 @@ class Factors(Result, figures={"map": "bert_tf.plots.representations.factors:wei
     first_layer: int = 0
     units: tuple = ()
 
-    def to_frame(self):
-        """A row for each factor and token, the token at which the factor is strongest first."""
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each factor and token; the tokens of a factor are ordered by its strength there."""
         order = np.argsort(-self.weights, axis=1, kind="stable")
         positions = np.array(self.positions if self.positions else range(self.weights.shape[1]), int)
         columns = {
@@ -89,38 +110,54 @@ class Factors(Result, figures={"map": "bert_tf.plots.representations.factors:wei
         }
         return frame({name: values for name, values in columns.items() if values is not None})
 
-    def named(self, tokens, positions, first_layer=0, top_k=10):
-        """The same with what its tokens, layers and units are called; `top_k` units of each factor."""
+    def named(self, tokens: Iterable[str], positions: Iterable[int], first_layer: int = 0, top_k: int = 10) -> Factors:
+        """The same factors with the names of their tokens, layers and units.
+
+        Args:
+            tokens: sequence of str. The tokens of the input.
+            positions: sequence of int. The positions of the T tokens.
+            first_layer: int. The number of the first of the L layers, from 0.
+            top_k: int. The number of units listed for each factor.
+        """
         named = replace(self, tokens=tuple(tokens), positions=tuple(positions), first_layer=first_layer)
         units = tuple(tuple(named.strongest_units(factor, top_k)) for factor in range(len(self.weights)))
         return replace(named, units=units)
 
-    def strongest_units(self, factor, count=10):
-        """The units with the greatest weights in a factor, a list of `Unit`s, those that have none left out.
+    def strongest_units(self, factor: int, count: int = 10) -> list[Unit]:
+        """The units with the greatest weights in a factor, without units of weight 0.
 
         Args:
-            factor: its index. count: how many at most.
+            factor: int. The index of the factor.
+            count: int. The most units that are returned.
         """
         weights = self.unit_weights[factor]
         best = np.argsort(-weights, axis=None, kind="stable")[:count]
         places = zip(*np.unravel_index(best, weights.shape))
-        found = [Unit(self.first_layer + int(layer), int(unit), float(weights[layer, unit])) for layer, unit in places]
-        return [one for one in found if one.weight > 0]
+        units = [Unit(self.first_layer + int(layer), int(unit), float(weights[layer, unit])) for layer, unit in places]
+        return [unit for unit in units if unit.weight > 0]
 
 
-def feed_forward_activations(bert, trace, first=0, last=None, positions=None, progress=None):
-    """What the units inside the feed-forward blocks of some layers give, after the non-linearity.
+def feed_forward_activations(
+    bert: Bert,
+    trace: Trace,
+    first: int = 0,
+    last: int | None = None,
+    positions: Sequence[int] | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> np.ndarray:
+    """The activations of the units inside the feed-forward blocks of some layers, after the non-linearity.
 
     Args:
-        bert: a `Bert`. trace: its `Trace` with hidden states.
-        first, last: layers from 0, both counted in; None for the model's last.
-        positions: of the tokens; None for all.
-        progress: callable(done, total) in layers; returning False cancels.
+        bert: Bert. The model that made the trace.
+        trace: Trace. A trace with hidden states.
+        first, last: int. Layers from 0, both included; None for the model's last.
+        positions: sequence of int. Positions of tokens; None for all.
+        progress: callable(done, total). Called with numbers of layers; it cancels by returning False.
     Returns:
-        float32 [L, F, T]. What is below 0 is set to 0, as Ecco does: GELU leaves a little there, -0.17 at the least.
+        float32 [L, F, T]. Activations below 0 are set to 0, as in Ecco; the smallest value of GELU is -0.17.
     Raises:
-        InputError: no such layers or tokens, or more than `MAX_ACTIVATIONS`.
-        ValueError: a trace without hidden states.
+        InputError: the layers or tokens do not exist, or there are more than `MAX_ACTIVATIONS`.
+        ValueError: the trace has no hidden states.
         Cancelled: by `progress`.
     """
     count = bert.config.num_hidden_layers
@@ -134,31 +171,36 @@ def feed_forward_activations(bert, trace, first=0, last=None, positions=None, pr
     if layers * bert.config.intermediate_size * len(places) > MAX_ACTIVATIONS:
         raise InputError(
             f"{layers} layers of {bert.config.intermediate_size:,} units have more activations at {len(places)} tokens "
-            f"than the {MAX_ACTIVATIONS:,} that are taken apart at once: choose fewer layers or a shorter text."
+            f"than the limit of {MAX_ACTIVATIONS:,}: choose fewer layers or a shorter text."
         )
-    found = None
-    for place, layer in enumerate(range(first, last + 1)):
+    activations: Any = None
+    for index, layer in enumerate(range(first, last + 1)):
         wide = layer_activations(bert, trace, layer)["feed_forward_wide"]  # [T, F]
-        if found is None:
-            found = np.empty((layers, wide.shape[1], len(places)), np.float32)
-        np.maximum(wide[places].T, 0, out=found[place])
-        report(progress, place + 1, layers)
-    return found
+        if activations is None:
+            activations = np.empty((layers, wide.shape[1], len(places)), np.float32)
+        np.maximum(wide[places].T, 0, out=activations[index])
+        report(progress, index + 1, layers)
+    return activations
 
 
-def factorise(activations, factors=6, progress=None):
-    """Take activations apart by non-negative matrix factorisation (scikit-learn's, by coordinate descent).
+def factorise(activations: np.ndarray, factors: int = 6, progress: Callable[[int, int], Any] | None = None) -> Factors:
+    """Factorise activations by non-negative matrix factorisation (scikit-learn's, by coordinate descent).
 
-    It starts from the singular vectors of the activations, so that the same ones always give the same factors.
+    It starts from the singular vectors of the activations, so the same activations always give the same factors.
 
     Args:
-        activations: float [L, F, T], none below 0, as of `feed_forward_activations`. factors: K, 2 to 12.
-        progress: callable(done, total) in rounds, of which not all may be needed; returning False cancels.
+        activations: np.ndarray. float [L, F, T], none below 0, as `feed_forward_activations` returns them.
+        factors: int. K, 2 to 12.
+        progress: callable(done, total). Called with numbers of rounds, of which not all may be needed; it cancels by
+            returning False.
     Returns:
-        `Factors`; K is no more than the tokens, nor than the units that fire, and factors that come to nothing are
-        left out.
+        `Factors`. K is at most the number of tokens and of active units, and factors of length 0 are left out.
     Raises:
-        InputError: another number of factors, or activations that are below 0 or all 0. Cancelled: by `progress`.
+        InputError: another number of factors, or activations that are below 0 or all 0.
+        Cancelled: by `progress`.
+
+    Example:
+        >>> factorise(np.random.default_rng(0).random((2, 16, 8)), factors=3).explained
     """
     from sklearn.decomposition import non_negative_factorization
 
@@ -166,16 +208,16 @@ def factorise(activations, factors=6, progress=None):
         raise InputError(f"There can be {MIN_FACTORS} to {MAX_FACTORS} factors, not {factors}.")
     activations = np.asarray(activations, np.float32)
     flat = activations.reshape(-1, activations.shape[-1])
-    fire = flat.max(axis=1) > 0
-    firing = flat[fire]
-    if not len(firing) or flat.min() < 0:
-        raise InputError("Only activations can be taken apart of which none is below 0, and some are above.")
-    whole, explained, rounds = np.einsum("ut,ut->u", firing, firing).sum(dtype=np.float64), 0.0, 0
-    start = {"n_components": min(factors, *firing.shape), "init": "nndsvd"}
+    is_active = flat.max(axis=1) > 0
+    active = flat[is_active]
+    if not len(active) or flat.min() < 0:
+        raise InputError("Activations can be factorised only if none is below 0 and some are above 0.")
+    squared_length, explained, rounds = np.einsum("ut,ut->u", active, active).sum(dtype=np.float64), 0.0, 0
+    start = {"n_components": min(factors, *active.shape), "init": "nndsvd"}
     while rounds < MAX_ITERATIONS:
-        units, tokens, _ = non_negative_factorization(firing, **start, max_iter=_ROUNDS, tol=0, random_state=0)
+        units, tokens, _ = non_negative_factorization(active, **start, max_iter=_ROUNDS, tol=0, random_state=0)
         rounds += _ROUNDS
-        before, explained = explained, 1 - _rest(firing, units, tokens, whole) / whole
+        before, explained = explained, 1 - _residual(active, units, tokens, squared_length) / squared_length
         report(progress, rounds, MAX_ITERATIONS)
         if explained - before < _GAIN:
             break
@@ -185,28 +227,37 @@ def factorise(activations, factors=6, progress=None):
     tokens = tokens * lengths[:, None]
     strengths = np.linalg.norm(tokens, axis=1)
     order = [place for place in np.argsort(-strengths, kind="stable") if strengths[place] > 0]
-    spread = np.zeros((len(order), len(flat)), np.float32)
-    spread[:, fire] = units[:, order].T
-    shares = np.square(tokens[order], dtype=np.float64).sum(axis=1) / whole
-    return Factors(tokens[order], spread.reshape(-1, *activations.shape[:2]), float(explained), shares, rounds)
+    unit_weights = np.zeros((len(order), len(flat)), np.float32)
+    unit_weights[:, is_active] = units[:, order].T
+    shares = np.square(tokens[order], dtype=np.float64).sum(axis=1) / squared_length
+    return Factors(tokens[order], unit_weights.reshape(-1, *activations.shape[:2]), float(explained), shares, rounds)
 
 
-def _rest(firing, units, tokens, whole):
-    """The squared length of what the factors leave, without a matrix of it as large as the activations."""
-    crossed = np.einsum("uk,uk->u", firing @ tokens.T, units).sum(dtype=np.float64)
-    return whole - 2 * crossed + np.sum((units.T @ units) * (tokens @ tokens.T), dtype=np.float64)
+def _residual(active, units, tokens, squared_length):
+    """The squared length of the residual, computed without a residual matrix, which is as large as the activations."""
+    cross_term = np.einsum("uk,uk->u", active @ tokens.T, units).sum(dtype=np.float64)
+    return squared_length - 2 * cross_term + np.sum((units.T @ units) * (tokens @ tokens.T), dtype=np.float64)
 
 
-def neuron_factors(bert, trace, factors=6, layers=None, special=True, top_k=10, progress=None):
-    """The activations inside the feed-forward blocks taken apart into groups of units that fire together.
+def neuron_factors(
+    bert: Bert,
+    trace: Trace,
+    factors: int = 6,
+    layers: Sequence[int] | None = None,
+    special: bool = True,
+    top_k: int = 10,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Factors:
+    """Factorise the activations inside the feed-forward blocks into groups of units that are active together.
 
     Args:
-        bert: a `Bert`. trace: its `Trace` with hidden states.
-        factors: K, 2 to 12.
-        layers: the first and the last, from 0, both counted in; None for all.
-        special: whether the tokens that the model adds are looked at too.
-        top_k: units listed of each factor.
-        progress: callable(done, total) in layers and rounds; returning False cancels.
+        bert: Bert. The model that made the trace.
+        trace: Trace. A trace with hidden states.
+        factors: int. K, 2 to 12.
+        layers: (first, last). Layers from 0, both included; None for all.
+        special: bool. Whether to include the tokens that the model adds.
+        top_k: int. The number of units listed for each factor.
+        progress: callable(done, total). Called with numbers of layers and rounds; it cancels by returning False.
     Returns:
         `Factors`.
     Raises:
@@ -220,8 +271,8 @@ def neuron_factors(bert, trace, factors=6, layers=None, special=True, top_k=10, 
     activations = feed_forward_activations(
         bert, trace, first, last, positions, lambda done, _: report(progress, done, total)
     )
-    found = factorise(activations, factors, lambda done, _: report(progress, steps + done, total))
-    return found.named(trace.tokens, positions, first, top_k)
+    result = factorise(activations, factors, lambda done, _: report(progress, steps + done, total))
+    return result.named(trace.tokens, positions, first, top_k)
 
 
 def _check_layers(layers):
@@ -235,8 +286,8 @@ ANALYSIS = Analysis(
     summary="which units inside the feed-forward blocks fire together, and at which words",
     source="Alammar 2021, Ecco; Olah et al. 2018, The Building Blocks of Interpretability",
     options=(
-        Option("factors", "how many", int, 6, minimum=MIN_FACTORS, maximum=MAX_FACTORS, metavar="K"),
-        Option("layers", "the first and the last, from 0 (default: all)", int, several=True, metavar="L"),
+        Option("factors", "number of factors", int, 6, minimum=MIN_FACTORS, maximum=MAX_FACTORS, metavar="K"),
+        Option("layers", "the first and the last layer, from 0 (default: all)", int, several=True, metavar="L"),
         Option("special", "leave out the tokens that the model adds", bool, True),
         TOP_K,
     ),

@@ -1,15 +1,18 @@
-"""Whether the layers of two models hold the same: linear centred kernel alignment, and canonical correlations.
+"""Layer similarity of two models: linear centred kernel alignment (CKA) and canonical correlations (SVCCA, PWCCA).
 
-Dimension legend: L layers, W words, H hidden, D directions of a layer. Pure NumPy. Sources: Kornblith et al. 2019,
-"Similarity of Neural Network Representations Revisited"; without the bias of small samples, Nguyen et al. 2021, "Do
-Wide and Deep Networks Learn the Same Things?", section 2; Raghu et al. 2017, "SVCCA: Singular Vector Canonical
-Correlation Analysis for Deep Learning Dynamics and Interpretability"; Morcos et al. 2018, "Insights on representational
-similarity in neural networks with canonical correlation" (PWCCA).
+Dimension legend: L layers, W words, H hidden, D and E directions of a layer. Pure NumPy. Sources: Kornblith et al.
+2019, "Similarity of Neural Network Representations Revisited"; for the estimate without the bias of small samples,
+Nguyen et al. 2021, "Do Wide and Deep Networks Learn the Same Things?", section 2; Raghu et al. 2017, "SVCCA: Singular
+Vector Canonical Correlation Analysis for Deep Learning Dynamics and Interpretability"; Morcos et al. 2018, "Insights on
+representational similarity in neural networks with canonical correlation" (PWCCA).
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,58 +21,73 @@ from bert_tf.errors import InputError, NotComparable, report
 from bert_tf.explain.representations.vectors import word_vectors
 from bert_tf.results import Result, frame
 
-#: Words that are enough: every pair of them is a number, for every layer of both models.
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.explain.datasets.text_rows import TextRow
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
+#: Reading stops after this many words: each layer of both models needs a number for every pair of words.
 MIN_WORDS = 600
-#: Words for each direction of a layer that canonical correlations may use, at least: with as many directions as words
-#: any two layers are the same to them.
+#: Canonical correlations need at least this many words for each direction of a layer: with as many directions as words
+#: all layers have a similarity of 1.
 WORDS_PER_DIRECTION = 3
 
 
-def linear_cka(states_a, states_b, debiased=True):
+def linear_cka(states_a: np.ndarray, states_b: np.ndarray, debiased: bool = True) -> np.ndarray:
     """CKA of every layer of one model with every layer of another, on the same W words.
 
     Args:
-        states_a: float [L_a, W, H_a]. states_b: float [L_b, W, H_b].
-        debiased: use the unbiased estimate (Song et al. 2012), which needs 4 words and may fall below 0; the
-            plain one calls any two layers alike as soon as H is larger than W.
+        states_a: np.ndarray. float [L_a, W, H_a].
+        states_b: np.ndarray. float [L_b, W, H_b].
+        debiased: bool. Whether to use the unbiased estimate (Song et al. 2012), which needs 4 words and may fall below
+            0. The plain estimate comes near 1 for any two layers if H is larger than W.
     Returns:
-        float64 [L_a, L_b]; 1 the same up to rotation and scale, 0 nothing in common. NaN where a layer does
-        not tell the words apart.
+        float64 [L_a, L_b]; 1 if the layers are equal up to rotation and scale, 0 if they share nothing. NaN for a layer
+        that has the same vector for all words.
     Raises:
-        InputError: not the same words, or too few.
+        InputError: the words differ, or there are too few.
+
+    Example:
+        >>> states = np.random.default_rng(0).normal(size=(13, 50, 768))
+        >>> linear_cka(states, states).diagonal()
     """
     _check(states_a, states_b, "CKA", 4 if debiased else 2)
     grams_a, grams_b = (np.stack([_gram(layer, debiased) for layer in states]) for states in (states_a, states_b))
     flat_a, flat_b = (grams.reshape(len(grams), -1) for grams in (grams_a, grams_b))
     inner = _inner(flat_a, flat_b, grams_a, grams_b, debiased)
-    own_a, own_b = (_own(grams, debiased) for grams in (grams_a, grams_b))
-    norms = np.sqrt(np.maximum(np.outer(own_a, own_b), 0))
+    self_a, self_b = (_self_inner(grams, debiased) for grams in (grams_a, grams_b))
+    norms = np.sqrt(np.maximum(np.outer(self_a, self_b), 0))
     return np.divide(inner, norms, out=np.full(inner.shape, np.nan), where=norms > 0)
 
 
-def svcca(states_a, states_b, explained=0.99):
+def svcca(states_a: np.ndarray, states_b: np.ndarray, explained: float = 0.99) -> np.ndarray:
     """SVCCA of every layer of one model with every layer of another, on the same W words.
 
-    Of each layer the directions are kept that vary most, until they explain so much of its variance, at most W / 3 of
-    them; it is the mean of the canonical correlations between the two layers' directions.
+    Of each layer it keeps the directions with the greatest variance until they explain the share `explained` of its
+    variance, at most W / 3 of them. The result is the mean of the canonical correlations between the directions of the
+    two layers.
 
     Args:
-        states_a: float [L_a, W, H_a]. states_b: float [L_b, W, H_b].
-        explained: share of a layer's variance, above 0 to 1.
+        states_a: np.ndarray. float [L_a, W, H_a].
+        states_b: np.ndarray. float [L_b, W, H_b].
+        explained: float. Share of a layer's variance, above 0 to 1.
     Returns:
-        float64 [L_a, L_b], 0 to 1; 1 the same up to an invertible linear map. The more directions there are for the
-        words, the more of it comes by chance. NaN where a layer does not tell the words apart.
+        float64 [L_a, L_b], 0 to 1; 1 if the layers are equal up to an invertible linear map. The more directions there
+        are for the number of words, the greater the share that comes by chance. NaN for a layer that has the same
+        vector for all words.
     Raises:
-        InputError: not the same words, too few, or no such share.
+        InputError: the words differ, there are too few, or `explained` is out of range.
     """
     return _canonical(states_a, states_b, "SVCCA", explained, _mean)
 
 
-def pwcca(states_a, states_b, explained=0.99):
-    """PWCCA of every layer of one model with every layer of another: `svcca`, each canonical correlation weighted by
-    how much its direction accounts for of the layer of which fewer directions are kept (the first, of as many).
+def pwcca(states_a: np.ndarray, states_b: np.ndarray, explained: float = 0.99) -> np.ndarray:
+    """PWCCA of every layer of one model with every layer of another: `svcca` with weighted canonical correlations.
 
-    Args, Returns and Raises as of `svcca`.
+    The weight of a correlation is how much its direction accounts for of the layer with fewer directions (with equally
+    many, of the first layer). Args, Returns and Raises as in `svcca`.
     """
     return _canonical(states_a, states_b, "PWCCA", explained, _weighted)
 
@@ -80,14 +98,15 @@ MEASURES = {"cka": linear_cka, "svcca": svcca, "pwcca": pwcca}
 
 @dataclass(frozen=True, eq=False)
 class LayerSimilarity(Result, figures={"map": "bert_tf.plots.models.compare:layer_similarity_map"}):
-    """How alike all layers of two models are.
+    """The similarity of all layers of two models.
 
     Attributes:
-        model_a, model_b: their names.
-        measure: a key of `MEASURES`.
-        similarity: float64 [L_a + 1, L_b + 1], state 0 the embeddings; NaN where the measure has no value.
-        chance_similarity: what `chance_similarity` gives.
-        texts, words: how many were read of the first model.
+        model_a, model_b: str. The names of the models.
+        measure: str. A key of `MEASURES`.
+        similarity: np.ndarray. float64 [L_a + 1, L_b + 1], hidden state 0 the embeddings; NaN where the measure has no
+            value.
+        chance_similarity: float. The result of `chance_similarity`.
+        texts, words: int. How many texts were read, and how many words of them by the first model.
     """
 
     model_a: str
@@ -98,7 +117,7 @@ class LayerSimilarity(Result, figures={"map": "bert_tf.plots.models.compare:laye
     texts: int
     words: int
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A row for each pair of hidden states, 0 the embeddings."""
         rows, columns = self.similarity.shape
         return frame(
@@ -110,11 +129,12 @@ class LayerSimilarity(Result, figures={"map": "bert_tf.plots.models.compare:laye
         )
 
 
-def compare_traces(traces_a, traces_b, measure="cka"):
-    """How alike all layers of two models are, and what comes by chance; the arguments as of `layer_similarity`.
+def compare_traces(traces_a: Sequence[Trace], traces_b: Sequence[Trace], measure: str = "cka") -> LayerSimilarity:
+    """The similarity of all layers of two models, and the similarity that comes by chance.
 
     Args:
-        traces_a, traces_b: lists of `Trace`s. measure: a key of `MEASURES`.
+        traces_a, traces_b: list of Trace. As in `layer_similarity`.
+        measure: str. A key of `MEASURES`.
     Returns:
         `LayerSimilarity`.
     Raises:
@@ -131,14 +151,23 @@ def compare_traces(traces_a, traces_b, measure="cka"):
     )
 
 
-def compare_layers(bert, trace, rows, other, measure="cka", progress=None):
-    """How alike the layers of two models are on the words of a text, or of a file.
+def compare_layers(
+    bert: Bert,
+    trace: Trace | None,
+    rows: Iterable[TextRow] | None,
+    other: Bert,
+    measure: str = "cka",
+    progress: Callable[[int, int], Any] | None = None,
+) -> LayerSimilarity:
+    """The similarity of the layers of two models on the words of a text or of a file.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace` with hidden states; None where there are rows.
-        rows: `TextRow`s, which are read until there are `MIN_WORDS` words; None where there is a trace.
-        other: another `Bert`. measure: a key of `MEASURES`.
-        progress: callable(done, total) in rows; returning False cancels.
+        bert: Bert. The model that made the trace.
+        trace: Trace. A trace with hidden states; None if there are rows.
+        rows: sequence of TextRow. They are read until there are `MIN_WORDS` words; None if there is a trace.
+        other: Bert. The other model.
+        measure: str. A key of `MEASURES`.
+        progress: callable(done, total). Called with numbers of rows; it cancels by returning False.
     Returns:
         `LayerSimilarity`.
     Raises:
@@ -149,59 +178,67 @@ def compare_layers(bert, trace, rows, other, measure="cka", progress=None):
         masked = [word for word in dict.fromkeys(masked) if word != "[MASK]"]
         return compare_traces([trace], [other.trace(trace.text_a, trace.text_b, masked)], measure)
     readers = [functools.partial(model.trace, attentions=False) for model in (bert, other)]
-    traces = traces_of(readers, [(row.text_a, row.text_b) for row in rows], progress=progress)
-    return compare_traces(*traces, measure)
+    texts = [(row.text_a, row.text_b) for row in rows or ()]
+    traces_a, traces_b = traces_of(readers, texts, progress=progress)
+    return compare_traces(traces_a, traces_b, measure)
 
 
-def layer_similarity(traces_a, traces_b, debiased=True, measure="cka"):
-    """How alike all layers of two models are, on the words of some texts.
+def layer_similarity(
+    traces_a: Trace | Iterable[Trace], traces_b: Trace | Iterable[Trace], debiased: bool = True, measure: str = "cka"
+) -> np.ndarray:
+    """The similarity of all layers of two models, on the words of some texts.
 
-    A word is the mean of its pieces, so the models may cut words differently.
+    The vector of a word is the mean of its tokens' vectors, so the two tokenizers may split words differently.
 
     Args:
-        traces_a, traces_b: `Trace`s with hidden states of the same texts by either model, or one `Trace`
+        traces_a, traces_b: list of Trace. Traces with hidden states of the same texts by each model, or one `Trace`
             each.
-        debiased: as in `linear_cka`. measure: a key of `MEASURES`.
+        debiased: bool. As in `linear_cka`.
+        measure: str. A key of `MEASURES`.
     Returns:
-        float64 [L_a + 1, L_b + 1], state 0 the embeddings.
+        float64 [L_a + 1, L_b + 1], hidden state 0 the embeddings.
     Raises:
-        NotComparable: the texts differ. InputError: no such measure, no hidden states, or too few words.
+        NotComparable: the texts differ.
+        InputError: the measure does not exist, a trace has no hidden states, or there are too few words.
     """
     return _function(measure, debiased)(*_states(traces_a, traces_b))
 
 
-def chance_similarity(traces_a, traces_b, measure="cka", draws=5):
-    """What a measure gives for the two models' last layers when nothing goes together: the words of one are shuffled.
+def chance_similarity(
+    traces_a: Trace | Iterable[Trace], traces_b: Trace | Iterable[Trace], measure: str = "cka", draws: int = 5
+) -> float:
+    """The similarity of the two models' last layers by chance: the words of one model are shuffled.
 
     Args:
         traces_a, traces_b, measure: as in `layer_similarity`.
-        draws: shuffles, whose mean it is; the same in every call.
+        draws: int. The number of shuffles, which are the same in every call; the result is their mean.
     Returns:
         float; NaN where the measure has no value.
     Raises:
         As `layer_similarity`.
     """
-    one, other = (states[-1:] for states in _states(traces_a, traces_b))
+    last_a, last_b = (states[-1:] for states in _states(traces_a, traces_b))
     rng, function = np.random.default_rng(0), _function(measure)
-    return float(np.mean([function(one, other[:, rng.permutation(other.shape[1])])[0, 0] for _ in range(draws)]))
+    return float(np.mean([function(last_a, last_b[:, rng.permutation(last_b.shape[1])])[0, 0] for _ in range(draws)]))
 
 
 def _function(measure, debiased=True):
+    """The function of a measure: (states_a, states_b) -> float64 [L_a, L_b]."""
     if measure not in MEASURES:
         raise InputError(f"There is no measure {measure!r:.40}: known are {', '.join(MEASURES)}.")
     return functools.partial(linear_cka, debiased=debiased) if measure == "cka" else MEASURES[measure]
 
 
 def _states(traces_a, traces_b):
-    """The two models' states on the words that both have, float [L + 1, W, H] each."""
-    traces_a, traces_b = ([one] if hasattr(one, "tokens") else list(one) for one in (traces_a, traces_b))
-    texts_a, texts_b = ([(one.text_a, one.text_b) for one in traces] for traces in (traces_a, traces_b))
+    """The two models' hidden states of the words that both have, float [L + 1, W, H] each."""
+    traces_a, traces_b = ([traces] if hasattr(traces, "tokens") else list(traces) for traces in (traces_a, traces_b))
+    texts_a, texts_b = ([(trace.text_a, trace.text_b) for trace in traces] for traces in (traces_a, traces_b))
     if texts_a != texts_b or not texts_a:
         raise NotComparable("The traces are of different texts: trace the same texts with both models.")
-    vectors = ([], [])
+    vectors: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     for pair in zip(traces_a, traces_b):
         words = [{(word.source, word.start, word.end): word for word in trace.words()} for trace in pair]
-        # A text cut off earlier by one model has fewer words there.
+        # One model may truncate the text earlier than the other, and then has fewer words.
         common = [place for place in words[0] if place in words[1]]
         for states, trace, spans in zip(vectors, pair, words):
             if common:
@@ -211,22 +248,29 @@ def _states(traces_a, traces_b):
     return [np.concatenate(states, axis=1) for states in vectors]
 
 
-def traces_of(readers, texts, enough=MIN_WORDS, progress=None):
-    """Traces of texts by several models, for `layer_similarity`; no more texts are read than give enough words.
+def traces_of(
+    readers: Sequence[Callable[..., Trace]],
+    texts: Sequence[tuple[str, str | None]],
+    enough: int = MIN_WORDS,
+    progress: Callable[[int, int], Any] | None = None,
+) -> list[list[Trace]]:
+    """Traces of texts by several models, for `layer_similarity`. Reading stops when there are enough words.
 
     Args:
-        readers: a function (text_a, text_b or None) -> `Trace` with hidden states for each model.
-        texts: pairs (text_a, text_b or None). enough: words, as the first model counts them, after which reading ends.
-        progress: callable(done, total) in texts; returning False cancels.
+        readers: sequence of callable. For each model a function (text_a, text_b or None) -> `Trace` with hidden states.
+        texts: sequence of (text_a, text_b or None).
+        enough: int. The number of words, counted with the first model, after which reading stops.
+        progress: callable(done, total). Called with numbers of texts; it cancels by returning False.
     Returns:
         A list of `Trace`s for each model.
     Raises:
         Cancelled: by `progress`.
     """
-    words, traces = 0, [[] for _ in readers]
+    words = 0
+    traces: list[list[Trace]] = [[] for _ in readers]
     for done, (text_a, text_b) in enumerate(texts, start=1):
-        for read, kept in zip(readers, traces):
-            kept.append(read(text_a, text_b))
+        for read, model_traces in zip(readers, traces):
+            model_traces.append(read(text_a, text_b))
         words += len(traces[0][-1].words())
         report(progress, done, len(texts))
         if words >= enough:
@@ -235,8 +279,10 @@ def traces_of(readers, texts, enough=MIN_WORDS, progress=None):
 
 
 def _gram(layer, debiased):
-    """The inner products of the words' vectors [W, W]: centred, or with the diagonal empty for the unbiased
-    estimate."""
+    """The inner products of the words' vectors [W, W].
+
+    The vectors are centred; for the unbiased estimate the diagonal is 0.
+    """
     layer = np.asarray(layer, np.float64)
     layer = layer - layer.mean(axis=0)
     gram = layer @ layer.T
@@ -246,11 +292,12 @@ def _gram(layer, debiased):
 
 
 def _hsic(product, sums_a, sums_b, both, words):
-    """Song et al. 2012, equation 5, less a factor that cancels in CKA."""
+    """Song et al. 2012, equation 5, without a factor that cancels in CKA."""
     return product + sums_a * sums_b / ((words - 1) * (words - 2)) - 2 * both / (words - 2)
 
 
 def _inner(flat_a, flat_b, grams_a, grams_b, debiased):
+    """The inner product of each layer of one model with each layer of the other, float64 [L_a, L_b]."""
     product = flat_a @ flat_b.T
     if not debiased:
         return product
@@ -258,70 +305,80 @@ def _inner(flat_a, flat_b, grams_a, grams_b, debiased):
     return _hsic(product, rows_a.sum(axis=1)[:, None], rows_b.sum(axis=1), rows_a @ rows_b.T, grams_a.shape[1])
 
 
-def _own(grams, debiased):
+def _self_inner(grams, debiased):
+    """The inner product of each layer with itself, float64 [L]."""
     return np.array(
         [_inner(gram.reshape(1, -1), gram.reshape(1, -1), gram[None], gram[None], debiased)[0, 0] for gram in grams]
     )
 
 
-def _check(states_a, states_b, name, least):
+def _check(states_a, states_b, name, min_words):
     words = states_a.shape[1]
     if words != states_b.shape[1]:
         raise InputError(f"Both models' layers must be of the same words, not of {words} and {states_b.shape[1]}.")
-    if words < least:
-        raise InputError(f"{name} needs at least {least} words, not {words}: use a longer text or several.")
+    if words < min_words:
+        raise InputError(f"{name} needs at least {min_words} words, not {words}: use a longer text or several.")
 
 
 class _Layer(NamedTuple):
-    """A layer on W words: an orthonormal basis of its directions that are kept, float64 [W, D], and what each of these
-    has in common with each unit of the layer [D, H]."""
+    """The directions of a layer on W words that are kept.
+
+    Attributes:
+        basis: float64 [W, D], an orthonormal basis of the directions.
+        units: float64 [D, H], the dot product of each direction with each unit of the layer.
+    """
 
     basis: np.ndarray
     units: np.ndarray
 
 
 def _directions(layer, explained):
+    """The `_Layer` of a hidden state float [W, H]: the directions that explain a share of its variance."""
     layer = np.asarray(layer, np.float64)
     layer = layer - layer.mean(axis=0)
-    # The squared singular values and left singular vectors; of so many words this takes a fraction of the time.
+    # The squared singular values and the left singular vectors; much faster than an SVD with this many words.
     variances, vectors = np.linalg.eigh(layer @ layer.T)
     variances, vectors = variances[::-1], vectors[:, ::-1]
-    there = int((variances > variances[0] * sum(layer.shape) * np.finfo(np.float64).eps).sum())
-    if not there:
+    rank = int((variances > variances[0] * sum(layer.shape) * np.finfo(np.float64).eps).sum())
+    if not rank:
         return _Layer(vectors[:, :0], layer[:0])
-    reached = np.cumsum(variances[:there]) / variances[:there].sum()
-    enough = there if explained == 1 else int(np.searchsorted(reached, explained)) + 1
-    basis = vectors[:, : min(there, enough, len(layer) // WORDS_PER_DIRECTION)]
+    cumulative = np.cumsum(variances[:rank]) / variances[:rank].sum()
+    enough = rank if explained == 1 else int(np.searchsorted(cumulative, explained)) + 1
+    basis = vectors[:, : min(rank, enough, len(layer) // WORDS_PER_DIRECTION)]
     return _Layer(basis, basis.T @ layer)
 
 
-def _canonical(states_a, states_b, name, explained, summed):
-    """What `summed` makes of every pair of layers that tell the words apart.
+def _canonical(states_a, states_b, name, explained, summarise):
+    """A summary of the canonical correlations of every pair of layers, float64 [L_a, L_b].
+
+    It is NaN for a layer that has the same vector for all words.
 
     Args:
-        summed: function of the inner products of two bases, float64 [D, E] with D <= E, and of the units [D, H] of the
-            layer with D directions.
+        summarise: function of the inner products of two bases, float64 [D, E] with D <= E, and of the units [D, H] of
+            the layer with D directions.
     """
     _check(states_a, states_b, name, 2 * WORDS_PER_DIRECTION)
     if not 0 < explained <= 1:
         raise InputError(f"explained must be above 0 and at most 1, not {explained}.")
     layers_a, layers_b = ([_directions(layer, explained) for layer in states] for states in (states_a, states_b))
-    found = np.full((len(layers_a), len(layers_b)), np.nan)
-    for row, one in enumerate(layers_a):
-        for column, other in enumerate(layers_b):
-            fewer, more = (other, one) if other.basis.shape[1] < one.basis.shape[1] else (one, other)
+    similarity = np.full((len(layers_a), len(layers_b)), np.nan)
+    for row, layer_a in enumerate(layers_a):
+        for column, layer_b in enumerate(layers_b):
+            b_has_fewer = layer_b.basis.shape[1] < layer_a.basis.shape[1]
+            fewer, more = (layer_b, layer_a) if b_has_fewer else (layer_a, layer_b)
             if fewer.basis.shape[1]:
-                found[row, column] = summed(fewer.basis.T @ more.basis, fewer.units)
-    return found
+                similarity[row, column] = summarise(fewer.basis.T @ more.basis, fewer.units)
+    return similarity
 
 
 def _mean(products, units):
-    """The mean canonical correlation: of the singular values, the roots of the eigenvalues of their square."""
+    """The mean canonical correlation: the mean of the singular values of the inner products [D, E]."""
+    # The singular values are the square roots of the eigenvalues of the matrix times its transpose.
     return np.sqrt(np.clip(np.linalg.eigvalsh(products @ products.T), 0, 1)).mean()
 
 
 def _weighted(products, units):
-    """The mean canonical correlation, each weighted by the sum of what its direction has in common with every unit."""
+    """The mean canonical correlation, weighted by the sum of a direction's absolute dot products with all units."""
     squares, directions = np.linalg.eigh(products @ products.T)
     weights = np.abs(directions.T @ units).sum(axis=1)
     return weights @ np.sqrt(np.clip(squares, 0, 1)) / weights.sum()
@@ -335,7 +392,7 @@ ANALYSIS = Analysis(
     inputs="pair or file",
     options=(
         Option("other", "name or folder of the other model", metavar="M", required=True, model=True),
-        Option("measure", "how alike two layers are", default="cka", choices=tuple(MEASURES), metavar="S"),
+        Option("measure", "the measure of similarity", default="cka", choices=tuple(MEASURES), metavar="S"),
     ),
     aliases=("similarity",),
 )

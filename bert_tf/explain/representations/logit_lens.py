@@ -1,12 +1,15 @@
-"""The logit lens: what the MLM head would predict if the model ended after each layer; what a fine-tuned
-classifier would say then.
+"""The logit lens: predictions of the MLM head, or of a fine-tuned classifier, from the hidden state after each layer.
 
-Dimension legend: L layers, T tokens, P positions, K predictions or classes, H hidden, V vocabulary. Source:
-nostalgebraist 2020, "interpreting GPT: the logit lens"; Geva et al. 2022. The head was trained on the last
-layer only: an early layer that says nothing through it may still know the answer in other words.
+Dimension legend: L layers, T tokens, P positions, K predictions or classes, H hidden, V vocabulary. Sources:
+nostalgebraist 2020, "interpreting GPT: the logit lens"; Geva et al. 2022. The head was trained on the last layer only.
+An early layer may hold the answer in a form that the head cannot read.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +19,13 @@ from bert_tf.explain.attribution.target import class_prediction, classifier_sett
 from bert_tf.inference.predictions import Prediction, check_top_k
 from bert_tf.results import Result, frame
 
-# Hidden vectors given to the head at once: over 30,000 tokens their logits are then 61 MB.
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
+# Hidden vectors in one call of the head: their logits over 30,000 tokens take 61 MB.
 _ROWS = 512
 _NO_STATES = "This trace holds no hidden states: trace again with hidden_states=True."
 
@@ -29,17 +38,21 @@ class LogitLens(
         "curve": "bert_tf.plots.representations.logit_lens:answer_curve",
     },
 ):
-    """What the MLM head says on every hidden state, 0 the embeddings and L the last.
+    """The MLM head's predictions from every hidden state, 0 the embeddings and L the last.
 
     Attributes:
-        positions: P token positions. position_tokens: the P tokens there.
-        ids: int64 [P, L+1, K], the likeliest tokens, in descending order. predicted_tokens: the same as strings,
-            nested tuples. probabilities: float64 [P, L+1, K].
-        entropies: float64 [P, L+1], of the whole distribution, in bits.
-        answers: the P `Prediction`s of the last layer, or the tokens that were asked about.
-        answer_ranks: int64 [P, L+1], from 1. answer_probabilities: float64 [P, L+1].
-        first_top: int64 [P], first state at which the answer is likeliest; -1 if at none.
-        stable_from: int64 [P], first state from which on it stays so; -1 if it is not so at the end.
+        positions: tuple of int. P token positions.
+        position_tokens: tuple of str. The P tokens there.
+        ids: np.ndarray. int64 [P, L+1, K], the likeliest tokens, in descending order.
+        predicted_tokens: tuple. The same as strings, nested tuples.
+        probabilities: np.ndarray. float64 [P, L+1, K].
+        entropies: np.ndarray. float64 [P, L+1], of the whole distribution, in bits.
+        answers: tuple of Prediction. P predictions: the likeliest token of the last layer, or the token asked for.
+        answer_ranks: np.ndarray. int64 [P, L+1], from 1.
+        answer_probabilities: np.ndarray. float64 [P, L+1].
+        first_top: np.ndarray. int64 [P], the first hidden state at which the answer is likeliest; -1 if there is none.
+        stable_from: np.ndarray. int64 [P], the first hidden state from which on the answer stays likeliest up to the
+            last; -1 if it is not likeliest at the last.
     """
 
     positions: tuple
@@ -54,15 +67,18 @@ class LogitLens(
     first_top: np.ndarray
     stable_from: np.ndarray
 
-    def at(self, row):
-        """The `LogitLens` of one of the positions alone; `row` is its index among them, from the end if negative.
+    def at(self, row: int) -> LogitLens:
+        """The `LogitLens` of a single position.
 
-        Raises: IndexError if there is none.
+        Args:
+            row: int. The index of the position in `positions`; a negative index counts from the end.
+        Raises:
+            IndexError: there is no such index.
         """
         row = range(len(self.positions))[row]
         return LogitLens(**{field.name: getattr(self, field.name)[row : row + 1] for field in fields(self)})
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A row for each position, hidden state and predicted token."""
         positions, states, count = self.ids.shape
         answers = [answer.token for answer in self.answers]
@@ -88,87 +104,104 @@ class LogitLens(
 
 @dataclass(frozen=True, eq=False)
 class ClassLogitLens(Result, figures={"curves": "bert_tf.plots.representations.logit_lens:class_curves"}):
-    """What a fine-tuned classifier says on every hidden state, 0 the embeddings and L the last.
+    """A fine-tuned classifier's predictions from every hidden state, 0 the embeddings and L the last.
 
     Attributes:
-        labels: K names of classes; ("value",) of a regression.
-        values: float64 [L+1, K], probabilities (with several labels at once each label's own), or the value.
-        regression: whether it is a value.
+        labels: tuple of str. K names of classes; ("value",) for a regression.
+        values: np.ndarray. float64 [L+1, K], probabilities (with several labels at once, of each label by itself), or
+            the value of a regression.
+        regression: bool. Whether `values` holds the value of a regression.
     """
 
     labels: tuple
     values: np.ndarray
     regression: bool = False
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A row for each hidden state, a column for each class."""
         return frame({"hidden_state": np.arange(len(self.values)), **dict(zip(self.labels, self.values.T))})
 
 
-def class_lens(bert, trace):
+def class_lens(bert: Bert, trace: Trace) -> ClassLogitLens:
     """A fine-tuned classifier's head on every layer's hidden states.
 
-    Like the MLM head's, it was trained on the last layer only.
+    Like the MLM head, it was trained on the last layer only.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace` with hidden states.
+        bert: Bert. The model that made the trace.
+        trace: Trace. A trace with hidden states.
     Returns:
         `ClassLogitLens`.
     Raises:
-        InputError: the model was not fine-tuned to classify texts; no hidden states in the trace.
+        InputError: the model was not fine-tuned to classify texts, or the trace has no hidden states.
     """
     settings = classifier_settings(bert)
     if settings is None:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes to follow.")
     if trace.hidden_states is None:
         raise InputError(_NO_STATES)
-    # One state at a time: a long text in a large model would be a batch of 25 times 512 tokens.
+    # One hidden state at a time: for a long text in a large model all together are a batch of 25 times 512 tokens.
     scores = [bert.hooked().class_scores(state[None]).numpy()[0] for state in trace.hidden_states]
-    answers = [class_prediction(settings, one) for one in scores]
-    return ClassLogitLens(tuple(answers[0]), np.array([list(one.values()) for one in answers]), settings.regression)
+    predictions = [class_prediction(settings, layer_scores) for layer_scores in scores]
+    values = np.array([list(prediction.values()) for prediction in predictions])
+    return ClassLogitLens(tuple(predictions[0]), values, settings.regression)
 
 
-def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
+def logit_lens(
+    bert: Bert, trace: Trace, positions: Iterable[int] | None = None, top_k: int = 5, answers: Any = None
+) -> LogitLens:
     """The MLM head on every layer's hidden states.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace` with hidden states.
-        positions: token positions, masked or not; None for the masks.
-        top_k: K.
-        answers: one token id for each position, to follow through the layers; None for the last layer's
-            likeliest.
+        bert: Bert. The model that made the trace.
+        trace: Trace. A trace with hidden states.
+        positions: sequence of int. Token positions, masked or not; None for the masks.
+        top_k: int. K, the number of predictions.
+        answers: sequence of int. For each position the id of the token that is followed through the layers; None for
+            the likeliest token of the last layer.
     Returns:
         `LogitLens`.
     Raises:
-        NothingToPredict: no positions. MaskPositionError: one that is not there. MissingHead: no MLM head.
-        InputError: no hidden states in the trace, a bad `top_k`, answers that do not fit.
+        NothingToPredict: there are no positions.
+        MaskPositionError: a position does not exist.
+        MissingHead: the model has no MLM head.
+        InputError: the trace has no hidden states, a bad `top_k`, or answers that do not fit.
+
+    Example:
+        >>> bert = bert_tf.load()
+        >>> trace = bert.trace("Shanghai is a city in [MASK].")
+        >>> logit_lens(bert, trace).predicted_tokens
     """
     require_head(bert.heads, "mlm", bert.name)
     check_top_k(top_k)
-    positions = _positions(trace, positions)
-    states = np.asarray(bert.hooked().read(trace.hidden_states))[:, list(positions)].swapaxes(0, 1)  # [P, L+1, H]
+    places = _positions(trace, positions)
+    hidden_states: Any = trace.hidden_states
+    states = np.asarray(bert.hooked().read(hidden_states))[:, list(places)].swapaxes(0, 1)  # [P, L+1, H]
     count, depth, _ = states.shape
-    asked = np.full(count, -1) if answers is None else _checked(bert, answers, count)
-    ids, probabilities, entropies, ranks, shares = _read(bert.hooked(), states, asked, top_k)
-    answers = ids[:, -1, 0] if answers is None else asked
+    wanted = np.full(count, -1) if answers is None else _checked(bert, answers, count)
+    ids, probabilities, entropies, ranks, answer_probabilities = _read(bert.hooked(), states, wanted, top_k)
+    answers = ids[:, -1, 0] if answers is None else wanted
     top = ranks == 1
     token = bert.tokenizer.id_to_token
     return LogitLens(
-        positions=positions,
-        position_tokens=tuple(trace.tokens[position] for position in positions),
+        positions=places,
+        position_tokens=tuple(trace.tokens[position] for position in places),
         ids=ids,
         predicted_tokens=tuple(tuple(tuple(token(int(i)) for i in row) for row in rows) for rows in ids),
         probabilities=probabilities,
         entropies=entropies,
-        answers=tuple(Prediction(token(int(i)), int(i), float(p)) for i, p in zip(answers, shares[:, -1])),
+        answers=tuple(
+            Prediction(token(int(i)), int(i), float(p)) for i, p in zip(answers, answer_probabilities[:, -1])
+        ),
         answer_ranks=ranks,
-        answer_probabilities=shares,
+        answer_probabilities=answer_probabilities,
         first_top=np.where(top.any(axis=1), top.argmax(axis=1), -1),
         stable_from=np.where(top[:, -1], depth - np.logical_and.accumulate(top[:, ::-1], axis=1).sum(axis=1), -1),
     )
 
 
 def _positions(trace, positions):
+    """Token positions as a tuple, the masks for None; raises the errors of `logit_lens`."""
     if trace.hidden_states is None:
         raise InputError(_NO_STATES)
     positions = trace.masks if positions is None else tuple(int(position) for position in positions)
@@ -183,6 +216,7 @@ def _positions(trace, positions):
 
 
 def _checked(bert, answers, count):
+    """`answers` as an array; raises InputError unless they are `count` token ids."""
     answers = np.asarray(answers)
     in_range = answers.shape == (count,) and ((answers >= 0) & (answers < bert.config.vocab_size)).all()
     if not in_range:
@@ -194,26 +228,36 @@ def _checked(bert, answers, count):
 
 
 def _read(hooked, states, answers, top_k):
-    """What hidden states [P, L+1, H] say: ids and probabilities [P, L+1, K], entropies in bits [P, L+1], and the rank
-    and the probability [P, L+1] of each place's answer (-1: the likeliest of its last state)."""
+    """The MLM head's predictions from hidden states [P, L+1, H].
+
+    Returns:
+        (ids and probabilities [P, L+1, K], entropies in bits [P, L+1], ranks and probabilities [P, L+1] of the answer
+        at each position). An answer of -1 is the likeliest token of the last state.
+    """
     top_k = min(top_k, hooked.config.vocab_size)
     step = max(1, _ROWS // states.shape[1])
     parts = [
         hooked.mlm_reading(states[start : start + step], answers[start : start + step], top_k)
         for start in range(0, len(states), step)
     ]
-    ids, probabilities, entropies, ranks, shares = (np.concatenate(part) for part in zip(*parts))
+    ids, probabilities, entropies, ranks, answer_probabilities = (np.concatenate(part) for part in zip(*parts))
     return (
         ids.astype(np.int64),
         probabilities.astype(np.float64),
         entropies.astype(np.float64) / np.log(2),
         ranks.astype(np.int64),
-        shares.astype(np.float64),
+        answer_probabilities.astype(np.float64),
     )
 
 
-def lens(bert, trace, positions=None, top_k=5):
-    """The lens that fits what is asked: `class_lens` for a classifier asked about no position, else `logit_lens`."""
+def lens(
+    bert: Bert, trace: Trace, positions: Iterable[int] | None = None, top_k: int = 5
+) -> LogitLens | ClassLogitLens:
+    """The logit lens of a model.
+
+    For a fine-tuned classifier without masks and without `positions` it is `class_lens`, otherwise `logit_lens`. The
+    arguments are those of `logit_lens`.
+    """
     if classifier_settings(bert) and not (trace.masks or positions):
         return class_lens(bert, trace)
     return logit_lens(bert, trace, positions, top_k)

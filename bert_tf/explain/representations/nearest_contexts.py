@@ -1,12 +1,16 @@
-"""Places in other texts whose vectors lie nearest to a token's: what else the model, or some heads, read alike; and
-where these heads look there.
+"""Nearest contexts: the tokens in other texts whose vectors are nearest to a token's vector.
 
-As exBERT's search of a corpus (Hoover et al. 2020, "exBERT: A Visual Analysis Tool to Explore Learned Representations
-in Transformer Models"). Dimension legend: T tokens, H hidden, D head size, N heads, L layers, W vectors.
+The vectors are hidden states, or the outputs of some heads. For heads the result also holds the token that they attend
+to most from each place. It is the corpus search of exBERT (Hoover et al. 2020, "exBERT: A Visual Analysis Tool to
+Explore Learned Representations in Transformer Models"). Dimension legend: T tokens, H hidden, D head size, N heads, L
+layers, W vectors, K heads that are compared, X vectors that are searched.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Optional
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,87 +26,100 @@ from bert_tf.inference.words import WordSpan, words_of
 from bert_tf.results import Result, frame
 from bert_tf.tokenizers import pad_batch
 
-#: Tokens that are compared at most: their states are then 60 MB with Base, 80 MB with Large; of each head 5 MB.
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.explain.datasets.text_rows import TextRow
+    from bert_tf.explain.representations.nearest_words import NearestWords
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
+#: The most tokens that are compared. Their hidden states take 60 MB with Base and 80 MB with Large, each head 5 MB.
 MAX_COMPARED_TOKENS = 20_000
 
-# Texts in one forward pass: few, for others wait for the model meanwhile.
+# Texts in one forward pass: few, because other users wait for the model meanwhile.
 _TEXTS = 8
 
 
 @dataclass(frozen=True)
 class MostAttendedToken(Result):
-    """The token that heads look at most from some place.
+    """The token that heads attend to most from a place.
 
     Attributes:
-        row: the `Row` it stands in. word: the `WordSpan` of the word it is (a piece of); None for a token that the
-            model adds, such as [SEP].
-        token: as the vocabulary has it. position: among the row's tokens, [CLS] is 0.
-        share: of the attention from that place, 0 to 1; of several heads the mean.
-        offset: how many tokens it stands after the place; below 0 before it.
-        part_of_speech, relation: what a tagger or the file says of the word; None where neither does.
+        row: TextRow. The row of the token.
+        word: WordSpan. The word of the token; None for a token that the model adds, such as [SEP].
+        token: str. The token in the vocabulary.
+        position: int. The position among the row's tokens; [CLS] is 0.
+        share: float. Its share of the attention from the place, 0 to 1; for several heads the mean.
+        offset: int. Its distance to the place in tokens; negative before the place.
+        part_of_speech, relation: str. The labels of the word by a tagger or by the file; None without one.
     """
 
-    row: object = field(metadata={"export": False})
-    word: Optional[WordSpan] = field(metadata={"export": False})
+    row: TextRow = field(metadata={"export": False})
+    word: WordSpan | None = field(metadata={"export": False})
     token: str
     position: int
     share: float
     offset: int
-    part_of_speech: Optional[str] = None
-    relation: Optional[str] = None
+    part_of_speech: str | None = None
+    relation: str | None = None
 
-    def to_dict(self):
-        """The fields, and the word's letters."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, and the text of the word."""
         return {"word": None if self.word is None else self.word.text, **super().to_dict()}
 
     @property
-    def text(self):
-        """The text that the word stands in; None where there is no word."""
+    def text(self) -> str | None:
+        """The text that contains the word; None without a word."""
         return None if self.word is None else _text_of(self)
 
 
 @dataclass(frozen=True)
 class Context(Result):
-    """A token of a text, and how near its vector is.
+    """A token of a text and the similarity of its vector.
 
     Attributes:
-        row: the `Row` it stands in. word: the `WordSpan` of the word it is (a piece of).
-        token: as the vocabulary has it. position: among the row's tokens, [CLS] is 0.
-        similarity: cosine of its vector with the one asked about, -1 to 1; of several heads the mean of their cosines.
-        most_attended: the `MostAttendedToken` of the heads that are compared; None where states are.
-        part_of_speech, relation: what a tagger or the file says of the word; None where neither does.
+        row: TextRow. The row of the token.
+        word: WordSpan. The word of the token.
+        token: str. The token in the vocabulary.
+        position: int. The position among the row's tokens; [CLS] is 0.
+        similarity: float. The cosine of its vector and the query vector, -1 to 1; for several heads the mean of their
+            cosines.
+        most_attended: MostAttendedToken. The token that the compared heads attend to most; None for hidden states.
+        part_of_speech, relation: str. The labels of the word by a tagger or by the file; None without one.
     """
 
-    row: object = field(metadata={"export": False})
+    row: TextRow = field(metadata={"export": False})
     word: WordSpan = field(metadata={"export": False})
     token: str
     position: int
     similarity: float
-    most_attended: Optional[MostAttendedToken] = None
-    part_of_speech: Optional[str] = None
-    relation: Optional[str] = None
+    most_attended: MostAttendedToken | None = None
+    part_of_speech: str | None = None
+    relation: str | None = None
 
-    def to_dict(self):
-        """The fields, the row's number, and the word between what stands before and behind it in its text."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, the row's number, and the word with the text before and after it."""
         before, word, after = self.parts
         where = {"row": self.row.number, "source": self.word.source, "before": before, "word": word, "after": after}
         return {**where, **super().to_dict()}
 
     @property
-    def parts(self):
-        """(what stands before the word, the word, what stands behind it) in its text."""
+    def parts(self) -> tuple[str, str, str]:
+        """(the text before the word, the word, the text after the word)."""
         return self.text[: self.word.start], self.word.text, self.text[self.word.end :]
 
     @property
-    def text(self):
-        """The text that the word stands in."""
+    def text(self) -> str:
+        """The text that contains the word."""
         return _text_of(self)
 
-    def around(self, most):
-        """`parts` with « » about the word that the heads look at, where it stands in the same text.
+    def around(self, most: int) -> tuple[str, str, str]:
+        """`parts` with « » around the most attended word, if it is in the same text.
 
         Args:
-            most: characters on either side of the word; of what lies further away there is the marked word alone.
+            most: int. The most characters on either side of the word. If the most attended word is farther away, it
+                stands there without the text around it.
         """
         before, word, after = self.parts
         most_attended = None if self.most_attended is None else self.most_attended.word
@@ -122,15 +139,15 @@ class Context(Result):
         return left + marked + between, word, _first(after, most)
 
 
-def _text_of(place):
+def _text_of(place: Any) -> str:
     return place.row.text_a if place.word.source == "a" else place.row.text_b
 
 
-def _last(text, most):
+def _last(text: str, most: int) -> str:
     return text if len(text) <= most else f"…{text[len(text) - most :]}"
 
 
-def _first(text, most):
+def _first(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
@@ -142,103 +159,116 @@ class NearestContexts(
         "bars": "bert_tf.plots.representations.nearest_words:context_bars",
     },
 ):
-    """What `nearest_contexts` found.
+    """The result of `nearest_contexts`.
 
     Attributes:
-        nearest: a tuple of `Context`s for each vector asked about, the nearest first.
-        rows_read, tokens_compared: how many.
-        layer: whose states were compared, 0 the embeddings; with heads their layer, from 0.
-        heads: from 0, that were compared; None for the states.
-        centred: whether the mean of all the vectors read was taken from both sides first.
-        tokens: the input's tokens. positions: of the tokens whose vectors were asked about. Both are empty where
-            vectors of no input were.
-        counts: `ContextCounts` of each vector's contexts, where they are labelled or heads are compared.
+        nearest: tuple. For each query vector a tuple of `Context`s, the nearest first.
+        rows_read, tokens_compared: int. The number of rows and tokens.
+        layer: int. The layer of the hidden states, 0 the embeddings; for heads their layer, from 0.
+        heads: tuple of int. The compared heads, from 0; None for hidden states.
+        centred: bool. Whether the mean of all the vectors read was subtracted from both sides first.
+        tokens: tuple of str. The tokens of the input; empty if the query vectors are of no input.
+        positions: tuple of int. The positions of the query tokens; empty if the query vectors are of no input.
+        counts: tuple of ContextCounts. One for each query vector, if the contexts are labelled or heads are compared.
     """
 
     nearest: tuple
     rows_read: int
     tokens_compared: int
     layer: int
-    heads: Optional[tuple]
+    heads: tuple | None
     centred: bool
     tokens: tuple = ()
     positions: tuple = ()
     counts: tuple = ()
 
     @property
-    def places(self):
-        """All contexts, then all tokens that heads look at from them, a tuple."""
-        contexts = [one for near in self.nearest for one in near]
-        return (*contexts, *(one.most_attended for one in contexts if one.most_attended is not None))
+    def places(self) -> tuple[Any, ...]:
+        """All `Context`s, then all their `MostAttendedToken`s."""
+        every = [context for contexts in self.nearest for context in contexts]
+        return (*every, *(context.most_attended for context in every if context.most_attended is not None))
 
-    def labelled(self, parts_of_speech=None, relations=None):
-        """The same with labels of all `places`, in their order; None where there are none."""
+    def labelled(
+        self, parts_of_speech: Sequence[str | None] | None = None, relations: Sequence[str | None] | None = None
+    ) -> NearestContexts:
+        """The same result with labels.
+
+        Args:
+            parts_of_speech, relations: sequence of str. A label for each of `places`, in their order; None for no
+                labels.
+        """
         none = (None,) * len(self.places)
         labels = dict(zip(map(id, self.places), zip(parts_of_speech or none, relations or none)))
 
-        def named(one):
-            part_of_speech, relation = labels[id(one)]
-            return replace(one, part_of_speech=part_of_speech, relation=relation)
+        def with_labels(place):
+            part_of_speech, relation = labels[id(place)]
+            return replace(place, part_of_speech=part_of_speech, relation=relation)
 
         nearest = tuple(
-            tuple(replace(named(one), most_attended=one.most_attended and named(one.most_attended)) for one in near)
-            for near in self.nearest
+            tuple(
+                replace(
+                    with_labels(context), most_attended=context.most_attended and with_labels(context.most_attended)
+                )
+                for context in contexts
+            )
+            for contexts in self.nearest
         )
         return replace(self, nearest=nearest)
 
-    def to_frame(self):
-        """A row for each vector asked about and context; columns in which nothing is known are left out."""
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each query vector and context, without the columns that have no values."""
         rows = []
-        for index, near in enumerate(self.nearest):
-            asked = {"query": index}
+        for index, contexts in enumerate(self.nearest):
+            query = {"query": index}
             if self.positions:
-                asked = {"position": self.positions[index], "token": self.tokens[self.positions[index]]}
-            for rank, one in enumerate(near, start=1):
-                found = one.to_dict()
-                there = found.pop("most_attended") or {}
-                found = {f"context_{name}" if name in ("token", "position") else name: found[name] for name in found}
-                rows.append({**asked, "rank": rank, **found, **{f"looks_at_{name}": there[name] for name in there}})
+                query = {"position": self.positions[index], "token": self.tokens[self.positions[index]]}
+            for rank, context in enumerate(contexts, start=1):
+                values = context.to_dict()
+                attended = {f"looks_at_{name}": value for name, value in (values.pop("most_attended") or {}).items()}
+                values = {f"context_{name}" if name in ("token", "position") else name: values[name] for name in values}
+                rows.append({**query, "rank": rank, **values, **attended})
         return frame(rows).dropna(axis=1, how="all")
 
 
 def nearest_contexts(
-    bert,
-    vectors,
-    layer,
-    rows,
-    top_k=10,
-    centred=False,
-    most=MAX_COMPARED_TOKENS,
-    progress=None,
-    head=None,
-    special=True,
-):
-    """The places in some texts whose vectors after a layer, or in some heads, point most nearly the same way.
+    bert: Bert,
+    vectors: np.ndarray,
+    layer: int,
+    rows: Iterable[TextRow],
+    top_k: int = 10,
+    centred: bool = False,
+    most: int = MAX_COMPARED_TOKENS,
+    progress: Callable[[int, int], Any] | None = None,
+    head: int | Sequence[int] | None = None,
+    special: bool = True,
+) -> NearestContexts:
+    """The tokens in some texts whose hidden states, or head outputs, have the greatest cosine with query vectors.
 
-    Held meanwhile: `most` vectors of H numbers, or of D for each head, and what one pass of 8 texts takes; of attention
+    Memory: `most` vectors of H numbers, or of D for each head, and the tensors of one pass of 8 texts; for attention
     the maps of one layer for one text.
 
     Args:
-        bert: a `Bert`. vectors: float [W, H], such as hidden states of a trace after the same layer; with heads
-            [W, K D], such as `head_outputs` of the same heads.
-        layer: of the states, 0 the embeddings, 1 to L the layers; with heads their layer, from 0.
-        rows: `Row`s; each is read as it stands, what it names to hide is not hidden. One in which nothing can be
-            read is passed over.
-        top_k: places for each vector.
-        centred: whether the mean of all the vectors read is first taken from both sides: the states of a layer have
-            a direction in common that hides their differences (Mu and Viswanath 2018).
-        most: tokens that are read, at most; rows after them are left out.
-        progress: callable(done, total) in rows; returning False cancels.
-        head: from 0, or a list of K, compares what these heads put together at each token, and says where they look
-            there; None compares the states. Each head's part is first brought to length 1, as Hoover et al. do, so the
-            cosine of them all is the mean of the heads' cosines.
-        special: whether the tokens that the model adds count where it is asked at what the heads look; many heads give
-            them most of their attention. The vectors are the same.
+        bert: Bert. The model.
+        vectors: np.ndarray. float [W, H], such as the hidden states of a trace after the same layer. For heads
+            float [W, K D], such as the `head_outputs` of the same heads.
+        layer: int. The layer of the hidden states: 0 the embeddings, 1 to L the layers. For heads their layer, from 0.
+        rows: sequence of TextRow. The words that a row names to mask are not masked. A row without a readable text is
+            skipped.
+        top_k: int. The number of contexts for each vector.
+        centred: bool. Whether to subtract the mean of all the vectors read from both sides. The hidden states of a
+            layer share a direction that hides their differences (Mu and Viswanath 2018).
+        most: int. The most tokens that are read; the rows after them are left out.
+        progress: callable(done, total). Called with numbers of rows; it cancels by returning False.
+        head: int or list of int. One head or K heads, from 0. Their outputs at each token are compared, and the result
+            holds the token that they attend to most. None compares hidden states. The output of each head is scaled to
+            length 1, as in Hoover et al., so the cosine of all outputs together is the mean of the heads' cosines.
+        special: bool. Whether the most attended token may be one that the model adds; many heads give these tokens most
+            of their attention. The compared vectors are the same.
     Returns:
-        `NearestContexts`. The tokens that the model adds ([CLS], [SEP]) are no places.
+        `NearestContexts`. The tokens that the model adds ([CLS], [SEP]) are never contexts.
     Raises:
-        InputError: no such layer or head, a head named twice, a vector of another size, a bad `top_k` or `most`, or
-            nothing to read.
+        InputError: the layer or a head does not exist, a head is named twice, a vector of another size, a bad `top_k`
+            or `most`, or nothing to read.
         Cancelled: by `progress`.
     """
     check_top_k(top_k)
@@ -246,31 +276,31 @@ def nearest_contexts(
     heads = None if head is None else checked_heads(bert, layer, head)
     width = _width(bert, layer, heads)
     if vectors.ndim != 2 or vectors.shape[1] != width:
-        what = "states" if heads is None else "heads' vectors"
-        raise InputError(f"The vectors have shape {list(vectors.shape)}; the {what} of this model are [W, {width}].")
+        kind = "hidden states" if heads is None else "head outputs"
+        raise InputError(f"The vectors have shape {list(vectors.shape)}; the {kind} of this model are [W, {width}].")
     if most < 1:
         raise InputError(f"most must be at least 1, not {most}.")
     places, states, read = _read(bert, layer, heads, rows, most, progress, special)
     if not places:
         raise InputError("There is nothing to read in these texts.")
-    middle = states.mean(axis=0) if centred else 0.0
-    cosines = _cosines(vectors - middle, states - middle, len(heads or (None,)))
+    mean = states.mean(axis=0) if centred else 0.0
+    cosines = _cosines(vectors - mean, states - mean, len(heads or (None,)))
     nearest = tuple(_nearest(places, line, top_k) for line in cosines)
     return NearestContexts(nearest, read, len(places), layer, None if heads is None else tuple(heads), centred)
 
 
 def _width(bert, layer, heads):
-    """Numbers of a vector that is compared; refuses a layer that is not there."""
+    """The length of the compared vectors; raises InputError if the layer does not exist."""
     layers, width = bert.config.num_hidden_layers, bert.config.hidden_size
     if heads is not None:
         return width // bert.config.num_attention_heads * len(heads)
     if not 0 <= layer <= layers:
-        raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
+        raise InputError(f"There is no layer {layer}: give 0 (the embeddings) to {layers}.")
     return width
 
 
 def _cosines(vectors, others, parts):
-    """float32 [W, X], the mean over equally long parts of the vectors of their cosines."""
+    """float32 [W, X], the mean cosine over equally long parts of the vectors."""
     pairs = zip(np.split(vectors, parts, axis=1), np.split(others, parts, axis=1))
     return sum(cosine_similarities(part, other) for part, other in pairs) / parts
 
@@ -280,39 +310,48 @@ def _read(bert, layer, heads, rows, most, progress, special):
 
     Returns:
         (places as (row, word, token, position, `MostAttendedToken` or None), their vectors float32 [T, H] or [T, K D],
-        how many rows were read).
+        the number of rows that were read).
     """
-    places, states, read = [], [], 0
+    places: list[tuple] = []
+    states, read = [], 0
     for start in range(0, len(rows), _TEXTS):
-        block = [one for one in (_prepared(bert, row) for row in rows[start : start + _TEXTS]) if one is not None]
+        prepared = (_prepared(bert, row) for row in rows[start : start + _TEXTS])
+        block = [row_and_input for row_and_input in prepared if row_and_input is not None]
         if block:
             batch = pad_batch([ready for _, ready in block], pad_id=bert.tokenizer.pad_id)
-            found = bert.runtime.run(batch, ("hidden_states",))["hidden_states"][layer]  # [B, T, H]
-            for (row, ready), vectors in zip(block, found):
+            hidden_states = bert.runtime.run(batch, ("hidden_states",))["hidden_states"][layer]  # [B, T, H]
+            for (row, ready), vectors in zip(block, hidden_states):
                 tokens, spans = ready.encoding.tokens, words_of(ready.encoding, ready.text_a, ready.text_b)
-                words = {at: word for word in spans for at in word.positions}
-                own = list(words)[: most - len(places)]
-                most_attended = dict.fromkeys(own)
+                words = {position: word for word in spans for position in word.positions}
+                positions = list(words)[: most - len(places)]
+                most_attended: dict[int, Any] = dict.fromkeys(positions)
                 if heads is not None:
                     vectors, maps = head_outputs_and_attention(bert, vectors[: len(tokens)], layer, heads)
-                    among = range(len(tokens)) if special else list(words)
-                    most_attended = {at: _look(row, words, tokens, at, maps[at], among) for at in own}
-                places += [(row, words[at], tokens[at], at, most_attended[at]) for at in own]
-                states.append(np.asarray(vectors)[own])
-                read += bool(own)
+                    keys = range(len(tokens)) if special else list(words)
+                    most_attended = {
+                        position: _most_attended(row, words, tokens, position, maps[position], keys)
+                        for position in positions
+                    }
+                places += [
+                    (row, words[position], tokens[position], position, most_attended[position])
+                    for position in positions
+                ]
+                states.append(np.asarray(vectors)[positions])
+                read += bool(positions)
         report(progress, min(start + _TEXTS, len(rows)), len(rows))
         if len(places) >= most:
             break
     return places, np.concatenate(states) if states else None, read
 
 
-def _look(row, words, tokens, at, weights, among):
-    """Where, among some positions, the weights [T] of the token at one are greatest."""
-    to = int(among[weights[among].argmax()])
-    return MostAttendedToken(row, words.get(to), tokens[to], to, float(weights[to]), to - at)
+def _most_attended(row, words, tokens, position, weights, keys):
+    """The `MostAttendedToken` of a position with attention weights [T], among the positions `keys`."""
+    key = int(keys[weights[keys].argmax()])
+    return MostAttendedToken(row, words.get(key), tokens[key], key, float(weights[key]), key - position)
 
 
 def _prepared(bert, row):
+    """(row, its prepared input); None for a row without a readable text."""
     try:
         return row, prepare_input(bert.tokenizer, bert.max_length, row.text_a, row.text_b)
     except ValueError:
@@ -320,70 +359,75 @@ def _prepared(bert, row):
 
 
 def _nearest(places, cosines, top_k):
+    """The `Context`s of the places with the greatest cosines."""
     best = np.argsort(-cosines, kind="stable")[:top_k]
-    found = ((*places[place], float(cosines[place])) for place in best)
-    return tuple(
-        Context(row, word, token, at, cosine, most_attended) for row, word, token, at, most_attended, cosine in found
-    )
+    contexts = []
+    for index in best:
+        row, word, token, position, most_attended = places[index]
+        contexts.append(Context(row, word, token, position, float(cosines[index]), most_attended))
+    return tuple(contexts)
 
 
 def nearest(
-    bert,
-    trace,
-    rows=None,
-    positions=None,
-    top_k=10,
-    centred=True,
-    layer=None,
-    heads=None,
-    special=True,
-    tagger=None,
-    progress=None,
-):
-    """The words of the vocabulary nearest to tokens' vectors; or, with rows, the contexts in these texts.
+    bert: Bert,
+    trace: Trace,
+    rows: Sequence[TextRow] | None = None,
+    positions: Iterable[int] | None = None,
+    top_k: int = 10,
+    centred: bool = True,
+    layer: int | None = None,
+    heads: Sequence[int] | None = None,
+    special: bool = True,
+    tagger: Bert | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> NearestWords | NearestContexts:
+    """The nearest words of the vocabulary to tokens' vectors, or the nearest contexts in a file of texts.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace` with hidden states.
-        rows: `TextRow`s, or None for the vocabulary. The rest goes with them, but for `top_k` and `centred`.
-        positions: of the tokens; None for all.
-        top_k, centred, special: as `nearest_contexts` takes them.
-        layer: of the states, 0 the embeddings; with heads their layer, from 0; None for the last.
-        heads: from 0, whose outputs are compared; None for the states.
-        tagger: a `Bert` that labels the words found; None for the labels that the rows have.
-        progress: callable(done, total); returning False cancels.
+        bert: Bert. The model that made the trace.
+        trace: Trace. A trace with hidden states.
+        rows: sequence of TextRow. None for the vocabulary. `layer`, `heads`, `special` and `tagger` need rows.
+        positions: sequence of int. Positions of the tokens; None for all.
+        top_k, centred, special: as in `nearest_contexts`.
+        layer: int. The layer of the hidden states, 0 the embeddings; for heads their layer, from 0. None for the last.
+        heads: sequence of int. The heads, from 0, whose outputs are compared; None for hidden states.
+        tagger: Bert. A model that labels the words of the contexts; None for the labels of the rows.
+        progress: callable(done, total). It cancels by returning False.
     Returns:
-        `NearestWords`, or `NearestContexts`, labelled.
+        `NearestWords`, or `NearestContexts` with labels.
     Raises:
-        MaskPositionError: a position that is not there. InputError: no such layer or head, options that do not go
-            together. Cancelled: by `progress`.
+        MaskPositionError: a position does not exist.
+        InputError: the layer or a head does not exist, or the options do not fit together.
+        Cancelled: by `progress`.
     """
     if rows is None:
         for name, value in (("layer", layer), ("heads", heads), ("tagger", tagger)):
             if value is not None:
-                raise InputError(f"{name} goes with a file: without one the nearest words of every layer are found.")
+                raise InputError(f"{name} needs a file: without one the result is the nearest words of every layer.")
         return nearest_words(bert, trace, positions, top_k, centred)
     if not special and heads is None:
-        raise InputError("Special tokens are left out with heads alone: it is about where these look.")
+        raise InputError("Special tokens can be left out only with heads: they are left out of what heads look at.")
     if tagger is not None and any(row.parsed is not None for row in rows):
-        raise InputError("A tagger labels plain texts; a CoNLL-U file has parts of speech of its own.")
-    positions, layers = checked_positions(trace, positions), len(trace.hidden_states) - 1
+        raise InputError("A tagger labels plain texts; a CoNLL-U file has its own parts of speech.")
+    states: Any = trace.hidden_states
+    positions, layers = checked_positions(trace, positions), len(states) - 1
     layer = layer if layer is not None else layers - (heads is not None)
     if not 0 <= layer <= layers:
-        raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
-    vectors = trace.hidden_states[layer]
+        raise InputError(f"There is no layer {layer}: give 0 (the embeddings) to {layers}.")
+    vectors = states[layer]
     if heads is not None:
         vectors = head_outputs(bert, vectors, layer, list(heads))
-    found = nearest_contexts(
+    contexts = nearest_contexts(
         bert, vectors[list(positions)], layer, rows, top_k, centred, progress=progress, head=heads, special=special
     )
-    found = replace(found, tokens=tuple(trace.tokens), positions=positions)
+    contexts = replace(contexts, tokens=tuple(trace.tokens), positions=positions)
     if tagger is not None or any(row.parsed is not None for row in rows):
-        found = label_contexts(tagger, found, progress)
-    return replace(found, counts=tuple(map(count_contexts, found.nearest)))
+        contexts = label_contexts(tagger, contexts, progress)
+    return replace(contexts, counts=tuple(map(count_contexts, contexts.nearest)))
 
 
 def _numbers(text):
-    """Numbers with a comma between, "3" or "3,5"."""
+    """A tuple of the numbers in "3" or "3,5"."""
     try:
         return tuple(map(int, text.split(",")))
     except ValueError:
@@ -399,18 +443,16 @@ ANALYSIS = Analysis(
     options=(
         Option("positions", "positions of the tokens (default: all)", int, several=True, metavar="P"),
         TOP_K,
-        Option(
-            "centred", "leave in the direction that all vectors have in common", bool, True, aliases=("not-centred",)
-        ),
+        Option("centred", "do not subtract the mean of the vectors", bool, True, aliases=("not-centred",)),
         Option("layer", "with --input: after which layer, 0 the embeddings (default: the last)", int, metavar="L"),
         Option(
             "heads",
-            "with --input: compare what this head of the layer, or several, put together; all from 0 then",
+            "with --input: compare the outputs of this head of the layer, or of several; head and layer from 0",
             metavar="H,…",
             parse=_numbers,
             aliases=("head",),
         ),
-        Option("special", "special tokens such as [SEP] do not count among what heads look at", bool, True),
+        Option("special", "leave special tokens such as [SEP] out of the tokens that heads look at", bool, True),
         Option("tagger", "with --input: label the words with this fine-tuned model", metavar="M", model=True),
     ),
     aliases=("neighbours",),

@@ -1,9 +1,13 @@
-"""The words of the vocabulary nearest to a token's static vector and to its hidden state after every layer.
+"""Nearest words: the vocabulary's words nearest to a token's static vector and to its hidden state after each layer.
 
 Dimension legend: P positions, S vectors of a token, K neighbours, L layers, H hidden.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,18 +15,26 @@ from bert_tf.errors import MaskPositionError
 from bert_tf.explain.representations.vectors import embedding_table, nearest_tokens, word_ids
 from bert_tf.results import Result, frame
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.explain.representations.vectors import Neighbour
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
 
 @dataclass(frozen=True, eq=False)
 class NearestWords(Result, figures={"map": "bert_tf.plots.representations.nearest_words:word_map"}):
-    """The nearest words of some tokens' vectors.
+    """The words nearest to the vectors of some tokens.
 
     Attributes:
-        tokens: the input's tokens. positions: P token positions.
-        vectors: names of a token's S vectors: "static", its row of the embedding table; "0" its hidden state before
-            the first layer, then "1" to "L" after each. Where hidden states are of another width than the table's rows,
-            as in ALBERT, "static" alone.
-        nearest: K `Neighbour`s, the nearest first, for each position and vector: nested tuples [P][S][K].
-        centred: whether the table's mean was taken from both sides first.
+        tokens: tuple of str. The tokens of the input.
+        positions: tuple of int. P token positions.
+        vectors: tuple of str. The names of a token's S vectors: "static" for its row of the embedding table; "0" for
+            its hidden state before the first layer, then "1" to "L" for the state after each layer. "static" alone
+            where hidden states and the table's rows differ in width, as in ALBERT.
+        nearest: tuple. K `Neighbour`s, the nearest first, for each position and vector: nested tuples [P][S][K].
+        centred: bool. Whether the table's mean was subtracted from both sides first.
     """
 
     tokens: tuple
@@ -31,63 +43,79 @@ class NearestWords(Result, figures={"map": "bert_tf.plots.representations.neares
     nearest: tuple
     centred: bool
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A row for each position, vector and neighbour."""
         rows = [
-            (position, self.tokens[position], vector, rank, one.token, one.similarity)
-            for position, line in zip(self.positions, self.nearest)
-            for vector, near in zip(self.vectors, line)
-            for rank, one in enumerate(near, start=1)
+            (position, self.tokens[position], vector, rank, neighbour.token, neighbour.similarity)
+            for position, of_position in zip(self.positions, self.nearest)
+            for vector, neighbours in zip(self.vectors, of_position)
+            for rank, neighbour in enumerate(neighbours, start=1)
         ]
         return frame(dict(zip(("position", "token", "vector", "rank", "neighbour", "similarity"), zip(*rows))))
 
-    def to_arrays(self):
+    def to_arrays(self) -> dict[str, np.ndarray]:
         """`ids` int64 and `similarities` float64, both [P, S, K]."""
-        return {
-            "ids": np.array([[[one.id for one in near] for near in line] for line in self.nearest]),
-            "similarities": np.array([[[one.similarity for one in near] for near in line] for line in self.nearest]),
-        }
+        return {name: self._array(field) for name, field in (("ids", "id"), ("similarities", "similarity"))}
 
-    def nearest_other(self, row, column):
-        """The nearest word but the token itself, a `Neighbour`; of the `row`-th position's `column`-th vector."""
-        near, token = self.nearest[row][column], self.tokens[self.positions[row]]
-        return next((one for one in near if one.token != token), near[0])
+    def _array(self, field):
+        return np.array(
+            [
+                [[getattr(neighbour, field) for neighbour in neighbours] for neighbours in of_position]
+                for of_position in self.nearest
+            ]
+        )
+
+    def nearest_other(self, row: int, column: int) -> Neighbour:
+        """The nearest word other than the token itself, for one vector of one position.
+
+        Args:
+            row: int. The index of the position in `positions`.
+            column: int. The index of the vector in `vectors`.
+        """
+        neighbours, token = self.nearest[row][column], self.tokens[self.positions[row]]
+        return next((neighbour for neighbour in neighbours if neighbour.token != token), neighbours[0])
 
 
-def nearest_words(bert, trace, positions=None, top_k=10, centred=True):
-    """The nearest words of the vocabulary to tokens' static vectors and hidden states.
+def nearest_words(
+    bert: Bert, trace: Trace, positions: Iterable[int] | None = None, top_k: int = 10, centred: bool = True
+) -> NearestWords:
+    """The words of the vocabulary nearest to tokens' static vectors and hidden states.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace` with hidden states.
-        positions: of the tokens; None for all.
-        top_k: K.
-        centred: whether the table's mean is first taken from both sides (Mu and Viswanath 2018).
+        bert: Bert. The model that made the trace.
+        trace: Trace. A trace with hidden states.
+        positions: sequence of int. Positions of the tokens; None for all.
+        top_k: int. K, the number of neighbours.
+        centred: bool. Whether to subtract the table's mean from both sides (Mu and Viswanath 2018).
     Returns:
-        `NearestWords`. Tokens that are no words, such as [SEP] and "[unused1]", are no neighbours.
+        `NearestWords`. Tokens that are not words, such as [SEP] and "[unused1]", are never neighbours.
     Raises:
-        MaskPositionError: a position that is not there. InputError: a bad `top_k`.
+        MaskPositionError: a position does not exist.
+        InputError: a bad `top_k`.
     """
     positions = checked_positions(trace, positions)
     places = list(positions)
     static = embedding_table(bert, "token")[trace.token_ids[places]][None]
-    states = trace.hidden_states[:, places]
+    hidden_states: Any = trace.hidden_states
+    states = hidden_states[:, places]
     same_width = states.shape[-1] == static.shape[-1]
     vectors = (np.concatenate([static, states]) if same_width else static).swapaxes(0, 1)  # [P, S, H]
     count, names = vectors.shape[1], ("static", *map(str, range(len(states))))
-    flat = nearest_tokens(bert, vectors.reshape(-1, vectors.shape[-1]), top_k, centred, word_ids(bert.tokenizer))
+    neighbours = nearest_tokens(bert, vectors.reshape(-1, vectors.shape[-1]), top_k, centred, word_ids(bert.tokenizer))
     return NearestWords(
         tokens=tuple(trace.tokens),
         positions=positions,
         vectors=names[:count],
-        nearest=tuple(flat[start : start + count] for start in range(0, len(flat), count)),
+        nearest=tuple(neighbours[start : start + count] for start in range(0, len(neighbours), count)),
         centred=centred,
     )
 
 
-def checked_positions(trace, positions):
-    """Token positions as a tuple, all of the trace's for None.
+def checked_positions(trace: Trace, positions: Iterable[int] | None) -> tuple[int, ...]:
+    """Token positions as a tuple; all positions of the trace for None.
 
-    Raises: MaskPositionError if one is not there.
+    Raises:
+        MaskPositionError: a position does not exist.
     """
     positions = tuple(range(trace.length) if positions is None else positions)
     for position in positions:

@@ -1,38 +1,41 @@
-"""Vectors laid out in a plane or in space so that neighbours stay neighbours (UMAP, t-SNE).
+"""Projections of vectors to a plane or to space that keep near vectors near each other (PCA, UMAP, t-SNE).
 
 Sources: McInnes et al. 2018, "UMAP: Uniform Manifold Approximation and Projection for Dimension Reduction"; van der
 Maaten and Hinton 2008, "Visualizing Data using t-SNE".
-`scranpy` brings UMAP compiled: umap-learn compiles itself anew in every process, which took half a minute.
+`scranpy` has UMAP precompiled. umap-learn compiles it again in every process, which took half a minute.
 """
 
 import contextlib
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 
 from bert_tf.errors import InputError
 from bert_tf.explain.representations.vectors import principal_components
 
-#: How vectors can be laid out.
+#: The names of the projections.
 PROJECTIONS = ("pca", "umap", "tsne")
 
 _ONE_AT_A_TIME = threading.Lock()
 
-#: Fewer points have no neighbourhoods to keep.
+#: UMAP and t-SNE need at least this many vectors: fewer have no neighbourhoods.
 MIN_POINTS = 5
 
 
-def umap(vectors, count=2, neighbours=10):
-    """UMAP coordinates of vectors, by their cosines.
+def umap(vectors: np.ndarray, count: int = 2, neighbours: int = 10) -> np.ndarray:
+    """UMAP coordinates of vectors, computed from their cosines.
 
-    Distances between far points and the axes mean nothing; only who is near whom does.
+    Distances between far points and the axes have no meaning; only which points are near each other has.
 
     Args:
-        vectors: float [W, H]. count: dimensions K. neighbours: of each point that are kept near.
+        vectors: np.ndarray. float [W, H].
+        count: int. K, the number of dimensions.
+        neighbours: int. The number of neighbours of each point that stay near.
     Returns:
-        float64 [W, K], the same at every call.
+        float64 [W, K], the same in every call.
     Raises:
-        InputError: fewer than `MIN_POINTS` vectors.
+        InputError: there are fewer than `MIN_POINTS` vectors.
     """
     unit = _directions(vectors, "UMAP")
     import knncolle
@@ -47,59 +50,71 @@ def umap(vectors, count=2, neighbours=10):
     )
 
 
-def tsne(vectors, count=2, perplexity=30):
-    """t-SNE coordinates of vectors, by their cosines; scikit-learn's, from the two greatest components on.
+def tsne(vectors: np.ndarray, count: int = 2, perplexity: float = 30) -> np.ndarray:
+    """t-SNE coordinates of vectors, computed from their cosines by scikit-learn, starting from principal components.
 
-    Distances between far points, sizes of clusters and the axes mean nothing; only who is near whom does.
+    Distances between far points, sizes of clusters and the axes have no meaning; only which points are near each other
+    has.
 
     Args:
-        vectors: float [W, H]. count: dimensions K, 2 or 3.
-        perplexity: about how many neighbours of each point count; at most a third of the other points.
+        vectors: np.ndarray. float [W, H].
+        count: int. K, the number of dimensions, 2 or 3.
+        perplexity: float. About the number of neighbours that count for each point; at most a third of the other points
+            is used.
     Returns:
-        float64 [W, K], the same at every call.
+        float64 [W, K], the same in every call.
     Raises:
-        InputError: fewer than `MIN_POINTS` vectors.
+        InputError: there are fewer than `MIN_POINTS` vectors.
     """
     unit = _directions(vectors, "t-SNE")
     if np.ptp(unit, axis=0).max() < 1e-9:
-        return np.zeros((len(unit), count))  # all in one place, where there is no greatest component to begin with
+        return np.zeros((len(unit), count))  # all vectors are equal, and there is no principal component to start from
     from sklearn.manifold import TSNE
 
-    # Threads that wait for each other take ten times as long on a busy machine as one takes alone.
+    # On a busy machine several threads wait for each other and take ten times as long as one thread.
     with one_thread():
-        found = TSNE(count, perplexity=min(perplexity, (len(unit) - 1) / 3), random_state=0).fit_transform(unit)
-    return found.astype(np.float64)
+        coordinates = TSNE(count, perplexity=min(perplexity, (len(unit) - 1) / 3), random_state=0).fit_transform(unit)
+    return coordinates.astype(np.float64)
 
 
 @contextlib.contextmanager
-def one_thread():
-    """Work of compiled libraries with one thread. One such block at a time: the bound is the whole process's, and of
-    two that overlap the first to end would leave it to the other's."""
+def one_thread() -> Iterator[None]:
+    """A context in which compiled libraries use one thread.
+
+    Only one such context is open at a time. The limit holds for the whole process: of two overlapping contexts the
+    first one to close would lift the limit of the other.
+    """
     from threadpoolctl import threadpool_limits
 
     with _ONE_AT_A_TIME, threadpool_limits(1):
         yield
 
 
-def project_to_plane(vectors, way="pca", count=2):
-    """Vectors laid out in one of `PROJECTIONS`.
+def project_to_plane(vectors: np.ndarray, way: str = "pca", count: int = 2) -> tuple[np.ndarray, np.ndarray | None]:
+    """Project vectors by one of `PROJECTIONS`.
 
     Args:
-        vectors: float [W, H]. way: "pca", "umap" or "tsne". count: dimensions K, 2 or 3.
+        vectors: np.ndarray. float [W, H].
+        way: str. "pca", "umap" or "tsne".
+        count: int. K, the number of dimensions, 2 or 3.
     Returns:
-        (coordinates float64 [W, K], share of the variance along each float64 [K]; None but for "pca").
+        (coordinates float64 [W, K], share of the variance along each dimension float64 [K]). The shares are None except
+        for "pca".
     Raises:
-        InputError: an unknown way, or too few vectors for it.
+        InputError: an unknown projection, or too few vectors for it.
+
+    Example:
+        >>> coordinates, shares = project_to_plane(np.random.default_rng(0).normal(size=(20, 768)))
     """
     if way not in PROJECTIONS:
-        raise InputError(f"Vectors are laid out by {', '.join(PROJECTIONS)}, not by {way!r:.40}.")
+        raise InputError(f"There is no projection {way!r:.40}; choose from {', '.join(PROJECTIONS)}.")
     if way == "pca":
         return principal_components(vectors, count)
     return {"umap": umap, "tsne": tsne}[way](vectors, count), None
 
 
 def _directions(vectors, name):
-    """Vectors of length one, float64 [W, H]: between them Euclid's distance ranks as the cosine does."""
+    """Vectors of length 1, float64 [W, H]. Their Euclidean distances have the same order as their cosines."""
     vectors = np.asarray(vectors, np.float64)
     if len(vectors) < MIN_POINTS:
         raise InputError(f"{name} needs at least {MIN_POINTS} points, not {len(vectors)}: PCA takes fewer.")

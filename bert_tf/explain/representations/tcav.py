@@ -1,24 +1,31 @@
-"""Testing with concept activation vectors: does an answer hang on what some example sentences have in common?
+"""Testing with concept activation vectors (TCAV): whether a prediction depends on what some example sentences share.
 
-A linear classifier is trained, at each layer, to tell sentences of a concept from others; the normal of its boundary
-is the concept's vector. An answer is sensitive to the concept where its log-odds rise along that vector, by the exact
-slope through all layers above. The score is the share of inputs where they do. As single vectors can come out so by
-chance, many are trained, each with other counter-examples, and their mean is compared with vectors of counter-examples
-against each other: how many of them come out as far from one half. Kim et al. compare the two means by a t-test, which
-takes the vectors for independent, though they share the concept's sentences, and finds nearly every direction to differ
-from the mean of chance. A vector of counter-examples against each other is called a random direction.
+At each layer a linear classifier is trained to separate sentences of a concept from other sentences. The normal of its
+decision boundary is the concept's vector. A prediction is sensitive to the concept if its log-odds rise along that
+vector, by the exact gradient through all layers above. The score is the share of inputs for which they rise.
 
-The classifier reads the mean of the states of a sentence's tokens ([CLS] and [SEP] among them): it is one of all of a
-layer's states that has the same weights at every token, and the slope along its vector is of all tokens moved along it.
+A single vector can have a high or low score by chance. Therefore many vectors are trained, each with other
+counter-examples, and their mean score is compared with random directions: vectors of counter-examples against other
+counter-examples. The p-value is the share of random directions whose score is as far from one half. Kim et al. compare
+the two means by a t-test instead. It treats the vectors as independent although they share the concept's sentences, and
+finds that nearly every direction differs from the mean of chance.
+
+The classifier reads the mean of the hidden states of a sentence's tokens ([CLS] and [SEP] among them). It is thus a
+classifier of all hidden states of a layer with the same weights at every token, and the gradient along its vector is
+that of moving all tokens along it.
 
 Sources: Kim et al. 2018, "Interpretability Beyond Feature Attribution: Quantitative Testing with Concept Activation
 Vectors (TCAV)"; in LIT, Tenney et al. 2020. Dimension legend: L layers, B batch, H hidden, T tokens, W rows, N
 sentences, S runs.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,24 +46,34 @@ from bert_tf.inference.predictions import vocabulary_id
 from bert_tf.results import Result, frame
 from bert_tf.tokenizers import pad_batch
 
-#: What an answer can be of, and what it is called when none is named: of a class the first, of a word none.
-ANSWERS = {"class": None, "word": None, "next": ("IsNext", "NotNext"), "order": ("in order", "swapped")}
-#: Sentences of a concept there must be; of counter-examples twice as many, for those against each other.
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.inference.bert import Bert
+
+_PAIR_ANSWERS = {"next": ("IsNext", "NotNext"), "order": ("in order", "swapped")}
+#: Kind of prediction -> its possible answers, the default first. A class has the model's labels, the first of them by
+#: default; a word has no default.
+ANSWERS: dict[str, tuple[str, str] | None] = {"class": None, "word": None, **_PAIR_ANSWERS}
+#: The fewest sentences of a concept. Counter-examples must be twice as many, because random directions compare them
+#: with each other.
 MIN_SENTENCES = 6
-#: Classifiers of each kind at each layer, and the share of the sentences that each is tried on and not trained on.
+#: The number of classifiers of each kind at each layer, and the share of sentences held out for their accuracy.
 RUNS, _HELD_OUT = 20, 1 / 3
-#: How likely it may be that a layer differs by chance alone.
+#: A layer is significant if its p-value is below this level.
 SIGNIFICANCE_LEVEL = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class ConceptSlopes(Result, figures={"bars": "bert_tf.plots.representations.tcav:slope_bars"}):
-    """What a concept does to an answer in each row after one layer, the row that it supports most first.
+    """The effect of a concept on a prediction in each row after one layer, the row with the strongest support first.
 
     Attributes:
-        target: the `Target`. layer: 0 the embeddings.
-        rows: their numbers. texts: pairs (text A, text B or None).
-        slopes: float64 [W], as in `ConceptTest`.
+        target: Target. The prediction.
+        layer: int. The hidden state, 0 the embeddings.
+        rows: tuple of int. The numbers of the rows.
+        texts: tuple of (text A, text B or None).
+        slopes: np.ndarray. float64 [W], as in `ConceptTest`.
     """
 
     target: Target
@@ -65,7 +82,7 @@ class ConceptSlopes(Result, figures={"bars": "bert_tf.plots.representations.tcav
     texts: tuple
     slopes: np.ndarray
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A row for each row of the file."""
         text_a, text_b = zip(*self.texts)
         return frame({"row": self.rows, "text_a": text_a, "text_b": text_b, "slope": self.slopes})
@@ -79,23 +96,29 @@ class ConceptTest(
         "accuracy": "bert_tf.plots.representations.tcav:accuracy_figure",
     },
 ):
-    """What a concept does to an answer after every layer, 0 what goes in and L the last.
+    """The effect of a concept on a prediction after every layer, 0 the embeddings and L the last.
 
     Attributes:
-        target: the `Target`; its position is that of the first row's, where the rows have masks.
-        places: which of the rows were asked; those that have no such answer are left out.
-        rows: their numbers. texts: their pairs (text A, text B or None).
-        scores: float64 [L+1, S], the share of the W asked rows whose log-odds rise along each of the concept's vectors.
-        random_scores: float64 [L+1, S], the same along random directions: of counter-examples against others.
-        accuracies, random_accuracies: float64 [L+1, S], of the classifiers on the sentences held out, by which vector.
-        slopes: float64 [L+1, W], each row's slope with all its tokens moved along the concept's vectors of length 1,
-            their mean, in nats of log-odds (of a regression in its value).
-        p_values, accuracy_p_values: float64 [L+1], how likely a random direction has a score as far from one half as
-            the concept's mean score, and its classifier an accuracy as high as the concept's mean; each of one layer.
-        is_decodable: bool [L+1], where the concept's classifiers do better than those of random directions: where they
-            do not, a vector is not the concept's, whatever its score.
-        is_significant: bool [L+1], where the concept is decodable and the score is not that of random directions.
-        sentences: how many of the concept, and of counter-examples, each run uses.
+        target: Target. The prediction; for masked words its position is that of the first row.
+        places: tuple of int. The indices of the rows that were tested; rows without such a prediction are left out.
+        rows: tuple of int. The numbers of the tested rows.
+        texts: tuple of (text A, text B or None). The texts of the tested rows.
+        scores: np.ndarray. float64 [L+1, S], the share of the W rows whose log-odds rise along each of the concept's
+            vectors.
+        random_scores: np.ndarray. float64 [L+1, S], the same along random directions.
+        accuracies, random_accuracies: np.ndarray. float64 [L+1, S], the accuracy of each vector's classifier on
+            held-out sentences.
+        slopes: np.ndarray. float64 [L+1, W], the slope of each row's log-odds, in nats, as all its tokens move along
+            the concept's vectors of length 1; the mean over the vectors. For a regression the slope of its value.
+        p_values: np.ndarray. float64 [L+1], the probability that a random direction has a score as far from one half as
+            the concept's mean score, for each layer by itself.
+        accuracy_p_values: np.ndarray. float64 [L+1], the probability that the classifier of a random direction has an
+            accuracy as high as the concept's mean, for each layer by itself.
+        is_decodable: np.ndarray. bool [L+1], whether the concept's classifiers do better than those of random
+            directions. Where they do not, the vectors do not represent the concept, whatever the score.
+        is_significant: np.ndarray. bool [L+1], whether the concept is decodable and its score differs from the scores
+            of random directions.
+        sentences: int. The number of sentences of the concept, and of counter-examples, in each run.
     """
 
     target: Target
@@ -113,14 +136,14 @@ class ConceptTest(
     is_significant: np.ndarray
     sentences: int
 
-    def at(self, layer):
+    def at(self, layer: int) -> ConceptSlopes:
         """The `ConceptSlopes` after one layer, 0 the embeddings."""
         order = np.argsort(-self.slopes[layer], kind="stable").tolist()
         rows, texts = (tuple(values[row] for row in order) for values in (self.rows, self.texts))
         return ConceptSlopes(self.target, layer, rows, texts, self.slopes[layer, order])
 
-    def to_frame(self):
-        """A row for each hidden state, 0 the embeddings; means of the runs, and standard deviations."""
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each hidden state, 0 the embeddings, with means and standard deviations over the runs."""
         return frame(
             {
                 "hidden_state": np.arange(len(self.scores)),
@@ -137,71 +160,85 @@ class ConceptTest(
         )
 
 
-def can_test(bert):
-    """What of `ANSWERS` a model has a head for, in that order."""
+def can_test(bert: Bert) -> tuple[str, ...]:
+    """The kinds of predictions in `ANSWERS` that a model has a head for, in that order."""
     heads = {"word": "mlm", "next": "nsp", "order": "sop"}
-    found = [name for name in ANSWERS if heads.get(name) in bert.heads]
-    return tuple((["class"] if classifier_settings(bert) else []) + found)
+    kinds = [name for name in ANSWERS if heads.get(name) in bert.heads]
+    return tuple((["class"] if classifier_settings(bert) else []) + kinds)
 
 
-def concept_test(bert, rows, concept, others, of=None, answer=None, hide="given", runs=RUNS, progress=None):
-    """Test whether an answer is sensitive to a concept, after every layer.
+def concept_test(
+    bert: Bert,
+    rows: Iterable[TextRow],
+    concept: Iterable[str],
+    others: Iterable[str],
+    of: str | None = None,
+    answer: str | None = None,
+    hide: str = "given",
+    runs: int = RUNS,
+    progress: Callable[[int, int], Any] | None = None,
+) -> ConceptTest:
+    """Test whether a prediction is sensitive to a concept, after every layer.
 
     Args:
-        bert: a `Bert`. rows: `TextRow`s, the inputs that are asked about.
-        concept: texts that have the concept, at least `MIN_SENTENCES`; others: texts at random, at least twice as many.
-        of: one of `can_test`, None for the first: a class, a word at each row's first mask, or a verdict on its pair.
-        answer: the class, the token, or one of `ANSWERS` (of a regression nothing); None for the first.
-        hide: what is hidden in a row where a word is asked, as `hidden_words` takes it.
-        runs: S, at least 2; below 20 nothing can differ.
-        progress: callable(done, total) in sentences, layers and rows; returning False cancels.
+        bert: Bert. The model.
+        rows: sequence of TextRow. The inputs whose predictions are tested.
+        concept: sequence of str. Sentences that have the concept, at least `MIN_SENTENCES`.
+        others: sequence of str. Random sentences, at least twice as many as `MIN_SENTENCES`.
+        of: str. The kind of prediction, one of `can_test`: a class, a word at each row's first mask, or an answer about
+            its pair. None for the first kind.
+        answer: str. The class, the token, or one of `ANSWERS`; None for the first. A regression takes None.
+        hide: str. What is masked in a row if a word is predicted, as in `hidden_words`.
+        runs: int. S, at least 2. With fewer than 20 no layer can be significant.
+        progress: callable(done, total). Called with numbers of sentences, layers and rows; it cancels by returning
+            False.
     Returns:
-        `ConceptTest`. About four passes a row. The same at every call.
+        `ConceptTest`, the same in every call. It takes about four passes for each row.
     Raises:
-        InputError: too few sentences or runs, an answer that the model does not give, or no row that can be asked.
+        InputError: too few sentences or runs, an answer that the model does not give, or no row with such a prediction.
         Cancelled: by `progress`.
     """
     target = _target(bert, of, answer)
-    concept, others = _different(concept), _different(others)
+    concept_texts, other_texts = _different(concept), _different(others)
     if runs < 2:
         raise InputError(f"A test takes at least 2 runs, not {runs}.")
-    asked = {place: ready for place, row in enumerate(rows) if (ready := _prepared(bert, row, target, hide))}
-    if not asked:
+    inputs = {index: ready for index, row in enumerate(rows) if (ready := _prepared(bert, row, target, hide))}
+    if not inputs:
         raise InputError(_NOTHING[target.head])
-    layers, steps = bert.config.num_hidden_layers + 1, len(concept) + len(others)
-    total = steps + layers + len(asked)
-    read = row_vectors(
+    layers, steps = bert.config.num_hidden_layers + 1, len(concept_texts) + len(other_texts)
+    total = steps + layers + len(inputs)
+    sentences = row_vectors(
         bert,
-        [TextRow(number, text) for number, text in enumerate((*concept, *others))],
+        [TextRow(number, text) for number, text in enumerate((*concept_texts, *other_texts))],
         progress=lambda done, _: report(progress, done, total),
     )
-    own = [index for index, place in enumerate(read.places) if place < len(concept)]
-    rest = [index for index, place in enumerate(read.places) if place >= len(concept)]
-    if len(own) < MIN_SENTENCES or len(rest) < 2 * MIN_SENTENCES:
+    of_concept = [index for index, place in enumerate(sentences.places) if place < len(concept_texts)]
+    of_others = [index for index, place in enumerate(sentences.places) if place >= len(concept_texts)]
+    if len(of_concept) < MIN_SENTENCES or len(of_others) < 2 * MIN_SENTENCES:
         raise InputError(
             f"A concept takes at least {MIN_SENTENCES} different sentences and {2 * MIN_SENTENCES} others to compare"
-            f" them with; here are {len(own)} and {len(rest)}."
+            f" them with; here are {len(of_concept)} and {len(of_others)}."
         )
-    size = min(len(own), len(rest) // 2)
-    vectors, accuracies = [], []
+    size = min(len(of_concept), len(of_others) // 2)
+    layer_vectors, layer_accuracies = [], []
     for layer in range(layers):
-        found = _classifiers(read.vectors[layer], own, rest, size, runs)
-        vectors.append(found[0])
-        accuracies.append(found[1])
+        trained = _classifiers(sentences.vectors[layer], of_concept, of_others, size, runs)
+        layer_vectors.append(trained[0])
+        layer_accuracies.append(trained[1])
         report(progress, steps + layer + 1, total)
-    vectors, accuracies = np.array(vectors), np.array(accuracies)  # [L+1, 2, S, H], [L+1, 2, S]
-    slopes = _slopes(bert, asked, target, vectors, lambda done: report(progress, steps + layers + done, total))
+    vectors, accuracies = np.array(layer_vectors), np.array(layer_accuracies)  # [L+1, 2, S, H], [L+1, 2, S]
+    slopes = _slopes(bert, inputs, target, vectors, lambda done: report(progress, steps + layers + done, total))
     scores = (slopes > 0).mean(axis=0)
-    place = next(iter(asked.values())).masks
-    p_values = _as_far(np.abs(scores[:, 0].mean(axis=1) - 0.5), np.abs(scores[:, 1] - 0.5))
-    accuracy_p_values = _as_far(accuracies[:, 0].mean(axis=1), accuracies[:, 1])
+    masks = next(iter(inputs.values())).masks
+    p_values = _p_values(np.abs(scores[:, 0].mean(axis=1) - 0.5), np.abs(scores[:, 1] - 0.5))
+    accuracy_p_values = _p_values(accuracies[:, 0].mean(axis=1), accuracies[:, 1])
     is_decodable = accuracy_p_values < SIGNIFICANCE_LEVEL
     rows = list(rows)
     return ConceptTest(
-        target=dataclasses.replace(target, position=place[0]) if target.head == "mlm" else target,
-        places=tuple(asked),
-        rows=tuple(rows[place].number for place in asked),
-        texts=tuple((rows[place].text_a, rows[place].text_b) for place in asked),
+        target=dataclasses.replace(target, position=masks[0]) if target.head == "mlm" else target,
+        places=tuple(inputs),
+        rows=tuple(rows[index].number for index in inputs),
+        texts=tuple((rows[index].text_a, rows[index].text_b) for index in inputs),
         scores=scores[:, 0],
         random_scores=scores[:, 1],
         accuracies=accuracies[:, 0],
@@ -215,8 +252,9 @@ def concept_test(bert, rows, concept, others, of=None, answer=None, hide="given"
     )
 
 
+#: Head -> the message for rows of which none has its prediction.
 _NOTHING = {
-    "mlm": "No row hides a word that could be asked about.",
+    "mlm": "No row has a masked word to predict.",
     "nsp": "No row is a pair of texts, which this answer is about.",
     "sop": "No row is a pair of texts, which this answer is about.",
     "task": "No row can be read by this classifier.",
@@ -224,16 +262,17 @@ _NOTHING = {
 
 
 def _different(texts):
-    """The texts without empty ones, each once."""
+    """The texts without empty ones and without repetitions."""
     return tuple(dict.fromkeys(text.strip() for text in texts if text.strip()))
 
 
 def _target(bert, of, answer):
-    able = can_test(bert)
-    of = next(iter(able), None) if of is None else of
-    if of not in able:
-        told = f"can be asked about {' or '.join(able)}" if able else "gives no answer that could be tested"
-        raise InputError(f"{bert.name} {told}, not {of!r:.40}." if of else f"{bert.name} {told}.")
+    """The `Target` of a prediction; raises InputError if the model does not give it."""
+    kinds = can_test(bert)
+    of = next(iter(kinds), None) if of is None else of
+    if of not in kinds:
+        ability = f"can be asked about {' or '.join(kinds)}" if kinds else "gives no answer that could be tested"
+        raise InputError(f"{bert.name} {ability}, not {of!r:.40}." if of else f"{bert.name} {ability}.")
     if of == "class":
         settings = classifier_settings(bert)
         target = class_target(bert, None, settings.labels[0] if answer is None and settings.labels else answer)
@@ -243,10 +282,10 @@ def _target(bert, of, answer):
     if of == "word":
         require_head(bert.heads, "mlm", bert.name)
         if not answer:
-            raise InputError("Name the word that is asked about at the masks.")
+            raise InputError("Name the word whose prediction at the masks is tested.")
         number = vocabulary_id(bert.tokenizer, answer)
         return Target(0, number, bert.tokenizer.id_to_token(number))
-    names = ANSWERS[of]
+    names = _PAIR_ANSWERS[of]
     answer = names[0] if answer is None else answer
     if answer not in names:
         raise InputError(f"The answer is {' or '.join(names)}, not {answer!r:.40}.")
@@ -254,137 +293,156 @@ def _target(bert, of, answer):
 
 
 def _prepared(bert, row, target, hide):
-    """A row ready to be asked; None where it has no such answer."""
-    most, text_b = bert.max_length, row.text_b
+    """The prepared input of a row; None if the row has no such prediction."""
+    max_length, text_b = bert.max_length, row.text_b
     if target.head == "task":
         settings = classifier_settings(bert)
-        most = min(most, settings.max_length)
+        max_length = min(max_length, settings.max_length)
         text_b = None if reads_text_a_only(bert, ("classes",)) else text_b
         if settings.pair and not text_b:
             return None
     try:
-        ready = prepare_input(bert.tokenizer, most, row.text_a, text_b)
+        ready = prepare_input(bert.tokenizer, max_length, row.text_a, text_b)
         if target.head == "mlm":
-            ready = prepare_input(bert.tokenizer, most, row.text_a, text_b, hidden_words(row, ready.encoding, hide))
+            words = hidden_words(row, ready.encoding, hide)
+            ready = prepare_input(bert.tokenizer, max_length, row.text_a, text_b, words)
     except ValueError:
         return None
-    lacks = not ready.masks if target.head == "mlm" else target.head in ("nsp", "sop") and ready.text_b is None
-    return None if lacks else ready
+    if target.head == "mlm":
+        return ready if ready.masks else None
+    return None if target.head in ("nsp", "sop") and ready.text_b is None else ready
 
 
-def _classifiers(states, own, rest, size, runs):
+def _classifiers(states, of_concept, of_others, size, runs):
     """Linear classifiers at one layer.
 
     Args:
-        states: float [N, H]. own, rest: which of them are the concept's, and which the counter-examples'.
-        size: sentences a side of each classifier. runs: S.
+        states: float [N, H], a vector for each sentence.
+        of_concept, of_others: indices of the concept's sentences, and of the counter-examples.
+        size: the number of sentences of each of a classifier's two classes.
+        runs: S.
     Returns:
-        (float64 [2, S, H], vectors of length 1 towards the concept, and towards some counter-examples from others;
-        float64 [2, S], accuracies on the sentences held out). The same splits at every layer.
+        (float64 [2, S, H], vectors of length 1 towards the concept, and from some counter-examples towards others;
+        float64 [2, S], accuracies on held-out sentences). The splits are the same at every layer.
     """
     from sklearn.linear_model import LogisticRegression
 
     states = np.asarray(states, np.float64)
-    # A ridge leaves nothing outside what the sentences span: in those coordinates a fit takes a fiftieth of the time.
+    # A ridge solution lies in the span of the sentences: in coordinates of that span a fit takes 1/50 of the time.
     _, lengths, axes = np.linalg.svd(states - states.mean(axis=0), full_matrices=False)
     coordinates = (states - states.mean(axis=0)) @ axes.T
-    # A component's variance is about 1 in every layer and model, so that the ridge means the same in all.
-    spread = math.sqrt((lengths**2).sum() / states.size) or 1.0
-    rng, held = np.random.default_rng(0), max(1, round(size * _HELD_OUT))
+    # Scale the variance to about 1 in every layer and model, so that the ridge has the same strength in all of them.
+    scale = math.sqrt((lengths**2).sum() / states.size) or 1.0
+    rng, held_out = np.random.default_rng(0), max(1, round(size * _HELD_OUT))
     vectors, accuracies = np.zeros((2, runs, states.shape[1])), np.zeros((2, runs))
-    with one_thread():  # threads for so small a fit only wait for each other
+    with one_thread():  # in a fit as small as this, several threads only wait for each other
         for run in range(runs):
-            drawn, mixed = rng.permutation(rest), rng.permutation(rest)
-            sides = (rng.permutation(own)[:size], drawn[:size]), (mixed[:size], mixed[size : 2 * size])
+            counterexamples, shuffled = rng.permutation(of_others), rng.permutation(of_others)
+            sides = (
+                (rng.permutation(of_concept)[:size], counterexamples[:size]),
+                (shuffled[:size], shuffled[size : 2 * size]),
+            )
             for kind, (first, second) in enumerate(sides):
-                train, tried = np.r_[first[held:], second[held:]], np.r_[first[:held], second[:held]]
+                train, test = np.r_[first[held_out:], second[held_out:]], np.r_[first[:held_out], second[:held_out]]
                 model = LogisticRegression(max_iter=1000)
-                model.fit(coordinates[train] / spread, np.repeat([1, 0], size - held))
-                accuracies[kind, run] = model.score(coordinates[tried] / spread, np.repeat([1, 0], held))
+                model.fit(coordinates[train] / scale, np.repeat([1, 0], size - held_out))
+                accuracies[kind, run] = model.score(coordinates[test] / scale, np.repeat([1, 0], held_out))
                 vector = model.coef_[0] @ axes
                 vectors[kind, run] = vector / (np.linalg.norm(vector) or 1.0)
     return vectors, accuracies
 
 
-def _slopes(bert, asked, target, vectors, progress):
-    """Slopes of the log-odds along vectors float64 [L+1, 2, S, H], float64 [W, L+1, 2, S], in the order of the rows.
+def _slopes(bert, inputs, target, vectors, progress):
+    """Slopes of the log-odds along vectors float64 [L+1, 2, S, H]: float64 [W, L+1, 2, S], in the order of the rows.
 
     Args:
-        asked: dict from a row's place to its `Prepared`. progress: callable(rows done).
+        inputs: dict from a row's index to its `Prepared`.
+        progress: callable(number of rows done).
     """
-    alike = {}
-    for index, ready in enumerate(asked.values()):
-        place = ready.masks[0] if target.head == "mlm" else target.position
-        alike.setdefault((len(ready.token_ids), place), []).append((index, ready))
-    found, done = np.zeros((len(asked), *vectors.shape[:3])), 0
-    for (length, place), group in sorted(alike.items(), key=lambda one: one[0][0]):
-        own, block = dataclasses.replace(target, position=place), max(1, TOKENS_PER_BATCH // length)
+    # Rows of the same length and the same target position run in one batch.
+    groups: dict[tuple[int, Any], list] = {}
+    for index, ready in enumerate(inputs.values()):
+        position = ready.masks[0] if target.head == "mlm" else target.position
+        groups.setdefault((len(ready.token_ids), position), []).append((index, ready))
+    slopes, done = np.zeros((len(inputs), *vectors.shape[:3])), 0
+    for (length, position), group in sorted(groups.items(), key=lambda item: item[0][0]):
+        group_target, block = dataclasses.replace(target, position=position), max(1, TOKENS_PER_BATCH // length)
         for start in range(0, len(group), block):
             indices, ready = zip(*group[start : start + block])
             batch = pad_batch(ready, pad_id=bert.tokenizer.pad_id)
             states = bert.hooked().states(batch["token_ids"], batch["segment_ids"])
-            for layer, slope in bert.hooked().odds_gradients(states, own):
-                found[list(indices), layer] = np.einsum("bh,ksh->bks", slope.sum(axis=1), vectors[layer])
+            for layer, gradient in bert.hooked().odds_gradients(states, group_target):
+                slopes[list(indices), layer] = np.einsum("bh,ksh->bks", gradient.sum(axis=1), vectors[layer])
             done += len(indices)
             progress(done)
-    return found
+    return slopes
 
 
-def _as_far(own, chance):
-    """How likely it is that a random direction comes out so: the share that does, the concept's own counted among them
-    (Phipson and Smyth 2010). Args: own: float64 [L+1]. chance: float64 [L+1, S], of random directions."""
-    reached = chance >= own[:, None] - 1e-12
-    return (1 + reached.sum(axis=1)) / (1 + chance.shape[1])
+def _p_values(of_concept, of_random):
+    """The share of random directions whose value reaches the concept's value, float64 [L+1].
+
+    The concept counts as one of the random directions (Phipson and Smyth 2010).
+
+    Args:
+        of_concept: float64 [L+1].
+        of_random: float64 [L+1, S].
+    """
+    reached = of_random >= of_concept[:, None] - 1e-12
+    return (1 + reached.sum(axis=1)) / (1 + of_random.shape[1])
 
 
 def tcav(
-    bert,
-    rows,
-    concept,
-    counterexamples,
-    labelled_as=None,
-    label=None,
-    target=None,
-    next_sentence=False,
-    sentence_order=False,
-    opposite=False,
-    hide="random",
-    runs=RUNS,
-    progress=None,
-):
-    """`concept_test` with the answer named by one of `label`, `target`, `next_sentence` and `sentence_order`.
+    bert: Bert,
+    rows: Sequence[TextRow],
+    concept: Iterable[str],
+    counterexamples: Iterable[str],
+    labelled_as: str | None = None,
+    label: str | None = None,
+    target: str | None = None,
+    next_sentence: bool = False,
+    sentence_order: bool = False,
+    opposite: bool = False,
+    hide: str = "random",
+    runs: int = RUNS,
+    progress: Callable[[int, int], Any] | None = None,
+) -> ConceptTest:
+    """`concept_test` of the answer named by one of `label`, `target`, `next_sentence` and `sentence_order`.
 
     Args:
-        bert: a `Bert`. rows: `TextRow`s. concept, counterexamples: texts with the concept, and others.
-        labelled_as: ask only about the rows that have this label; None for all.
-        label: a class of a fine-tuned model; None, and no other answer, for the first. target: a word at each row's
-            first mask. next_sentence, sentence_order: that the second text follows, that the texts are in order.
-        opposite: that it does not follow, or that the texts are swapped.
-        hide, runs, progress: as `concept_test` takes them.
+        bert: Bert. The model.
+        rows: sequence of TextRow. The inputs whose predictions are tested.
+        concept, counterexamples: sequence of str. Sentences with the concept, and others.
+        labelled_as: str. Test only the rows with this label; None for all.
+        label: str. A class of a fine-tuned model. If no answer is named, the first class is tested.
+        target: str. A word at each row's first mask.
+        next_sentence: bool. Test that the second text follows the first.
+        sentence_order: bool. Test that the texts are in order.
+        opposite: bool. Test instead that the second text does not follow, or that the texts are swapped.
+        hide, runs, progress: as in `concept_test`.
     Returns:
         `ConceptTest`.
     Raises:
         As `concept_test`.
     """
-    of, answer = _asked(label, target, next_sentence, sentence_order, opposite)
+    of, answer = _named_answer(label, target, next_sentence, sentence_order, opposite)
     rows = rows if labelled_as is None else labelled(rows, labelled_as)
     return concept_test(bert, rows, concept, counterexamples, of, answer, hide, runs, progress)
 
 
-def _asked(label, target, next_sentence, sentence_order, opposite):
-    """(what the answer is of, the answer), as `concept_test` takes them."""
+def _named_answer(label, target, next_sentence, sentence_order, opposite):
+    """(kind of prediction, answer), the arguments `of` and `answer` of `concept_test`."""
     options = {
         "--target": ("word", target) if target is not None else None,
-        "--next-sentence": ("next", ANSWERS["next"][opposite]) if next_sentence else None,
-        "--sentence-order": ("order", ANSWERS["order"][opposite]) if sentence_order else None,
+        "--next-sentence": ("next", _PAIR_ANSWERS["next"][opposite]) if next_sentence else None,
+        "--sentence-order": ("order", _PAIR_ANSWERS["order"][opposite]) if sentence_order else None,
         "--label": ("class", label) if label is not None else None,
     }
-    given = [name for name, answer in options.items() if answer is not None]
-    if len(given) > 1:
-        raise InputError(f"One answer is tested at a time: give only one of {' and '.join(given)}.")
+    named = [name for name, answer in options.items() if answer is not None]
+    if len(named) > 1:
+        raise InputError(f"One answer is tested at a time: give only one of {' and '.join(named)}.")
     if opposite and not (next_sentence or sentence_order):
         raise InputError("--opposite goes with --next-sentence or --sentence-order.")
-    return options[given[0]] if given else ("class", None)
+    return options[named[0]] if named else ("class", None)
 
 
 _ANSWER_OPTIONS = ("label", "target", "next_sentence", "sentence_order", "opposite")
@@ -414,7 +472,7 @@ ANALYSIS = Analysis(
         ),
         Option(
             "labelled_as",
-            "ask only about the rows of --input that have this label",
+            "test only the rows of --input that have this label",
             metavar="LABEL",
             aliases=("labelled",),
         ),
@@ -425,14 +483,19 @@ ANALYSIS = Analysis(
         Option("opposite", "that it does not follow, or that they are swapped", bool, False),
         Option(
             "hide",
-            "what is hidden in a row: what the file names, a random word, or the last",
+            "what is masked in a row: the words that the file names, a random word, or the last word",
             choices=HIDE,
             default="random",
         ),
         Option(
-            "runs", "classifiers of each kind; of fewer than 20 nothing can differ", int, RUNS, minimum=2, metavar="N"
+            "runs",
+            "classifiers of each kind; with fewer than 20 no layer can be significant",
+            int,
+            RUNS,
+            minimum=2,
+            metavar="N",
         ),
     ),
-    check=lambda options: _asked(*(options[name] for name in _ANSWER_OPTIONS)),
+    check=lambda options: _named_answer(*(options[name] for name in _ANSWER_OPTIONS)),
     aliases=("concepts",),
 )

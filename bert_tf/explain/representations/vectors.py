@@ -1,11 +1,15 @@
-"""Words as vectors: the input embedding taken apart, nearest words of the vocabulary, one word in many
-sentences.
+"""Word vectors: the parts of the input embedding, the nearest words of the vocabulary, one word in many sentences.
 
-Dimension legend: T tokens, H hidden, L layers, V vocabulary, W words or occurrences.
+Dimension legend: T tokens, P parts or positions, H hidden, E embedding (H in BERT), L layers, V vocabulary, W and X
+words or vectors, G gaps between positions, K components.
 """
 
+from __future__ import annotations
+
 import itertools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,27 +21,40 @@ from bert_tf.inference.words import words_of
 from bert_tf.results import Result, frame
 from bert_tf.tokenizers import pad_batch
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.config import BertConfig
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+    from bert_tf.inference.words import WordSpan
+
+#: The parts whose sum is the input embedding.
 PARTS = ("token", "segment", "position")
 
-# Vectors compared with the vocabulary at once: their cosines are then 30 MB.
+# Vectors compared with the vocabulary at once: their cosines take 30 MB.
 _ROWS = 256
 
-# Texts in one forward pass: few, for others wait for the model meanwhile.
+# Texts in one forward pass: few, because other users wait for the model meanwhile.
 _TEXTS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingParts(Result, figures={"shares": "bert_tf.plots.representations.vectors:share_bars"}):
-    """What a token's input embedding is the sum of (Devlin et al. 2019, figure 2), before layer
-    normalisation.
+    """The parts whose sum is a token's input embedding (Devlin et al. 2019, figure 2), before layer normalisation.
 
     Attributes:
-        tokens: T strings. parts: names of the P parts, those of `PARTS` that the model adds up.
-        vectors: float32 [P, T, H]. total: float32 [T, H], their sum.
-        norms: float32 [P, T]. total_norms: float32 [T].
-        shares: float32 [P, T], each part's length along the sum, as a share of the sum's; they add up to 1.
-        cosines: float32 [T, P, P], similarities of a token's parts.
-        nearest: `Neighbour`s of each token's own vector in the vocabulary, T tuples; empty where not asked for.
+        tokens: tuple of str. The T tokens.
+        parts: tuple of str. The names of the P parts, those of `PARTS` that the model has.
+        vectors: np.ndarray. float32 [P, T, H].
+        total: np.ndarray. float32 [T, H], the sum of the parts.
+        norms: np.ndarray. float32 [P, T].
+        total_norms: np.ndarray. float32 [T].
+        shares: np.ndarray. float32 [P, T], each part's length along the sum, as a share of the sum's length; the shares
+            of a token add up to 1.
+        cosines: np.ndarray. float32 [T, P, P], between the parts of a token.
+        nearest: tuple. T tuples of the `Neighbour`s of each token's static vector in the vocabulary; empty where not
+            asked for.
     """
 
     tokens: tuple
@@ -50,33 +67,34 @@ class EmbeddingParts(Result, figures={"shares": "bert_tf.plots.representations.v
     cosines: np.ndarray
     nearest: tuple = ()
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A row for each token."""
         pairs = itertools.combinations(range(len(self.parts)), 2)
-        columns = {"position": range(len(self.tokens)), "token": self.tokens}
+        columns: dict[str, Any] = {"position": range(len(self.tokens)), "token": self.tokens}
         columns |= {f"{part}_norm": norms for part, norms in zip(self.parts, self.norms)}
         columns |= {"total_norm": self.total_norms}
         columns |= {f"{part}_share": shares for part, shares in zip(self.parts, self.shares)}
         columns |= {f"cosine_{self.parts[i]}_{self.parts[j]}": self.cosines[:, i, j] for i, j in pairs}
         if self.nearest:
-            columns["nearest"] = [" ".join(one.token for one in near) for near in self.nearest]
+            columns["nearest"] = [" ".join(neighbour.token for neighbour in near) for near in self.nearest]
         return frame(columns)
 
 
 @dataclass(frozen=True, eq=False)
 class VectorSimilarity(Result, figures={"map": "bert_tf.plots.representations.vectors:similarity_map"}):
-    """How alike some vectors are.
+    """The cosines between some vectors.
 
     Attributes:
-        labels: of the W vectors, such as tokens. texts: what each is of, such as sentences; empty for the labels.
-        cosines: float32 [W, W].
+        labels: tuple of str. A label for each of the W vectors, such as its token.
+        cosines: np.ndarray. float32 [W, W].
+        texts: tuple of str. A longer text for each vector, such as its sentence; empty to use the labels.
     """
 
     labels: tuple
     cosines: np.ndarray
     texts: tuple = ()
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A row for each pair of vectors; `index_a` and `index_b` count from 0."""
         count = len(self.labels)
         first, second = np.repeat(np.arange(count), count), np.tile(np.arange(count), count)
@@ -95,18 +113,19 @@ class PositionSimilarity(
         "by-distance": "bert_tf.plots.representations.vectors:distance_curve",
     },
 ):
-    """How alike the vectors of the table of positions are.
+    """The cosines between the position embeddings.
 
     Attributes:
-        positions: int64 [P], every few of them. cosines: float32 [P, P].
-        mean_by_distance: float64 [G], the mean cosine of any two positions so far apart, 0 first.
+        positions: np.ndarray. int64 [P], positions at equal steps.
+        cosines: np.ndarray. float32 [P, P].
+        mean_by_distance: np.ndarray. float64 [G], the mean cosine of two positions at each distance, from distance 0.
     """
 
     positions: np.ndarray
     cosines: np.ndarray
     mean_by_distance: np.ndarray
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A row for each pair of positions."""
         count = len(self.positions)
         return frame(
@@ -120,7 +139,13 @@ class PositionSimilarity(
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A token of the vocabulary and the cosine of its vector with the one asked about, -1 to 1."""
+    """A token of the vocabulary near to a query vector.
+
+    Attributes:
+        token: str. The token.
+        id: int. Its id.
+        similarity: float. The cosine of its vector and the query vector, -1 to 1.
+    """
 
     token: str
     id: int
@@ -129,11 +154,12 @@ class Neighbour:
 
 @dataclass(frozen=True, eq=False)
 class Occurrences:
-    """One word wherever it stands in some texts.
+    """All occurrences of one word in some texts.
 
     Attributes:
-        texts: indices of the texts, one an occurrence. words: `WordSpan`s, one an occurrence.
-        vectors: float32 [L+1, W, H], the mean of the word's pieces at every state, 0 the embeddings.
+        texts: tuple of int. The index of the text of each occurrence.
+        words: tuple of WordSpan. One for each occurrence.
+        vectors: np.ndarray. float32 [L+1, W, H], the mean of the word's tokens at every hidden state, 0 the embeddings.
     """
 
     texts: tuple
@@ -141,11 +167,12 @@ class Occurrences:
     vectors: np.ndarray
 
 
-def embedding_parts(bert, trace):
-    """The input embeddings of a trace, taken apart.
+def embedding_parts(bert: Bert, trace: Trace) -> EmbeddingParts:
+    """The parts of a trace's input embeddings.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`; a masked token has the vector of [MASK].
+        bert: Bert. The model that made the trace.
+        trace: Trace. The input; a masked token has the vector of [MASK].
     Returns:
         `EmbeddingParts`.
     """
@@ -164,11 +191,13 @@ def embedding_parts(bert, trace):
     return EmbeddingParts(tuple(trace.tokens), parts, vectors, total, norms, total_norms, shares, cosines)
 
 
-def input_embeddings(bert, trace, top_k=5):
-    """The input embeddings of a trace, taken apart, and the nearest words of each token's own vector.
+def input_embeddings(bert: Bert, trace: Trace, top_k: int = 5) -> EmbeddingParts:
+    """The parts of a trace's input embeddings, and the words nearest to each token's static vector.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace`. top_k: nearest words for each token, itself left out.
+        bert: Bert. The model that made the trace.
+        trace: Trace. The input.
+        top_k: int. The number of nearest words for each token, without the token itself.
     Returns:
         `EmbeddingParts`.
     Raises:
@@ -180,15 +209,19 @@ def input_embeddings(bert, trace, top_k=5):
     return replace(parts, nearest=tuple(row[1:] for row in near))
 
 
-def parts_of(config):
-    """Those of `PARTS` that a model adds up: one without segments has no such table."""
+def parts_of(config: BertConfig) -> tuple[str, ...]:
+    """The parts in `PARTS` that a model has: a model without segments has no segment embeddings."""
     return tuple(part for part in PARTS if part != "segment" or config.type_vocab_size)
 
 
-def embedding_table(bert, part):
-    """A table of the input embeddings, float32 [V or 2 or positions, E]; `part` out of `PARTS`.
+def embedding_table(bert: Bert, part: str) -> np.ndarray:
+    """A table of the input embeddings, float32 [V or 2 or positions, E].
 
-    A model without segments has zeros for them; positions begin with the first that is used.
+    A model without segments returns zeros for them. Positions begin with the first one that is used.
+
+    Args:
+        bert: Bert. The model.
+        part: str. One of `PARTS`.
     """
     variable = _stored_table(bert, part)
     if variable is None:
@@ -198,7 +231,7 @@ def embedding_table(bert, part):
 
 
 def _embedding_rows(bert, part, ids):
-    """Rows of a stored table, float32 [T, E]: without a copy of the whole, which is 89 MB in Base."""
+    """Rows of a stored table, float32 [T, E], without a copy of the whole table, which is 89 MB in Base."""
     from keras import ops
 
     variable = _stored_table(bert, part)
@@ -209,7 +242,7 @@ def _embedding_rows(bert, part, ids):
 
 
 def _stored_table(bert, part):
-    """The Keras variable of a part, with unused positions too; None for the segments of a model without them."""
+    """The Keras variable of a part, with unused positions; None for the segments of a model without them."""
     from bert_tf.models import named_variables
 
     stored = {
@@ -222,30 +255,31 @@ def _stored_table(bert, part):
     return named_variables(bert.model).get(f"bert.embeddings.{stored[part]}.weight")
 
 
-def cosine_similarities(vectors, others=None):
-    """Cosines of vectors [W, H] with `others` [X, H], or with each other: float32 [W, X]. A zero vector has
-    0."""
+def cosine_similarities(vectors: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
+    """Cosines of vectors [W, H] with `others` [X, H], or with each other: float32 [W, X]; 0 for zero vectors."""
     unit = _unit(vectors)
     return unit @ (unit if others is None else _unit(others)).T
 
 
-def mean_by_distance(values, most=64):
-    """The mean of a square table's entries by how far row and column are apart.
+def mean_by_distance(values: np.ndarray, most: int = 64) -> np.ndarray:
+    """The mean of a square table's entries at each distance between row and column.
 
     Args:
-        values: float [W, W], such as the cosines of a table of positions. most: the greatest distance looked at.
+        values: np.ndarray. float [W, W], such as the cosines of position embeddings.
+        most: int. The greatest distance.
     Returns:
-        float64 [G], G the smaller of W and most + 1: the mean over all places `i` of values[i, i + g]; 0 apart first.
+        float64 [G], G the smaller of W and most + 1: entry g is the mean of values[i, i + g] over all i.
     """
     values = np.asarray(values, np.float64)
     return np.array([np.diagonal(values, gap).mean() for gap in range(min(most + 1, len(values)))])
 
 
-def position_similarity(bert, step=4):
-    """How alike the vectors of the table of positions are.
+def position_similarity(bert: Bert, step: int = 4) -> PositionSimilarity:
+    """The cosines between the position embeddings.
 
     Args:
-        bert: a `Bert`. step: every so many positions are compared with each other.
+        bert: Bert. The model.
+        step: int. The step between the positions that are compared.
     Returns:
         `PositionSimilarity`.
     Raises:
@@ -257,22 +291,33 @@ def position_similarity(bert, step=4):
     return PositionSimilarity(np.arange(0, len(cosines), step), cosines[::step, ::step], mean_by_distance(cosines))
 
 
-def nearest_tokens(bert, vectors, top_k=10, centred=False, among=None):
-    """The vocabulary's tokens whose static vectors point most nearly the same way.
+def nearest_tokens(
+    bert: Bert,
+    vectors: np.ndarray,
+    top_k: int = 10,
+    centred: bool = False,
+    among: Sequence[int] | np.ndarray | None = None,
+) -> tuple:
+    """The tokens of the vocabulary whose static vectors have the greatest cosine with query vectors.
 
     Args:
-        bert: a `Bert`. vectors: float [H], or several [W, H]: rows of the token table, hidden states, any
-            mixture.
-        top_k: how many.
-        centred: whether the table's mean is first taken from both sides; the vectors of a table have a
-            direction in common that hides the differences (Mu and Viswanath 2018).
-        among: ids of the tokens that count, ascending; None for all. `word_ids` leaves out those that are none.
+        bert: Bert. The model.
+        vectors: np.ndarray. float [H], or several [W, H]: rows of the token table, hidden states, or mixtures of them.
+        top_k: int. The number of tokens.
+        centred: bool. Whether to subtract the table's mean from both sides. The vectors of a table share a direction
+            that hides their differences (Mu and Viswanath 2018).
+        among: sequence of int. Ids of the tokens to search, ascending; None for all. `word_ids` has the ids of words.
     Returns:
-        tuple of `Neighbour`, the nearest first; W such tuples for several vectors. A hidden state lives in a
-        space of its own: the deeper, the less its static neighbours say; `logit_lens` asks the head that
-        reads it instead.
+        tuple of `Neighbour`, the nearest first; W such tuples for several vectors. Hidden states are in another space
+        than static vectors: the deeper the layer, the less the neighbours mean. `logit_lens` uses the MLM head instead,
+        which is trained to read hidden states.
     Raises:
         InputError: a vector of another size, or a bad `top_k`.
+
+    Example:
+        >>> bert = bert_tf.load()
+        >>> king = embedding_table(bert, "token")[bert.tokenizer.vocab.index("king")]
+        >>> [neighbour.token for neighbour in nearest_tokens(bert, king, centred=True)]
     """
     check_top_k(top_k)
     table = embedding_table(bert, "token")
@@ -280,18 +325,22 @@ def nearest_tokens(bert, vectors, top_k=10, centred=False, among=None):
     if vectors.ndim not in (1, 2) or vectors.shape[-1:] != table.shape[1:]:
         raise InputError(f"The vector has shape {list(vectors.shape)}; this model's have {list(table.shape[1:])}.")
     if centred:
-        middle = table.mean(axis=0)
-        vectors, table = vectors - middle, table - middle
+        mean = table.mean(axis=0)
+        vectors, table = vectors - mean, table - mean
     ids = np.arange(len(table)) if among is None else np.asarray(among)
-    table, rows, found = _unit(table if among is None else table[ids]), np.atleast_2d(vectors), []
+    table, rows, nearest = _unit(table if among is None else table[ids]), np.atleast_2d(vectors), []
     for start in range(0, len(rows), _ROWS):
         similarities = _unit(rows[start : start + _ROWS]) @ table.T
-        found += [_neighbours(bert.tokenizer, ids, row, min(top_k, len(ids))) for row in similarities]
-    return found[0] if vectors.ndim == 1 else tuple(found)
+        nearest += [_neighbours(bert.tokenizer, ids, row, min(top_k, len(ids))) for row in similarities]
+    return nearest[0] if vectors.ndim == 1 else tuple(nearest)
 
 
-def word_ids(tokenizer):
-    """Ids of the tokens that stand for letters: neither the model's own, such as [MASK], nor "[unused1]"; int64."""
+def word_ids(tokenizer: Any) -> np.ndarray:
+    """Ids of the tokens that can be part of a text, int64: no special tokens such as [MASK], no "[unused1]".
+
+    Args:
+        tokenizer: Tokenizer. The tokenizer of a model.
+    """
     special = tokenizer.special_ids
     return np.array(
         [i for i, token in enumerate(tokenizer.vocab) if i not in special and not token.startswith("[unused")]
@@ -299,24 +348,26 @@ def word_ids(tokenizer):
 
 
 def _neighbours(tokenizer, ids, similarities, top_k):
-    # A sort of the few that are near enough, not of the whole vocabulary.
-    least = np.partition(similarities, -top_k)[-top_k]
-    near = np.flatnonzero(similarities >= least)
+    """The `Neighbour`s with the greatest similarities among the tokens `ids`."""
+    # Sort only the tokens that are near enough, not the whole vocabulary.
+    lowest = np.partition(similarities, -top_k)[-top_k]
+    near = np.flatnonzero(similarities >= lowest)
     best = near[np.argsort(-similarities[near], kind="stable")][:top_k]
     return tuple(
         Neighbour(tokenizer.id_to_token(int(ids[place])), int(ids[place]), float(similarities[place])) for place in best
     )
 
 
-def word_vectors(trace, words=None):
-    """The mean of each word's pieces at every state.
+def word_vectors(trace: Trace, words: Iterable[WordSpan] | None = None) -> np.ndarray:
+    """The vector of each word at every hidden state: the mean of its tokens' vectors.
 
     Args:
-        trace: a `Trace` with hidden states. words: `WordSpan`s; None for all of the trace's.
+        trace: Trace. A trace with hidden states.
+        words: sequence of WordSpan. None for all words of the trace.
     Returns:
         float32 [L+1, W, H].
     Raises:
-        InputError: no hidden states in the trace.
+        InputError: the trace has no hidden states.
     """
     if trace.hidden_states is None:
         raise InputError("This trace holds no hidden states: trace again with hidden_states=True.")
@@ -325,63 +376,77 @@ def word_vectors(trace, words=None):
     return np.stack(means, axis=1)
 
 
-def occurrences(bert, texts, word, progress=None, most=None):
-    """The vectors of one word in many texts, as "bank" by the river and of money.
+def occurrences(
+    bert: Bert,
+    texts: Iterable[str],
+    word: str,
+    progress: Callable[[int, int], Any] | None = None,
+    most: int | None = None,
+) -> Occurrences:
+    """The vectors of one word in many texts, such as "bank" by the river and "bank" for money.
 
     Args:
-        bert: a `Bert`. texts: strings. word: its spelling; upper and lower case count as one.
-        progress: callable(done, total) in texts that have it; returning False cancels.
-        most: how many occurrences are taken, the first ones; None for all.
+        bert: Bert. The model.
+        texts: sequence of str. The texts.
+        word: str. The word; upper and lower case are the same.
+        progress: callable(done, total). Called with numbers of texts that have the word; it cancels by returning False.
+        most: int. The most occurrences, the first ones; None for all.
     Returns:
         `Occurrences`, in the order of the texts. Texts without the word add none.
     Raises:
-        WordNotFound: the word is in none of them. InputError, TextError: a text that is none. Cancelled: by
-            `progress`.
+        WordNotFound: no text has the word.
+        InputError, TextError: an empty text or one that is not a text.
+        Cancelled: by `progress`.
     """
     texts, wanted = list(texts), word.strip().casefold()
-    read = [prepare_input(bert.tokenizer, bert.max_length, text) for text in texts]
-    found = [[span for span in words_of(one.encoding, one.text_a) if span.text.casefold() == wanted] for one in read]
+    prepared = [prepare_input(bert.tokenizer, bert.max_length, text) for text in texts]
+    matches = [
+        [span for span in words_of(ready.encoding, ready.text_a) if span.text.casefold() == wanted]
+        for ready in prepared
+    ]
     if most is not None:
-        before = np.cumsum([0, *map(len, found)])
-        found = [spans[: max(most - start, 0)] for spans, start in zip(found, before)]
-    having = [index for index, spans in enumerate(found) if spans]
-    if not having:
+        before = np.cumsum([0, *map(len, matches)])
+        matches = [spans[: max(most - start, 0)] for spans, start in zip(matches, before)]
+    with_word = [index for index, spans in enumerate(matches) if spans]
+    if not with_word:
         raise WordNotFound(f"The word {word!r:.60} is in none of the {len(texts)} texts.")
-    places, spans, vectors = [], [], []
-    for start in range(0, len(having), _TEXTS):
-        block = having[start : start + _TEXTS]
-        batch = pad_batch([read[index] for index in block], pad_id=bert.tokenizer.pad_id)
+    text_indices, spans, vectors = [], [], []
+    for start in range(0, len(with_word), _TEXTS):
+        block = with_word[start : start + _TEXTS]
+        batch = pad_batch([prepared[index] for index in block], pad_id=bert.tokenizer.pad_id)
         states = bert.runtime.run(batch, ("hidden_states",))["hidden_states"]  # L+1 of [B, T, H]
         for row, index in enumerate(block):
-            for span in found[index]:
-                places.append(index)
+            for span in matches[index]:
+                text_indices.append(index)
                 spans.append(span)
                 vectors.append([layer[row, list(span.positions)].mean(axis=0) for layer in states])
-        report(progress, min(start + _TEXTS, len(having)), len(having))
-    return Occurrences(tuple(places), tuple(spans), np.array(vectors, np.float32).swapaxes(0, 1))
+        report(progress, min(start + _TEXTS, len(with_word)), len(with_word))
+    return Occurrences(tuple(text_indices), tuple(spans), np.array(vectors, np.float32).swapaxes(0, 1))
 
 
-def principal_components(vectors, count=2):
-    """Vectors in the plane (or space) in which they differ most (PCA).
+def principal_components(vectors: np.ndarray, count: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """The principal components of vectors (PCA): the plane or space in which they differ most.
 
     Args:
-        vectors: float [W, H]. count: number of components K.
+        vectors: np.ndarray. float [W, H].
+        count: int. K, the number of components.
     Returns:
-        (coordinates float64 [W, K], share of the variance along each float64 [K]); 0 where there are fewer
-        dimensions than asked for. Each component's sign is such that its greatest loading is positive.
+        (coordinates float64 [W, K], share of the variance along each component float64 [K]); 0 for components beyond
+        the number of dimensions. The sign of each component makes its greatest loading positive.
     """
     centred = np.asarray(vectors, np.float64) - np.mean(vectors, axis=0, dtype=np.float64)
     left, sizes, axes = np.linalg.svd(centred, full_matrices=False)
     signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
     coordinates, shares = np.zeros((len(centred), count)), np.zeros(count)
-    kept = min(count, len(sizes))
-    coordinates[:, :kept] = (left * sizes * signs)[:, :kept]
+    available = min(count, len(sizes))
+    coordinates[:, :available] = (left * sizes * signs)[:, :available]
     if sizes.any():
-        shares[:kept] = (sizes**2 / (sizes**2).sum())[:kept]
+        shares[:available] = (sizes**2 / (sizes**2).sum())[:available]
     return coordinates, shares
 
 
 def _unit(vectors):
+    """Vectors scaled to length 1; zero vectors stay zero."""
     vectors = np.asarray(vectors, np.float32)
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
@@ -390,7 +455,7 @@ ANALYSES = (
     Analysis(
         name="input-embeddings",
         function=input_embeddings,
-        summary="the input embeddings taken apart into token, segment and position, and the nearest words",
+        summary="the token, segment and position parts of the input embeddings, and the nearest words",
         source="Devlin et al. 2019, BERT, figure 2",
         options=(TOP_K,),
         aliases=("vectors",),
@@ -401,7 +466,7 @@ ANALYSES = (
         summary="how alike the vectors of positions are",
         source="Devlin et al. 2019, BERT, section 3",
         inputs="none",
-        options=(Option("step", "every so many positions", int, 4, minimum=1, metavar="S"),),
+        options=(Option("step", "the step between the compared positions", int, 4, minimum=1, metavar="S"),),
         aliases=("positions",),
     ),
 )

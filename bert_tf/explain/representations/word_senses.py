@@ -1,12 +1,15 @@
-"""One word in many sentences: its vectors laid out, and whether they keep its senses apart, layer by layer.
+"""Word senses: the vectors of one word in many sentences, and how well each layer separates its senses.
 
 Dimension legend: L layers, W occurrences, H hidden, K dimensions of the figure.
 """
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +19,12 @@ from bert_tf.explain.representations.projection import PROJECTIONS, project_to_p
 from bert_tf.explain.representations.vectors import VectorSimilarity, cosine_similarities, occurrences
 from bert_tf.results import Result, frame
 
-# Cosines this near are equal: float32 rounding tells them apart, not the model.
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.inference.bert import Bert
+
+# Cosines with a smaller difference are equal: it comes from float32 rounding, not from the model.
 _TIE = 1e-6
 
 
@@ -28,19 +36,20 @@ class SenseSeparation(
         "cosines": "bert_tf.plots.representations.word_senses:sense_cosines",
     },
 ):
-    """How near occurrences of one sense are to each other, and to those of other senses.
+    """The similarity of occurrences with the same sense, and with different senses.
 
     Attributes:
-        within, between: float64 [L+1], mean cosine of two occurrences of the same sense, of different ones.
-        nearest: float64 [L+1], share of the occurrences whose nearest other one has the same sense; of
-            equally near ones (equal vectors, as at the input) their share.
+        within, between: np.ndarray. float64 [L+1], the mean cosine of two occurrences with the same sense, and with
+            different senses.
+        nearest: np.ndarray. float64 [L+1], the share of occurrences whose nearest other occurrence has the same sense.
+            Of several equally near ones (equal vectors, as at the input) the share with the same sense counts.
     """
 
     within: np.ndarray
     between: np.ndarray
     nearest: np.ndarray
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A row for each hidden state, 0 the embeddings."""
         columns = {"nearest": self.nearest, "within": self.within, "between": self.between}
         return frame({"hidden_state": np.arange(len(self.nearest)), **columns})
@@ -51,13 +60,17 @@ class WordSenses(Result):
     """One word in many sentences.
 
     Attributes:
-        word: its spelling. sentences: that of each of the W occurrences. senses: their labels, "" where none is given.
-        layer: of the vectors that are laid out, 0 the embeddings.
-        projection: how they are laid out, one of `PROJECTIONS`. coordinates: float64 [W, K].
-        explained_variance_ratio: float64 [K], the share of the variance along each component of "pca"; else None.
-        cosines: float32 [W, W], of the vectors after the layer.
-        separation: `SenseSeparation`; None without two senses.
-        vectors: float32 [L+1, W, H], the word at every state.
+        word: str. The word.
+        sentences: tuple of str. The sentence of each of the W occurrences.
+        senses: tuple of str. The label of each occurrence; "" without a label.
+        layer: int. The layer of the projected vectors, 0 the embeddings.
+        projection: str. One of `PROJECTIONS`.
+        coordinates: np.ndarray. float64 [W, K].
+        explained_variance_ratio: np.ndarray. float64 [K], the share of the variance along each component of "pca"; None
+            for other projections.
+        cosines: np.ndarray. float32 [W, W], of the vectors after the layer.
+        separation: SenseSeparation. None without two senses.
+        vectors: np.ndarray. float32 [L+1, W, H], the vectors of the occurrences at every hidden state.
     """
 
     word: str
@@ -66,18 +79,30 @@ class WordSenses(Result):
     layer: int
     projection: str
     coordinates: np.ndarray
-    explained_variance_ratio: Optional[np.ndarray]
+    explained_variance_ratio: np.ndarray | None
     cosines: np.ndarray
-    separation: Optional[SenseSeparation]
+    separation: SenseSeparation | None
     vectors: np.ndarray = field(metadata={"export": "arrays"})
 
     @classmethod
-    def of(cls, word, sentences, senses, vectors, layer, projection, coordinates, explained_variance_ratio):
-        """The result of occurrences that are laid out; the arguments are its fields."""
+    def of(
+        cls,
+        word: str,
+        sentences: Iterable[str],
+        senses: Sequence[str],
+        vectors: np.ndarray,
+        layer: int,
+        projection: str,
+        coordinates: np.ndarray,
+        explained_variance_ratio: np.ndarray | None,
+    ) -> WordSenses:
+        """The result for projected occurrences; it computes the cosines and the separation. The arguments are its
+        fields.
+        """
         try:
-            separation = sense_separation(vectors, senses)
+            separation: SenseSeparation | None = sense_separation(vectors, senses)
         except InputError:
-            separation = None  # without senses there is nothing to keep apart
+            separation = None  # there are no two senses to separate
         return cls(
             word=word,
             sentences=tuple(sentences),
@@ -92,15 +117,15 @@ class WordSenses(Result):
         )
 
     @property
-    def figures(self):
-        """The figures; that of the senses where there are two."""
+    def figures(self) -> dict[str, str]:
+        """The figures; the figure of the senses only if there are two senses."""
         module = "bert_tf.plots.representations.word_senses"
-        found = {"points": f"{module}:word_points", "similarity": f"{module}:sense_map"}
-        return found if self.separation is None else {**found, "senses": f"{module}:sense_curves"}
+        figures = {"points": f"{module}:word_points", "similarity": f"{module}:sense_map"}
+        return figures if self.separation is None else {**figures, "senses": f"{module}:sense_curves"}
 
     @property
-    def similarity(self):
-        """The cosines as a `VectorSimilarity`, occurrences of one sense together."""
+    def similarity(self) -> VectorSimilarity:
+        """The cosines as a `VectorSimilarity`, with occurrences of the same sense next to each other."""
         order = sorted(range(len(self.senses)), key=lambda index: self.senses[index])
         return VectorSimilarity(
             labels=tuple(self.senses[index] or str(index + 1) for index in order),
@@ -108,46 +133,47 @@ class WordSenses(Result):
             texts=tuple(self.sentences[index] for index in order),
         )
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """A row for each occurrence."""
         axes = dict(zip("xyz", self.coordinates.T))
         return frame({"sentence": self.sentences, "sense": self.senses, "layer": self.layer, **axes})
 
 
-def labelled_sentences(lines):
-    """Sentences with their senses, as people write them down.
+def labelled_sentences(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """Split lines into senses and sentences.
 
     Args:
-        lines: strings: a sentence, or "sense | sentence", or the two with a tab between.
+        lines: sequence of str. Each line is a sentence, or "sense | sentence", or the two with a tab between them.
     Returns:
-        list of (sense, sentence), stripped; "" where no sense is given. Empty lines are passed over.
+        list of (sense, sentence) without spaces around them; "" for a missing sense. Empty lines are skipped.
     """
-    found = []
+    labelled = []
     for line in lines:
-        sense, parted, text = line.partition("\t" if "\t" in line else "|")
-        sense, text = (sense, text) if parted else ("", line)
+        sense, separator, text = line.partition("\t" if "\t" in line else "|")
+        sense, text = (sense, text) if separator else ("", line)
         if text.strip():
-            found.append((sense.strip(), text.strip()))
-    return found
+            labelled.append((sense.strip(), text.strip()))
+    return labelled
 
 
-def sense_separation(vectors, senses):
-    """How well every layer tells a word's senses apart.
+def sense_separation(vectors: np.ndarray, senses: Sequence[str]) -> SenseSeparation:
+    """How well every layer separates the senses of a word.
 
     Args:
-        vectors: float [L+1, W, H], as in `Occurrences`. senses: W labels.
+        vectors: np.ndarray. float [L+1, W, H], as in `Occurrences`.
+        senses: sequence of str. W labels.
     Returns:
         `SenseSeparation`.
     Raises:
-        InputError: not one label an occurrence; fewer than two senses, or none that occurs twice.
+        InputError: not one label for each occurrence, fewer than two senses, or no sense that occurs twice.
     """
-    senses = np.asarray(senses)
-    if len(senses) != vectors.shape[1]:
-        raise InputError(f"There are {len(senses)} labels for {vectors.shape[1]} occurrences; give one each.")
-    same = senses[:, None] == senses
-    others = ~np.eye(len(senses), dtype=bool)
+    labels = np.asarray(senses)
+    if len(labels) != vectors.shape[1]:
+        raise InputError(f"There are {len(labels)} labels for {vectors.shape[1]} occurrences; give one each.")
+    same = labels[:, None] == labels
+    others = ~np.eye(len(labels), dtype=bool)
     if same.all() or not (same & others).any():
-        raise InputError("Telling senses apart needs two senses at least, one of them in two sentences.")
+        raise InputError("Separating senses needs at least two senses, one of them in two sentences.")
     within, between, nearest = [], [], []
     for layer in vectors:
         cosines = cosine_similarities(layer)
@@ -160,43 +186,59 @@ def sense_separation(vectors, senses):
 
 
 def word_senses(
-    bert, word, sentences=(), input=None, layer=None, projection="pca", dimensions=2, most=300, progress=None
-):
-    """One word in many sentences: its vectors after a layer laid out, and how far its senses lie apart by layer.
+    bert: Bert,
+    word: str,
+    sentences: Iterable[str] = (),
+    input: Iterable[str] | None = None,
+    layer: int | None = None,
+    projection: str = "pca",
+    dimensions: int = 2,
+    most: int = 300,
+    progress: Callable[[int, int], Any] | None = None,
+) -> WordSenses:
+    """The vectors of one word in many sentences: their projection after one layer, and their sense separation by layer.
 
     Args:
-        bert: a `Bert`. word: its spelling; upper and lower case count as one.
-        sentences: strings, as `labelled_sentences` takes them.
-        input: in the place of `sentences`, the lines of a file of them.
-        layer: 0 the embeddings; None for the last.
-        projection: one of `PROJECTIONS`. dimensions: K, 2 or 3.
-        most: occurrences that are read, the first ones.
-        progress: callable(done, total) in sentences; returning False cancels.
+        bert: Bert. The model.
+        word: str. The word; upper and lower case are the same.
+        sentences: sequence of str. As in `labelled_sentences`.
+        input: sequence of str. The lines of a file of sentences, in the place of `sentences`.
+        layer: int. 0 the embeddings; None for the last.
+        projection: str. One of `PROJECTIONS`.
+        dimensions: int. K, 2 or 3.
+        most: int. The most occurrences that are read, the first ones.
+        progress: callable(done, total). Called with numbers of sentences; it cancels by returning False.
     Returns:
         `WordSenses`.
     Raises:
-        WordNotFound: the word is in none. InputError: no sentences, no such layer or projection, or too few
-            occurrences for it. Cancelled: by `progress`.
+        WordNotFound: no sentence has the word.
+        InputError: no sentences, no such layer or projection, or too few occurrences for it.
+        Cancelled: by `progress`.
+
+    Example:
+        >>> bert = bert_tf.load()
+        >>> result = word_senses(bert, "bank", ["river | They sat on the bank.", "money | The bank lent her money."])
+        >>> result.coordinates.shape
     """
     labelled = _labelled(word, sentences, input)
     layers = bert.config.num_hidden_layers
     layer = layers if layer is None else layer
     if not 0 <= layer <= layers:
-        raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
-    found = occurrences(bert, [text for _, text in labelled], word, progress, most)
-    senses, texts = zip(*(labelled[text] for text in found.texts))
-    laid_out = project_to_plane(found.vectors[layer], projection, dimensions)
-    return WordSenses.of(word, texts, senses, found.vectors, layer, projection, *laid_out)
+        raise InputError(f"There is no layer {layer}: give 0 (the embeddings) to {layers}.")
+    occurring = occurrences(bert, [text for _, text in labelled], word, progress, most)
+    senses, texts = zip(*(labelled[index] for index in occurring.texts))
+    coordinates, ratios = project_to_plane(occurring.vectors[layer], projection, dimensions)
+    return WordSenses.of(word, texts, senses, occurring.vectors, layer, projection, coordinates, ratios)
 
 
 def _labelled(word, sentences, input):
-    """Pairs (sense, sentence); InputError where nothing, or both, is given."""
+    """Pairs (sense, sentence); raises InputError without a source of sentences, or with both."""
     checked_text(word, "WORD")
     if bool(sentences) == (input is not None):
         raise InputError("Give either sentences or --input FILE.")
     labelled = labelled_sentences(sentences if input is None else input)
     if not labelled:
-        raise InputError("There is no sentence to read.")
+        raise InputError("The input has no sentences.")
     return labelled
 
 
@@ -219,17 +261,22 @@ ANALYSIS = Analysis(
         Option("word", "the word; upper and lower case count as one", metavar="WORD", positional=True, required=True),
         Option(
             "sentences",
-            'sentences; "sense | sentence" where it is known',
+            'sentences; "sense | sentence" if the sense is known',
             default=(),
             several=True,
             metavar="SENTENCE",
             positional=True,
         ),
-        Option("input", 'a file of such lines, or with a tab; "-" reads standard input', metavar="FILE", parse=_lines),
+        Option(
+            "input",
+            'a file of such lines, with "|" or a tab; "-" reads standard input',
+            metavar="FILE",
+            parse=_lines,
+        ),
         Option("layer", "after which layer, 0 the embeddings (default: the last)", int, metavar="L"),
-        Option("projection", "how the vectors are laid out", default="pca", choices=PROJECTIONS, aliases=("by",)),
+        Option("projection", "the projection of the vectors", default="pca", choices=PROJECTIONS, aliases=("by",)),
         Option("dimensions", "of the figure", int, 2, choices=(2, 3), metavar="K"),
-        Option("most", "occurrences read at most, the first ones", int, 300, minimum=1, metavar="N"),
+        Option("most", "the most occurrences to read, the first ones", int, 300, minimum=1, metavar="N"),
     ),
     check=lambda options: _labelled(options["word"], options["sentences"], options["input"]),
     aliases=("meaning",),

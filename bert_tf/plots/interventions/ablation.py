@@ -23,8 +23,7 @@ LONGEST_LIST = 15
 
 
 def ablation_effect(result: AblationEffect, dark: bool = False) -> go.Figure:
-    """The predictions of an ``AblationEffect`` before and after, and below them every head's attention shift if it is
-    known.
+    """The predictions of an ``AblationEffect`` before and after, and every head's attention shift if it is known.
 
     Layers and heads count from 0.
     """
@@ -187,8 +186,9 @@ def counted(title: str, first: int) -> str:
 
 
 def by_kind(effects: np.ndarray, heads: int | None = None) -> np.ndarray:
-    """Effects as in `effects_map`, scaled to -1 to 1: heads, feed-forward blocks and layers each by their strongest
-    effect.
+    """Effects as in `effects_map`, scaled to -1 to 1 by the strongest effect of their kind.
+
+    The kinds are the heads, the feed-forward blocks and the layers.
     """
     scaled = np.array(effects, np.float64)
     heads = scaled.shape[1] - 2 if heads is None else heads

@@ -1,1 +1,1 @@
-"""Figures of hidden states."""
+"""Figures of hidden states, embeddings and activations."""

@@ -1,7 +1,11 @@
-"""The logit lens as figures.
+"""Figures of the logit lens.
 
 Dimension legend: L layers, P positions.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
@@ -10,21 +14,24 @@ from plotly.subplots import make_subplots
 from bert_tf.plots.representations.vectors import curves
 from bert_tf.plots.theme import CATEGORIES, apply_theme, colourscale, escape
 
-# More curves than colours cannot be told apart.
+if TYPE_CHECKING:
+    from bert_tf.explain.representations.logit_lens import ClassLogitLens, LogitLens
+
+# More curves than colours cannot be distinguished.
 _MOST_CLASSES = 6
 
 
-def state_names(count):
+def state_names(count: int) -> list[str]:
     """Names of ``count`` hidden states: "in" for the embeddings, then the layers from 1."""
     return ["in", *map(str, range(1, count))]
 
 
-def lens_map(lens, dark=False):
-    """The likeliest token after every layer at every position, on the colour of its probability.
+def lens_map(lens: LogitLens, dark: bool = False) -> go.Figure:
+    """The likeliest token after every layer at every position, coloured by its probability.
 
     Args:
-        lens: a ``Lens``.
-        dark: for a dark page.
+        lens: LogitLens. The predictions.
+        dark: bool. Whether the page is dark.
     """
     tokens = lens.position_tokens
     names = state_names(lens.probabilities.shape[1])
@@ -51,21 +58,21 @@ def lens_map(lens, dark=False):
     return apply_theme(figure, dark, height=110 + 26 * len(tokens))
 
 
-def answer_curve(lens, row=0, dark=False):
-    """Rank and probability of an answer after every layer.
+def answer_curve(lens: LogitLens, row: int = 0, dark: bool = False) -> go.Figure:
+    """The rank and the probability of an answer after every layer.
 
     Args:
-        lens: a ``Lens``.
-        row: index of the position among the lens's.
-        dark: for a dark page.
+        lens: LogitLens. The predictions.
+        row: int. The index of the position in ``lens.positions``.
+        dark: bool. Whether the page is dark.
     """
     names = state_names(lens.probabilities.shape[1])
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.55, 0.45])
     colour = CATEGORIES[4] if dark else CATEGORIES[0]
-    ranks, shares = lens.answer_ranks[row], lens.answer_probabilities[row]
-    for panel, values, symbol, told in (
+    ranks, probabilities = lens.answer_ranks[row], lens.answer_probabilities[row]
+    for panel, values, symbol, value_format in (
         (1, ranks, "circle", "rank %{y:,}"),
-        (2, shares, "diamond", "%{y:.2%}"),
+        (2, probabilities, "diamond", "%{y:.2%}"),
     ):
         figure.add_trace(
             go.Scatter(
@@ -75,7 +82,7 @@ def answer_curve(lens, row=0, dark=False):
                 showlegend=False,
                 line={"color": colour if panel == 1 else CATEGORIES[1]},
                 marker={"symbol": symbol, "size": 7},
-                hovertemplate=f"after layer %{{x}}: {told}<extra></extra>",
+                hovertemplate=f"after layer %{{x}}: {value_format}<extra></extra>",
             ),
             row=panel,
             col=1,
@@ -94,14 +101,16 @@ def answer_curve(lens, row=0, dark=False):
     return apply_theme(figure, dark, height=340)
 
 
-def class_curves(lens, dark=False):
-    """The probability of each class, or the value of a regression, after every layer; of many classes the six that come
-    furthest at any.
+def class_curves(lens: ClassLogitLens, dark: bool = False) -> go.Figure:
+    """The probability of each class, or the value of a regression, after every layer.
+
+    Of more than six classes it shows the six with the highest probability after any layer.
 
     Args:
-        lens: a ``ClassLogitLens``. dark: for a dark page.
+        lens: ClassLogitLens. The predictions.
+        dark: bool. Whether the page is dark.
     """
     strongest = sorted(np.argsort(-lens.values.max(axis=0), kind="stable")[:_MOST_CLASSES])
-    shown = {lens.labels[one]: lens.values[:, one] for one in strongest}
+    series = {lens.labels[index]: lens.values[:, index] for index in strongest}
     unit = "score" if lens.regression else "probability"
-    return curves(shown, state_names(len(lens.values)), "after layer", unit, dark, percent=not lens.regression)
+    return curves(series, state_names(len(lens.values)), "after layer", unit, dark, percent=not lens.regression)

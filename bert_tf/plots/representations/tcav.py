@@ -1,4 +1,11 @@
-"""What a concept does to an answer, layer by layer and row by row."""
+"""Figures of concept tests (TCAV): the effect of a concept on a prediction, by layer and by row.
+
+Dimension legend: L layers, S runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
@@ -7,40 +14,53 @@ from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.representations.logit_lens import state_names
 from bert_tf.plots.theme import apply_theme, head_colours
 
-_MAX_ROWS = 40  # rows drawn by name
+if TYPE_CHECKING:
+    from bert_tf.explain.representations.tcav import ConceptSlopes, ConceptTest
+
+_MAX_ROWS = 40  # the most bars
 
 
-def score_figure(test, dark=False):
-    """The scores of a ``ConceptTest`` after each layer, beside those of random directions."""
+def score_figure(test: ConceptTest, dark: bool = False) -> go.Figure:
+    """The scores of a ``ConceptTest`` after each layer, beside the scores of random directions."""
     return concept_figure(test.scores, test.random_scores, test.is_significant, "score", dark)
 
 
-def accuracy_figure(test, dark=False):
-    """How well the concept of a ``ConceptTest`` is told from other sentences after each layer."""
+def accuracy_figure(test: ConceptTest, dark: bool = False) -> go.Figure:
+    """The accuracy after each layer with which a ``ConceptTest`` separates the concept from other sentences."""
     return concept_figure(test.accuracies, test.random_accuracies, test.is_decodable, "held-out accuracy", dark)
 
 
-def slope_bars(found, dark=False):
-    """The rows of a ``ConceptSlopes`` that the concept supports most."""
-    texts = [" · ".join(filter(None, texts)) for texts in found.texts]
-    names = [f"{row}: {text:.60}" for row, text in zip(found.rows, texts)][:_MAX_ROWS]
-    unit = "Slope, of the value" if found.target.is_regression else "Slope, nats"
-    return ranked_bars(names, found.slopes[:_MAX_ROWS], unit, dark)
+def slope_bars(result: ConceptSlopes, dark: bool = False) -> go.Figure:
+    """The rows of a ``ConceptSlopes`` in which the concept supports the prediction most."""
+    texts = [" · ".join(filter(None, texts)) for texts in result.texts]
+    names = [f"{row}: {text:.60}" for row, text in zip(result.rows, texts)][:_MAX_ROWS]
+    unit = "Slope, of the value" if result.target.is_regression else "Slope, nats"
+    return ranked_bars(names, result.slopes[:_MAX_ROWS], unit, dark)
 
 
-def concept_figure(scores, random_scores, is_significant, title, dark=False, height=340):
-    """Shares after each layer, of a concept's runs and of random directions, their standard deviations as bars.
+def concept_figure(
+    scores: np.ndarray,
+    random_scores: np.ndarray,
+    is_significant: np.ndarray,
+    title: str,
+    dark: bool = False,
+    height: int = 340,
+) -> go.Figure:
+    """Mean shares after each layer for a concept's runs and for random directions; error bars: standard deviations.
 
     Args:
-        scores, random_scores: float [L+1, S]. is_significant: bool [L+1], where the concept's point is filled.
-        title: what the shares are. dark: for a dark page. height: in pixels.
+        scores, random_scores: np.ndarray. float [L+1, S].
+        is_significant: np.ndarray. bool [L+1], the layers whose marker for the concept is filled.
+        title: str. The name of the shares.
+        dark: bool. Whether the page is dark.
+        height: int. In pixels.
     """
     figure, names = go.Figure(), state_names(len(scores))
     for index, (name, runs, symbol) in enumerate(
         (("the concept", scores, "circle"), ("random directions", random_scores, "diamond"))
     ):
         runs, colour = np.asarray(runs, float), head_colours(dark)[index]
-        full = np.asarray(is_significant) if index == 0 else np.zeros(len(runs), bool)
+        filled = np.asarray(is_significant) if index == 0 else np.zeros(len(runs), bool)
         figure.add_trace(
             go.Scatter(
                 x=names,
@@ -49,7 +69,7 @@ def concept_figure(scores, random_scores, is_significant, title, dark=False, hei
                 name=name,
                 mode="lines+markers",
                 line={"color": colour, "dash": "dot" if index else "solid"},
-                marker={"symbol": [symbol if one else f"{symbol}-open" for one in full], "size": 9},
+                marker={"symbol": [symbol if is_filled else f"{symbol}-open" for is_filled in filled], "size": 9},
                 hovertemplate=f"after layer %{{x}}: %{{y:.1%}} ± %{{error_y.array:.1%}}<extra>{name}</extra>",
             )
         )

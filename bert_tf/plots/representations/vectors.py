@@ -1,9 +1,13 @@
-"""Vectors as figures: parts of a sum, points in the plane or in space, how alike they are.
+"""Figures of vectors: the parts of a sum, points in a plane or in space, cosines.
 
-Dimension legend: T tokens, W points, K dimensions, L layers.
+Dimension legend: T tokens, P parts, W points, K dimensions, L layers.
 """
 
+from __future__ import annotations
+
 import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,19 +15,25 @@ import plotly.graph_objects as go
 from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.theme import CATEGORIES, apply_theme, colourscale, escape, head_colours
 
+if TYPE_CHECKING:
+    from bert_tf.explain.representations.vectors import EmbeddingParts, PositionSimilarity, VectorSimilarity
+
 _SYMBOLS = ("circle", "diamond", "square", "x", "cross", "circle-open")
 _GREY = "#8a92a0"
-_MAX_POSITIONS = 128  # that a map draws; of more every few
+_MAX_POSITIONS = 128  # in a map; with more positions it skips some at equal steps
 
 
-def part_shares(tokens, parts, names, dark=False):
-    """What each token's sum is made of, as bars that end at 100% of its length.
+def part_shares(
+    tokens: Sequence[str], parts: Sequence | np.ndarray, names: Sequence[str], dark: bool = False
+) -> go.Figure:
+    """The parts of each token's sum, as stacked bars that add up to 100% of its length.
 
     Args:
-        tokens: T strings.
-        parts: float [3, T], the share of each part; one that points against the sum is below 0.
-        names: of the parts.
-        dark: for a dark page.
+        tokens: sequence of str. T tokens.
+        parts: np.ndarray. float [P, T], the share of each part, at most 3 parts. A part that points against the sum has
+            a share below 0.
+        names: sequence of str. The names of the parts.
+        dark: bool. Whether the page is dark.
     """
     figure = go.Figure()
     for name, shares, colour in zip(names, parts, (CATEGORIES[0], CATEGORIES[1], CATEGORIES[2])):
@@ -51,46 +61,53 @@ def part_shares(tokens, parts, names, dark=False):
     return apply_theme(figure, dark, height=130 + 24 * len(tokens))
 
 
-def share_bars(parts, dark=False):
-    """What each token's sum is made of, of an ``EmbeddingParts``."""
+def share_bars(parts: EmbeddingParts, dark: bool = False) -> go.Figure:
+    """The parts of each token's input embedding, from an ``EmbeddingParts``."""
     return part_shares(parts.tokens, parts.shares, parts.parts, dark)
 
 
-def similarity_map(similarity, dark=False):
-    """The cosines of a ``VectorSimilarity``; where there are texts, the colours span the cosines."""
+def similarity_map(similarity: VectorSimilarity, dark: bool = False) -> go.Figure:
+    """The cosines of a ``VectorSimilarity``. If it has texts, the colour scale spans its cosines."""
     texts = similarity.texts or None
     return cosine_map(similarity.cosines, similarity.labels, texts, dark, spread=texts is not None)
 
 
-def position_similarity_map(similarity, dark=False):
-    """The cosines of a ``PositionSimilarity``, of many positions every few."""
+def position_similarity_map(similarity: PositionSimilarity, dark: bool = False) -> go.Figure:
+    """The cosines of a ``PositionSimilarity``; with many positions it skips some at equal steps."""
     positions = similarity.positions
     every = -(-len(positions) // _MAX_POSITIONS)
     step = every * int(positions[1] - positions[0]) if len(positions) > 1 else 1
     return position_map(similarity.cosines[::every, ::every], step, dark)
 
 
-def distance_curve(similarity, dark=False):
-    """The mean cosine of two positions by how far apart they are, of a ``PositionSimilarity``."""
+def distance_curve(similarity: PositionSimilarity, dark: bool = False) -> go.Figure:
+    """The mean cosine of two positions by their distance, from a ``PositionSimilarity``."""
     means = similarity.mean_by_distance
     return curves({"mean cosine": means}, range(len(means)), "positions apart", "mean cosine", dark, height=430)
 
 
-def cosine_map(values, names=None, tips=None, dark=False, height=None, spread=False):
-    """Cosines of vectors with each other as a square map, orange below 0 and blue above.
+def cosine_map(
+    values: np.ndarray,
+    names: Iterable[str] | None = None,
+    tips: Iterable[str] | None = None,
+    dark: bool = False,
+    height: int | None = None,
+    spread: bool = False,
+) -> go.Figure:
+    """The cosines between vectors as a square map, orange below 0 and blue above.
 
     Args:
-        values: float [W, W].
-        names: of the rows and columns; None for their numbers.
-        tips: what is said of each when it is pointed at; None for the names.
-        dark: for a dark page.
-        height: in pixels; None chooses it.
-        spread: whether the colours span the cosines of different vectors instead of -1 to 1: hidden states
-            all point much the same way.
+        values: np.ndarray. float [W, W].
+        names: sequence of str. The labels of rows and columns; None for their numbers.
+        tips: sequence of str. The hover text of each vector; None for the names.
+        dark: bool. Whether the page is dark.
+        height: int. In pixels; None computes it.
+        spread: bool. Whether the colour scale spans the cosines of different vectors instead of -1 to 1. This is useful
+            for hidden states, which all have similar directions.
     """
     count = len(values)
-    names = [escape(name) for name in names] if names is not None else list(range(count))
-    tips = [wrapped(tip) for tip in tips] if tips is not None else names
+    labels: list = [escape(name) for name in names] if names is not None else list(range(count))
+    tips = [wrapped(tip) for tip in tips] if tips is not None else labels
     low, high = -1.0, 1.0
     if spread and count > 1:
         others = np.asarray(values)[~np.eye(count, dtype=bool)]
@@ -114,7 +131,7 @@ def cosine_map(values, names=None, tips=None, dark=False, height=None, spread=Fa
     every = max(1, -(-count // 40))
     common = {
         "tickvals": list(range(0, count, every)),
-        "ticktext": names[::every],
+        "ticktext": labels[::every],
         "showgrid": False,
         "ticks": "",
     }
@@ -123,13 +140,13 @@ def cosine_map(values, names=None, tips=None, dark=False, height=None, spread=Fa
     return apply_theme(figure, dark, height or int(np.clip(120 + 22 * count, 320, 620)))
 
 
-def position_map(values, step, dark=False):
-    """Cosines of a position table's rows, every ``step``-th of them.
+def position_map(values: np.ndarray, step: int, dark: bool = False) -> go.Figure:
+    """The cosines between every ``step``-th row of a table of position embeddings.
 
     Args:
-        values: float [W, W], of the rows 0, step, 2 step and so on.
-        step: how far apart they are.
-        dark: for a dark page.
+        values: np.ndarray. float [W, W], for the rows 0, step, 2 step and so on.
+        step: int. The distance between neighbouring rows.
+        dark: bool. Whether the page is dark.
     """
     places = [step * index for index in range(len(values))]
     figure = go.Figure(
@@ -149,12 +166,21 @@ def position_map(values, step, dark=False):
     return apply_theme(figure, dark, height=430)
 
 
-def nearest_map(cosines, words, tokens, names, dark=False):
-    """The nearest word to each vector of each token, on the colour of its cosine.
+def nearest_map(
+    cosines: Sequence | np.ndarray,
+    words: Sequence[Sequence[str]],
+    tokens: Sequence[str],
+    names: Sequence[str],
+    dark: bool = False,
+) -> go.Figure:
+    """The nearest word to each vector of each token, coloured by its cosine.
 
     Args:
-        cosines: float [T, W]. words: [T][W] strings. tokens: T strings. names: of the W vectors.
-        dark: for a dark page.
+        cosines: np.ndarray. float [T, W].
+        words: nested sequence of str. [T][W].
+        tokens: sequence of str. T tokens.
+        names: sequence of str. The names of the W vectors.
+        dark: bool. Whether the page is dark.
     """
     figure = go.Figure(
         go.Heatmap(
@@ -176,14 +202,25 @@ def nearest_map(cosines, words, tokens, names, dark=False):
     return apply_theme(figure, dark, height=110 + 26 * len(tokens))
 
 
-def curves(values, names, axis, title, dark=False, height=300, percent=False):
-    """A few series over one axis, such as a number per layer.
+def curves(
+    values: Mapping[str, Any],
+    names: Iterable,
+    axis: str,
+    title: str,
+    dark: bool = False,
+    height: int = 300,
+    percent: bool = False,
+) -> go.Figure:
+    """Several series over one axis, such as one number for each layer.
 
     Args:
-        values: dict from name to float [W].
-        names: of the W places along the axis.
-        axis: what they are. title: what the numbers are.
-        dark: for a dark page. height: in pixels. percent: whether they are shares.
+        values: dict. From names to series, float [W].
+        names: sequence. The labels of the W points on the axis.
+        axis: str. The title of the axis.
+        title: str. The name of the numbers.
+        dark: bool. Whether the page is dark.
+        height: int. In pixels.
+        percent: bool. Whether the numbers are shares.
     """
     figure = go.Figure()
     form, colours = ".1%" if percent else ".3f", head_colours(dark)
@@ -206,30 +243,38 @@ def curves(values, names, axis, title, dark=False, height=300, percent=False):
     return apply_theme(figure, dark, height=height)
 
 
-def component_titles(shares, count=2):
-    """Titles of the axes: the share of the variance along each component; `count` empty ones for None."""
+def component_titles(shares: Sequence[float] | np.ndarray | None, count: int = 2) -> tuple[str, ...]:
+    """Axis titles with the share of the variance along each component; ``count`` empty titles for None."""
     if shares is None:
         return ("",) * count
     return tuple(f"component {number}: {share:.1%}" for number, share in enumerate(shares, 1))
 
 
-def points(coordinates, tips, groups=None, axes=("", "", ""), dark=False, height=460):
-    """Vectors as points in the plane or in space; each group has a colour and a shape.
+def points(
+    coordinates: np.ndarray,
+    tips: Sequence[str],
+    groups: Sequence[str] | None = None,
+    axes: Sequence[str] = ("", "", ""),
+    dark: bool = False,
+    height: int = 460,
+) -> go.Figure:
+    """Vectors as points in a plane or in space; each group has its colour and symbol.
 
     Args:
-        coordinates: float [W, K], K 2 or 3.
-        tips: what is said of each point.
-        groups: W names, or None for one group.
-        axes: titles of the axes.
-        dark: for a dark page. height: in pixels.
+        coordinates: np.ndarray. float [W, K], K 2 or 3.
+        tips: sequence of str. The hover text of each point.
+        groups: sequence of str. W names of groups; None for one group.
+        axes: sequence of str. The titles of the axes.
+        dark: bool. Whether the page is dark.
+        height: int. In pixels.
     """
-    names = list(dict.fromkeys(groups)) if groups is not None else [None]
+    names: list[str | None] = [None] if groups is None else list(dict.fromkeys(groups))
     figure = go.Figure()
     space, colours = coordinates.shape[1] == 3, head_colours(dark)
     for index, name in enumerate(names):
         rows = [row for row in range(len(tips)) if groups is None or groups[row] == name]
-        place = dict(zip("xyz", coordinates[rows].T.astype(np.float32).tolist()))
-        look = {
+        position = dict(zip("xyz", coordinates[rows].T.astype(np.float32).tolist()))
+        marker = {
             "color": colours[index % 6] if name != "" else _GREY,
             "symbol": _SYMBOLS[index % 6],
             "size": 5 if space else 11,
@@ -238,11 +283,11 @@ def points(coordinates, tips, groups=None, axes=("", "", ""), dark=False, height
         common = {
             "mode": "markers",
             "name": escape(name or "no sense given") if name is not None else "",
-            "marker": look,
+            "marker": marker,
             "text": [wrapped(tips[row]) for row in rows],
             "hovertemplate": "%{text}<extra></extra>",
         }
-        figure.add_trace(go.Scatter3d(**place, **common) if space else go.Scatter(**place, **common))
+        figure.add_trace(go.Scatter3d(**position, **common) if space else go.Scatter(**position, **common))
     figure.update_layout(
         showlegend=groups is not None, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
     )
@@ -250,12 +295,12 @@ def points(coordinates, tips, groups=None, axes=("", "", ""), dark=False, height
     return apply_theme(figure, dark, height)
 
 
-def name_axes(figure, axes, space):
-    """Give the axes of points their titles and no numbers; space: whether there are three."""
+def name_axes(figure: go.Figure, axes: Sequence[str], space: bool) -> None:
+    """Give the axes of a figure of points their titles, without numbers; ``space``: whether it has three axes."""
     if space:
-        look = {"showticklabels": False, "showbackground": False, "gridcolor": "#8a92a066", "zeroline": False}
-        scene = {f"{axis}axis": {"title": {"text": title}, **look} for axis, title in zip("xyz", axes)}
-        # From a little farther than usual, or the titles are cut off.
+        style = {"showticklabels": False, "showbackground": False, "gridcolor": "#8a92a066", "zeroline": False}
+        scene = {f"{axis}axis": {"title": {"text": title}, **style} for axis, title in zip("xyz", axes)}
+        # The camera is a little farther away than Plotly's default, which cuts off the titles.
         figure.layout.scene = {**scene, "aspectmode": "cube", "camera": {"eye": {"x": 1.5, "y": 1.5, "z": 1.3}}}
         figure.layout.legend.itemsizing = "constant"
     else:
@@ -263,6 +308,6 @@ def name_axes(figure, axes, space):
         figure.layout.yaxis = dict(title=axes[1], showticklabels=False, zeroline=False)
 
 
-def wrapped(text):
-    """A text as it is said of a point: a few lines of it."""
+def wrapped(text: str) -> str:
+    """A text as at most four lines for a hover text."""
     return "<br>".join(escape(line) for line in textwrap.wrap(text, 60)[:4])

@@ -314,8 +314,8 @@ def test_only_a_tagger_labels_words(tiny_bert):
     [
         (np.zeros((1, 8)), 2, ROWS, {"head": 0}, "no head 0 in layer 2"),
         (np.zeros((1, 8)), 1, ROWS, {"head": 4}, "no head 4 in layer 1"),
-        (np.zeros((1, 32)), 1, ROWS, {"head": 0}, r"heads' vectors of this model are \[W, 8\]"),
-        (np.zeros((1, 8)), 1, ROWS, {"head": (0, 1)}, r"heads' vectors of this model are \[W, 16\]"),
+        (np.zeros((1, 32)), 1, ROWS, {"head": 0}, r"head outputs of this model are \[W, 8\]"),
+        (np.zeros((1, 8)), 1, ROWS, {"head": (0, 1)}, r"head outputs of this model are \[W, 16\]"),
         (np.zeros((1, 16)), 1, ROWS, {"head": (1, 1)}, "Head 1 is named twice"),
         (np.zeros((1, 0)), 1, ROWS, {"head": ()}, "at least one head"),
         (np.zeros((1, 32)), 3, ROWS, {}, "no layer 3"),

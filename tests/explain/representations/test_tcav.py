@@ -98,7 +98,7 @@ def test_noise_differs_from_chance_no_more_often_than_it_says():
         slopes = rng.normal(size=(24, 32)) + 2 * rng.normal(size=32)
         chance = (slopes @ rng.normal(size=(32, 20)) > 0).mean(axis=0)
         own = (slopes @ (rng.normal(size=32)[:, None] + 0.1 * rng.normal(size=(32, 20))) > 0).mean()
-        fired += module._as_far(np.array([abs(own - 0.5)]), np.abs(chance - 0.5)[None])[0] < 0.05
+        fired += module._p_values(np.array([abs(own - 0.5)]), np.abs(chance - 0.5)[None])[0] < 0.05
     assert fired < 0.1 * 200
 
 
@@ -155,7 +155,7 @@ def test_what_can_be_tested_and_what_cannot(tiny_bert, headless_bert):
             concept_test(tiny_bert, ROWS, CAT, DOG, **given)
     with pytest.raises(InputError, match="here are 3 and 32"):
         concept_test(tiny_bert, ROWS, [*CAT[:3], CAT[0]], DOG, "next")
-    with pytest.raises(InputError, match="No row hides a word"):
+    with pytest.raises(InputError, match="No row has a masked word"):
         concept_test(tiny_bert, ROWS[3:4], CAT, DOG, "word", "dog")
     with pytest.raises(InputError, match="No row is a pair"):
         concept_test(tiny_bert, ROWS[3:4], CAT, DOG, "next")

@@ -96,5 +96,5 @@ def test_vectors_are_laid_out_in_each_way():
         places, shares = project_to_plane(vectors, way)
         np.testing.assert_array_equal(places, function(vectors))
         assert shares is None
-    with pytest.raises(InputError, match="pca, umap, tsne, not by 'mds'"):
+    with pytest.raises(InputError, match="no projection 'mds'; choose from pca, umap, tsne"):
         project_to_plane(vectors, "mds")
