@@ -125,7 +125,7 @@ def read_rows(
         except UnicodeDecodeError as error:
             raise InputError(f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
     parsed = _trees(data) if kind == "conllu" else {}
-    trees = [(number, {"text": one.text}) for number, one in parsed.items()]
+    trees = [(number, {"text": sentence.text}) for number, sentence in parsed.items()]
     readers = {"text": _lines, "jsonl": _objects, "table": _table, "conllu": lambda _: (trees, [])}
     records, problems = readers[kind](data)
     columns = tuple(dict.fromkeys(key for _, record in records for key in record))
