@@ -53,8 +53,8 @@ class Call:
         arguments: tuple of pairs (name, value). The keyword arguments; the values are hashable.
 
     Example:
-        >>> Call("logit_lens", (("top_k", 5),)).python("bert", "trace")
-        'logit_lens(bert, trace, top_k=5)'
+        call = Call("logit_lens", (("top_k", 5),))
+        call.python("bert", "trace")  # "logit_lens(bert, trace, top_k=5)"
     """
 
     function: str

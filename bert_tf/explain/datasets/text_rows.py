@@ -48,6 +48,10 @@ class TextRow:
         mask: tuple of str or int. The words to hide that the file names.
         label: str or None. The class that the file names; several are joined, "one|another".
         parsed: `ParsedSentence` or None. The dependency tree of text A, where the file has trees.
+
+    Example:
+        row = TextRow(1, "The cat sat.", "It purred.", mask=("cat",))
+        row.text  # "The cat sat. · It purred."
     """
 
     number: int
