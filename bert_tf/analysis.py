@@ -32,6 +32,10 @@ class Option:
         positional: bool. Whether the command line takes it by position, without its name.
         model: bool. Whether its value is the name or folder of a model; the function gets the loaded `Bert`.
         value_aliases: dict str -> str. Earlier words for its choices -> the present ones.
+
+    Example:
+        option = Option("top_k", "number of predictions", int, 5, minimum=1, metavar="K")
+        option.flag  # "--top-k"
     """
 
     name: str

@@ -31,11 +31,11 @@ class Result:
     ``metadata={"export": "arrays"}`` is a large array that only `to_arrays` exports.
 
     Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Length(Result):
-        ...     tokens: int
-        >>> Length(7).to_dict()
-        {'tokens': 7}
+        @dataclasses.dataclass(frozen=True)
+        class Length(Result):
+            tokens: int
+
+        Length(7).to_dict()  # {"tokens": 7}
     """
 
     #: Name -> "module:function" of each figure.

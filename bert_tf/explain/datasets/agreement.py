@@ -111,20 +111,20 @@ class Agreement(Result, figures={"rows": "bert_tf.plots.datasets.agreement:most_
         rows = self.rows
         return frame(
             {
-                "row": [one.row.number for one in rows],
-                "text_a": [one.row.text_a for one in rows],
-                "text_b": [one.row.text_b for one in rows],
-                "hidden": [" ".join(token or "[MASK]" for token in one.originals) for one in rows],
-                "prediction_a": [" ".join(mask.predictions_a[0].token for mask in one.masks) for one in rows],
-                "prediction_b": [" ".join(mask.predictions_b[0].token for mask in one.masks) for one in rows],
-                "same_top_prediction": [one.same_top_prediction for one in rows],
-                "divergence_bits": [one.divergence for one in rows],
-                "is_next_a": [one.is_next_a for one in rows],
-                "is_next_b": [one.is_next_b for one in rows],
-                "in_order_a": [one.in_order_a for one in rows],
-                "in_order_b": [one.in_order_b for one in rows],
-                "replaced_difference": [one.replaced_difference for one in rows],
-                "problem": [one.problem for one in rows],
+                "row": [result.row.number for result in rows],
+                "text_a": [result.row.text_a for result in rows],
+                "text_b": [result.row.text_b for result in rows],
+                "hidden": [" ".join(token or "[MASK]" for token in result.originals) for result in rows],
+                "prediction_a": [" ".join(mask.predictions_a[0].token for mask in result.masks) for result in rows],
+                "prediction_b": [" ".join(mask.predictions_b[0].token for mask in result.masks) for result in rows],
+                "same_top_prediction": [result.same_top_prediction for result in rows],
+                "divergence_bits": [result.divergence for result in rows],
+                "is_next_a": [result.is_next_a for result in rows],
+                "is_next_b": [result.is_next_b for result in rows],
+                "in_order_a": [result.in_order_a for result in rows],
+                "in_order_b": [result.in_order_b for result in rows],
+                "replaced_difference": [result.replaced_difference for result in rows],
+                "problem": [result.problem for result in rows],
             }
         )
 
@@ -154,16 +154,20 @@ def agreement(
     for row in rows:
         row_agreements.append(_row(bert_a, bert_b, row, hide, top_k))
         report(progress, len(row_agreements), len(rows))
-    masks = [mask for one in row_agreements for mask in one.masks]
-    pairs = [(one.is_next_a, one.is_next_b) for one in row_agreements if one.is_next_difference is not None]
-    orders = [(one.in_order_a, one.in_order_b) for one in row_agreements if one.in_order_difference is not None]
-    replaced = [one.replaced_difference for one in row_agreements if one.replaced_difference is not None]
+    masks = [mask for result in row_agreements for mask in result.masks]
+    pairs = [(result.is_next_a, result.is_next_b) for result in row_agreements if result.is_next_difference is not None]
+    orders = [
+        (result.in_order_a, result.in_order_b) for result in row_agreements if result.in_order_difference is not None
+    ]
+    replaced = [result.replaced_difference for result in row_agreements if result.replaced_difference is not None]
     return Agreement(
         model_a=bert_a.name,
         model_b=bert_b.name,
         rows=tuple(sorted(row_agreements, key=_difference)),
         masks=len(masks),
-        same_top_prediction=sum(one.same_top_prediction for one in row_agreements) / len(masks) if masks else None,
+        same_top_prediction=sum(result.same_top_prediction for result in row_agreements) / len(masks)
+        if masks
+        else None,
         divergence=float(np.mean([mask.divergence for mask in masks])) if masks else None,
         pairs=len(pairs),
         same_next=_share_same_side(pairs),

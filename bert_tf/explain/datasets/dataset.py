@@ -129,28 +129,31 @@ class DatasetPredictions(Result, figures={"answers": "bert_tf.plots.datasets.dat
     def to_frame(self) -> pandas.DataFrame:
         """A row for each row of the file; the values of several masks stand in one cell, separated by spaces."""
         rows, columns = self.rows, {}
-        columns["row"] = [one.row.number for one in rows]
-        columns["hidden"] = [" ".join(mask.original or "[MASK]" for mask in one.masks) for one in rows]
-        columns["prediction"] = [" ".join(mask.predictions[0].token for mask in one.masks) for one in rows]
-        columns["probability"] = [_joined(mask.predictions[0].probability for mask in one.masks) for one in rows]
-        columns["original_rank"] = [_joined(mask.original_rank for mask in one.masks) for one in rows]
-        columns["original_probability"] = [_joined(mask.original_probability for mask in one.masks) for one in rows]
+        columns["row"] = [result.row.number for result in rows]
+        columns["hidden"] = [" ".join(mask.original or "[MASK]" for mask in result.masks) for result in rows]
+        columns["prediction"] = [" ".join(mask.predictions[0].token for mask in result.masks) for result in rows]
+        columns["probability"] = [_joined(mask.predictions[0].probability for mask in result.masks) for result in rows]
+        columns["original_rank"] = [_joined(mask.original_rank for mask in result.masks) for result in rows]
+        columns["original_probability"] = [
+            _joined(mask.original_probability for mask in result.masks) for result in rows
+        ]
         for name in ("is_next", "in_order"):
-            columns[name] = [getattr(one, name) for one in rows]
-        columns["suspected"] = [one.suspected for one in rows]
-        columns["most_suspected"] = [one.most_likely_replaced and one.most_likely_replaced[0] for one in rows]
-        columns["replaced"] = [one.most_likely_replaced and one.most_likely_replaced[1] for one in rows]
-        columns["label"] = [one.row.label for one in rows]
+            columns[name] = [getattr(result, name) for result in rows]
+        columns["suspected"] = [result.suspected for result in rows]
+        columns["most_suspected"] = [result.most_likely_replaced and result.most_likely_replaced[0] for result in rows]
+        columns["replaced"] = [result.most_likely_replaced and result.most_likely_replaced[1] for result in rows]
+        columns["label"] = [result.row.label for result in rows]
         for name in ("predicted", "predicted_probability", "perplexity", "log_likelihood", "tokens"):
-            columns[name] = [getattr(one, name) for one in rows]
+            columns[name] = [getattr(result, name) for result in rows]
         if self.subsets:
             columns["subsets"] = [
-                "|".join(name for name, one in self.subsets.items() if number in one.rows) for number in columns["row"]
+                "|".join(name for name, subset in self.subsets.items() if number in subset.rows)
+                for number in columns["row"]
             ]
         columns["text_a"], columns["text_b"] = (
-            [getattr(one.row, name) for one in rows] for name in ("text_a", "text_b")
+            [getattr(result.row, name) for result in rows] for name in ("text_a", "text_b")
         )
-        columns["problem"] = [one.problem for one in rows]
+        columns["problem"] = [result.problem for result in rows]
         return frame(columns)
 
 

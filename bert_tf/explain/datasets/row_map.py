@@ -180,21 +180,21 @@ def row_attributes(results: Sequence[RowResult]) -> dict[str, list]:
         hidden words), "is_next", "in_order", "suspected" (number of tokens that look replaced), "perplexity", "tokens".
         Every attribute but "tokens" is left out if no row has a value.
     """
-    is_regression = any(isinstance(one.predicted, float) for one in results)
+    is_regression = any(isinstance(result.predicted, float) for result in results)
     attributes = {
-        "label": [_number(one.row.label) if is_regression else one.row.label for one in results],
-        "predicted": [one.predicted for one in results],
-        "right": [_verdict(one.is_correct) for one in results],
-        "predicted_probability": [one.predicted_probability for one in results],
-        "first_guess": [_verdict(_all_first(one)) for one in results],
+        "label": [_number(result.row.label) if is_regression else result.row.label for result in results],
+        "predicted": [result.predicted for result in results],
+        "right": [_verdict(result.is_correct) for result in results],
+        "predicted_probability": [result.predicted_probability for result in results],
+        "first_guess": [_verdict(_all_first(result)) for result in results],
         "hidden_probability": [
-            min((mask.original_probability for mask in _known_masks(one)), default=None) for one in results
+            min((mask.original_probability for mask in _known_masks(result)), default=None) for result in results
         ],
-        "is_next": [one.is_next for one in results],
-        "in_order": [one.in_order for one in results],
-        "suspected": [one.suspected for one in results],
-        "perplexity": [one.perplexity for one in results],
-        "tokens": [one.tokens or None for one in results],
+        "is_next": [result.is_next for result in results],
+        "in_order": [result.in_order for result in results],
+        "suspected": [result.suspected for result in results],
+        "perplexity": [result.perplexity for result in results],
+        "tokens": [result.tokens or None for result in results],
     }
     attributes = {name: [_plain(value) for value in column] for name, column in attributes.items()}
     return {

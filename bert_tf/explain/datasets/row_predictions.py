@@ -218,14 +218,14 @@ def score_rows(
 
 def summarise_rows(results: Sequence[RowResult]) -> RowSummary:
     """The `RowSummary` of a sequence of `RowResult`s."""
-    masks = [mask for one in results for mask in one.masks if mask.original is not None]
-    scores = [one.is_next for one in results if one.is_next is not None]
-    orders = [one.in_order for one in results if one.in_order is not None]
-    replaced = [score for one in results for _, score in one.replaced or ()]
+    masks = [mask for result in results for mask in result.masks if mask.original is not None]
+    scores = [result.is_next for result in results if result.is_next is not None]
+    orders = [result.in_order for result in results if result.in_order is not None]
+    replaced = [score for result in results for _, score in result.replaced or ()]
     scored = [
-        (one.perplexity, -one.log_likelihood)
-        for one in results
-        if one.perplexity is not None and one.log_likelihood is not None
+        (result.perplexity, -result.log_likelihood)
+        for result in results
+        if result.perplexity is not None and result.log_likelihood is not None
     ]
     # The log-likelihood of a row is -tokens x log perplexity, so each row is weighted by its number of tokens.
     nats = sum(row_nats for _, row_nats in scored)
@@ -262,8 +262,8 @@ def summarise_classes(bert: Bert, results: Sequence[RowResult]) -> ClassSummary:
     if settings is None:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes.")
     labelled, unknown = compared(settings, results)
-    examples = [SentenceExample(one.row.text_a, one.row.text_b, target) for one, target in labelled]
-    task_predictions = [one.task_prediction for one, _ in labelled]
+    examples = [SentenceExample(result.row.text_a, result.row.text_b, target) for result, target in labelled]
+    task_predictions = [result.task_prediction for result, _ in labelled]
     if not examples:
         return ClassSummary(0, {}, unknown=dict(unknown))
     scores = bert.task.family.score(examples, task_predictions, settings)
@@ -282,14 +282,14 @@ def compared(settings: TaskSettings, results: Iterable[RowResult]) -> tuple[list
     """
     labelled: list[tuple[RowResult, Any]] = []
     unknown: Counter[str] = Counter()
-    for one in results:
-        if one.task_prediction is None or one.row.label is None:
+    for result in results:
+        if result.task_prediction is None or result.row.label is None:
             continue
-        target = _target(one.row.label, settings)
+        target = _target(result.row.label, settings)
         if target is None:
-            unknown[one.row.label] += 1
+            unknown[result.row.label] += 1
         else:
-            labelled.append((one, target))
+            labelled.append((result, target))
     return labelled, unknown
 
 

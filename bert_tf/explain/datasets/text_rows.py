@@ -48,6 +48,10 @@ class TextRow:
         mask: tuple of str or int. The words to hide that the file names.
         label: str or None. The class that the file names; several are joined, "one|another".
         parsed: `ParsedSentence` or None. The dependency tree of text A, where the file has trees.
+
+    Example:
+        row = TextRow(1, "The cat sat.", "It purred.", mask=("cat",))
+        row.text  # "The cat sat. · It purred."
     """
 
     number: int
@@ -125,7 +129,7 @@ def read_rows(
         except UnicodeDecodeError as error:
             raise InputError(f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
     parsed = _trees(data) if kind == "conllu" else {}
-    trees = [(number, {"text": one.text}) for number, one in parsed.items()]
+    trees = [(number, {"text": sentence.text}) for number, sentence in parsed.items()]
     readers = {"text": _lines, "jsonl": _objects, "table": _table, "conllu": lambda _: (trees, [])}
     records, problems = readers[kind](data)
     columns = tuple(dict.fromkeys(key for _, record in records for key in record))

@@ -191,18 +191,18 @@ def changed(row: ArchitectureRow) -> tuple[str, ...]:
     bert = BertConfig.named(row.size, BERT.model_type) if row.size in BERT.sizes else None
     width = config.hidden_size // config.stacks
     changes = (
-        (architecture.attention_direction == "left_to_right", "sees only what stands before"),
+        (architecture.attention_direction == "left_to_right", "attends only to earlier tokens"),
         (config.stacks > 1, f"two one-way stacks of {width}"),
         (
             bert is not None
             and config.hidden_size == bert.hidden_size
             and config.num_hidden_layers != bert.num_hidden_layers,
-            f"{config.num_hidden_layers} layers in the place of {bert and bert.num_hidden_layers}",
+            f"{config.num_hidden_layers} layers instead of {bert and bert.num_hidden_layers}",
         ),
         (len(set(config.layer_groups)) < config.num_hidden_layers, "all layers share their weights"),
         (config.has_embedding_projection, f"embeddings projected from {config.embedding_width}"),
-        ("replaced" in row.heads, "judges every token"),
-        ("sop" in architecture.heads, "sentence order for next sentence"),
+        ("replaced" in row.heads, "classifies every token"),
+        ("sop" in architecture.heads, "sentence order instead of next sentence"),
         (not {"nsp", "sop"} & set(architecture.heads), "no next sentence"),
         ("pooler" not in architecture.heads, "no pooler"),
         (config.type_vocab_size == 0, "no segments"),

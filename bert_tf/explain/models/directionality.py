@@ -74,17 +74,19 @@ class Directionality(Result, figures={"predictions": "bert_tf.plots.models.direc
         The rank and probability of the hidden word are filled where it is one token of the reader's vocabulary.
         """
         columns = {
-            "model": lambda one, rank, prediction: one.model,
-            "attention_direction": lambda one, rank, prediction: one.attention_direction,
-            "rank": lambda one, rank, prediction: rank,
-            "prediction": lambda one, rank, prediction: prediction.token,
-            "probability": lambda one, rank, prediction: prediction.probability,
-            "original": lambda one, rank, prediction: one.answer.original,
-            "original_rank": lambda one, rank, prediction: one.answer.original_rank,
-            "original_probability": lambda one, rank, prediction: one.answer.original_probability,
+            "model": lambda reader, rank, prediction: reader.model,
+            "attention_direction": lambda reader, rank, prediction: reader.attention_direction,
+            "rank": lambda reader, rank, prediction: rank,
+            "prediction": lambda reader, rank, prediction: prediction.token,
+            "probability": lambda reader, rank, prediction: prediction.probability,
+            "original": lambda reader, rank, prediction: reader.answer.original,
+            "original_rank": lambda reader, rank, prediction: reader.answer.original_rank,
+            "original_probability": lambda reader, rank, prediction: reader.answer.original_probability,
         }
         rows = [
-            (one, rank, prediction) for one in self.readers for rank, prediction in enumerate(one.answer.predictions, 1)
+            (reader, rank, prediction)
+            for reader in self.readers
+            for rank, prediction in enumerate(reader.answer.predictions, 1)
         ]
         return frame({name: [of(*row) for row in rows] for name, of in columns.items()})
 

@@ -196,6 +196,10 @@ class SnapshotSeries:
         InputError: there is no snapshot, or the snapshots are of different models.
         CheckpointError: a snapshot cannot be read.
         Cancelled: by `progress`.
+
+    Example:
+        series = SnapshotSeries(read_run("run").snapshots)
+        traces = series.snapshot_traces("The capital of France is [MASK].")
     """
 
     def __init__(self, snapshots: Sequence, progress: Callable[[int, int], object] | None = None):

@@ -41,6 +41,10 @@ class LabelledSentence:
         source: str. The file and first line of the sentence, for messages.
         text: str. The running text; by default the words joined with spaces.
         spans: tuple of W pairs (first character, last character + 1). The position of each word in the text.
+
+    Example:
+        sentence = LabelledSentence(("Ada", "sings"), ("B-PER", "O"))
+        sentence.spans  # ((0, 3), (4, 9))
     """
 
     words: tuple

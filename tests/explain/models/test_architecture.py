@@ -272,7 +272,7 @@ def test_what_a_size_changed_from_bert_follows_from_its_settings(rows):
 
     assert all(bool(changed(row)) == (row.architecture.model_type != "bert") for row in rows.values())
     assert {"no next sentence", "byte-level pieces", "positions from 2"} <= set(changed(rows["RoBERTa large"]))
-    assert {"6 layers in the place of 12", "no segments", "no pooler"} <= set(changed(rows["DistilBERT base"]))
+    assert {"6 layers instead of 12", "no segments", "no pooler"} <= set(changed(rows["DistilBERT base"]))
     assert {"all layers share their weights", "embeddings projected from 128"} <= set(changed(rows["ALBERT xxlarge"]))
     assert "embeddings projected from 128" in changed(rows["ELECTRA small"])
     assert not any("projected" in words for words in changed(rows["ELECTRA base"]))
