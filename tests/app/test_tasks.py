@@ -454,7 +454,7 @@ def test_a_side_that_was_not_fine_tuned_says_so(open_app):
         ("answers", "answers", "the cat sat on the mat.", "Both give the same answer."),
         ("answers", "tags", "the cat sat.", "answer questions, tags to mark words"),
         ("pairs", "classes", "", "It judges pairs: type a text B."),
-        ("endings", "endings", "a dog", "type them as text B"),
+        ("endings", "endings", "a dog", "type at least two as text B"),
         ("classes", "either", "", "no class of the same name"),
     ],
 )
