@@ -62,7 +62,7 @@ class AttentionMaps(Result, figures={"all-heads": f"{_FIGURES}:all_heads"}):
             "tokens": self._tokens(positions),
             "attended_positions": plain(attended_positions),
             "attended_tokens": self._tokens(attended_positions),
-            "weights": plain(weights),
+            "weights": _nested_lists(weights),
         }
 
     def to_frame(self) -> pandas.DataFrame:
@@ -106,6 +106,12 @@ class AttentionMaps(Result, figures={"all-heads": f"{_FIGURES}:all_heads"}):
         weights = pooled(self.head_maps(), Selection(self.positions, self.attended_positions), most)
         positions, attended_positions = (side[block_starts(len(side), most)] for side in sides)
         return positions, attended_positions, weights
+
+
+def _nested_lists(weights: np.ndarray) -> list[Any]:
+    """What `plain` makes of the weights; it visits each number, which takes seconds for the weights of all heads."""
+    rounded = np.round(weights.astype(np.float64), 7)
+    return rounded.tolist() if np.isfinite(rounded).all() else plain(weights)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

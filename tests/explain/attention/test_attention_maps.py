@@ -1,5 +1,6 @@
 """Saved attention maps: the record, the table and the arrays hold the weights of the trace."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -59,3 +60,12 @@ def test_both_figures_leave_out_what_is_below_the_threshold(trace):
     weights = trace.attentions[1, 0][np.ix_(ROWS, COLUMNS)]
     np.testing.assert_array_equal(np.isnan(drawn), weights < np.float32(0.15))
     assert list(result.figures) == ["heatmap", "all-heads"] and result.figure("all-heads").data
+
+
+def test_a_weight_that_is_no_number_is_null_in_the_record(trace):
+    weights = trace.attentions.copy()
+    weights[1, 0, 1, 0] = np.nan
+    broken = dataclasses.replace(trace, attentions=weights)
+    result = HeadAttention(trace=broken, layers=(1,), heads=(0,), positions=ROWS, attended_positions=COLUMNS)
+    assert result.to_dict()["weights"][0][0][0] is None
+    assert result.to_dict()["weights"][0][0][1] == pytest.approx(trace.attentions[1, 0, 1, 2], abs=1e-7)
