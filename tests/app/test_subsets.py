@@ -138,7 +138,8 @@ def test_a_class_at_another_threshold(open_app, saved):
     app = keep(run_until_done(app), "the")
     app.selectbox(key="w_dataset_subset").set_value("the").run()
     app = run_until_done(app)
-    assert "At another threshold, in “the”" in page_text(app) and "in 2 rows, of which 1 has this label" in page_text(app)
+    assert "At another threshold, in “the”" in page_text(app)
+    assert "in 2 rows, of which 1 has this label" in page_text(app)
     assert "class_curve(bert, own, 'bad')" in app.code[0].value
 
 
