@@ -108,12 +108,12 @@ def curves(shared, results, subset=""):
 def _summary(curve, at):
     """The caption of the curves: the scores of the class, and those at the threshold ``at``."""
     labelled = int(curve.is_positive.sum())
+    has = "has" if labelled == 1 else "have"
     predicted, best = at.true_positives + at.false_positives, curve.at(curve.best)
     right = f", {at.true_positives:,} of them correctly (precision {share(at.precision)})" if predicted else ""
     return (
         f"“{escape_markdown(curve.label)}” against all other classes, by its probability,"
-        f" in {count(len(curve.is_positive), 'row')}, of which {labelled:,} {'has' if labelled == 1 else 'have'} this"
-        f" label:"
+        f" in {count(len(curve.is_positive), 'row')}, of which {labelled:,} {has} this label:"
         f" average precision {curve.average_precision:.3f}, area under the ROC curve "
         f"{curve.auc:.3f}. With a threshold of {share(at.threshold)} the class is predicted for "
         f"{count(predicted, 'row')}{right}; recall {share(at.recall)}, F1 {at.f1:.3f}. F1 is highest, {best.f1:.3f}, "

@@ -1,4 +1,4 @@
-"""Architecture: the loaded model as boxes, each with its size, its share of the work and what passes through it."""
+"""Architecture: the loaded model as boxes, each with its size, its share of the operations and its values."""
 
 import streamlit as st
 
@@ -22,14 +22,14 @@ PAGE = Page(
     question="The model, box by box",
     summary=(
         "the loaded model as boxes (embeddings, a layer of the encoder, pooler, heads of pre-training and of "
-        "a task), each with its shape, parameters, share of the work and the values of the text in it; the "
-        "open box, and the whole model, in every size of its family member side by side"
+        "a task), each with its shape, parameters, share of the work and its values for the text; the "
+        "open box, and the whole model, beside every size of its architecture"
     ),
     presses={"": Press("button[data-name]")},
     analyses=("architecture",),
     settings=("open", "layer", "values", "token", "unit"),
     settings_help=(
-        "name of a box (`task` for a fine-tuned model's head); layer; which of its values; first token and unit drawn"
+        "name of a box (`task` for a fine-tuned model's head); layer; name of the values; first token and unit drawn"
     ),
     opens_rows=True,
     snippet=snippet,
@@ -40,14 +40,14 @@ _OPEN, _LAYER = "architecture.open", "architecture.layer"
 
 
 def page():
-    opened = inputs.page_inputs(strip=False)
-    if opened is None:
+    page_inputs = inputs.page_inputs(strip=False)
+    if page_inputs is None:
         return
-    shared, encoding = opened
-    found = inputs.masked_positions(shared, encoding)
-    if found is None:
+    shared, encoding = page_inputs
+    masked = inputs.masked_positions(shared, encoding)
+    if masked is None:
         return
-    trace = _trace(shared, found)
+    trace = _trace(shared, masked)
     boxes = parts(shared.bert.model, trace.length, max(len(trace.masks), 1), shared.bert.task)
     names = [part.name for part in boxes]
     chosen = state.setting(_OPEN, "attention")
@@ -71,7 +71,7 @@ def _trace(shared, masked):
 def _tower(trace, boxes, chosen, layer, config):
     layers = config.num_hidden_layers
     work = sum(part.flops for part in boxes)
-    shown = [
+    drawn_boxes = [
         {
             "name": part.name,
             "title": part.title,
@@ -84,35 +84,37 @@ def _tower(trace, boxes, chosen, layer, config):
     ]
     ends = [part.name for part in boxes if part.name not in ("embeddings", *LAYER_PARTS)]
 
-    def opened(name):
+    def open_box(name):
         if name in {part.name for part in boxes}:
             state.set_setting(_OPEN, name, "attention")
 
-    def moved(index):
+    def move_to_layer(index):
         if 0 <= index < layers:
             state.set_setting(_LAYER, index + 1, 1)
 
     with inputs.heading("The model"):
         export.save("boxes", ModelParts(trace.tokens, boxes), {"model": trace.model})
     runs = direction(trace.text_a)
-    components.tower("c_tower", shown, ends, trace.tokens[:24], runs, chosen, layer, layers, opened, moved)
+    components.tower(
+        "c_tower", drawn_boxes, ends, trace.tokens[:24], runs, chosen, layer, layers, open_box, move_to_layer
+    )
     st.caption(
-        f"Sizes and work of the blocks are those of all {layers} layers together, for these "
+        f"The parameters and the work of a block are those of all {layers} layers together, for these "
         f"{trace.length} tokens. {_sharing(config)}Press a box to look inside."
     )
 
 
 def _sharing(config):
-    """That layers share their weights, where they do."""
+    """A sentence about layers that share weights; "" if none do."""
     layers, sets = config.num_hidden_layers, len(set(config.layer_groups))
     if sets == layers:
         return ""
-    what = "one set of weights" if sets == 1 else f"{sets} sets of weights, neighbours the same one"
-    return f"All {layers} layers share {what}: it is counted once, and the work is done in every layer. "
+    shared_weights = "one set of weights" if sets == 1 else f"{sets} sets of weights, neighbours the same one"
+    return f"All {layers} layers share {shared_weights}: parameters count once, and every layer does its work. "
 
 
 def _detail(shared, trace, boxes, chosen, layer):
-    part = next(one for one in boxes if one.name == chosen)
+    part = next(box for box in boxes if box.name == chosen)
     where = f", layer {layer + 1}" if part.name in box_values.INSIDE else ""
     st.header(part.title + where, anchor=False)
     task = shared.bert.task and shared.bert.task.settings
@@ -121,7 +123,7 @@ def _detail(shared, trace, boxes, chosen, layer):
         st.markdown(lesson.text)
         st.caption(lesson.source)
     st.markdown(
-        f"gives **{dimensions(part.shape)}** · **{_parameters(part.parameters)}** parameters{_each(part)} · "
+        f"output **{dimensions(part.shape)}** · **{_parameters(part.parameters)}** parameters{_each(part)} · "
         f"**{_operations(part.flops)}** for these {trace.length} tokens"
     )
     box_values.draw(shared, trace, part.name, layer)
@@ -131,15 +133,15 @@ def _detail(shared, trace, boxes, chosen, layer):
 
 
 def _each(part):
-    """How many of a part's parameters one layer has."""
+    """How many of a part's parameters one layer has, as the end of a sentence."""
     if part.repeats == 1:
         return ""
-    one = _parameters(part.parameters // part.sets)
+    in_one_set = _parameters(part.parameters // part.sets)
     if part.sets == part.repeats:
-        return f", {one} a layer"
+        return f", {in_one_set} in each layer"
     if part.sets == 1:
         return f", the same in all {part.repeats} layers"
-    return f", {one} in each of {part.sets} sets for {part.repeats} layers"
+    return f", {in_one_set} in each of {part.sets} sets for {part.repeats} layers"
 
 
 def _parameters(number):
@@ -153,4 +155,4 @@ def _operations(flops):
         return f"{flops / 1e9:.2f} GFLOP"
     if flops >= 1e6:
         return f"{flops / 1e6:.1f} MFLOP"
-    return f"{flops:,} FLOP" if flops else "next to none"
+    return f"{flops:,} FLOP" if flops else "almost no operations"

@@ -1,4 +1,4 @@
-"""Family: BERT and the models made from the same layers, by size, parts, objectives, work, speed and what changed."""
+"""Architectures: BERT and the models made from the same layers: changes, sizes, objectives, operations and speed."""
 
 import streamlit as st
 
@@ -73,9 +73,11 @@ def _learnt(architecture, rows):
 
 
 def _generators(architecture, rows):
-    """What models of an architecture learn from that is not the architecture's own objective."""
-    found = {objectives(row) for row in rows if row.architecture is architecture and row.heads != architecture.trained}
-    return sorted(found)
+    """The objectives of an architecture's generators, a sorted list."""
+    objective_sets = {
+        objectives(row) for row in rows if row.architecture is architecture and row.heads != architecture.trained
+    }
+    return sorted(objective_sets)
 
 
 def _words(words):
@@ -83,14 +85,14 @@ def _words(words):
 
 
 def _seconds(rows):
-    """Of each row the time of a pass on this machine; None until the visitor has asked for it."""
+    """The seconds of a forward pass of each row on this machine; None until the visitor turns the timing on."""
     if not st.toggle(
         "Measure their speed on this machine",
         **state.bind_setting("architectures.speed", "w_architectures_speed", False),
     ):
         return None
-    found = jobs.result("family speed", "speed", "Timing", lambda progress: measure_speed(rows, progress=progress))
-    return None if found is None else tuple(found)
+    seconds = jobs.result("family speed", "speed", "Timing", lambda progress: measure_speed(rows, progress=progress))
+    return None if seconds is None else tuple(seconds)
 
 
 def _figures(table):
@@ -111,16 +113,16 @@ def _figures(table):
             key="w_architectures_work",
         )
     cost = (
-        f"The time is the median of five passes of the encoder over {_TOKENS} tokens. A hollow point is worked out: "
-        "one and three of its layers were timed, and all layers cost the same. Not timed, since one layer takes "
+        f"The time is the median of five passes of the encoder over {_TOKENS} tokens. A hollow point is an estimate "
+        "from the times of one and of three layers, as all layers cost the same. Not timed, because one layer takes "
         f"gigabytes: {', '.join(row.name for row in table.rows if not row.timed)}."
         if timed
-        else f"The work is that of one pass of the encoder over {_TOKENS} tokens, two operations for each weight that "
-        "a token meets."
+        else f"The work is that of one pass of the encoder over {_TOKENS} tokens, two operations for each weight and "
+        "token."
     )
     st.caption(
-        f"Parameters with the heads that each one is trained with. {cost} ALBERT's layers share their weights: its "
-        "bar is short, its work is BERT's. How well a model answers is in none of these numbers."
+        f"The parameters include the heads of the pre-training. {cost} ALBERT's layers share their weights: it has "
+        "few parameters and as much work as BERT. None of these numbers measures the quality of the predictions."
     )
 
 

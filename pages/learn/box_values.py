@@ -1,4 +1,4 @@
-"""What passes through a box of the Architecture page: its values for the sentence that is read."""
+"""The values of the current text in a box of the page Architecture."""
 
 import numpy as np
 import streamlit as st
@@ -21,15 +21,15 @@ from ui.shell import frame
 from ui.widgets import attention_controls, export, figures, head_predictions
 
 _VALUES, _TOKEN, _UNIT = "architecture.values", "architecture.token", "architecture.unit"
-_NO_PAIR = "There is only one text. Type a text B to have the pair judged."
-#: Pooling -> what the head of a fine-tuned classifier reads.
-_READS = {
+_NO_PAIR = "There is only one text. Type a text B to get a prediction for the pair."
+#: Pooling -> the input of a fine-tuned classifier's head.
+_HEAD_INPUTS = {
     "cls": "the pooled vector",
     "mean": "the mean of all tokens' last hidden states",
-    "max": "the greatest value of each unit over all tokens",
-    "attention": "a mean of the last hidden states, with weights that were learnt",
+    "max": "the maximum of each unit over all tokens",
+    "attention": "a mean of the last hidden states with learnt weights",
 }
-#: Box -> what can be looked at in it: name of `layer_activations` -> label.
+#: Box -> the values in it: name of `layer_activations` -> label.
 INSIDE = {
     "attention": {
         "attention": "What the block adds",
@@ -45,13 +45,13 @@ INSIDE = {
 
 
 def selected_value(box):
-    """Which of the values inside a box are looked at; None for one that no layer has."""
+    """The name of the chosen values of a box; None for a box outside of the layers."""
     choices, chosen = INSIDE.get(box, ()), state.setting(_VALUES, "")
     return chosen if chosen in choices else next(iter(choices), None)
 
 
 def draw(shared, trace, name, layer):
-    """Draw what passes through the box ``name``; of a part that every layer has, through that of ``layer`` (from 0)."""
+    """Draw the values in the box ``name``; for a box of the encoder layers, those in ``layer`` (from 0)."""
     if name in INSIDE:
         _inside(shared, trace, name, layer)
     elif name == "embeddings":
@@ -94,7 +94,7 @@ def _inside(shared, trace, name, layer):
             config=export.plot_config("attention"),
             key="w_architecture_maps",
         )
-        st.caption("The mean of the layer's heads; each head by itself is on the Attention pages.")
+        st.caption("The mean of the layer's heads; the Attention pages show each head.")
         attention_controls.warning_link()
         return
     if values.ndim == 3:
@@ -105,7 +105,7 @@ def _inside(shared, trace, name, layer):
 
 
 def _window(tokens, units):
-    """The first token and unit that are drawn, from 0; sliders choose them where there are more than fit."""
+    """The first token and the first unit that are drawn, from 0; sliders choose them if not all fit."""
     long = [
         (name, label, 1 + total - most)
         for name, label, total, most in (
@@ -140,19 +140,19 @@ def _values(trace, name, values, label, units=None, layer=None):
         config=export.plot_config("values"),
         key="w_architecture_values",
     )
-    shown = [
-        f"{what} {first + 1:,} to {first + most:,} of {total:,}"
-        for what, first, total, most in zip(
+    ranges = [
+        f"{axis} {first + 1:,} to {first + most:,} of {total:,}"
+        for axis, first, total, most in zip(
             ("units", "tokens"), (unit, token), values.shape[::-1], (MOST_UNITS, MAX_TOKENS)
         )
         if total > most
     ]
     if units is not None:
-        st.caption(f"{label}, before any softmax{': ' if shown else ''}{' and '.join(shown)}.")
+        st.caption(f"{label}, before any softmax{': ' if ranges else ''}{' and '.join(ranges)}.")
         return
     st.caption(
-        f"{label}: {' and '.join(shown) or 'all units'}. Mean length of the vectors "
-        f"{np.linalg.norm(values, axis=1).mean():.2f}; a unit has no meaning by itself."
+        f"{label}: {' and '.join(ranges) or 'all units'}. Mean length of the vectors "
+        f"{np.linalg.norm(values, axis=1).mean():.2f}; a single unit has no meaning by itself."
     )
 
 
@@ -176,7 +176,7 @@ def _pair(trace):
 
 
 def _task(shared, trace, settings):
-    """What the head of a fine-tuned model gives for this sentence."""
+    """Draw the output of a fine-tuned model's head."""
     if settings.task == "choose":
         _choices(shared, trace, settings)
         return
@@ -188,15 +188,17 @@ def _task(shared, trace, settings):
         _values(trace, "logits", ends, "Logits of the answer's ends", ("begins", "ends"))
     elif settings.regression:
         st.metric("Value", f"{outputs['logits'][0]:.3f}")
-        st.caption(f"Out of {_reads(settings)}.")
+        st.caption(f"Input of the head: {_head_input(settings)}.")
     else:
         _scores(trace, "class", settings.labels, outputs["logits"], settings.multi_label)
-        st.caption(f"Out of {_reads(settings)}.")
+        st.caption(f"Input of the head: {_head_input(settings)}.")
 
 
-def _reads(settings):
-    own = "the first token's last hidden state, by a layer of its own"
-    return own if "activation" in settings.extra else _READS[settings.pooling]
+def _head_input(settings):
+    """The input of a classifier's head, in words."""
+    if "activation" in settings.extra:
+        return "the first token's last hidden state, by a layer of its own"
+    return _HEAD_INPUTS[settings.pooling]
 
 
 def _choices(shared, trace, settings):
@@ -206,7 +208,7 @@ def _choices(shared, trace, settings):
         st.info("Type two or more endings as text B, one a line.", icon=":material/keyboard:")
         return
     _scores(trace, "choice", choices, shared.run(choice_scores, view.a, choices))
-    st.caption("Each choice is read with text A in a pass of its own; the boxes show the text as one pass.")
+    st.caption("The model reads each choice with text A in a separate forward pass; the boxes show one pass.")
 
 
 def _scores(trace, of, names, logits, independent=False):

@@ -1,4 +1,4 @@
-"""Directionality: what a reader can say of a word that sees only one side of it, or each side by itself."""
+"""Directionality: predictions for a hidden word by models that read one side of it, each side alone, or both."""
 
 import re
 
@@ -28,8 +28,8 @@ PAGE = Page(
     title="Directionality",
     question="What bidirectionality buys: one way or both",
     summary=(
-        "a hidden word asked of a left-to-right reader, of two one-way readers, of a BERT of their size and "
-        "of the chosen model: what each has seen, its predictions, and how likely the word itself is to each"
+        "a hidden word predicted by a left-to-right reader, by two one-way readers, by a BERT of their size and "
+        "by the chosen model: the text that each has seen, its predictions, and the word's probability"
     ),
     presses={"": Press("word", MASKED)},
     analyses=("directionality",),
@@ -49,8 +49,8 @@ def page():
     names = directional_models.comparable_models()
     if len(names) < len(directional_models.DIRECTIONS):
         st.info(
-            "This page puts a left-to-right reader, two one-way readers and a BERT of the same size side by side, and "
-            "not all of them are among the models here.",
+            "This page compares a left-to-right reader, two one-way readers and a BERT of the same size, and "
+            "not all of them are installed here.",
             icon=":material/block:",
         )
         return
@@ -59,12 +59,12 @@ def page():
     if not inputs.texts_are_usable():
         return
     with st.spinner("Loading the readers …", show_time=True):
-        shown = {way: directional_models.load_directional_model(names[way]) for way in directional_models.DIRECTIONS}
-    part = _place(shown["bidirectional"])
+        readers = {way: directional_models.load_directional_model(names[way]) for way in directional_models.DIRECTIONS}
+    part = _place(readers["bidirectional"])
     if part is None:
         return
     with st.spinner("Asking them …"):
-        readings = _readings(shown, *part)
+        readings = _readings(readers, *part)
     asked = {way: reading.model for way, reading in readings.items()}
     snippets.give([asked[way] for way in directional_models.DIRECTIONS], asked.get("chosen", ""), *part)
     _draw(readings, *part)
@@ -72,55 +72,60 @@ def page():
 
 
 def _place(shared):
-    """(text, start, end) of the one word that is hidden, or None with the reason said; draws the words to press."""
+    """Draw the words to press.
+
+    Returns:
+        (text, start, end) of the hidden word; None without one, and the page says why.
+    """
     view = state.view()
     text = view.a
     encoding = shared.encode(text, "")
     words = {(word.source, word.index): word for word in words_of(encoding, text, None)}
     spot = next((spot for spot in view.masks if (spot.source, spot.word) in words), None)
     st.header("Words", anchor=False)
-    typed = [position for position, one in enumerate(encoding.token_ids) if one == shared.tokenizer.mask_id]
-    own = () if typed or spot is None else (MaskPosition("a", spot.word),)
+    typed = [position for position, token in enumerate(encoding.token_ids) if token == shared.tokenizer.mask_id]
+    hidden = () if typed or spot is None else (MaskPosition("a", spot.word),)
 
     def pressed(name):
         chosen = MaskPosition.parse(name)
         if chosen and not typed:
-            state.change_view(masks=() if chosen in own else (chosen,))
+            state.change_view(masks=() if chosen in hidden else (chosen,))
 
     components.chips(
-        "c_directionality_chips", chips(encoding, own, True, shared.tokenizer.mask_id), (text, ""), pressed
+        "c_directionality_chips", chips(encoding, hidden, True, shared.tokenizer.mask_id), (text, ""), pressed
     )
     if typed:
         if len(typed) > 1:
             st.caption(
-                "The first [MASK] is asked for. The others stay: the one-way readers never learnt what they mean."
+                "The first [MASK] is predicted. The others stay in the text; the one-way readers never learnt "
+                "their meaning."
             )
         return text, *encoding.offsets[typed[0]]
-    if not own:
+    if not hidden:
         st.info("Press a word above to hide it, or type [MASK] in its place.", icon=":material/touch_app:")
         return None
     word = words["a", spot.word]
     return text, word.start, word.end
 
 
-def _readings(shown, text, start, end):
-    """A `Reading` of each reader, and of the chosen model where that can fill masks too."""
+def _readings(readers, text, start, end):
+    """A `Reading` of each reader, and of the chosen model if it has a head for masked words."""
     view = state.view()
-    asked = dict(shown)
-    if view.model not in {shared.name for shared in shown.values()}:
+    models = dict(readers)
+    if view.model not in {shared.name for shared in readers.values()}:
         chosen = shared_model(view.model, view.precision)
         if "mlm" in chosen.bert.heads:
-            asked["chosen"] = chosen
-    key = (text, start, end, view.top_k, view.precision, tuple(shared.name for shared in asked.values()))
+            models["chosen"] = chosen
+    key = (text, start, end, view.top_k, view.precision, tuple(shared.name for shared in models.values()))
     return cached(
         "directionality",
         key,
-        lambda: {way: shared.run(predict_span, text, start, end, view.top_k) for way, shared in asked.items()},
+        lambda: {way: shared.run(predict_span, text, start, end, view.top_k) for way, shared in models.items()},
     )
 
 
 def _draw(readings, text, start, end):
-    with inputs.heading("What each expects there"):
+    with inputs.heading("What each predicts there"):
         export.save("one-way", Directionality(text, start, end, tuple(readings.values())))
     _verdict(readings, text[start:end])
     for column, (way, reading) in zip(st.columns(len(readings), gap="medium"), readings.items()):
@@ -132,7 +137,7 @@ def _draw(readings, text, start, end):
 
 
 def _named(way, reading):
-    """What a reader is called here, and what is said of what it saw."""
+    """The name of a reader, and a sentence about the text that it saw."""
     if way in directional_models.DIRECTIONS:
         return directional_models.DIRECTIONS[way]
     return title(
@@ -141,7 +146,7 @@ def _named(way, reading):
 
 
 def _parts(text, start, end, reading):
-    """The text for the spans component, a gap in the word's place, what the reader saw on the colour of its side."""
+    """The text for the spans component: a gap for the hidden word, and colours for the parts that the reader saw."""
     longer = len(_GAP) - (end - start)
     places = [(start, start + len(_GAP), _PLACE, "", "the hidden word")]
     for first, last, side in reading.visible_spans:
@@ -153,20 +158,22 @@ def _parts(text, start, end, reading):
 
 
 def _verdict(readings, word):
-    """The probability of the word itself, reader by reader, where they know it as one token."""
-    known = [(way, one.answer) for way, one in readings.items() if one.answer.original is not None]
+    """Write the probability of the word itself for each reader that has it as one token."""
+    known = [(way, reading.answer) for way, reading in readings.items() if reading.answer.original is not None]
     if not known:
         return
-    said = ", ".join(f"{_named(way, readings[way])[0]} {percent(answer.original_probability)}" for way, answer in known)
-    st.markdown(f"How likely “{escape_markdown(word)}” is to each: {escape_markdown(said)}.")
+    probabilities = ", ".join(
+        f"{_named(way, readings[way])[0]} {percent(answer.original_probability)}" for way, answer in known
+    )
+    st.markdown(f"How likely “{escape_markdown(word)}” is to each: {escape_markdown(probabilities)}.")
 
 
 def _footer():
     st.caption(
-        "The first three are of one size, with the same word pieces and the same text to learn from; what they may look"
-        " at differs. They are small, and what they know is grammar and the common company of words. To learn from "
-        "masks takes longer: after so little text this BERT, which read more of it, is still behind the two one-way "
-        "readers. "
-        "The model chosen in the sidebar shows where reading both ways leads. The one-way readers predict a word from "
-        "the hidden state beside it, so what stands in its own place is never seen. Figures: docs/one-way.md."
+        "The first three have the same size, the same word pieces and the same training text; they differ in the "
+        "tokens that they may attend to. They are small: they know grammar and which words often occur together. "
+        "Learning from masks takes longer: after so little text this BERT, which read more of it, is still behind the "
+        "two one-way readers. "
+        "The model chosen in the sidebar shows the results of a longer training. The one-way readers predict a word "
+        "from the hidden state beside it, so they never see the token at its position. Figures: docs/one-way.md."
     )

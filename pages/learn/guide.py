@@ -1,4 +1,4 @@
-"""Guide: what BERT is, in short pieces that lead to the page where each can be tried."""
+"""Guide: BERT in short pieces, each with links to the pages where it can be tried."""
 
 import streamlit as st
 
@@ -18,9 +18,9 @@ PAGE = Page(
 
 
 def page():
-    st.markdown("Each leads to the pages where it can be tried on your own sentence; the texts come along.")
+    st.markdown("Each piece leads to pages where you can try it on your own sentence; the texts stay the same.")
     pieces = list(enumerate(lessons.GUIDE))
-    # Row by row, so that the order stays where a narrow screen puts the columns below each other.
+    # Row by row, so that a narrow screen, which puts the columns below each other, keeps the order.
     for first in range(0, len(pieces), 2):
         for column, (index, (heading, lesson)) in zip(st.columns(2, gap="medium"), pieces[first : first + 2]):
             with column.container(border=True, height="stretch"):

@@ -1,4 +1,4 @@
-"""ELECTRA's game: a generator writes words anew, a discriminator says of every token whether it was replaced."""
+"""Replaced-token detection (ELECTRA): a generator replaces words, a discriminator scores every token."""
 
 import streamlit as st
 
@@ -27,26 +27,26 @@ PAGE = Page(
     title="Replaced-token detection",
     question="Which words were replaced?",
     summary=(
-        "ELECTRA's game: a generator writes some words anew, the discriminator's score of every token and "
+        "ELECTRA's training task: a generator replaces some words; the discriminator's score of every token, and "
         "where it was right"
     ),
     presses={"": Press("chip", MASKED)},
     analyses=("replaced-token-detection",),
     settings=("share", "draw", "writer"),
-    settings_help="percent of the tokens written anew, number of the draw, name of the generator",
+    settings_help="percent of the tokens that are replaced, number of the draw, name of the generator",
     opens_rows=True,
     is_available=lambda: any("replaced" in (info.heads or ()) for info in installed()),
     snippet=snippet,
 )
 
 
-_FIELD = (("Text", "Type a sentence. Press words to have them replaced, or let chance choose."),)
+_FIELD = (("Text", "Type a sentence. Press words to replace them, or leave the choice to chance."),)
 _SHARES = (15, 25, 40)
 _MOST_ROUNDS = 10_000
 _COLUMNS = {
     "position": "Position",
     "token": "Token",
-    "original_token": "Stood there",
+    "original_token": "Original",
     "replaced": "Replaced",
     "score": "Score",
     "correct": "Right",
@@ -82,13 +82,13 @@ def page():
 
 
 def _players():
-    """Names of the discriminator and the generator, or None with the reason said."""
+    """Names of the discriminator and the generator; None without them, and the page says why."""
     here = [info for info in installed() if info.heads and info.config]
     judges = [info for info in here if "replaced" in info.heads]
     if not judges:
         st.info(
-            "This game needs an ELECTRA discriminator, a model that scores every token, and this deployment offers "
-            "none. electra-base-cased-embedded comes with the project.",
+            "This page needs an ELECTRA discriminator, a model that scores every token, and none is installed here. "
+            "electra-base-cased-embedded comes with the project.",
             icon=":material/block:",
         )
         return None
@@ -100,7 +100,7 @@ def _players():
         for info in here
         if info is not judge and "mlm" in info.heads and info.config.vocab_size == judge.config.vocab_size
     ]
-    # First those that share a start with it, its own kind before others, and a smaller writer before a larger one.
+    # The first generator: one with the same base model, else of the same architecture, the smaller before the larger.
     start = base_model(judge.path)
 
     def nearness(info):
@@ -110,13 +110,13 @@ def _players():
     writers.sort(key=nearness)
     if not writers:
         st.info(
-            f"{title(judge.name)} is here, but no other model that fills masks with the same word pieces. Get its "
-            "generator, or a BERT with its vocabulary.",
+            f"{title(judge.name)} is here, but no other model that fills masks with the same word pieces. Install "
+            "its generator, or a BERT with its vocabulary.",
             icon=":material/block:",
         )
         return None
     writer = _writer([info.name for info in writers])
-    st.caption(f"{escape_markdown(title(writer))} writes, {escape_markdown(title(judge.name))} judges.")
+    st.caption(f"Generator: {escape_markdown(title(writer))}. Discriminator: {escape_markdown(title(judge.name))}.")
     return judge.name, writer
 
 
@@ -137,14 +137,14 @@ def _writer(names):
 
 
 def _controls(chosen):
-    """(share of the tokens to write anew, number of the draw)."""
+    """The widgets; returns (percent of the tokens to replace, number of the draw)."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         share = st.segmented_control(
-            "Written anew",
+            "Replaced tokens",
             _SHARES,
             format_func=lambda share: f"{share}%",
             disabled=chosen,
-            help="Of the tokens, chosen at random; words that are pressed above are chosen instead.",
+            help="The share of the tokens, chosen at random; words that are pressed above are replaced instead.",
             required=True,
             **state.bind_setting(
                 "replaced_token_detection.share", "w_replaced_token_detection_share", _SHARES[0], _SHARES
@@ -161,7 +161,7 @@ def _controls(chosen):
 
 
 def _game(discriminator, generator, text, chosen, share, seed):
-    # Both are held, always in the same order, so that two visitors never wait for each other.
+    # Both models are locked, always in the same order, so that two visitors cannot deadlock.
     first, second = sorted((discriminator, generator), key=lambda shared: shared.name)
     with first.lock, second.lock:
         return replace_and_detect(generator.bert, discriminator.bert, text, share / 100, chosen, seed)
@@ -175,17 +175,17 @@ def _draw(game):
         {"a": _parts(game)},
         ramp(frame.is_dark()),
         ("original", "replaced"),
-        "Point at a token, or tap it, for its score and for what stood there. Framed: really replaced.",
+        "Point at a token, or tap it, for its score and the original token. Framed: it was replaced.",
     )
     replaced = int(game.replaced.sum())
     same = len(game.positions) - replaced
-    said = f"The generator wrote {count(len(game.positions), 'token')} anew"
+    summary = f"The generator predicted {count(len(game.positions), 'token')}"
     if same:
-        said += f", {same} of them just as it stood there, which counts as original"
+        summary += f", {same} of them the same as the original, which counts as not replaced"
     if replaced:
-        said += f". The discriminator caught {game.true_positives} of {replaced}"
+        summary += f". The discriminator found {game.true_positives} of {replaced} replaced tokens"
     again = "" if replaced else " Nothing was replaced this time: draw again, or press other words."
-    st.markdown(f"{said}. It suspected {game.false_positives} of the text's own.{again}")
+    st.markdown(f"{summary}. It scored {game.false_positives} original tokens as replaced.{again}")
     st.dataframe(
         game.to_frame().drop(columns="generated").rename(columns=_COLUMNS),
         hide_index=True,
@@ -193,8 +193,8 @@ def _draw(game):
         column_config={"Score": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1)},
     )
     st.caption(
-        "Every chosen place is hidden and filled by chance, as likely as the generator finds each word. The score is "
-        "the discriminator's probability that a token was put there: it judges what fits, not what is true."
+        "Every chosen token is hidden, and its replacement is drawn at random with the generator's probabilities. The "
+        "score is the discriminator's probability that a token was replaced: it shows what fits, not what is true."
     )
 
 
@@ -203,17 +203,17 @@ def _inside(game):
 
 
 def _parts(game):
-    """The text as the discriminator read it, each token with its score."""
+    """The text that the discriminator read for the marks component, each token with its score."""
     drawn = []
     for position in _inside(game):
         token, score = game.tokens[position], float(game.scores[position])
         if drawn and not token.startswith("##"):
             drawn.append({"text": " "})
-        stood = f", stood there: {game.original_tokens[position]}" if game.replaced[position] else ""
+        original = f", original: {game.original_tokens[position]}" if game.replaced[position] else ""
         drawn.append(
             {
                 "text": token.removeprefix("##"),
-                "tip": f"{token}: replaced {percent(score)}{stood}",
+                "tip": f"{token}: replaced {percent(score)}{original}",
                 "shade": round(score, 3),
                 "hidden": False,
                 "asked": bool(game.replaced[position]),

@@ -1,4 +1,4 @@
-"""The table of the Architecture page: the loaded model beside every size of its kind."""
+"""The tables of the page Architecture: the loaded model, or one box of it, beside every size of its architecture."""
 
 import streamlit as st
 
@@ -10,12 +10,12 @@ from ui.widgets.formatting import dimensions, title
 
 _COUNTED = ("Parameters", "Embeddings", "Encoder", "Heads")
 _SPENT = ("Attention %", "FF %", "Other %")
-_BOX_SHARE = "Share of the operations of one pass over this text, all layers together."
-_SHARE = "Share of the work, the operations of one pass. Other: the heads, and what widens narrow embeddings."
+_BOX_SHARE = "The share of the operations of one forward pass over this text, all layers together."
+_SHARE = "The share of the operations of one pass. Other: the heads, and the projection of narrow embeddings."
 
 
 def draw(shared, trace, boxes):
-    """Draw the sizes; boxes: ``Part``s of the loaded model for this trace."""
+    """Draw the table of sizes; boxes: ``Part``s of the loaded model for this trace."""
     heading = inputs.heading("Beside the other sizes")
     config, masks = shared.config, max(len(trace.masks), 1)
     loaded = loaded_size(_loaded_name(shared), config, boxes)
@@ -36,25 +36,27 @@ def draw(shared, trace, boxes):
         key="w_architecture_table",
         column_config={
             "Size": st.column_config.TextColumn(pinned=True, width=195),
-            "FF": st.column_config.NumberColumn(help="Inner size of the feed-forward blocks."),
-            "E": st.column_config.NumberColumn(help="Size of the embeddings, before they are widened."),
+            "FF": st.column_config.NumberColumn(help="The inner size of the feed-forward blocks."),
+            "E": st.column_config.NumberColumn(help="The size of the embeddings, before they are projected."),
             **{name: st.column_config.NumberColumn(format="localized") for name in _COUNTED},
             **{name: st.column_config.NumberColumn(format="%.1f", help=_SHARE) for name in _SPENT},
-            "GFLOP": st.column_config.NumberColumn(format="%.3g", help="Operations of the matrix products, in 10⁹."),
+            "GFLOP": st.column_config.NumberColumn(
+                format="%.3g", help="The operations of the matrix products, in 10⁹."
+            ),
         },
     )
     st.caption(
         f"{config.architecture.title}'s sizes with this model's vocabulary of {config.vocab_size:,}: layers × hidden "
-        f"size × heads, parameters by part, and how the work on these {trace.length} tokens"
-        f"{f' with {masks} masks' if masks > 1 else ''} is shared out."
+        f"size × heads, parameters by part, and the share of each part in the work on these {trace.length} tokens"
+        f"{f' with {masks} masks' if masks > 1 else ''}."
     )
 
 
 def draw_box(shared, trace, boxes, part):
-    """Draw what one box is in every size; of a head, in those that have it.
+    """Draw the table of one box in every size that has it.
 
     Args:
-        boxes: ``Part``s of the loaded model for this trace. part: the one that is open.
+        boxes: ``Part``s of the loaded model for this trace. part: the open ``Part``.
     """
     rows = [
         PartSize.of(size.name, size.parts, size_part)
@@ -70,7 +72,7 @@ def draw_box(shared, trace, boxes, part):
     st.dataframe(
         {
             "Size": [row.size for row in rows],
-            "Gives": [dimensions(row.shape) for row in rows],
+            "Output": [dimensions(row.shape) for row in rows],
             "Parameters": [row.parameters for row in rows],
             "Work %": [100 * row.flops_share for row in rows],
         },

@@ -1,4 +1,4 @@
-"""Models: which are here, what they are, and which can be fetched."""
+"""Models: the installed models, their cards, and the models to download."""
 
 import streamlit as st
 
@@ -16,14 +16,14 @@ PAGE = Page(
     group="Models",
     order=1,
     title="Models",
-    question="The models: what is here, and what can be fetched",
-    summary="what is installed, with its card; what can be fetched; what is held in memory",
+    question="The models: those installed, and those to download",
+    summary="the installed models with their cards; the models to download; the limits of memory",
     presses={"": Press("open", of_texts=False)},
     reads_texts=False,
 )
 
 
-#: What a head is for, in the catalogue's words.
+#: Head -> what it predicts.
 _PREDICTS = {
     "mlm": "masked words",
     "nsp": "next sentence",
@@ -41,16 +41,16 @@ def page():
 
 
 def _held():
-    """What a visit holds on the server, from the deployment's own limits."""
+    """Draw the limits of the memory on the server."""
     limits = state.limits()
     st.header("What is held in memory", anchor=False)
     st.caption(
         f"For all visitors together: {limits.max_loaded} models, {limits.max_trace_megabytes:,} MB of attention maps, "
         f"{limits.max_snapshot_megabytes:,} MB of trainings' snapshots and {limits.max_jobs} long computations at a "
         f"time. For your visit: {limits.max_session_megabytes:,} MB of results beside those on the screen, and a file "
-        f"of up to {limits.max_file_kilobytes:,} kB for each page that reads one. What is oldest is dropped first and "
-        "worked out anew when it is wanted. When a tab is closed, its attention maps are dropped within a minute, the "
-        "rest of the visit when Streamlit next clears up, two minutes later at the soonest."
+        f"of up to {limits.max_file_kilobytes:,} kB for each page that reads one. The oldest results are dropped "
+        "first and computed again when they are needed. When a tab is closed, its attention maps are dropped within a "
+        "minute, its other results when Streamlit next removes the session, after two minutes at the earliest."
     )
 
 
@@ -89,22 +89,22 @@ def _facts(info):
 
 
 def _learnt(settings):
-    """What a fine-tuned model does, in a few words."""
+    """The task of a fine-tuned model, in a few words."""
     if settings.task == "classify" and settings.regression:
-        return "give a text a number"
+        return "predict a number for a text"
     known = (
         escape_markdown(", ".join(settings.labels)) if len(settings.labels) < 6 else f"{len(settings.labels)} labels"
     )
     return {
         "classify": f"classify texts: {known}",
-        "tag": f"mark words: {known}",
+        "tag": f"label words: {known}",
         "answer": "find answers in passages",
         "choose": "choose endings",
     }[settings.task]
 
 
 def _body(card):
-    """A model card without the block of settings at its top."""
+    """The text of a model card without the metadata at its top."""
     if card.startswith("---"):
         return card.partition("\n---")[2].lstrip("-\n") or card
     return card
@@ -115,20 +115,21 @@ def _released(missing):
         return
     st.header("Released models", anchor=False)
     if not downloads.downloads_allowed():
-        st.caption("This deployment fetches no further models.")
+        st.caption("This deployment downloads no further models.")
         return
     st.caption(
-        "Fetched once from the Hugging Face hub into the models folder; a folder dropped there is found by itself."
+        "Downloaded once from the Hugging Face hub into the models folder. A model folder that is put there appears "
+        "here without a restart."
     )
     names = [info.name for info in missing]
     chosen = st.selectbox(
-        "Model to fetch",
+        "Model to download",
         names,
         key="w_fetch",
         format_func=lambda name: f"{name}, {megabytes(missing[names.index(name)].size_bytes)}",
     )
     info = missing[names.index(chosen)]
-    st.caption(" · ".join([*_facts(info)[1:], info.source]).replace("on disk", "to fetch"))
+    st.caption(" · ".join([*_facts(info)[1:], info.source]).replace("on disk", "to download"))
     downloads.download_model_button(info, "models")
     for other in missing:
         if other is not info and downloads.is_running(downloads.shared_downloads().get(other.name)):

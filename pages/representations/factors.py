@@ -1,4 +1,4 @@
-"""Factors: which units inside the feed-forward blocks fire together, and at which of the visitor's words."""
+"""Factors: units inside the feed-forward blocks that are active together, and the words where they are active."""
 
 import numpy as np
 import streamlit as st
@@ -22,11 +22,11 @@ PAGE = Page(
     group="Representations",
     order=4,
     title="Factors",
-    question="What fires together",
+    question="Which units are active together",
     summary=(
-        "the activations inside the feed-forward blocks, of one layer, some or all together, taken apart into "
-        "groups of units that fire together: where each is there on the visitor's own words, how much of the "
-        "whole it is, and its units, each opens in Architecture"
+        "the activations inside the feed-forward blocks, of one layer, several or all, factorised into "
+        "groups of units that are active together: the weight of each group at the visitor's words, its share of "
+        "the activations, and its units, each opens in Architecture"
     ),
     presses={"": Press("choice: Factor: 1|2")},
     analyses=("neuron-factors",),
@@ -37,35 +37,35 @@ PAGE = Page(
 )
 
 
-_FACTORS, _UNITS = 6, 10  # at first; those that are listed
+_FACTORS, _UNITS = 6, 10  # factors at first; units that are listed
 _LAYERS = "factors.layers"
 
 
 def page():
-    opened = inputs.page_inputs()
-    if opened is None:
+    page_inputs = inputs.page_inputs()
+    if page_inputs is None:
         return
-    shared, encoding = opened
+    shared, encoding = page_inputs
     trace = targets.view_trace(shared, encoding, hidden_states=True)
     if trace is None:
         return
-    asked, layers = _settings(trace, shared.config.num_hidden_layers)
+    number, layers = _settings(trace, shared.config.num_hidden_layers)
     positions = _positions(trace)
-    found = _found(shared, trace, asked, layers, positions)
-    if found is None:
+    factors = _factorised(shared, trace, number, layers, positions)
+    if factors is None:
         return
-    weights = _spread(found, trace, positions)
+    weights = _at_all_tokens(factors, trace, positions)
     first = _first(trace, weights)
     at = state.setting("factors.at", first + 1) - 1
     factor = at if 0 <= at < len(weights) else first
-    snippets.give(shared, trace, asked, layers, positions, factor, _UNITS)
-    _words(trace, found, weights, factor, first)
+    snippets.give(shared, trace, number, layers, positions, factor, _UNITS)
+    _words(trace, factors, weights, factor, first)
     _map(trace, weights)
-    _units(trace, found, weights, factor)
+    _units(trace, factors, weights, factor)
 
 
 def _settings(trace, layers):
-    """(factors, (first, last) layer from 0)."""
+    """The widgets; returns (number of factors, (first, last) layer from 0)."""
     special = state.view().special
     most = min(MAX_FACTORS, trace.length if special else sum(source is not None for source in trace.sources))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -83,16 +83,16 @@ def _settings(trace, layers):
         span = (1, 1) if layers == 1 else _span(layers)
         st.toggle(
             "Special tokens",
-            help="They ([CLS] and [SEP] in BERT) often take a factor of their own: leave them out to see more.",
+            help="They ([CLS] and [SEP] in BERT) often have a factor of their own: leave them out to see others.",
             **state.bind_field("special", "w_factors_special"),
         )
     return asked, (span[0] - 1, span[1] - 1)
 
 
 def _span(layers):
-    """The first and the last layer, from 1; a link has them as "3-7"."""
+    """The slider of the first and the last layer, from 1; the link has them as "3-7"."""
     first, _, last = state.setting(_LAYERS, "").partition("-")
-    wanted = tuple(int(one) if one.isascii() and one.isdecimal() else 0 for one in (first, last or first))
+    wanted = tuple(int(text) if text.isascii() and text.isdecimal() else 0 for text in (first, last or first))
     if not 1 <= wanted[0] <= wanted[1] <= layers:
         wanted = (1, layers)
     state.set_widget("w_factors_layers", wanted)
@@ -105,14 +105,15 @@ def _span(layers):
 
 
 def _positions(trace):
-    """Positions of the tokens that are looked at."""
+    """Positions of the tokens whose activations are factorised."""
     special = state.view().special
     return tuple(place for place, source in enumerate(trace.sources) if special or source is not None)
 
 
-def _found(shared, trace, asked, layers, positions):
+def _factorised(shared, trace, number, layers, positions):
+    """The ``Factors`` from a background job; None until they are computed."""
     view = state.view()
-    key = (shared.name, view.precision, view.a, view.b, trace.masks, asked, layers, positions)
+    key = (shared.name, view.precision, view.a, view.b, trace.masks, number, layers, positions)
 
     def work(progress):
         steps = layers[1] - layers[0] + 1
@@ -123,60 +124,62 @@ def _found(shared, trace, asked, layers, positions):
             positions,
             progress=lambda done, _: progress(done, steps + MAX_ITERATIONS),
         )
-        found = factorise(activations, asked, lambda done, _: progress(steps + done, steps + MAX_ITERATIONS))
-        return found.named(trace.tokens, positions, layers[0], _UNITS)
+        factors = factorise(activations, number, lambda done, _: progress(steps + done, steps + MAX_ITERATIONS))
+        return factors.named(trace.tokens, positions, layers[0], _UNITS)
 
-    return jobs.result("factors", key, "Taking the activations apart", work)
+    return jobs.result("factors", key, "Factorising the activations", work)
 
 
-def _spread(found, trace, positions):
-    """The factors' weights at all tokens, float32 [K, T]; 0 at those that were left out."""
-    weights = np.zeros((len(found.weights), trace.length), np.float32)
-    weights[:, list(positions)] = found.weights
+def _at_all_tokens(factors, trace, positions):
+    """The factors' weights at all tokens, float32 [K, T]; 0 at tokens that were left out."""
+    weights = np.zeros((len(factors.weights), trace.length), np.float32)
+    weights[:, list(positions)] = factors.weights
     return weights
 
 
 def _first(trace, weights):
-    """The factor that is open at first: the longest that is strongest at one of the texts' own tokens."""
+    """The factor that is open at first: the longest one with its maximum at a token of the texts."""
     strongest = enumerate(weights.argmax(axis=1))
     return next((factor for factor, place in strongest if trace.sources[place] is not None), 0)
 
 
-def _words(trace, found, weights, factor, first):
-    """The texts on the colours of the open factor; first: the one that is open where the link names none."""
+def _words(trace, factors, weights, factor, first):
+    """Draw the texts, coloured by the open factor; first: the factor that is open by default."""
     names = list(range(1, len(weights) + 1))
     with inputs.heading("One factor on the words"):
-        export.save("factors", found, {"model": trace.model})
+        export.save("factors", factors, {"model": trace.model})
     st.segmented_control(
         "Factor",
         names,
         required=True,
         **state.bind_setting("factors.at", "w_factors_at", first + 1, names),
     )
-    own = weights[factor]
-    strongest = float(own.max()) or 1.0
+    factor_weights = weights[factor]
+    strongest = float(factor_weights.max()) or 1.0
     marks(
         "c_factors",
-        highlights.token_highlights(trace, own / strongest, lambda place: f"{own[place]:.2f}"),
+        highlights.token_highlights(trace, factor_weights / strongest, lambda place: f"{factor_weights[place]:.2f}"),
         ramp(frame.is_dark()),
-        ("not there", "strongest"),
-        "Point at a token, or tap it, for how strongly the factor is there.",
+        ("0", "strongest"),
+        "Point at a token, or tap it, for the weight of the factor there.",
     )
-    said = ", ".join(f"“{escape_markdown(token)}” {weight:.1f}" for token, weight in _strongest(trace, own))
+    tokens = ", ".join(
+        f"“{escape_markdown(token)}” {weight:.1f}" for token, weight in _strongest(trace, factor_weights)
+    )
     st.caption(
-        f"Factor {factor + 1} is strongest at {said}. It has {percent(found.shares[factor])} of the activations' "
-        f"squared length; all {len(weights)} together explain {percent(found.explained)} of it. A factor is a group "
-        "of units that fire together. Nobody has named it: what its words have in common is for you to see."
+        f"Factor {factor + 1} is strongest at {tokens}. It has {percent(factors.shares[factor])} of the activations' "
+        f"squared length; all {len(weights)} together explain {percent(factors.explained)} of it. A factor is a group "
+        "of units that are active together. It has no name: compare its words to see what they have in common."
     )
 
 
-def _strongest(trace, own, most=5):
-    """The tokens that a factor is strongest at with the weight there, each token once."""
-    found = {}
-    for place in np.argsort(-own, kind="stable").tolist():
-        if own[place] > 0 and len(found) < most:
-            found.setdefault(trace.tokens[place], float(own[place]))
-    return found.items()
+def _strongest(trace, factor_weights, most=5):
+    """Pairs (token, weight) of the greatest weights of a factor, each token once."""
+    strongest = {}
+    for place in np.argsort(-factor_weights, kind="stable").tolist():
+        if factor_weights[place] > 0 and len(strongest) < most:
+            strongest.setdefault(trace.tokens[place], float(factor_weights[place]))
+    return strongest.items()
 
 
 def _map(trace, weights):
@@ -193,21 +196,21 @@ def _map(trace, weights):
         config=export.plot_config("factors"),
     )
     st.caption(
-        "Activations inside the feed-forward blocks, after their non-linearity; what it leaves below 0 (GELU a little, "
-        "−0.17 at the least) counts as 0. They are taken apart by non-negative matrix factorisation, the longest "
-        "factor first, as Ecco does (Alammar 2021; Olah et al. 2018). Other numbers of factors give other factors."
+        "Activations inside the feed-forward blocks, after their non-linearity; values below 0 (GELU's minimum is "
+        "−0.17) count as 0. They are factorised by non-negative matrix factorisation, the longest "
+        "factor first, as in Ecco (Alammar 2021; Olah et al. 2018). Another number of factors gives other factors."
     )
 
 
-def _units(trace, found, weights, factor):
-    units = found.units[factor]
-    with inputs.heading(f"Units that fire most in factor {factor + 1}"):
+def _units(trace, factors, weights, factor):
+    units = factors.units[factor]
+    with inputs.heading(f"The most active units of factor {factor + 1}"):
         export.save(f"factor-{factor + 1}-units", FactorUnits(factor, units), {"model": trace.model})
     event = st.dataframe(
         {
-            "layer": [one.layer + 1 for one in units],
-            "unit": [one.unit + 1 for one in units],
-            "weight": [one.weight for one in units],
+            "layer": [unit.layer + 1 for unit in units],
+            "unit": [unit.unit + 1 for unit in units],
+            "weight": [unit.weight for unit in units],
         },
         hide_index=True,
         width="stretch",
@@ -220,10 +223,10 @@ def _units(trace, found, weights, factor):
             "weight": st.column_config.ProgressColumn("Weight", format="%.3f", min_value=0, max_value=units[0].weight),
         },
     )
-    firing = int(np.count_nonzero(found.unit_weights[factor]))
+    active = int(np.count_nonzero(factors.unit_weights[factor]))
     st.caption(
-        f"{count(firing, 'unit')} of {found.unit_weights[factor].size:,} have a weight in it; the squares of all "
-        "weights add up to 1. Press the box before a row to see that unit's values in Architecture."
+        f"{count(active, 'unit')} of {factors.unit_weights[factor].size:,} have a weight above 0 in it; the squares "
+        "of all weights add up to 1. Press the box before a row to see that unit's values in Architecture."
     )
     chosen = event.selection.rows
     if chosen and chosen[0] < len(units):
@@ -233,12 +236,12 @@ def _units(trace, found, weights, factor):
             icon=":material/arrow_forward:",
             key="w_factors_open",
             on_click=_to_architecture,
-            args=(unit, found.unit_weights.shape[2], trace.length, int(weights[factor].argmax())),
+            args=(unit, factors.unit_weights.shape[2], trace.length, int(weights[factor].argmax())),
         )
 
 
 def _to_architecture(unit, units, tokens, strongest):
-    """Open the values of a unit, the factor's strongest token among those in sight."""
+    """Open the values of a unit in Architecture, with the factor's strongest token in the visible part."""
     state.set_setting("architecture.open", "feed_forward", "attention")
     state.set_setting("architecture.values", "feed_forward_wide", "")
     state.set_setting("architecture.layer", unit.layer + 1, 1)

@@ -1,4 +1,4 @@
-"""Input: what the vector of each token is the sum of, before the first layer."""
+"""Input embeddings: the vectors whose sum is the input of the first layer, for each token."""
 
 import streamlit as st
 
@@ -17,9 +17,9 @@ PAGE = Page(
     group="Representations",
     order=1,
     title="Input embeddings",
-    question="What goes in: a sum of vectors",
+    question="The input of the first layer: a sum of vectors",
     summary=(
-        "the sum token + segment + position of every token taken apart: lengths, shares, cosines; the table "
+        "the parts of the sum token + segment + position of every token: lengths, shares, cosines; the table "
         "of positions"
     ),
     presses={"": Press("chip")},
@@ -36,23 +36,23 @@ _HEADINGS = {
     3: "A sum of three vectors: token, segment and position",
 }
 _WINDOW = 48  # tokens of a longer text that are drawn at once
-_STEP = 4  # of the position table every fourth row is drawn
+_STEP = 4  # every fourth row of the position table is drawn
 
 
 def page():
-    opened = inputs.page_inputs()
-    if opened is None:
+    page_inputs = inputs.page_inputs()
+    if page_inputs is None:
         return
-    shared, encoding = opened
+    shared, encoding = page_inputs
     trace = targets.view_trace(shared, encoding)
     if trace is None:
         return
     parts = cached("input_embeddings", trace, lambda: shared.run(embedding_parts, trace))
-    shown = _window(trace)
-    _sum(trace, parts, shown)
-    of = _similarity(trace, parts, shown)
+    positions = _window(trace)
+    _sum(trace, parts, positions)
+    of = _similarity(trace, parts, positions)
     _positions(shared)
-    snippets.give(shared, trace, shown, of)
+    snippets.give(shared, trace, positions, of)
 
 
 def _window(trace):
@@ -68,15 +68,15 @@ def _window(trace):
     return range(first - 1, first - 1 + _WINDOW)
 
 
-def _sum(trace, parts, shown):
-    tokens, of = [trace.tokens[at] for at in shown], parts.parts
-    with inputs.heading(_HEADINGS[len(of)]):
+def _sum(trace, parts, positions):
+    tokens, names = [trace.tokens[at] for at in positions], parts.parts
+    with inputs.heading(_HEADINGS[len(names)]):
         export.save("input-sum", parts, {"model": trace.model})
     left, right = st.columns([1, 1], gap="large")
     with left:
         figures.show(
-            "What each token's sum is made of",
-            part_shares(tokens, parts.shares[:, list(shown)], of, frame.is_dark()),
+            "The parts of each token's sum",
+            part_shares(tokens, parts.shares[:, list(positions)], names, frame.is_dark()),
             config=export.plot_config("input-sum"),
             key="w_sum_shares",
         )
@@ -84,9 +84,9 @@ def _sum(trace, parts, shown):
         st.dataframe(
             {
                 "word": tokens,
-                **{part: norms[list(shown)].tolist() for part, norms in zip(of, parts.norms)},
-                "sum": [float(parts.total_norms[at]) for at in shown],
-                "alike": [float(parts.cosines[at, 0, -1]) for at in shown],
+                **{part: norms[list(positions)].tolist() for part, norms in zip(names, parts.norms)},
+                "sum": [float(parts.total_norms[at]) for at in positions],
+                "alike": [float(parts.cosines[at, 0, -1]) for at in positions],
             },
             hide_index=True,
             width="stretch",
@@ -96,24 +96,24 @@ def _sum(trace, parts, shown):
                 "word": "",
                 **{
                     name: st.column_config.NumberColumn(
-                        name.capitalize(), format="%.2f", help=f"Length of the {name}'s vector."
+                        name.capitalize(), format="%.2f", help=f"The length of the {name}'s vector."
                     )
-                    for name in (*of, "sum")
+                    for name in (*names, "sum")
                 },
                 "alike": st.column_config.NumberColumn(
-                    "cos", format="%.2f", help="Cosine of the token's vector with its position's."
+                    "cos", format="%.2f", help="The cosine of the token's vector with that of its position."
                 ),
             },
         )
     st.caption(
-        "Bars: how much of the sum's length each part brings; one that points the other way is below 0. "
-        "Table: the vectors' lengths. This is before layer normalisation and says nothing of what the layers "
-        "make of it."
+        "Bars: the share of each part in the sum's length; a part with the opposite direction is below 0. "
+        "Table: the lengths of the vectors. This is before layer normalisation; it does not show what the layers "
+        "do with these vectors."
     )
 
 
-def _similarity(trace, parts, shown):
-    heading = inputs.heading("How alike the vectors of these tokens are")
+def _similarity(trace, parts, positions):
+    heading = inputs.heading("How similar the vectors of these tokens are")
     with heading.container(horizontal=True, vertical_alignment="center", width="content"):
         of = st.segmented_control(
             "Vector",
@@ -123,11 +123,13 @@ def _similarity(trace, parts, shown):
             **state.bind_setting("input_embeddings.of", "w_sum_of", "sum", (*parts.parts, "sum")),
         )
         vectors = parts.vectors[parts.parts.index(of)] if of in parts.parts else parts.total
-        found = VectorSimilarity(tuple(trace.tokens[at] for at in shown), cosine_similarities(vectors[list(shown)]))
-        export.save(f"similarity-{of}", found, {"model": trace.model, "vector": of})
+        similarity = VectorSimilarity(
+            tuple(trace.tokens[at] for at in positions), cosine_similarities(vectors[list(positions)])
+        )
+        export.save(f"similarity-{of}", similarity, {"model": trace.model, "vector": of})
     figures.show(
         f"Similarity of the vectors: {of}",
-        found.figure(dark=frame.is_dark()),
+        similarity.figure(dark=frame.is_dark()),
         config=export.plot_config(f"similarity-{of}"),
         key="w_sum_map",
     )
@@ -135,29 +137,29 @@ def _similarity(trace, parts, shown):
 
 
 def _positions(shared):
-    found = cached(
+    similarity = cached(
         "input_embeddings_positions",
         (shared.name, state.view().precision),
         lambda: shared.run(position_similarity, 1),
     )
     with inputs.heading("The table of positions"):
-        export.save("positions", found, {"model": shared.name})
+        export.save("positions", similarity, {"model": shared.name})
     left, right = st.columns([6, 5], gap="large")
     with left:
         figures.show(
             "Similarity of the positions",
-            position_map(found.cosines[::_STEP, ::_STEP], _STEP, frame.is_dark()),
+            position_map(similarity.cosines[::_STEP, ::_STEP], _STEP, frame.is_dark()),
             config=export.plot_config("positions"),
             key="w_sum_positions",
         )
     with right:
         figures.show(
-            "Similarity of positions by how far apart they are",
-            found.figure("by-distance", frame.is_dark()),
+            "Similarity of positions by their distance",
+            similarity.figure("by-distance", frame.is_dark()),
             config=export.plot_config("positions-apart"),
             key="w_sum_apart",
         )
     st.caption(
-        f"{escape_markdown(title(shared.name))} learned one vector for each of its {len(found.positions)} positions. "
-        "Neighbours are alike where the model learned an order; the map shows the table, not how attention uses it."
+        f"{escape_markdown(title(shared.name))} learned a vector for each of {len(similarity.positions)} positions. "
+        "If neighbours are similar, the model learned an order. The map shows the table, not how attention uses it."
     )

@@ -1,5 +1,4 @@
-"""The contexts in a file nearest to a token, on the page Nearest words: by hidden states or by heads, what words stand
-there, and where these heads look."""
+"""The contexts of a file nearest to a token, on the page Nearest words: by hidden states or by the outputs of heads."""
 
 import dataclasses
 
@@ -17,14 +16,19 @@ from ui.shell import frame, open_row, snippets
 from ui.widgets import export, figures, file_input, inputs
 from ui.widgets.formatting import count, escape_markdown
 
-_PLACES = 20  # that are shown
+_PLACES = 20  # how many contexts are listed
 _SIDE = 70  # characters of a sentence shown on either side of the word
 _TITLES = {"parts_of_speech": "Parts of speech", "relations": "Relations"}
 TAGGER = "parts-of-speech-base-cased"
 
 
 def show(shared, trace, at, layer, centred):
-    """The tokens of a file nearest to this one, by hidden states after the layer or by the outputs of some heads."""
+    """Draw the tokens of a file nearest to a token.
+
+    Args:
+        shared: ``SharedModel``. trace: ``Trace`` with hidden states. at: position of the token.
+        layer: index of the hidden state, 0 is the embeddings. centred: whether the mean vector is subtracted.
+    """
     read = file_input.rows("nearest_words", trees=True)
     if read is None:
         return
@@ -34,24 +38,24 @@ def show(shared, trace, at, layer, centred):
     tagger = TAGGER if not parsed and _can_tag() and state.setting("nearest_words.tags", False) else None
     view = state.view()
     snippets.give(shared, trace, (), centred, _PLACES, at, layer, file_key, heads, tagger, parsed)
-    special = heads is None or view.special  # of states nothing hangs on it
+    special = heads is None or view.special  # Hidden states do not depend on it.
     key = (shared.name, view.precision, view.a, view.b, trace.masks, at, layer, heads, centred, file_key, special)
     if not file_input.run_requested("nearest_words", key[:-1], len(rows.rows) <= file_input.AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}.")
         return
-    found = jobs.result(
+    contexts = jobs.result(
         "nearest_words",
         key,
         f"Reading {count(len(rows.rows), 'row')}",
         lambda progress: shared.run(_search, trace, at, layer, heads, rows.rows, centred, special, progress=progress),
     )
-    if found is not None:
-        found = dataclasses.replace(found, tokens=tuple(trace.tokens), positions=(at,))
-        _list(trace, at, layer, heads, centred, found, tagger, parsed)
+    if contexts is not None:
+        contexts = dataclasses.replace(contexts, tokens=tuple(trace.tokens), positions=(at,))
+        _list(trace, at, layer, heads, centred, contexts, tagger, parsed)
 
 
 def _heads(heads, layer):
-    """The heads of the layer that are compared, from 0, a tuple; None for the state."""
+    """The widget that chooses heads of the layer; returns a tuple of heads from 0, or None for the hidden state."""
     wanted = state.setting("nearest_words.head", "").split(",")
     state.set_widget("w_near_head", [number for number in range(1, heads + 1) if str(number) in wanted])
 
@@ -66,8 +70,8 @@ def _heads(heads, layer):
         key="w_near_head",
         on_change=pull,
         width=360,
-        help="The hidden state holds all that a layer has made of a token. What a head puts together is the mean of its"
-        " value vectors, weighted by where it looks. Of several heads each counts alike: the cosines are their mean.",
+        help="The hidden state is the whole output of a layer for a token. The output of a head is the sum of its "
+        "value vectors, weighted by its attention. Several heads count equally: the cosine is the mean of theirs.",
     )
     return tuple(number - 1 for number in sorted(chosen)) or None
 
@@ -76,7 +80,7 @@ def _search(bert, trace, at, layer, heads, rows, centred, special, progress):
     if heads is None:
         vectors, index = trace.hidden_states[layer], layer
     else:
-        index = layer - 1  # heads are counted from the first layer, states from what goes in
+        index = layer - 1  # Hidden state 0 is the embeddings: layer 0 follows it.
         vectors = head_outputs(bert, trace.hidden_states[index], index, heads)
     return nearest_contexts(
         bert, vectors[[at]], index, rows, _PLACES, centred, progress=progress, head=heads, special=special
@@ -87,37 +91,37 @@ def _can_tag():
     return any(info.name == TAGGER for info in model_store.installed())
 
 
-def _labelled(found, tagger, parsed):
-    """The contexts with what is known of their words; as they are where nothing is asked for, or not there yet."""
+def _labelled(contexts, tagger, parsed):
+    """The contexts with parts of speech and relations of their words; unchanged if there are none yet."""
     if parsed:
-        return label_contexts(None, found)
+        return label_contexts(None, contexts)
     if tagger is None:
-        return found
+        return contexts
     shared, view = inputs.model(tagger), state.view()
     labelled = jobs.result(
         "nearest_words tags",
-        (tagger, view.precision, found.nearest),
+        (tagger, view.precision, contexts.nearest),
         "Reading their sentences",
-        lambda progress: shared.run(label_contexts, found, progress=progress),
+        lambda progress: shared.run(label_contexts, contexts, progress=progress),
     )
-    return found if labelled is None else labelled
+    return contexts if labelled is None else labelled
 
 
-def _list(trace, at, layer, heads, centred, found, tagger, parsed):
+def _list(trace, at, layer, heads, centred, contexts, tagger, parsed):
     heading = inputs.heading("Nearest contexts in the text")
     with heading.container(horizontal=True, vertical_alignment="center", width="content"):
         if _can_tag() and not parsed:
             st.toggle(
                 "Parts of speech",
                 **state.bind_setting("nearest_words.tags", "w_near_tags", False),
-                help="Of the words found, predicted from their sentences by the fine-tuned tagger that ships.",
+                help="Parts of speech of these words, predicted from their sentences by the shipped tagger.",
             )
         menu = st.container(width="content")
-    found = _labelled(found, tagger, parsed)
-    (near,) = found.nearest
+    contexts = _labelled(contexts, tagger, parsed)
+    (near,) = contexts.nearest
     counts = count_contexts(near)
     with menu:
-        export.save("contexts", dataclasses.replace(found, counts=(counts,)), {"model": trace.model})
+        export.save("contexts", dataclasses.replace(contexts, counts=(counts,)), {"model": trace.model})
     for name, title in _TITLES.items():
         if known := getattr(counts, name):
             listed = ", ".join(f"{escape_markdown(label)} {number}" for label, number in known.items())
@@ -126,21 +130,21 @@ def _list(trace, at, layer, heads, centred, found, tagger, parsed):
     chosen = event.selection.rows
     if chosen and chosen[0] < len(near):
         open_row.open_row("w_near_open", near[chosen[0]].row, ())
-    mean = " Their mean is taken from both sides first." if centred else ""
-    what = "of what goes in" if layer == 0 else f"after layer {layer}"
+    mean = " The mean vector is subtracted from both first." if centred else ""
+    vectors = "of the embeddings" if layer == 0 else f"after layer {layer}"
     if heads is not None:
-        what = f"that {_named(heads, layer)} put{'s' * (len(heads) == 1)} together there"
-        mean += " Each head's part is brought to length 1." if len(heads) > 1 else ""
+        vectors = f"that {_named(heads, layer)} add{'s' * (len(heads) == 1)} there"
+        mean += " Each head's vector is scaled to length 1." if len(heads) > 1 else ""
     known = parsed and (counts.parts_of_speech or counts.relations)
-    own = " Parts of speech and relations are the file's own." if known else ""
+    source = " Parts of speech and relations are those of the file." if known else ""
     bound = (
-        f" What comes after {MAX_COMPARED_TOKENS:,} tokens is not read."
-        if found.tokens_compared >= MAX_COMPARED_TOKENS
+        f" Only the first {MAX_COMPARED_TOKENS:,} tokens are read."
+        if contexts.tokens_compared >= MAX_COMPARED_TOKENS
         else ""
     )
     st.caption(
-        f"{count(found.tokens_compared, 'token')} of {count(found.rows_read, 'row')}, each in its sentence: cosines of"
-        f" the vectors {what} with that of “{escape_markdown(trace.tokens[at])}”.{mean}{own}{bound}"
+        f"{count(contexts.tokens_compared, 'token')} of {count(contexts.rows_read, 'row')}, each in its sentence:"
+        f" cosines of the vectors {vectors} with that of “{escape_markdown(trace.tokens[at])}”.{mean}{source}{bound}"
         " Press the box before a row to open it."
     )
     if heads is not None:
@@ -154,26 +158,26 @@ def _named(heads, layer):
 
 
 def _table(near, heads):
-    around = [one.around(_SIDE) for one in near]
+    around = [context.around(_SIDE) for context in near]
     columns = {
-        "cosine": [one.similarity for one in near],
+        "cosine": [context.similarity for context in near],
         "before": [before for before, _, _ in around],
         "word": [word for _, word, _ in around],
         "after": [after for _, _, after in around],
     }
     if heads is not None:
         columns |= {
-            "looks_at": [one.most_attended.token for one in near],
-            "share": [one.most_attended.share for one in near],
-            "offset": [one.most_attended.offset for one in near],
+            "looks_at": [context.most_attended.token for context in near],
+            "share": [context.most_attended.share for context in near],
+            "offset": [context.most_attended.offset for context in near],
         }
-    there = [one.most_attended for one in near if one.most_attended is not None]
-    for prefix, ones in (("", near), ("looked_", there)):
+    attended = [context.most_attended for context in near if context.most_attended is not None]
+    for prefix, listed in (("", near), ("looked_", attended)):
         for name, field in (("tag", "part_of_speech"), ("relation", "relation")):
-            labels = [getattr(one, field) for one in ones]
+            labels = [getattr(context, field) for context in listed]
             if any(label is not None for label in labels):
                 columns[prefix + name] = [label or "" for label in labels]
-    columns |= {"token": [one.token for one in near], "row": [one.row.number for one in near]}
+    columns |= {"token": [context.token for context in near], "row": [context.row.number for context in near]}
     return st.dataframe(
         columns,
         hide_index=True,
@@ -187,13 +191,15 @@ def _table(near, heads):
             "before": st.column_config.TextColumn("Before it", width=170, alignment="right"),
             "word": st.column_config.TextColumn("The word", alignment="center"),
             "after": st.column_config.TextColumn("After it", width=400 if heads is None else 260),
-            "looks_at": "Looks at",
-            "share": st.column_config.NumberColumn("Share", format="%.2f", help="Of all the attention from the word."),
-            "offset": st.column_config.NumberColumn("Away", format="%+d", help="Tokens; below 0 before the word."),
+            "looks_at": "Attends to",
+            "share": st.column_config.NumberColumn("Share", format="%.2f", help="The share of the word's attention."),
+            "offset": st.column_config.NumberColumn(
+                "Away", format="%+d", help="Distance in tokens; negative: before the word."
+            ),
             "tag": "Part of speech",
             "relation": "Relation",
-            "looked_tag": "Looked at: part of speech",
-            "looked_relation": "Looked at: relation",
+            "looked_tag": "Attended to: part of speech",
+            "looked_relation": "Attended to: relation",
             "token": "Token",
             "row": st.column_config.NumberColumn("Row", width=50),
         },
@@ -201,15 +207,15 @@ def _table(near, heads):
 
 
 def _looks(trace, layer, heads, near, counts):
-    """What the heads look at from the contexts found, counted."""
+    """Draw the tokens that the heads attend to from the contexts, counted."""
     name, special = _named(heads, layer), state.view().special
-    heading = inputs.heading(f"Where {name} look{'s' * (len(heads) == 1)} there")
+    heading = inputs.heading(f"What {name} attend{'s' * (len(heads) == 1)} to there")
     with heading.container(horizontal=True, vertical_alignment="center", width="content"):
         st.toggle(
             "Special tokens",
             **state.bind_field("special", "w_near_special"),
-            help="They ([CLS] and [SEP] in BERT) often draw most of the attention: leave them out to see at which "
-            "words the heads look.",
+            help="They ([CLS] and [SEP] in BERT) often get most of the attention: leave them out to see which "
+            "words the heads attend to.",
         )
         about = {"model": trace.model, "layer": layer - 1, "heads": list(heads), "special": special}
         export.save("looked-at", counts, about)
@@ -218,16 +224,16 @@ def _looks(trace, layer, heads, near, counts):
             title = slug.replace("-", " ").capitalize()
             st.markdown(f"**{title}**")
             figures.show(
-                f"{title}, of the words found and of what is looked at",
+                f"{title} of the words and of the tokens attended to",
                 counts.figure(slug, frame.is_dark()),
                 key=f"w_near_{slug}",
                 config=export.plot_config(f"looked-at-{slug}"),
             )
-    mean = " Of several heads it is the mean of their maps." if len(heads) > 1 else ""
-    what = "token that gets" if special else "word that gets, of all words,"
+    mean = " For several heads it is the mean of their maps." if len(heads) > 1 else ""
+    token = "token that gets" if special else "word that gets, of all words,"
     known = counts.looked_at_parts_of_speech or counts.looked_at_relations
-    more = "" if known else " Parts of speech are counted here too where they are known."
+    more = "" if known else " Parts of speech are counted here too if they are known."
     st.caption(
-        f"For each of the {count(len(near), 'place')}: the {what} the greatest share of the attention, with "
-        f"« » about its word where it stands in the same text.{mean}{more}"
+        f"For each of the {count(len(near), 'context')}: the {token} the greatest share of the attention; "
+        f"« » mark its word if it is in the same text.{mean}{more}"
     )

@@ -1,5 +1,4 @@
-"""Nearest words: the words of the vocabulary that lie nearest to a token's vector, layer by layer; and the places of a
-file."""
+"""Nearest words: the words of the vocabulary, or the contexts of a file, nearest to a token's vectors."""
 
 import streamlit as st
 
@@ -25,18 +24,18 @@ PAGE = Page(
     question="Which words lie nearest",
     summary=(
         "the words of the vocabulary nearest to each token's static vector and to its hidden state after "
-        "every layer; the places of a file, each word in its sentence, nearest to a token's hidden state or "
-        "to what one head or several put together there; the words that these heads look at from there; what "
-        "both are: parts of speech by a tagger, or with relations from a CoNLL-U file"
+        "every layer; the contexts in a file, each word in its sentence, nearest to a token's hidden state or "
+        "to the output of one or more heads; the words that these heads attend to; parts of speech of both by a "
+        "tagger, or with relations from a CoNLL-U file"
     ),
     presses={"": Press("td[data-at]")},
     analyses=("nearest-words",),
     settings=("start", "at", "vector", "centred", "among", "file", "first", "second", "head", "tags"),
     settings_help=(
-        "the first token drawn; position of a token and column of its vector (0 static, 1 what goes in, then "
-        "the layers); `0` for plain cosines; `text` for the places of a file; the file as of `dataset`; the "
-        "heads, from 1, of the open cell's layer that are compared in the place of the hidden state, `3` or "
-        "`3,5`; `1` for the parts of speech of the words found"
+        "the first token drawn; position of a token and column of its vector (0 static, 1 the embeddings, then "
+        "the layers); `0` for plain cosines; `text` for the contexts in a file; the file as of `dataset`; the "
+        "heads, from 1, of the open cell's layer whose outputs are compared instead of the hidden state, `3` or "
+        "`3,5`; `1` for the parts of speech of the words"
     ),
     opens_rows=True,
     snippet=snippet,
@@ -49,33 +48,33 @@ _AMONG = {"vocabulary": "In the vocabulary", "text": "In a text"}
 
 
 def page():
-    opened = inputs.page_inputs()
-    if opened is None:
+    page_inputs = inputs.page_inputs()
+    if page_inputs is None:
         return
-    shared, encoding = opened
+    shared, encoding = page_inputs
     trace = targets.view_trace(shared, encoding, hidden_states=True)
     if trace is None:
         return
-    shown = _window(trace)
+    positions = _window(trace)
     centred = state.setting("nearest_words.centred", True)
-    found = cached(
-        "nearest_words", (trace, shown, centred), lambda: shared.run(nearest_words, trace, shown, _TOP, centred)
+    neighbours = cached(
+        "nearest_words", (trace, positions, centred), lambda: shared.run(nearest_words, trace, positions, _TOP, centred)
     )
-    if len(found.vectors) == 1:
+    if len(neighbours.vectors) == 1:
         st.caption("This model's hidden states are larger than its word vectors: only the static ones have neighbours.")
-    _table(trace, shown, found, "three" if "segment" in parts_of(shared.config) else "two")
-    row, column = _place(shown, found)
-    at, layer = shown[row], column - 1 if column else None
+    _table(trace, positions, neighbours, "three" if "segment" in parts_of(shared.config) else "two")
+    row, column = _place(positions, neighbours)
+    at, layer = positions[row], column - 1 if column else None
     if _among(trace.tokens[at]) == "vocabulary":
-        _detail(found.nearest[row], column)
-        snippets.give(shared, trace, shown, centred, _TOP, at, layer)
-    elif layer is None and len(found.vectors) > 1:
+        _detail(neighbours.nearest[row], column)
+        snippets.give(shared, trace, positions, centred, _TOP, at, layer)
+    elif layer is None and len(neighbours.vectors) > 1:
         st.info(
-            "A static vector is the same wherever its word stands. Press a cell of a layer above.",
+            "A static vector is the same in every context. Press a cell of a layer above.",
             icon=":material/touch_app:",
         )
     else:
-        # Where states have no neighbours in the vocabulary, the last layer's are compared with each other.
+        # If hidden states have no neighbours in the vocabulary, those of the last layer are compared.
         nearest_contexts.show(shared, trace, at, len(trace.hidden_states) - 1 if layer is None else layer, centred)
 
 
@@ -92,21 +91,23 @@ def _window(trace):
     return tuple(range(first - 1, first - 1 + _WINDOW))
 
 
-def _place(shown, found):
-    """Row and column of the open cell: the link's, else the first word after the last layer."""
+def _place(positions, neighbours):
+    """Row and column of the open cell: those of the link, else the first word after the last layer."""
     at, vector = state.setting("nearest_words.at", -1), state.setting("nearest_words.vector", -1)
-    row = shown.index(at) if at in shown else min(1, len(shown) - 1)
-    return row, vector if 0 <= vector < len(found.vectors) else len(found.vectors) - 1
+    row = positions.index(at) if at in positions else min(1, len(positions) - 1)
+    return row, vector if 0 <= vector < len(neighbours.vectors) else len(neighbours.vectors) - 1
 
 
-def _table(trace, shown, found, parts):
-    names = vector_names(found)
-    row, column = _place(shown, found)
-    best = [[found.nearest_other(at, vector) for vector in range(len(names))] for at in range(len(shown))]
-    own = [[near[0].id == int(trace.token_ids[at]) for near in line] for at, line in zip(shown, found.nearest)]
+def _table(trace, positions, neighbours, parts):
+    names = vector_names(neighbours)
+    row, column = _place(positions, neighbours)
+    best = [[neighbours.nearest_other(at, vector) for vector in range(len(names))] for at in range(len(positions))]
+    is_own_word = [
+        [near[0].id == int(trace.token_ids[at]) for near in line] for at, line in zip(positions, neighbours.nearest)
+    ]
 
     def pressed(row, column):
-        state.set_setting("nearest_words.at", shown[row], -1)
+        state.set_setting("nearest_words.at", positions[row], -1)
         state.set_setting("nearest_words.vector", column, -1)
 
     heading = inputs.heading("The nearest other word")
@@ -114,49 +115,49 @@ def _table(trace, shown, found, parts):
         st.toggle(
             "Centred",
             **state.bind_setting("nearest_words.centred", "w_near_centred", True),
-            help="The vectors of a vocabulary share a direction that hides their differences: their "
-            "mean is taken from both sides first (Mu and Viswanath 2018).",
+            help="The vectors of a vocabulary share a direction that hides their differences: with this, their "
+            "mean is subtracted from all vectors first (Mu and Viswanath 2018).",
         )
-        export.save("nearest-words", found, {"model": trace.model})
+        export.save("nearest-words", neighbours, {"model": trace.model})
     cells(
         "c_near",
-        "The nearest other word of each token's vectors, a row a token. Arrow keys move, Enter opens one.",
+        "The nearest other word of each token's vectors, a row for each token. Arrow keys move, Enter opens a cell.",
         "after layer",
-        [trace.tokens[at] for at in shown],
+        [trace.tokens[at] for at in positions],
         names,
         [
             _tip(trace.tokens[at], name, near)
-            for at, line in zip(shown, found.nearest)
+            for at, line in zip(positions, neighbours.nearest)
             for name, near in zip(names, line)
         ],
         plots.ramp(frame.is_dark()),
         pressed,
         texts=[one.token for line in best for one in line],
         shades=[round(min(max(one.similarity, 0.0), 1.0), 3) for line in best for one in line],
-        edges=[one for line in own for one in line],
+        edges=[one for line in is_own_word for one in line],
         picked=row * len(names) + column,
-        strong=[index for index, at in enumerate(shown) if at in trace.masks],
+        strong=[index for index, at in enumerate(positions) if at in trace.masks],
         hint="Framed in bold: the token's own word is the nearest of all. Point at a cell, or press it.",
         legend=("0", "cosine 1"),
     )
     st.caption(
-        "Cosines with the vocabulary's own vectors, the table that goes into the model. “Static” is the "
-        f"token's own row of it, “in” the sum of the {parts} parts. Deeper hidden states live in a space of their own: "
-        "there, the logit lens asks the head that was trained to read them."
+        "Cosines with the vectors of the token table. “Static” is the token's row of this table, “in” the sum of the "
+        f"{parts} parts of the embeddings. The hidden states of deeper layers lie in another space: the logit lens "
+        "reads them with the head that was trained on the last layer."
     )
 
 
 def _tip(token, name, near):
-    said = ", ".join(f"{one.token} {one.similarity:.2f}" for one in near[:4])
-    what = {"static": "its static vector", "in": "what goes in"}.get(name, f"after layer {name}")
-    return f"{token}, {what}: {said}"
+    words = ", ".join(f"{neighbour.token} {neighbour.similarity:.2f}" for neighbour in near[:4])
+    vector = {"static": "its static vector", "in": "the embeddings"}.get(name, f"after layer {name}")
+    return f"{token}, {vector}: {words}"
 
 
 def _among(token):
-    """The heading of the open cell, with the choice of what is looked through."""
+    """The heading of the open cell, with the choice between the vocabulary and a file; returns a key of `_AMONG`."""
     with inputs.heading(f"Nearest to “{escape_markdown(token)}”"):
         return st.segmented_control(
-            "Looked through",
+            "Searched in",
             list(_AMONG),
             format_func=_AMONG.get,
             required=True,
@@ -168,7 +169,7 @@ def _among(token):
 def _detail(nearest, column):
     sides = [(0, "Its static vector")]
     if column:
-        name = "What goes in" if column == 1 else f"After layer {column - 1}"
+        name = "The embeddings" if column == 1 else f"After layer {column - 1}"
         sides.append((column, name))
     for place, (index, heading) in zip(st.columns(2, gap="large"), sides):
         with place:

@@ -1,4 +1,4 @@
-"""Word senses: one word in many sentences, its vectors layer by layer."""
+"""Word senses: the vectors of one word in many sentences, after every layer."""
 
 import streamlit as st
 
@@ -28,8 +28,8 @@ PAGE = Page(
     question="One word, many meanings",
     summary=(
         "one word in many sentences (bank, right, bat, spring, or the visitor's own): its vectors after every "
-        "layer by PCA, UMAP or t-SNE in the plane or in space, their cosines, and the layer at which the "
-        "senses come apart"
+        "layer by PCA, UMAP or t-SNE in 2 or 3 dimensions, their cosines, and the layer at which the "
+        "senses separate"
     ),
     presses={
         "": Press("choice: Example: bank|right", of_texts=False),
@@ -48,7 +48,7 @@ PAGE = Page(
 
 
 _OWN = "own sentences"
-_MOST = 300  # occurrences: each is a vector for every layer, and each pair of them a cell of the map
+_MOST = 300  # occurrences; each has a vector for every layer, and each pair of them is a cell of the map
 
 
 def page():
@@ -57,7 +57,7 @@ def page():
     limits = state.limits()
     read = word_senses.read(typed, limits.max_sentences, limits.max_row_characters)
     if not word.strip() or not read.texts:
-        st.info("Type a word, and below it sentences in which it stands, one a line.", icon=":material/keyboard:")
+        st.info("Type a word, and below it sentences with this word, one a line.", icon=":material/keyboard:")
         return
     if read.left_out:
         st.warning(
@@ -66,9 +66,9 @@ def page():
             icon=":material/content_cut:",
         )
     shared = inputs.model()
-    found = _occurrences(shared, word, read)
-    if found is not None:
-        _look(shared, chosen, word, read, found)
+    occurrences_found = _occurrences(shared, word, read)
+    if occurrences_found is not None:
+        _look(shared, chosen, word, read, occurrences_found)
 
 
 def _chooser():
@@ -84,7 +84,7 @@ def _chooser():
 
 
 def _sentences(chosen):
-    """(word, lines) of the example, or of what the visitor typed."""
+    """(word, lines) of the example, or those that the visitor typed."""
     if chosen != _OWN:
         with st.expander("The sentences", icon=":material/notes:"):
             st.dataframe(
@@ -102,7 +102,7 @@ def _sentences(chosen):
         "Sentences",
         height=190,
         max_chars=state.limits().max_characters,
-        placeholder="One a line. Where you know the sense, put it before: river | They sat on the bank.",
+        placeholder="One a line. If you know the sense, write it before the sentence: river | They sat on the bank.",
         **state.bind_setting("word_senses.lines", "w_word_senses_lines", ""),
     )
     return word or "", typed or ""
@@ -122,27 +122,27 @@ def _occurrences(shared, word, read):
     )
 
 
-def _look(shared, chosen, word, read, found):
-    labels = [read.senses[text] for text in found.texts]
-    tips = [read.texts[text] for text in found.texts]
-    layers = found.vectors.shape[0] - 1
-    missing = len(read.texts) - len(set(found.texts))
-    said = f"“{escape_markdown(word)}” {count(len(tips), 'time')} in {count(len(read.texts), 'sentence')}"
+def _look(shared, chosen, word, read, occurrences_found):
+    labels = [read.senses[text] for text in occurrences_found.texts]
+    tips = [read.texts[text] for text in occurrences_found.texts]
+    layers = occurrences_found.vectors.shape[0] - 1
+    missing = len(read.texts) - len(set(occurrences_found.texts))
+    counted = f"“{escape_markdown(word)}” {count(len(tips), 'time')} in {count(len(read.texts), 'sentence')}"
     without = f" ({missing:,} without it)" if missing else ""
     if len(tips) == _MOST:
-        without = " (the first ones; more are not read)"
-    st.caption(f"{escape_markdown(title(shared.name))} · {said}{without}")
+        without = " (the first ones; the others are not read)"
+    st.caption(f"{escape_markdown(title(shared.name))} · {counted}{without}")
     layer, way, space = _settings(layers)
     dimensions, example = 3 if space else 2, None if chosen == _OWN else chosen
     drawn = way if can_lay_out(way, len(tips)) else None
     snippets.give(shared, example, word, read, layer, drawn, dimensions, _MOST)
     left, right = st.columns([6, 5], gap="large")
     with left:
-        places = laid_out("word_senses", found, layer, way, dimensions)
+        places = laid_out("word_senses", occurrences_found, layer, way, dimensions)
     senses = cached(
         "word_senses_result",
-        (found, layer, way, None if places is None else places[0].tobytes()),
-        lambda: WordSenses.of(word, tips, labels, found.vectors, layer, way, *(places or (None, None))),
+        (occurrences_found, layer, way, None if places is None else places[0].tobytes()),
+        lambda: WordSenses.of(word, tips, labels, occurrences_found.vectors, layer, way, *(places or (None, None))),
     )
     if places is not None:
         with left:
@@ -159,7 +159,7 @@ def _settings(layers):
             0,
             layers,
             width=360,
-            help="0 is what goes in: there the word differs by its place alone.",
+            help="0 is the embeddings: there the vectors of the word differ by the position alone.",
             **state.bind_setting("word_senses.layer", "w_word_senses_layer", layers, range(layers + 1)),
         )
         way = st.segmented_control(
@@ -174,7 +174,7 @@ def _settings(layers):
 
 
 def _points(senses):
-    with inputs.heading("Where each sentence puts it"):
+    with inputs.heading("The word in each sentence"):
         export.save(f"word-senses-{senses.layer}", senses)
     figures.show(
         "The word in each sentence, as points",
@@ -186,7 +186,7 @@ def _points(senses):
 
 
 def _map(similarity, layer):
-    with inputs.heading("How alike they are"):
+    with inputs.heading("How similar they are"):
         export.save(f"word-senses-similarity-{layer}", similarity, {"layer": layer})
     figures.show(
         "Similarity of the sentences' words",
@@ -194,33 +194,33 @@ def _map(similarity, layer):
         config=export.plot_config(f"word-senses-similarity-{layer}"),
         key="w_word_senses_map",
     )
-    st.caption("Cosines of the vectors, sentences of one sense together; the colours span what occurs.")
+    st.caption("Cosines of the vectors, sentences of one sense together. The colours span the values of the map.")
 
 
-def _separation(apart, layer):
-    if apart is None:
-        st.caption("Give at least two senses (“sense | sentence”) to see at which layer they come apart.")
+def _separation(separation, layer):
+    if separation is None:
+        st.caption("Give at least two senses (“sense | sentence”) to see at which layer they separate.")
         return
-    with inputs.heading("At which layer the senses come apart"):
-        export.save("senses-by-layer", apart)
+    with inputs.heading("At which layer the senses separate"):
+        export.save("senses-by-layer", separation)
     left, right = st.columns(2, gap="large")
     dark = frame.is_dark()
     with left:
         figures.show(
-            "How often the nearest is of the same sense",
-            apart.figure("nearest", dark),
+            "How often the nearest sentence has the same sense",
+            separation.figure("nearest", dark),
             config=export.plot_config("senses-nearest"),
             key="w_word_senses_nearest",
         )
     with right:
         figures.show(
             "Mean cosines within and between senses",
-            apart.figure("cosines", dark),
+            separation.figure("cosines", dark),
             config=export.plot_config("senses-cosine"),
             key="w_word_senses_cosine",
         )
     st.caption(
         f"After layer {layer}, the nearest other sentence has the same sense for "
-        f"{percent(float(apart.nearest[layer]))} of them. That senses lie apart does not say that the model "
+        f"{percent(float(separation.nearest[layer]))} of them. Separate senses do not show that the model "
         "uses them."
     )

@@ -1,4 +1,6 @@
-"""Fine-tune: a model trained on the visitor's own file, while the page goes on."""
+"""Fine-tune: a model is trained on the visitor's file in the background."""
+
+import dataclasses
 
 import streamlit as st
 
@@ -21,9 +23,7 @@ PAGE = Page(
     order=3,
     title="Fine-tune",
     question="Teach it a task of your own",
-    summary=(
-        "a model fine-tuned on the visitor's file, while the page goes on; its curves; it opens in the other pages"
-    ),
+    summary=("a model fine-tuned on the visitor's file in the background; its curves; it opens in the other pages"),
     presses={"": Press("open", of_texts=False)},
     reads_texts=False,
     settings=("run",),
@@ -33,7 +33,7 @@ PAGE = Page(
 )
 
 
-_LOOK = 2.0  # seconds between two looks at a training that goes on
+_REFRESH = 2.0  # seconds between two updates of the page while a training runs
 _DEFAULT_MODEL = "bert-small-uncased-embedded"
 
 
@@ -42,16 +42,19 @@ def page():
         st.info("Training from the page is switched off here.", icon=":material/block:")
         return
     _form()
-    begun = finetuning_jobs.names()
-    if not begun:
+    trainings = finetuning_jobs.names()
+    if not trainings:
         return
-    name = begun[0]
-    if len(begun) > 1:
+    name = trainings[0]
+    if len(trainings) > 1:
         name = st.selectbox(
-            "Training", begun, width=420, **state.bind_setting("fine_tune.run", "w_fine_tune_run", begun[0], begun)
+            "Training",
+            trainings,
+            width=420,
+            **state.bind_setting("fine_tune.run", "w_fine_tune_run", trainings[0], trainings),
         )
     live = finetuning_jobs.started(name).status in ("running", "ending")
-    st.fragment(_watch, run_every=_LOOK if live else None)(name)
+    st.fragment(_watch, run_every=_REFRESH if live else None)(name)
 
 
 def _form():
@@ -62,7 +65,7 @@ def _form():
         task = st.segmented_control(
             "Task",
             list(finetuning_jobs.TASKS),
-            format_func=lambda one: finetuning_jobs.TASKS[one][0],
+            format_func=lambda name: finetuning_jobs.TASKS[name][0],
             default="classify",
             key="w_fine_tune_task",
         )
@@ -72,17 +75,17 @@ def _form():
         answers = None
         if task == "classify":
             answers = st.segmented_control(
-                "A text is given",
+                "The label of a text",
                 list(finetuning_jobs.ANSWER_KINDS),
                 default="One of several",
                 key="w_fine_tune_answers",
-                help="Any number of several: the labels of a text parted by |. A number: a score such as 3.5.",
+                help="Any number of several: the labels of a text separated by |. A number: a score such as 3.5.",
             )
     with right:
         offered = [info.name for info in plain_models if finetuning_jobs.can_learn(task, info.config)]
         if not offered:
             st.info(
-                "No model that is here can learn this task. Models tells which there are to fetch.",
+                "No installed model can learn this task. The page Models lists the models to download.",
                 icon=":material/block:",
             )
             return
@@ -92,27 +95,27 @@ def _form():
         top_only = _top_only(model)
         pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_fine_tune_start")
     st.caption(
-        f"A fifth of the examples is held back for measuring. At most {limits.max_text:,} bytes and "
+        f"A fifth of the examples is held out for evaluation. At most {limits.max_text:,} bytes and "
         f"{limits.max_minutes} minutes here; everybody who opens this explorer sees the model."
     )
-    given = file.name if file else f"examples.{finetuning_jobs.TASKS[task][1][0]}"
-    snippets.give(task, finetuning_jobs.options(task, model, epochs, top_only, answers), given)
+    file_name = file.name if file else f"examples.{finetuning_jobs.TASKS[task][1][0]}"
+    snippets.give(task, finetuning_jobs.options(task, model, epochs, top_only, answers), file_name)
     if pressed:
         _start(task, file, model, epochs, top_only, answers)
 
 
 def _top_only(model):
-    """The switch, where the lowest layers can be kept as they are while the others learn."""
+    """The toggle that freezes the lowest layers; False for a model whose layers cannot be frozen."""
     learning = finetuning_jobs.trainable_layers(model)
     if not finetuning_jobs.frozen_layers(model):
-        why = "share one set of weights" if learning > 2 else "are few"
-        st.caption(f"All of it learns: its layers {why}.")
+        reason = "share one set of weights" if learning > 2 else "are few"
+        st.caption(f"The whole model is trained: its layers {reason}.")
         return False
     return st.toggle(
-        f"Only the {'two' if learning == 2 else learning} highest layers learn",
+        f"Train only the {'two' if learning == 2 else learning} highest layers",
         value=True,
         key="w_fine_tune_top",
-        help="Much faster, and often nearly as good on small files.",
+        help="Much faster, and on small files often almost as good.",
     )
 
 
@@ -121,35 +124,35 @@ def _start(task, file, model, epochs, top_only, answers):
         st.warning("Choose a file of examples first.", icon=":material/upload_file:")
         return
     try:
-        begun = finetuning_jobs.start(task, file.name, file.getvalue(), model, epochs, top_only, answers)
-        state.set_setting("fine_tune.run", begun, "")
+        name = finetuning_jobs.start(task, file.name, file.getvalue(), model, epochs, top_only, answers)
+        state.set_setting("fine_tune.run", name, "")
     except (ValueError, OSError) as error:
         st.warning(escape_markdown(str(error)), icon=":material/block:")
 
 
 def _watch(name):
-    """Redrawn by itself while the training goes on."""
+    """Draw a training; a fragment that runs again by itself while the training runs."""
     training = finetuning_jobs.started(name)
     if training is None:
-        state.rerun()  # another visitor has deleted it
+        state.rerun()  # Another visitor has deleted it.
         return
     status = training.status
     if status not in ("running", "ending") and st.session_state.get("_fine_tune_live") == name:
-        # It has just ended: the model appears in the pickers, and the page rests.
+        # It has just ended: the pickers get the new model, and the fragment stops running again.
         finetuning_jobs.delete_input(name)
         st.session_state["_fine_tune_live"] = None
         model_store.catalogue.clear()
         state.rerun()
     st.session_state["_fine_tune_live"] = name if status in ("running", "ending") else None
-    said = {
-        "running": "It trains.",
-        "ending": "It saves …",
+    status_text = {
+        "running": "Training …",
+        "ending": "Saving …",
         "stopped": "Stopped.",
         "done": "Done.",
-        "failed": "It failed.",
+        "failed": "Failed.",
     }
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"**{said[status]}**", width="content")
+        st.markdown(f"**{status_text[status]}**", width="content")
         st.markdown(escape_markdown(name), width="content")
         if status == "running" and st.button("Stop", icon=":material/stop:", key="w_fine_tune_stop", width="content"):
             training.end("stop")
@@ -160,8 +163,8 @@ def _watch(name):
             and finetuning_jobs.has_model(name)
             and st.button("Try it", icon=":material/arrow_forward:", key="w_fine_tune_try", width="content")
         ):
-            # A callback would change the view, and the run after it would draw this part of the page alone.
-            state.replace_view(_opened(name))
+            # Not in a callback: after one, Streamlit would run this fragment alone.
+            state.replace_view(_view_of_model(name))
             state.rerun()
         if ended and st.button("Delete", icon=":material/delete:", key="w_fine_tune_delete", width="content"):
             finetuning_jobs.remove(name)
@@ -171,16 +174,15 @@ def _watch(name):
         st.error(escape_markdown(training.problem), icon=":material/error:")
     if status == "stopped":
         st.caption(
-            "The best model that was measured until then is kept."
+            "The best model of the evaluations until then was saved."
             if finetuning_jobs.has_model(name)
-            else "It was stopped before anything was measured, so there is no model."
+            else "It was stopped before the first evaluation, so there is no model."
         )
     _curves(name, status)
 
 
-def _opened(name):
-    import dataclasses
-
+def _view_of_model(name):
+    """The view that opens the model on the page Task predictions."""
     view = dataclasses.replace(state.view(), page="task_predictions", a="", b="", masks=())
     return view.with_setting("task_predictions.model", name)
 
@@ -190,7 +192,7 @@ def _curves(name, status):
     if not records:
         if status in ("running", "ending"):
             st.info(
-                "The file is read and the model made; the first figures come in a moment.",
+                "The file is being read and the model built; the first numbers come in a moment.",
                 icon=":material/hourglass_top:",
             )
         return
@@ -198,17 +200,17 @@ def _curves(name, status):
     total = finetuning_jobs.total_updates(name)
     if total:
         st.progress(min(last["step"] / total, 1.0), text=f"Update {last['step']:,} of {total:,}")
-    shown = [f"loss **{last['loss']:.3f}**"]
+    numbers = [f"loss **{last['loss']:.3f}**"]
     task, metric = finetuning_jobs.task_and_metric(name)
-    best_scores = next((one["dev"] for one in reversed(rounds) if one["best"]), {})
+    best_scores = next((evaluation["dev"] for evaluation in reversed(rounds) if evaluation["best"]), {})
     if metric in best_scores:
-        # SQuAD's scores are of a hundred already, a correlation is no share.
+        # SQuAD's scores are percentages already; a correlation is no share.
         score = best_scores[metric] / 100 if task == "answer" else best_scores[metric]
-        said = f"{score:.3f}" if metric == "spearman" else percent(score)
-        shown.append(f"{_SCORES[metric]} of the model that is kept, on what was held back, **{said}**")
+        written = f"{score:.3f}" if metric == "spearman" else percent(score)
+        numbers.append(f"{_SCORES[metric]} of the saved model on the held-out examples **{written}**")
     record = LearningRecord(name, metric or "", tuple(records), tuple(rounds))
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
-    row.markdown(" · ".join(shown), width="content")
+    row.markdown(" · ".join(numbers), width="content")
     with row:
         export.save(f"{name}-learning", record)
     figures.show(
@@ -218,10 +220,10 @@ def _curves(name, status):
         key="w_fine_tune_curve",
     )
     st.caption(
-        "Measured on what was held back of this file, which also chose the best round: on other texts it does worse, "
-        "and with few examples the numbers move by chance."
+        "Measured on the held-out examples of this file, which also chose the best epoch: on other texts the scores "
+        "are lower, and with few examples they vary by chance."
     )
 
 
-# What models are chosen by.
+# Metric -> its name on the page.
 _SCORES = {"accuracy": "accuracy", "f1": "F1", "f1_micro": "F1", "spearman": "rank correlation"}

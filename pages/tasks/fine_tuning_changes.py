@@ -1,4 +1,4 @@
-"""Fine-tuning changes: what a fine-tuned model says on the visitor's text, and how its heads' attention moved."""
+"""Fine-tuning changes: the predictions and the attention of a model before and after fine-tuning."""
 
 import numpy as np
 import streamlit as st
@@ -25,9 +25,9 @@ PAGE = Page(
     title="Fine-tuning changes",
     question="A model before and after fine-tuning: what changed",
     summary=(
-        "a fine-tuned model beside the one it came from: what it says, hidden words and the pair before and "
-        "after where both have the heads, how far each head's attention moved on a text, and where one looks "
-        "after, less before; both open in Side by side"
+        "a fine-tuned model beside its base model: its prediction; predictions for hidden words and for the pair "
+        "before and after, if both models have the heads; how much the attention of each head changed on a text, "
+        "and one head's attention after minus before; both open in Side by side"
     ),
     presses={"": Press("choice: Layer and head: ")},
     analyses=("attention-divergence",),
@@ -40,15 +40,15 @@ PAGE = Page(
 
 
 _SHOWN = 8
-_DRAWN = 24  # tokens of a longer text, those that moved most, whose attention is drawn
-_GUESSES = 200  # of each side: one that is missing among so many has next to nothing
+_DRAWN = 24  # tokens of a longer text whose attention is drawn: those with the greatest change
+_PREDICTIONS = 200  # of each model; a token that is not among them has a probability of almost 0
 
 
 def page():
     pairs = task_models.pairs()
     if not pairs:
         st.info(
-            "This view puts a fine-tuned model beside the one it came from, and no such pair is here. Train one "
+            "This page compares a fine-tuned model with its base model, and no such pair is installed here. Train one "
             "under Fine-tune, or with `python -m bert_tf finetune`.",
             icon=":material/school:",
         )
@@ -69,12 +69,12 @@ def page():
     if inputs.encode_texts(pair[1]) is None:
         return
     hidden = _answers(pair)
-    found, traces = _changes(pair)
+    divergence, traces = _changes(pair)
     left, right = st.columns([3, 2], gap="large")
     with left:
-        _map(found)
+        _map(divergence)
     with right:
-        place = _heads(found, traces, before, after)
+        place = _heads(divergence, traces, before, after)
     if place is not None:
         with left:
             _moved(traces, *place)
@@ -82,9 +82,9 @@ def page():
 
 
 def _answers(pair):
-    """What the fine-tuned model says, and how hidden words and the pair were judged before and are after.
+    """Draw the fine-tuned model's prediction, and the predictions for hidden words and the pair before and after.
 
-    Returns: positions of the words that are hidden.
+    Returns: positions of the hidden words.
     """
     view = state.view()
     fills = all("mlm" in shared.bert.heads for shared in pair)
@@ -95,12 +95,12 @@ def _answers(pair):
         masked = inputs.masked_positions(pair[1], encoding)
     else:
         masked = ()
-    heading = inputs.heading("What it says")
+    heading = inputs.heading("Predictions")
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown(f"**{escape_markdown(title(pair[1].name))}**, nothing hidden")
-        said = task_predictions.predict_task("fine_tuning_changes", pair[1], view.a, view.b)
-        task_predictions.draw("c_fine_tuning_changes_task", said)
+        task_prediction = task_predictions.predict_task("fine_tuning_changes", pair[1], view.a, view.b)
+        task_predictions.draw("c_fine_tuning_changes_task", task_prediction)
     cards, shares = [], None
     with right:
         st.markdown("**Masked words and the pair**, before → after")
@@ -113,27 +113,27 @@ def _answers(pair):
             type="tertiary",
             key="w_fine_tuning_changes_compare",
             on_click=lambda: state.replace_view(
-                comparison.with_compared_models(state.view(), *(one.name for one in pair))
+                comparison.with_compared_models(state.view(), *(shared.name for shared in pair))
             ),
         )
-        _save_answers(pair, said, cards, shares)
+        _save_answers(pair, task_prediction, cards, shares)
     return masked or ()
 
 
-def _save_answers(pair, said, cards, shares):
+def _save_answers(pair, task_prediction, cards, shares):
     """The download menu of all answers; those of the fine-tuned head have no value before."""
-    rows = [AnswerChange(of, item, None, number) for of, item, number in said.rows]
+    rows = [AnswerChange(of, item, None, number) for of, item, number in task_prediction.rows]
     rows += [AnswerChange(*row) for row in targets.answer_rows(pair[0], cards, shares)]
     if rows:
         before, after = (shared.name for shared in pair)
-        export.save("what-it-says", BeforeAndAfter(before, after, said.answer, tuple(rows)))
+        export.save("what-it-says", BeforeAndAfter(before, after, task_prediction.answer, tuple(rows)))
 
 
 def _earlier_heads(pair, masked, fills):
-    """Draw the answers of the heads of pre-training, where both models have them.
+    """Draw the predictions of the pre-training heads, if both models have them.
 
     Returns:
-        (cards of the hidden words, shares of the first verdict on the pair before and after or None).
+        (cards of the hidden words; the probability of the first answer about the pair, before and after, or None).
     """
     view = state.view()
     key = (*(shared.name for shared in pair), view.precision, view.a, view.b, masked)
@@ -143,19 +143,19 @@ def _earlier_heads(pair, masked, fills):
         lacking = [escape_markdown(title(shared.name)) for shared in pair if "mlm" not in shared.bert.heads]
         st.caption(f"{' and '.join(lacking)} {'has' if len(lacking) == 1 else 'have'} no head for masked words.")
     elif traces[0].masks:
-        answers = [fill_mask(trace, shared.tokenizer, _GUESSES) for trace, shared in zip(traces, pair)]
+        answers = [fill_mask(trace, shared.tokenizer, _PREDICTIONS) for trace, shared in zip(traces, pair)]
         cards = targets.before_after_cards(*answers, view.top_k)
         components.bars("c_fine_tuning_changes_bars", cards)
     else:
         st.caption("Nothing is hidden: press a token above.")
-    return cards, None if traces[0].text_b is None else _pair_said(pair, traces)
+    return cards, None if traces[0].text_b is None else _pair_predictions(pair, traces)
 
 
-def _pair_said(pair, traces):
-    """Draw how the head for pairs judged before and judges after: its first answer's shares, or None."""
+def _pair_predictions(pair, traces):
+    """Draw the prediction for the pair; returns the probability of the first answer before and after, or None."""
     heads = [targets.pair_head(shared) for shared in pair]
     if heads[0] is None or heads[0] != heads[1]:
-        st.caption("Not both have the same head for pairs of texts.")
+        st.caption("The models do not have the same head for pairs of texts.")
         return None
     shares = [targets.first_answer_probability(trace) for trace in traces]
     st.caption(f"{targets.pair_question(pair[0]).answers[0]}: {percent(shares[0])} → {percent(shares[1])}.")
@@ -163,38 +163,38 @@ def _pair_said(pair, traces):
 
 
 def _changes(pair):
-    """(how far each head moved, the two traces); the traces are large and are held in the bounded store alone."""
+    """(``AttentionDivergence``, the two traces); the traces are large, so only the bounded trace store holds them."""
     view = state.view()
     traces = [attention_trace(shared, (), (view.a, view.b)) for shared in pair]
     key = (*(shared.name for shared in pair), view.precision, view.a, view.b)
     return cached("fine_tuning_changes", key, lambda: attention_divergence(*traces)), traces
 
 
-def _map(found):
-    with inputs.heading("How far each head moved"):
-        export.save("heads-moved", found)
+def _map(divergence):
+    with inputs.heading("How much each head changed"):
+        export.save("heads-moved", divergence)
     figures.show(
-        "How far each head moved",
-        found.figure(dark=frame.is_dark()),
+        "How much each head changed",
+        divergence.figure(dark=frame.is_dark()),
         config=export.plot_config("heads-moved"),
         key="w_fine_tuning_changes_map",
     )
     st.caption(
-        "Jensen-Shannon divergence between a head's attention before and after, the mean over the tokens that look: "
-        "0 is the same, 1 is elsewhere altogether. Layers that were frozen cannot move, and a head may also change "
-        "what it carries without changing where it looks."
+        "Jensen-Shannon divergence between a head's attention before and after, the mean over the tokens that attend: "
+        "0 means the same tokens, 1 means no token in common. Frozen layers cannot change. The value vectors of a "
+        "head may also change while its attention stays the same."
     )
 
 
-def _heads(found, traces, before, after):
-    heading = inputs.heading("The heads that moved most")
-    if found.divergences.max() < 1e-6:
-        st.info("No head moved: every encoder layer was frozen.", icon=":material/ac_unit:")
+def _heads(divergence, traces, before, after):
+    heading = inputs.heading("The heads that changed most")
+    if divergence.divergences.max() < 1e-6:
+        st.info("No head changed: every encoder layer was frozen.", icon=":material/ac_unit:")
         return
     names = {
         f"{layer + 1}.{head + 1}": (layer, head)
-        for layer, head in found.ranked()[:_SHOWN]
-        if found.divergences[layer, head] > 0
+        for layer, head in divergence.ranked()[:_SHOWN]
+        if divergence.divergences[layer, head] > 0
     }
     chosen = st.segmented_control(
         "Layer and head",
@@ -202,21 +202,21 @@ def _heads(found, traces, before, after):
         **state.bind_setting("fine_tuning_changes.head", "w_fine_tuning_changes_head", next(iter(names)), names),
     )
     layer, head = names[chosen or next(iter(names))]
-    one, two = (trace.attentions[layer, head] for trace in traces)
-    rows = _most_moved(two - one)[:_SHOWN]
+    weights_before, weights_after = (trace.attentions[layer, head] for trace in traces)
+    rows = _most_moved(weights_after - weights_before)[:_SHOWN]
     tokens = traces[0].tokens
     with heading:
-        change = HeadAttentionChange(before, after, layer, head, tokens, one, two)
+        change = HeadAttentionChange(before, after, layer, head, tokens, weights_before, weights_after)
         export.save(f"moved-layer-{layer + 1}-head-{head + 1}", change)
     st.dataframe(
         {
             "token": [tokens[row] for row in rows],
-            "before": [_looks(tokens, one[row]) for row in rows],
-            "after": [_looks(tokens, two[row]) for row in rows],
+            "before": [_strongest(tokens, weights_before[row]) for row in rows],
+            "after": [_strongest(tokens, weights_after[row]) for row in rows],
         },
         hide_index=True,
         key="w_fine_tuning_changes_table",
-        column_config={"token": "Token", "before": "Looked most at", "after": "Looks most at now"},
+        column_config={"token": "Token", "before": "Attended most to", "after": "Now attends most to"},
     )
     with st.container(horizontal=True):
         for label, name in (("Open before", before), ("Open after", after)):
@@ -234,26 +234,31 @@ def _heads(found, traces, before, after):
 
 
 def _most_moved(change):
-    """Tokens by how far their attention moved, the farthest first; change: [T, T]."""
+    """Indices of the tokens by the change of their attention, the greatest first; change: float [T, T]."""
     return np.argsort(-np.abs(change).sum(axis=1), kind="stable")
 
 
 def _moved(traces, layer, head):
-    """Draw what a head's attention lost and won."""
-    one, two = (trace.attentions[layer, head].astype(np.float32) for trace in traces)
-    shown = np.sort(_most_moved(two - one)[:_DRAWN])
+    """Draw the change of a head's attention."""
+    weights_before, weights_after = (trace.attentions[layer, head].astype(np.float32) for trace in traces)
+    shown = np.sort(_most_moved(weights_after - weights_before)[:_DRAWN])
     name = f"Layer {layer + 1}, head {head + 1}: attention after, less before"
     inputs.heading(name)
     figures.show(
         name,
-        difference_map((two - one)[np.ix_(shown, shown)], [traces[0].tokens[at] for at in shown], frame.is_dark()),
+        difference_map(
+            (weights_after - weights_before)[np.ix_(shown, shown)],
+            [traces[0].tokens[at] for at in shown],
+            frame.is_dark(),
+        ),
         config=export.plot_config(f"moved-layer-{layer + 1}-head-{head + 1}"),
         key="w_fine_tuning_changes_moved",
     )
-    few = f", of the {_DRAWN} whose attention moved most" if traces[0].length > _DRAWN else ""
-    st.caption(f"A row for each token that looks{few}: blue is where it looks more than before, orange less.")
+    few = f", of the {_DRAWN} whose attention changed most" if traces[0].length > _DRAWN else ""
+    st.caption(f"A row for each token that attends{few}: blue where it attends more than before, orange less.")
 
 
-def _looks(tokens, weights):
+def _strongest(tokens, weights):
+    """The token with the greatest weight, and this weight."""
     place = int(weights.argmax())
     return f"{tokens[place]} ({weights[place]:.0%})"

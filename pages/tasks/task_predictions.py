@@ -1,4 +1,4 @@
-"""Tasks: what a fine-tuned model says to the visitor's own text."""
+"""Task predictions: the predictions of a fine-tuned model for the visitor's text."""
 
 import streamlit as st
 
@@ -31,7 +31,7 @@ from ui.widgets.formatting import (
 
 
 def _by_the_same_model(view):
-    """The view of a row, asked of the fine-tuned model that the page before this one used."""
+    """The view of a row with the fine-tuned model of the page that the row comes from."""
     return view.with_setting("task_predictions.model", view.model) if view.model in task_models.names() else view
 
 
@@ -42,12 +42,12 @@ PAGE = Page(
     title="Task predictions",
     question="Fine-tuned: one model, many tasks",
     summary=(
-        "a fine-tuned model on the visitor's text: classes, marked words, an answer in a passage, endings; "
-        "which words mattered, by covering each"
+        "a fine-tuned model on the visitor's text: classes, labelled words, an answer in a passage, endings; "
+        "which words matter, by masking each"
     ),
     presses={"": Press("choice: Examples: Praise|Blame", of_texts=False)},
     settings=("model", "words"),
-    settings_help="name of a fine-tuned model; `1` to cover each word of a long text too",
+    settings_help="name of a fine-tuned model; `1` to mask each word of a long text too",
     opens_rows=True,
     from_row=_by_the_same_model,
     is_available=lambda: bool(task_models.names()),
@@ -56,8 +56,8 @@ PAGE = Page(
 
 
 _FIELDS = {
-    "classify": (("Text", "A text to judge."), ("Second text", "The text to compare it with.")),
-    "tag": (("Text", "A text whose words are marked."), None),
+    "classify": (("Text", "A text to classify."), ("Second text", "The text to compare it with.")),
+    "tag": (("Text", "A text whose words are labelled."), None),
     "answer": (("Question", "What do you want to know?"), ("Passage", "The text that holds the answer.")),
     "choose": (("Beginning", "How it begins."), ("Endings", "One possible ending a line.")),
 }
@@ -76,16 +76,16 @@ def page():
     name = _picked(known)
     settings = known[name]
     task_models.examples(settings)
-    inputs.text_fields(_shown(settings))
+    inputs.text_fields(_fields(settings))
     if not _usable(settings):
         return
     shared = inputs.model(name)
     view = state.view()
     if packed := task_models.packed(shared, settings, view.a, view.b):
-        inputs.warn_truncated(max(packed, key=lambda one: sum(one.truncated)))
-    found = _prediction(shared, settings)
+        inputs.warn_truncated(max(packed, key=lambda encoding: sum(encoding.truncated)))
+    prediction = _prediction(shared, settings)
     snippets.give(shared, task_models.record(settings, view.a, view.b))
-    _DRAW[settings.task](shared, settings, found)
+    _DRAW_TASK[settings.task](shared, settings, prediction)
     with st.container(horizontal=True):
         st.button(
             "Open its attention on this text",
@@ -93,10 +93,10 @@ def page():
             type="tertiary",
             key="w_task_attention",
             on_click=lambda: state.change_view(
-                model=name, page="all_heads", masks=(), b=task_models.text_b_of_task(settings, view.b, found)
+                model=name, page="all_heads", masks=(), b=task_models.text_b_of_task(settings, view.b, prediction)
             ),
         )
-    st.caption(f"{title(name)} · {escape_markdown(settings.task)} · {milliseconds(found['seconds'])}")
+    st.caption(f"{title(name)} · {escape_markdown(settings.task)} · {milliseconds(prediction['seconds'])}")
 
 
 def _picked(known):
@@ -111,16 +111,17 @@ def _picked(known):
     return name or first
 
 
-def _shown(settings):
-    """The fields of the texts that the task reads; the second may stay empty where a model tells nothing of pairs."""
+def _fields(settings):
+    """The fields of the texts that the task reads."""
     first, second = _FIELDS[settings.task]
     return (first, second) if second and settings.pair is not False else (first,)
 
 
 def _usable(settings):
+    """Whether the texts can be read by the task; if not, the page says why."""
     view = state.view()
     most = state.limits().max_characters
-    for side, (label, _) in zip("ab", _shown(settings)):
+    for side, (label, _) in zip("ab", _fields(settings)):
         text = getattr(view, side)
         if len(text) > most:
             st.error(f"{label}: {len(text):,} characters; at most {most:,} are read here. Shorten it.")
@@ -138,121 +139,127 @@ def _prediction(shared, settings):
 
     def ask():
         began = time.perf_counter()
-        (found,) = shared.run(lambda bert: bert.task.predict([task_models.record(settings, view.a, view.b)]))
-        return {**found, "seconds": time.perf_counter() - began}
+        (prediction,) = shared.run(lambda bert: bert.task.predict([task_models.record(settings, view.a, view.b)]))
+        return {**prediction, "seconds": time.perf_counter() - began}
 
     return cached("task", (shared.name, view.precision, view.a, view.b), ask)
 
 
-def _classes(shared, settings, found):
+def _classes(shared, settings, prediction):
     if settings.regression:
         view = state.view()
         with inputs.heading("Score"):
-            export.save("score", PredictedValue(found, shared.name, view.a, view.b), {"model": shared.name})
-        st.metric("Score", f"{found['value']:.2f}", label_visibility="collapsed")
-        st.caption("A number on the scale of what it was trained on; nothing says how sure it is.")
+            export.save("score", PredictedValue(prediction, shared.name, view.a, view.b), {"model": shared.name})
+        st.metric("Score", f"{prediction['value']:.2f}", label_visibility="collapsed")
+        st.caption("A number on the scale of the training labels; the model gives no measure of its certainty.")
         label = None
     else:
-        shares = dict(sorted(found["probabilities"].items(), key=lambda one: -one[1]))
-        label = next(iter(shares))
+        probabilities_by_class = dict(sorted(prediction["probabilities"].items(), key=lambda one: -one[1]))
+        label = next(iter(probabilities_by_class))
         with inputs.heading("Classes"):
-            export.save("classes", OptionProbabilities(found, "class", shares), {"model": shared.name})
+            export.save(
+                "classes", OptionProbabilities(prediction, "class", probabilities_by_class), {"model": shared.name}
+            )
         figures.show(
             "Probability of each class",
-            probabilities(shares, shares.values(), frame.is_dark()),
+            probabilities(probabilities_by_class, probabilities_by_class.values(), frame.is_dark()),
             config=export.plot_config("classes"),
             key="w_task_classes",
         )
-        alone = settings.multi_label
+        independent = settings.multi_label
         each = (
             "Each label has its own probability"
-            if alone
-            else "The probabilities add up to 1: one class comes out on top even where none fits"
+            if independent
+            else "The probabilities add up to 1: one class is the likeliest even if none fits"
         )
-        st.caption(f"{each}. On texts unlike its training texts the model can be sure and wrong.")
+        st.caption(f"{each}. On texts unlike its training texts the model can be wrong with a high probability.")
     _words(shared, settings, label)
 
 
 def _words(shared, settings, label):
-    """What each word does to the answer, by covering it."""
+    """Draw the effect of each word on the prediction, by masking it."""
     view = state.view()
     (packed,) = task_models.packed(shared, settings, view.a, view.b)
     texts = truncated_texts(packed, view.a, task_models.record(settings, view.a, view.b).get("text_b", ""))
     key = (shared.name, view.precision, *texts)
     trace = cached("task_trace", key, lambda: shared.trace(*texts, ()))
     words = len(trace.words())
-    heading = inputs.heading("The words that mattered")
+    heading = inputs.heading("The words that matter")
     if words > _MOST_WORDS and not st.toggle(
-        f"Cover each of the {words} words in turn (takes a while)",
+        f"Mask each of the {words} words in turn (takes a while)",
         **state.bind_setting("task_predictions.words", "w_task_words", False),
     ):
         return
     snippets.give(shared, task_models.record(settings, view.a, view.b), trace, label)
     target = shared.run(class_target, trace, label)
     key = (shared.name, view.precision, view.a, view.b, target)
-    done = jobs.result(
-        "task words", key, "Covering words", lambda progress: shared.run(occlusion, trace, target, progress=progress)
+    saliency = jobs.result(
+        "task words", key, "Masking words", lambda progress: shared.run(occlusion, trace, target, progress=progress)
     )
-    if done is None:
+    if saliency is None:
         return
     unit = "points" if settings.regression else "nats"
     with heading:
-        export.save("words", done, {"model": shared.name, "unit": unit})
+        export.save("words", saliency, {"model": shared.name, "unit": unit})
     marks(
         "c_task_words",
-        highlights.word_highlights(trace, done.words, done.target, unit),
+        highlights.word_highlights(trace, saliency.words, saliency.target, unit),
         diverging_ramp(frame.is_dark()),
-        ("speaks against it", "speaks for it"),
+        ("opposes it", "supports it"),
         "Point at a word, or tap it, for its score.",
     )
-    what = "the score" if settings.regression else f"“{escape_markdown(target.label)}”"
+    predicted = "the score" if settings.regression else f"“{escape_markdown(target.label)}”"
     st.caption(
-        f"Each word in turn replaced by [MASK]: what {what} then loses. Words that can stand in for each other all "
-        "look unimportant. Gradients of the same answer are under Explain, Saliency."
+        f"Each word in turn is replaced by [MASK]; its score is the loss of {predicted}. Words that can replace each "
+        "other all seem unimportant. For gradients of the same prediction see Explain, Saliency."
     )
 
 
-def _tags(shared, settings, found):
-    places, labels = task_models.spans_to_draw(found)
+def _tags(shared, settings, prediction):
+    places, labels = task_models.spans_to_draw(prediction)
     counts = [sum(kind == index for _, _, kind, _, _ in places) for index in range(len(labels))]
     labelled_spans = (
-        LabelledSpan(start, end, found["text"][start:end], label, probability)
-        for start, end, label, probability in task_models.labelled_spans(found)
+        LabelledSpan(start, end, prediction["text"][start:end], label, probability)
+        for start, end, label, probability in task_models.labelled_spans(prediction)
     )
-    with inputs.heading("Marked"):
-        export.save("marked", LabelledSpans(found, tuple(labelled_spans)), {"model": shared.name})
+    with inputs.heading("Labelled words"):
+        export.save("marked", LabelledSpans(prediction, tuple(labelled_spans)), {"model": shared.name})
     if not places:
-        st.info("Nothing of the kinds that this model knows was found.", icon=":material/search_off:")
+        st.info("The model found no word with one of its labels.", icon=":material/search_off:")
     spans(
         "c_task_spans",
-        split_at_spans(found["text"], places),
+        split_at_spans(prediction["text"], places),
         [{"kind": index, "label": label, "note": f" {counts[index]}"} for index, label in enumerate(labels)],
-        "Point at a word, or tap it, for how sure the model is.",
+        "Point at a word, or tap it, for the probability of its label.",
     )
-    st.caption("It knows these kinds alone, as its training texts mark them; on other texts it can be sure and wrong.")
+    st.caption(
+        "The model knows these labels alone, as in its training texts; on other texts it can be wrong with a high "
+        "probability."
+    )
 
 
-def _answers(shared, settings, found):
+def _answers(shared, settings, prediction):
     passage = state.view().b
-    result = ExtractedAnswers(found, passage)
+    result = ExtractedAnswers(prediction, passage)
     with inputs.heading("Answer"):
         export.save("answers", result, {"model": shared.name})
-    if found["start"] is None:
+    if prediction["start"] is None:
         st.info(
-            f"The model finds no answer in the passage ({percent(found['probability'])} sure of that).",
+            "The model finds no answer in the passage (probability of no answer "
+            f"{percent(prediction['probability'])}).",
             icon=":material/search_off:",
         )
         places = []
     else:
-        tip = f"{found['answer']}: {percent(found['probability'])}"
-        places = [(found["start"], found["end"], 0, "", tip)]
+        tip = f"{prediction['answer']}: {percent(prediction['probability'])}"
+        places = [(prediction["start"], prediction["end"], 0, "", tip)]
     spans("c_task_answer", split_at_spans(passage, places), [], "")
     left, right = st.columns(2, gap="large")
     with left:
         st.dataframe(
             {
-                "answer": [one["text"] for one in found["n_best"]],
-                "probability": [one["probability"] for one in found["n_best"]],
+                "answer": [answer["text"] for answer in prediction["n_best"]],
+                "probability": [answer["probability"] for answer in prediction["n_best"]],
             },
             hide_index=True,
             key="w_task_answers",
@@ -268,21 +275,23 @@ def _answers(shared, settings, found):
             config=export.plot_config("answer"),
             key="w_task_curves",
         )
-        st.caption("Where in the passage the answer begins and ends, each by itself.")
+        st.caption("The probability of each token to begin and to end the answer, computed independently.")
 
 
-def _endings(shared, settings, found):
+def _endings(shared, settings, prediction):
     choices = task_models.record(settings, state.view().a, state.view().b)["choices"]
-    shares = dict(zip(choices, found["probabilities"]))
+    probabilities_by_ending = dict(zip(choices, prediction["probabilities"]))
     with inputs.heading("Endings"):
-        export.save("endings", OptionProbabilities(found, "ending", shares), {"model": shared.name})
+        export.save(
+            "endings", OptionProbabilities(prediction, "ending", probabilities_by_ending), {"model": shared.name}
+        )
     figures.show(
         "Probability of each ending",
-        probabilities(shares, shares.values(), frame.is_dark()),
+        probabilities(probabilities_by_ending, probabilities_by_ending.values(), frame.is_dark()),
         config=export.plot_config("endings"),
         key="w_task_endings",
     )
-    st.caption("The endings are compared with each other alone: the best of poor ones still leads.")
+    st.caption("The endings are compared with each other alone: one is the likeliest even if none fits.")
 
 
-_DRAW = {"classify": _classes, "tag": _tags, "answer": _answers, "choose": _endings}
+_DRAW_TASK = {"classify": _classes, "tag": _tags, "answer": _answers, "choose": _endings}

@@ -1,4 +1,4 @@
-"""Time-lapse: what the model of each step made of one text."""
+"""Time-lapse: the predictions for one text by the model of each step of a training."""
 
 import time
 
@@ -30,8 +30,8 @@ PAGE = Page(
     question="How the answer came about",
     summary=(
         "one text through the snapshots of a run: predictions, the score of the pair (next sentence or "
-        "sentence order), replaced tokens, a head's map at each step, and when the answer first came among "
-        "the first 10, 5 and 1"
+        "sentence order), replaced tokens, a head's map at each step, and the step at which the final prediction "
+        "first reached rank 10, 5 and 1"
     ),
     presses={"": Press("choice: Examples: Born|Won", of_texts=False)},
     analyses=("time-lapse",),
@@ -44,22 +44,22 @@ PAGE = Page(
 
 
 _STEP, _LAYER, _HEAD = "time_lapse.at", "time_lapse.layer", "time_lapse.head"
-_PLAY = 0.9  # seconds that one snapshot is shown
-_MOST_TOKENS = 128  # all snapshots' attention maps are held at once
+_PLAY = 0.9  # seconds for which one snapshot is shown
+_MOST_TOKENS = 128  # the attention maps of all snapshots are in memory at once
 
 
 class SnapshotModels:
-    """A series of snapshots as the shared parts of the pages take a model."""
+    """A series of snapshots with the attributes of a ``SharedModel`` that the inputs of a page use."""
 
     def __init__(self, name, series):
         self.name, self.series, self.tokenizer = name, series, series.tokenizer
 
     def encode(self, a, b):
-        """Pack the texts as the snapshots will read them."""
+        """The ``Encoding`` of the texts for the snapshots."""
         return self.tokenizer.encode(a, self.text_b_or_none(b), max_length=self.series.max_length)
 
     def text_b_or_none(self, b):
-        """Text B as the snapshots take it: None where there is nothing to read."""
+        """Text B; None if the tokenizer finds no token in it."""
         return text_b_or_none(b, self.tokenizer)
 
 
@@ -71,7 +71,7 @@ def page():
     run = runs.read(runs.run_picker(known))
     if not run.snapshots:
         st.info(
-            "This training has kept no snapshots yet. They come with `pretrain --snapshots`, at the steps 0, 1, 2, 5, "
+            "This training has saved no snapshots yet. `pretrain --snapshots` saves them at the steps 0, 1, 2, 5, "
             "10, 20, 50 and so on.",
             icon=":material/photo_library:",
         )
@@ -80,8 +80,8 @@ def page():
     inputs.text_fields()
     if not inputs.texts_are_usable():
         return
-    shown = snapshot_store.held_snapshots(run)
-    series = shown and snapshot_store.series(shown)
+    held_snapshots = snapshot_store.held_snapshots(run)
+    series = held_snapshots and snapshot_store.series(held_snapshots)
     if not series:
         return
     shared = SnapshotModels(run.name, series)
@@ -101,18 +101,20 @@ def page():
         return
     view = state.view()
     key = (str(run.folder), series.steps, view.a, view.b, token_positions(encoding, view.masks))
-    snapshot_traces = snapshot_store.snapshot_traces(series, shown, key, view.a, shared.text_b_or_none(view.b), masks)
+    snapshot_traces = snapshot_store.snapshot_traces(
+        series, held_snapshots, key, view.a, shared.text_b_or_none(view.b), masks
+    )
     if snapshot_traces is None:
         return
     playing = st.session_state.get("_time_lapse_playing", False)
     st.fragment(_lapse, run_every=_PLAY if playing else None)(run, shared, snapshot_traces)
-    # Outside of what is drawn again by itself: the link leads to another page.
+    # Outside of the fragment: the link leads to another page.
     attention_controls.warning_link()
     st.caption(
-        "One text in one training: with another seed, or another order of its texts, the same comes at other steps. "
-        "That a prediction is right here does not say that the rule behind it was learnt."
+        "One text in one training: with another seed, or another order of the training texts, a prediction comes at "
+        "other steps. A right prediction does not show that the model learnt the rule behind it."
     )
-    st.caption(f"{escape_markdown(run.name)} · {runs.describe_run(run)} · the model in the sidebar plays no part here")
+    st.caption(f"{escape_markdown(run.name)} · {runs.describe_run(run)} · the model in the sidebar is not used here")
 
 
 def _lapse(run, shared, snapshot_traces):
@@ -154,22 +156,22 @@ def _lapse(run, shared, snapshot_traces):
                 result = time_lapse_of(run.name, shared.tokenizer, snapshot_traces, top_k=state.view().top_k)
                 export.save("time-lapse", result)
             figures.show(
-                "The answer over the training",
+                "The prediction over the training",
                 figure(frame.is_dark()),
                 key="w_time_lapse_course",
                 config=export.plot_config("time-lapse"),
             )
     with right:
         _attention(run, snapshot_traces, number)
-    # Here, as what is moved draws this part alone.
+    # In the fragment: its widgets run it alone.
     snippets.draw()
     if not st.session_state.get("_time_lapse_playing"):
-        # What is moved here runs this part alone, and the address is to follow.
+        # The widgets run this fragment alone, and the address must follow their values.
         state.write_address()
 
 
 def _number(snapshot_traces):
-    """Which snapshot is shown; while it plays, the next one at each tick."""
+    """The index of the snapshot that is shown; while the time-lapse plays, the next one at each run."""
     steps, last = [moment.step for moment in snapshot_traces], len(snapshot_traces) - 1
     wanted = state.setting(_STEP, steps[-1])
     number = steps.index(wanted) if wanted in steps else last
@@ -202,7 +204,7 @@ def _time(snapshot_traces, number):
         st.session_state["w_time_lapse_at"] = steps[number]
 
     def moved():
-        # While it plays a slow browser still sends the step before: that is no visitor's hand.
+        # While the time-lapse plays, a slow browser still sends the previous step, which is no choice of the visitor.
         if st.session_state.get("_time_lapse_playing"):
             return
         state.set_setting(_STEP, st.session_state["w_time_lapse_at"], steps[-1])
@@ -234,16 +236,16 @@ def _courses(shared, snapshot_traces):
 
 
 def _entered(token_trajectory):
-    """Where a token stands over the training, in a sentence."""
-    said = [
+    """A sentence: the steps at which a token reached rank 10, 5 and 1."""
+    milestones = [
         f"in the first {place} at step {step:,}" if place > 1 else f"first at step {step:,}"
         for place, step in token_trajectory.first_step_within_rank.items()
         if step is not None
     ]
     name = bold(token_trajectory.token)
-    if not said:
+    if not milestones:
         return f"{name} never comes among the first 10; its best rank is {int(token_trajectory.ranks.min()):,}."
-    return f"{name} is {', '.join(said)}."
+    return f"{name} is {', '.join(milestones)}."
 
 
 def _attention(run, snapshot_traces, number):
@@ -270,5 +272,5 @@ def _attention(run, snapshot_traces, number):
         config=export.plot_config(f"layer-{layer}-head-{head}"),
     )
     st.caption(
-        "A row is a token that looks, a column one that is looked at; the scale goes to the map's own strongest."
+        "Rows: tokens that attend. Columns: tokens attended to. The scale ends at the greatest weight of the map."
     )

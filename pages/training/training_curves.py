@@ -1,4 +1,4 @@
-"""Training: the curves of a run, live; and a small run of the visitor's own."""
+"""Training curves: the curves of a training run, live, and a form that starts a small run."""
 
 import streamlit as st
 
@@ -23,8 +23,8 @@ PAGE = Page(
     title="Training curves",
     question="Watch a model learn",
     summary=(
-        "a run's loss, accuracy and learning rate, redrawn while it goes on; a small run on a text of the "
-        "visitor's can be started, paused, continued, stopped and deleted"
+        "a run's loss, accuracy and learning rate, updated while it trains; a small run on the visitor's text "
+        "can be started, paused, continued, stopped and deleted"
     ),
     presses={"": Press("open", of_texts=False)},
     reads_texts=False,
@@ -34,7 +34,7 @@ PAGE = Page(
 )
 
 
-_LOOK = 2.0  # seconds between two looks at a run that goes on
+_REFRESH = 2.0  # seconds between two updates of the page while a run trains
 
 
 def page():
@@ -51,8 +51,8 @@ def page():
             )
         run = runs.read(path)
         snippets.give(run)
-        live = _goes_on(run)
-        st.fragment(_watch, run_every=_LOOK if live else None)(path)
+        live = _is_running(run)
+        st.fragment(_watch, run_every=_REFRESH if live else None)(path)
     else:
         begin = "Start one below, or name" if state.limits().train else "Name"
         st.info(
@@ -62,20 +62,20 @@ def page():
     _own_text(not known)
 
 
-def _goes_on(run):
+def _is_running(run):
     started = training_jobs.started(run.name)
     return started.status in ("running", "ending") if started else run.is_running()
 
 
 def _watch(path):
-    """Redrawn by itself while the run goes on."""
+    """Draw a run; a fragment that runs again by itself while the run trains."""
     try:
         run = runs.read(path)
     except (ValueError, OSError):
-        state.rerun()  # deleted meanwhile: the whole page looks what is there
-    live = _goes_on(run)
+        state.rerun()  # The run was deleted: the whole page lists the runs again.
+    live = _is_running(run)
     if not live and st.session_state.get("_training_live") == run.name:
-        # It has just ended: the whole page is drawn once more, and then rests.
+        # It has just ended: the whole page runs once more, and the fragment stops running again.
         st.session_state["_training_live"] = None
         state.rerun()
     st.session_state["_training_live"] = run.name if live else None
@@ -84,9 +84,9 @@ def _watch(path):
         if live:
             every = run.settings.get("log_every")
             when = f"after {count(every, 'step')}" if every else "in a moment"
-            st.info(f"The model is being made; the first figures come {when}.", icon=":material/hourglass_top:")
+            st.info(f"The model is being built; the first numbers come {when}.", icon=":material/hourglass_top:")
         else:
-            st.info("It ended before its first figures.", icon=":material/hourglass_disabled:")
+            st.info("The run ended before its first log record.", icon=":material/hourglass_disabled:")
         return
     _figures(run, live)
     with inputs.heading("Curves"):
@@ -103,31 +103,31 @@ def _watch(path):
             )
     st.caption(
         runs.describe_run(run)
-        + ". Measured on the text it trains on, a new mask each time; how a model does on text it "
-        "has never seen is what `evaluate mlm` measures."
+        + ". Measured on the training text, with new masks each time; `evaluate mlm` measures a model on text it "
+        "has not seen."
     )
 
 
 def _figures(run, live):
-    last, said = run.records[-1], f"Step {run.step:,}"
+    last, step = run.records[-1], f"Step {run.step:,}"
     if run.total:
         minutes = (run.total - run.step) * last["seconds_per_step"] / 60
         left = f", {minutes:.0f} min left" if minutes >= 1 else ", less than a minute left"
-        st.progress(min(run.step / run.total, 1.0), text=f"{said} of {run.total:,}{left if live else ''}")
-    shown = [f"loss **{last['loss']:.2f}**"] + [
+        st.progress(min(run.step / run.total, 1.0), text=f"{step} of {run.total:,}{left if live else ''}")
+    numbers = [f"loss **{last['loss']:.2f}**"] + [
         f"{label} **{percent(last[name])}**"
         for label, name in (
             ("masked words right", "mlm_accuracy"),
             ("next sentence right", "nsp_accuracy"),
             ("sentence order right", "sop_accuracy"),
-            ("replaced words told", "replaced_accuracy"),
+            ("replaced words right", "replaced_accuracy"),
         )
         if name in last
     ]
-    shown.append(f"**{last['tokens_per_second']:,.0f}** tokens a second")
+    numbers.append(f"**{last['tokens_per_second']:,.0f}** tokens a second")
     if "peak_share" in last:
-        shown.append(f"**{last['peak_share']:.0%}** of the machine's measured peak")
-    st.markdown(" · ".join(shown if run.total else [said, *shown]))
+        numbers.append(f"**{last['peak_share']:.0%}** of the machine's measured peak")
+    st.markdown(" · ".join(numbers if run.total else [step, *numbers]))
 
 
 def _controls(run):
@@ -135,16 +135,16 @@ def _controls(run):
     if started is None:
         return
     status = started.status
-    said = {
-        "running": "It trains.",
-        "ending": "It saves its last step …",
+    status_text = {
+        "running": "Training …",
+        "ending": "Saving the last step …",
         "paused": "Paused.",
         "stopped": "Stopped.",
         "done": "Done.",
-        "failed": "It failed.",
+        "failed": "Failed.",
     }[status]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"**{said}**", width="content")
+        st.markdown(f"**{status_text}**", width="content")
         if status == "running":
             _act("Pause", "pause", lambda: started.end("pause"))
         if status == "paused":
@@ -174,7 +174,7 @@ def _own_text(expanded):
     if not limits.train:
         return
     shipped = training_jobs.shipped()
-    with st.expander("Train a small model on a text of yours", expanded=expanded, icon=":material/model_training:"):
+    with st.expander("Train a small model on your own text", expanded=expanded, icon=":material/model_training:"):
         text = st.text_area(
             "Text",
             key="w_training_curves_text",
@@ -200,13 +200,13 @@ def _own_text(expanded):
                 format_func=lambda steps: f"{steps:,}",
             )
             pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_training_curves_start")
-        made = (
-            "Two layers of 128, or the shipped model as it ended, with the shipped lower-case English vocabulary"
+        start = (
+            "Two layers of 128, or the trained shipped model, with the shipped lower-case English vocabulary"
             if shipped
             else f"Two layers of 128 with the vocabulary of {escape_markdown(title(limits.default))}"
         )
         st.caption(
-            f"{made}. A step takes 16 sequences of 64 tokens, or as many as a short text gives. At most "
+            f"{start}. A step takes 16 sequences of 64 tokens, fewer for a short text. At most "
             f"{limits.max_text:,} characters, {limits.max_steps:,} steps and {limits.max_minutes} minutes here, and "
             f"{limits.max_trainings} trainings are kept; everybody who opens this explorer sees the run."
         )

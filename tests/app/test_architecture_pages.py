@@ -252,7 +252,7 @@ def test_a_head_that_brings_a_layer_says_what_it_reads(family_home, open_app, tm
     task_models._settings.clear()
     app = open_app(model="judge", page="architecture", a="w1 w2", b="w3", **{"architecture.open": "task"})
     assert not app.exception and not app.error, page_text(app)
-    assert "Out of the first token's last hidden state, by a layer of its own." in page_text(app)
+    assert "Input of the head: the first token's last hidden state, by a layer of its own." in page_text(app)
     task_models._settings.clear()
 
 
@@ -264,7 +264,7 @@ def test_shared_layers_are_told(at):
     table = app.dataframe[1].value.set_index("Size")
     assert list(table.index) == ["base", "large", "xlarge", "xxlarge", "albert (loaded)"]
     assert table.loc["xxlarge", "L × H × A"] == "12 × 4,096 × 64" and table.loc["base", "E"] == 128
-    assert "two rows out of two tables" in page_text(
+    assert "two rows of two tables" in page_text(
         at("distilbert", page="architecture", **{"architecture.open": "embeddings"})
     )
 

@@ -85,7 +85,7 @@ def test_a_pressed_word_takes_the_place_of_the_hidden_one(readers, open_app):
 def test_a_typed_mask_is_asked_and_has_no_original(readers, open_app):
     app = run_until_done(open_app(page="directionality", a="The cat sat on the [MASK] in Paris, [MASK]."))
     assert all(card["title"] == "[MASK]" for drawn in components(app, "bars") for card in drawn["cards"])
-    assert "The first [MASK] is asked for" in page_text(app) and "How likely" not in page_text(app)
+    assert "The first [MASK] is predicted" in page_text(app) and "How likely" not in page_text(app)
 
 
 def test_without_a_hidden_word_the_page_says_what_to_press(readers, open_app):
@@ -144,7 +144,7 @@ def test_the_three_are_of_one_shape_where_such_are_here(monkeypatch):
 
 def test_without_the_readers_the_page_says_so(open_app):
     app = run_until_done(open_app(page="directionality", a=TEXT, mask="a5"))
-    assert "not all of them are among the models here" in page_text(app) and not components(app, "bars")
+    assert "not all of them are installed here" in page_text(app) and not components(app, "bars")
 
 
 def test_the_readers_answers_are_saved(readers, open_app, saved):

@@ -84,8 +84,8 @@ def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, sa
     )
     app.run()
     kept = max(one["dev"]["accuracy"] for one in rounds)
-    assert f"accuracy of the model that is kept, on what was held back, **{percent(kept)}**" in page_text(app)
-    assert "which also chose the best round" in page_text(app)
+    assert f"accuracy of the saved model on the held-out examples **{percent(kept)}**" in page_text(app)
+    assert "which also chose the best epoch" in page_text(app)
     assert not list((own_home / name).glob("task-input.*"))
     offered(app, saved, (f"{name}-learning",))
     near(column(saved[f"{name}-learning"], "loss"), [record["loss"] for record in records])
@@ -129,7 +129,7 @@ def test_the_score_that_the_model_is_chosen_by_is_told(task, metric, rounds, say
     finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
     app = open_app(page="fine_tune")
     assert not app.exception, page_text(app)
-    assert says.replace("…", "of the model that is kept, on what was held back,") in page_text(app)
+    assert says.replace("…", "of the saved model on the held-out examples") in page_text(app)
     near(saved["own-one-learning"]["figures"]["Learning"].data[1].y, scores)
 
 
@@ -147,7 +147,7 @@ def test_without_a_model_that_can_learn_the_page_says_so_and_lists_what_was_trai
     monkeypatch.setattr(task_models, "names", lambda: dict.fromkeys(here))
     app = open_app(page="fine_tune")
     assert not app.exception and not app.error, page_text(app)
-    assert "No model that is here can learn this task" in page_text(app) and not app.code
+    assert "No installed model can learn this task" in page_text(app) and not app.code
     assert "own-one" in page_text(app).replace("\\", "")
 
 
@@ -157,7 +157,7 @@ def test_only_what_can_learn_a_task_is_offered_for_it(open_app, own_home, monkey
     monkeypatch.setattr(finetuning_jobs, "can_learn", lambda task, config: task != "choose")
     app = open_app(page="fine_tune")
     app.button_group(key="w_fine_tune_task").set_value("choose").run()
-    assert not app.error and "No model that is here can learn this task" in page_text(app)
+    assert not app.error and "No installed model can learn this task" in page_text(app)
     app.button_group(key="w_fine_tune_task").set_value("tag").run()
     assert "tiny-cased" in app.selectbox(key="w_fine_tune_model").options
 
@@ -219,7 +219,7 @@ def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
     assert not app.exception, page_text(app)
     wait(name, "stopped")
     app.run()
-    assert "The best model that was measured until then is kept." in page_text(app)
+    assert "The best model of the evaluations until then was saved." in page_text(app)
     assert len(finetuning_jobs.records(name)[1]) < 10 and app.button(key="w_fine_tune_try")
 
 

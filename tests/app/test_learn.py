@@ -40,14 +40,14 @@ def test_every_box_opens_with_its_explanation(open_app, box):
 @pytest.mark.parametrize(
     "name, pooled",
     [
-        ("bert", "only the next-sentence question was asked of it"),
-        ("albert", "only the order of sentences was asked of it"),
-        ("roberta", "In pre-training nothing was asked of it; for"),
+        ("bert", "it was used for next-sentence prediction alone"),
+        ("albert", "it was used for sentence-order prediction alone"),
+        ("roberta", "In pre-training it was not used; for"),
     ],
 )
 def test_what_the_pooled_vector_was_for_is_said_by_the_member_s_heads(name, pooled):
     said = part("pooler", BertConfig(model_type=name, vocab_size=40)).text
-    assert pooled in said and said.endswith("trained anew together with the rest.")
+    assert pooled in said and said.endswith("trained further with the rest of the model.")
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_what_a_one_way_reader_sees_and_learnt_is_said(name, sees):
     config = BertConfig(model_type=name, vocab_size=40)
     assert sees in part("attention", config).text and sees not in PARTS["attention"].text
     said = part("mlm", config).text
-    assert said.endswith("It learnt to name the word beside what it has read.") and "masked place" not in said
+    assert said.endswith("It learnt to predict the word beside the part it has read.") and "masked position" not in said
 
 
 @pytest.mark.parametrize(
     "segments, says",
     [
-        (0, "no table that tells the texts apart"),
+        (0, "no table for text A and text B"),
         (1, "one that all tokens share: this model has a single segment"),
         (2, "one for **which text** it belongs to (A or B)"),
     ],
@@ -141,7 +141,7 @@ def test_the_open_box_stands_beside_itself_in_every_size(open_app, explorer_home
             100 * spent.get(box, 0) / sum(spent[part.name] for part in boxes if part.name in spent)
         )
         gives = {"mlm": f"P {masks} × V 28,996"}.get(box, f"T {tokens} × H {model.bert_config.hidden_size}")
-        assert table.loc[name, "Gives"] == gives
+        assert table.loc[name, "Output"] == gives
 
 
 def test_a_head_stands_beside_the_sizes_that_have_it(open_app):

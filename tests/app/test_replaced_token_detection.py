@@ -50,16 +50,16 @@ def test_the_page_shows_the_library_s_game(game, open_app):
     assert [part["shade"] for part in drawn(app)] == pytest.approx([wanted.scores[p] for p in inside], abs=1e-3)
     assert [part["asked"] for part in drawn(app)] == [bool(wanted.replaced[position]) for position in inside]
     table = app.dataframe[0].value
-    assert list(table["Stood there"]) == TEXT.split() and list(table["Replaced"]) == list(wanted.replaced[inside])
+    assert list(table["Original"]) == TEXT.split() and list(table["Replaced"]) == list(wanted.replaced[inside])
     right = [wanted.replaced[p] == (wanted.scores[p] > 0.5) for p in inside]
     assert list(table["Right"]) == right
-    assert f"It suspected {wanted.false_positives} of the text's own" in page_text(app)
+    assert f"It scored {wanted.false_positives} original tokens as replaced" in page_text(app)
 
 
 def test_pressed_words_are_the_ones_that_are_written_anew(game, open_app):
     app = run_until_done(open_app(page="replaced_token_detection", a=TEXT, model=JUDGE, mask="a1,a5"))
     assert [part["text"] for part in drawn(app)] == list(game(mask=(2, 6)).tokens[1:-1])
-    assert "wrote 2 tokens anew" in page_text(app)
+    assert "predicted 2 tokens" in page_text(app)
 
 
 def test_drawing_again_is_another_draw_that_a_link_holds(game, open_app):
@@ -154,7 +154,7 @@ def test_with_what_is_shipped_the_page_plays_at_once(as_shipped, open_app):
     wanted = replace_and_detect(*map(bert_tf.load, (STUDENT, EMBEDDED)), text)
     assert [part["text"] for part in drawn(app)] == [token.removeprefix("##") for token in wanted.tokens[1:-1]]
     assert [part["shade"] for part in drawn(app)] == pytest.approx(list(wanted.scores[1:-1]), abs=1e-3)
-    assert "BERT Base's student writes, ELECTRA Base, cased judges." in page_text(app)
+    assert "Generator: BERT Base's student. Discriminator: ELECTRA Base, cased." in page_text(app)
     # Another model stays the one that everything else is asked of.
     assert app.selectbox(key="w_model").value == "bert-base-cased-embedded"
     assert "ELECTRA Base, cased" in app.selectbox(key="w_model").options

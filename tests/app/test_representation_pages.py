@@ -154,7 +154,7 @@ def test_the_nearest_places_of_a_sample_are_the_librarys(open_app, saved, bert, 
     np.testing.assert_allclose(table["cosine"], [one.similarity for one in wanted.nearest[0]], atol=1e-4)
     near(column(saved["contexts"], "similarity"), [one.similarity for one in wanted.nearest[0]])
     assert f"{wanted.tokens_compared} tokens of {wanted.rows_read} rows" in page_text(app)
-    assert ("Their mean is taken" in page_text(app)) is centred
+    assert ("The mean vector is subtracted" in page_text(app)) is centred
 
 
 def test_places_can_be_compared_by_one_head(open_app, saved, bert):
@@ -165,7 +165,7 @@ def test_places_can_be_compared_by_one_head(open_app, saved, bert):
     picker = app.multiselect(key="w_near_head")
     assert picker.options == [f"Head {head}" for head in range(1, 5)] and picker.placeholder.endswith("after layer 2")
     states = list(app.dataframe[0].value["cosine"])
-    assert "looks_at" not in app.dataframe[0].value and "Where head" not in page_text(app)
+    assert "looks_at" not in app.dataframe[0].value and "What head" not in page_text(app)
     run_until_done(picker.set_value([3]).run())
     assert param(app, "nearest_words.head") == "3"
     offered(app, saved, ("nearest-words", "contexts", "looked-at"))
@@ -180,11 +180,11 @@ def test_places_can_be_compared_by_one_head(open_app, saved, bert):
     assert (saved["contexts"]["json"]["layer"], saved["contexts"]["json"]["heads"]) == (1, [2])
     assert saved["contexts"]["json"]["positions"] == [2]
     near(column(saved["contexts"], "similarity"), [one.similarity for one in wanted])
-    assert "that head 3 of layer 2 puts together there" in page_text(app)
+    assert "that head 3 of layer 2 adds there" in page_text(app)
     app = run_until_done(
         open_app(page="nearest_words", **PAIR, **link | {"nearest_words.vector": "1", "nearest_words.head": "3"})
     )
-    assert "of what goes in" in page_text(app) and not [one for one in app.multiselect if one.key == "w_near_head"]
+    assert "of the embeddings" in page_text(app) and not [one for one in app.multiselect if one.key == "w_near_head"]
 
 
 def test_several_heads_look_at_words_of_which_a_file_with_trees_says_what_they_are(open_app, saved, bert):
@@ -231,7 +231,7 @@ def test_several_heads_look_at_words_of_which_a_file_with_trees_says_what_they_a
         **{("relations", label): number for label, number in count_labels(there[1]).items()},
         **{("offsets", str(offset)): number for offset, number in count_offsets(wanted).items()},
     }
-    assert "Where heads 1 and 4 of layer 2 look there" in page_text(app) and "the file's own" in page_text(app)
+    assert "What heads 1 and 4 of layer 2 attend to there" in page_text(app) and "those of the file" in page_text(app)
     assert any(one.word is None for one in most_attended)
     run_until_done(app.toggle(key="w_near_special").set_value(False).run())
     assert param(app, "special") == "0" and not {"[CLS]", "[SEP]"} & set(app.dataframe[0].value["looks_at"])

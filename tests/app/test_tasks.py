@@ -253,7 +253,7 @@ def test_a_question_without_an_answer_marks_nothing(open_app, doubtful):
     no_trouble(app)
     (said,) = loaded("doubtful", doubtful).task.predict([{"question": "where was it", "passage": passage}])
     assert said["start"] is None and said["n_best"]
-    assert f"finds no answer in the passage ({percent(said['probability'])} sure of that)" in page_text(app)
+    assert f"finds no answer in the passage (probability of no answer {percent(said['probability'])})" in page_text(app)
     parts = component(app, "spans")["parts"]
     assert "".join(part["text"] for part in parts) == passage and not any("kind" in part for part in parts)
     assert list(tables(app)[0]["answer"]) == [one["text"] for one in said["n_best"]]
@@ -395,10 +395,10 @@ def test_the_task_head_is_a_box_of_the_architecture(open_app, task_home, name):
 @pytest.mark.parametrize(
     "model, b, says",
     [
-        ("classes", "", "one class comes out on top even where none fits"),
-        ("score", "", "how sure it is"),
-        ("tags", "", "these kinds alone"),
-        ("endings", "on.\nin.", "the best of poor ones"),
+        ("classes", "", "one class is the likeliest even if none fits"),
+        ("score", "", "no measure of its certainty"),
+        ("tags", "", "these labels alone"),
+        ("endings", "on.\nin.", "one is the likeliest even if none fits"),
     ],
 )
 def test_what_a_task_does_not_show_is_said(open_app, model, b, says):
@@ -569,7 +569,7 @@ def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp
     no_trouble(app)
     assert "plain has no head for masked words" in page_text(
         app
-    ) and "Not both have the same head for pairs" in page_text(app)
+    ) and "The models do not have the same head for pairs" in page_text(app)
     model_store._load.clear()
 
 

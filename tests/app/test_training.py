@@ -354,7 +354,7 @@ def test_what_an_earlier_server_left_is_taken_up_from_its_files(open_app, kept_r
         "Delete",
     ]
     app = open_app(page="training_curves", **{"training_curves.run": "own-bare"})
-    assert "It ended before its first figures." in said(app)
+    assert "The run ended before its first log record." in said(app)
     app.button(key="w_training_curves_Delete").click().run()
     assert not app.exception and not kept_runs[2].exists() and "own-bare" not in runs.runs()
 
@@ -370,7 +370,7 @@ def test_a_run_that_another_server_trains_is_only_watched(kept_runs, open_app):
     os.utime(kept_runs[2] / "metrics.jsonl")
     assert training_jobs.started("own-bare") is None
     app = open_app(page="training_curves", **{"training_curves.run": "own-bare"})
-    assert "the first figures come in a moment" in said(app)
+    assert "the first numbers come in a moment" in said(app)
     assert "w_training_curves_Delete" not in [one.key for one in app.button]
 
 

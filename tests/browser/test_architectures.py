@@ -53,10 +53,10 @@ def test_the_game_is_the_library_s_and_is_drawn_again(visit, home):
         tips = [f"{token}: replaced {percent(float(score))}" for token, score in zip(game.tokens, game.scores)][1:-1]
         expect(page.locator(".marks .word")).to_have_text([token for token in game.tokens[1:-1]])
         shown = page.locator(".marks .word").evaluate_all("words => words.map((word) => word.dataset.tip)")
-        assert [tip.partition(", stood")[0] for tip in shown] == tips
+        assert [tip.partition(", original")[0] for tip in shown] == tips
         replaced = game.replaced[1:-1].tolist()
-        assert [", stood there: " in tip for tip in shown] == replaced
-        expect(page.get_by_text(f"It suspected {game.false_positives} of the text's own")).to_be_visible()
+        assert [", original: " in tip for tip in shown] == replaced
+        expect(page.get_by_text(f"It scored {game.false_positives} original tokens as replaced")).to_be_visible()
         page.get_by_role("button", name="Draw again").click()
         wait_for_link(page, "replaced_token_detection.draw", str(draw + 1))
 
@@ -65,7 +65,7 @@ def test_a_pressed_word_is_written_anew(visit):
     page = visit(GAME).page
     page.locator("button.chip", has_text=re.compile("^w3$")).click()
     wait_for_link(page, "mask", "a2")
-    expect(page.get_by_text("wrote 1 token anew")).to_be_visible()
+    expect(page.get_by_text("predicted 1 token")).to_be_visible()
     page.locator(".marks .word").nth(2).focus()
     expect(page.locator(".marks .hint")).to_contain_text(": replaced ")
 

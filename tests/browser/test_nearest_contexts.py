@@ -48,7 +48,7 @@ def test_places_by_one_head_and_their_parts_of_speech(visit, home):
     head.click()
     page.keyboard.press("Escape")
     wait_for_link(page, "nearest_words.head", "3")
-    expect(page.get_by_text("that head 3 of layer 2 puts together there")).to_be_visible()
+    expect(page.get_by_text("that head 3 of layer 2 adds there")).to_be_visible()
     bert = bert_tf.load(home / "tiny-cased")
     rows = read_rows((ROOT / "assets/samples/sentences.txt").read_bytes()).rows
     vectors = head_outputs(bert, bert.trace(*TEXTS).hidden_states[1], 1, 2)

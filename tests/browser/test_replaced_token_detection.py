@@ -38,18 +38,18 @@ def shown(page, game):
     tips = words.evaluate_all("words => words.map((word) => word.dataset.tip)")
     assert tips == [
         f"{game.tokens[at]}: replaced {percent(float(game.scores[at]))}"
-        + (f", stood there: {game.original_tokens[at]}" if game.replaced[at] else "")
+        + (f", original: {game.original_tokens[at]}" if game.replaced[at] else "")
         for at in inside
     ]
-    expect(page.get_by_text(f"It suspected {game.false_positives} of the text's own")).to_be_visible()
+    expect(page.get_by_text(f"It scored {game.false_positives} original tokens as replaced")).to_be_visible()
     if game.replaced.any():
-        expect(page.get_by_text(f"caught {game.true_positives} of {int(game.replaced.sum())}")).to_be_visible()
+        expect(page.get_by_text(f"found {game.true_positives} of {int(game.replaced.sum())}")).to_be_visible()
 
 
 def test_it_plays_without_a_choice_and_by_presses(visit, players):
     page = visit(GAME).page
     shown(page, replace_and_detect(*players, TEXT, 0.15))
-    expect(page.get_by_text("BERT Base's student writes, ELECTRA Base, cased judges.")).to_be_visible()
+    expect(page.get_by_text("Generator: BERT Base's student. Discriminator: ELECTRA Base, cased.")).to_be_visible()
     page.get_by_role("radio", name="40%").click()
     wait_for_link(page, "replaced_token_detection.share", "40")
     shown(page, replace_and_detect(*players, TEXT, 0.4))

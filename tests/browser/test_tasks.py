@@ -169,7 +169,7 @@ def test_what_a_head_does_for_a_class(visit, task_home):
 
 def test_the_heads_that_moved_are_listed(visit, task_home):
     page = visit("/?page=fine_tuning_changes&fine_tuning_changes.model=classes&a=the+cat+sat").page
-    expect(page.get_by_role("heading", name="The heads that moved most")).to_be_visible()
+    expect(page.get_by_role("heading", name="The heads that changed most")).to_be_visible()
     expect(page.locator(FIGURE)).to_have_count(2)
     before, after = (bert_tf.load(task_home / name).trace("the cat sat") for name in ("plain", "classes"))
     wanted = attention_divergence(before, after).divergences

@@ -52,7 +52,7 @@ def test_on_a_phone_nothing_is_wider_than_the_page(visit):
 
 def test_a_short_text_is_refused_with_a_sentence(visit):
     page = visit("/?page=training_curves").page
-    page.get_by_text("Train a small model on a text of yours").click()
+    page.get_by_text("Train a small model on your own text").click()
     page.get_by_label("Text", exact=True).fill("Too few words.")
     page.get_by_role("button", name="Train", exact=True).click()
     expect(page.get_by_text(re.compile("3 words; give at least 300"))).to_be_visible()
