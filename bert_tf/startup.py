@@ -1,24 +1,27 @@
-"""Starting quickly: Keras without the libraries that it loads only to understand or draw other people's objects."""
+"""A faster start: an import of Keras without the optional libraries that it loads."""
 
 import contextlib
 import sys
+from collections.abc import Iterator
+from typing import Any
 
-#: Of use to who hands Keras data frames, wraps its models for scikit-learn or has it draw pictures; a third of the time
-#: that TensorFlow with Keras takes to load.
+#: Keras needs these only for data frames, scikit-learn wrappers and plots. They take a third of the time in which
+#: TensorFlow with Keras loads.
 _NOT_NEEDED = ("sklearn", "matplotlib", "pandas")
 
 
 @contextlib.contextmanager
-def without_modules():
-    """Within this block Keras is imported as if those libraries were not installed; after it they can be imported.
+def without_modules() -> Iterator[None]:
+    """Import Keras in this block as if these libraries were not installed; after the block they can be imported.
 
-    For programs that are ours from start to end, and before they have other threads: the rest of such a process has no
-    `keras.wrappers`.
+    It is only for programs of this project, before they start other threads: `keras.wrappers` is missing in the rest
+    of the process.
     """
-    hidden = [name for name in _NOT_NEEDED if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(hidden))
+    modules: dict[str, Any] = sys.modules
+    blocked = [name for name in _NOT_NEEDED if name not in modules]
+    modules.update(dict.fromkeys(blocked))  # None makes an import fail
     try:
         yield
     finally:
-        for name in hidden:
-            del sys.modules[name]
+        for name in blocked:
+            del modules[name]
