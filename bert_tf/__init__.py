@@ -1,7 +1,7 @@
-"""BERT in Keras and TensorFlow, and what can be read out of one forward pass.
+"""BERT in Keras and TensorFlow: models, predictions, training, and analyses of a forward pass.
 
-Importing this package is cheap: TensorFlow is imported when a model is built or loaded, not before. The names
-below are therefore looked up on first use.
+Importing this package is fast: TensorFlow is imported only when a model is built or loaded. For that, the names below
+are imported at their first use.
 
     >>> import bert_tf
     >>> bert = bert_tf.load()                       # the embedded Base model
@@ -14,7 +14,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# Public name -> module that defines it. A module is imported when one of its names is first asked for.
+# Public name -> module that defines it. The module is imported at the first use of the name.
 _HOMES = {
     "BertConfig": "bert_tf.config",
     "ConfigError": "bert_tf.config",
@@ -46,8 +46,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'bert_tf' has no attribute {name!r}")
-    # Not stored in this module's globals: a name such as `download` is also that of a submodule elsewhere,
-    # and a lookup in a dict is cheap enough to repeat.
+    # The value is not stored in the globals of this module: that would hide a submodule of the same name, and the
+    # lookup is fast.
     return getattr(import_module(home), name)
 
 

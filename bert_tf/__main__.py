@@ -1,4 +1,4 @@
-"""`python -m bert_tf`."""
+"""The command `python -m bert_tf`."""
 
 import sys
 

@@ -1,56 +1,62 @@
-"""What a user can get wrong, each error one clear sentence: inputs, texts, vocabularies, model folders, tasks."""
+"""The errors that a user can cause, each with one clear sentence: inputs, texts, vocabularies, model folders, tasks."""
+
+from collections.abc import Callable, Collection
+from typing import Any
 
 
 class InputError(ValueError):
-    """An input that no prediction can be made from; the message says what to change."""
+    """An invalid input; the message says what to change."""
 
 
 class EmptyText(InputError):
-    """A text without a single token."""
+    """A text without tokens."""
 
 
 class NothingToPredict(InputError):
-    """Neither a masked token nor a second sentence: there is no question to answer."""
+    """An input without a masked token and without a second text."""
 
 
 class MaskPositionError(InputError):
-    """A position to mask that is outside the sequence, or is one of the model's own special tokens."""
+    """A position to mask that is outside the sequence or holds a special token that the model adds."""
 
 
 class WordNotFound(InputError):
-    """A word to mask that the texts do not contain."""
+    """A word to mask that is not in the texts."""
 
 
 class MaskTruncated(InputError):
-    """A mask in the part of a text that was cut off because the model reads only so many tokens."""
+    """A mask in the part of a text that was cut off because it is longer than the model's limit."""
 
 
 class NotComparable(InputError):
-    """Two traces that were not made from the same texts."""
+    """Two traces of different texts."""
 
 
 class Cancelled(Exception):
-    """A sweep that its progress callback stopped by returning False."""
+    """A computation that its progress callback stopped by returning False."""
 
 
-def report(progress, done, total):
-    """Tell a progress callback how far things are, if there is one.
+def report(progress: Callable[[int, int], Any] | None, done: int, total: int) -> None:
+    """Call a progress callback, if there is one.
 
     Args:
-        progress: callable(done, total), or None. done, total: numbers of whatever is counted.
+        progress: callable or None. It is called as progress(done, total).
+        done: int. The number of finished steps.
+        total: int. The number of all steps.
+
     Raises:
-        Cancelled: it returned False (None, what a callback without an answer returns, goes on).
+        Cancelled: the callback returned False. None, the result of a callback without a return value, continues.
     """
     if progress is not None and progress(done, total) is False:
         raise Cancelled(f"Stopped after {done} of {total}.")
 
 
-def checked_text(text, name):
-    """Return `text` if it is a string with something in it.
+def checked_text(text: Any, name: str) -> str:
+    """Return `text` if it is a string that is not blank.
 
     Raises:
-        InputError: not a `str`.
-        EmptyText: empty, or nothing but white space.
+        InputError: it is not a `str`.
+        EmptyText: it is empty or only white space.
     """
     if not isinstance(text, str):
         raise InputError(f"{name} must be a string, not {type(text).__name__} ({text!r:.60}).")
@@ -59,8 +65,12 @@ def checked_text(text, name):
     return text
 
 
-def checked_pair(text_a, text_b):
-    """Return (text_a, text_b) checked; a `text_b` that is None or blank becomes None, which means no pair."""
+def checked_pair(text_a: Any, text_b: Any) -> tuple[str, str | None]:
+    """Check two texts and return them; a `text_b` that is None or blank becomes None (no pair).
+
+    Raises:
+        InputError, EmptyText: as in `checked_text`.
+    """
     text_a = checked_text(text_a, "text_a")
     if text_b is None or (isinstance(text_b, str) and not text_b.strip()):
         return text_a, None
@@ -76,14 +86,14 @@ class VocabularyError(ValueError):
 
 
 def check_text(text: object, where: str = "The text") -> None:
-    """Refuse what is not text.
+    """Check that a value is a valid text.
 
     Args:
-        text: what was given.
-        where: how to call it in the message.
+        text: object. The value.
+        where: str. The name of the value in the message.
 
     Raises:
-        TextError: not a str, or it holds half a surrogate pair.
+        TextError: it is not a str, or it holds half a surrogate pair.
     """
     if not isinstance(text, str):
         kind = type(text).__name__
@@ -96,20 +106,20 @@ def check_text(text: object, where: str = "The text") -> None:
         code = ord(text[error.start])
         raise TextError(
             f"{where} is broken at character {error.start}: U+{code:04X} is half a surrogate pair; "
-            "read the text again with its true encoding."
+            "read the text again with its correct encoding."
         ) from None
 
 
 class CheckpointError(ValueError):
-    """A model folder that cannot be read or written: the message names the file, the tensor, what to do."""
+    """A model folder that cannot be read or written; the message names the file, the tensor and what to do."""
 
 
 class UnknownModel(CheckpointError):
-    """A model name that is neither installed nor released, or a released one that is not on this machine."""
+    """A model name that is neither installed nor released, or a released model that is not on this machine."""
 
 
 class DownloadError(OSError):
-    """A download that did not come to its end: the message says why, and whether it can be resumed."""
+    """A download that failed; the message says why, and whether it can be resumed."""
 
 
 _HEAD_NAMES = {
@@ -129,14 +139,14 @@ _HEAD_USES = {
 
 
 class MissingHead(CheckpointError):
-    """A prediction was asked of a model whose checkpoint has no weights for it.
+    """A prediction was requested from a model whose checkpoint has no weights for it.
 
     Args:
-        head: one of `names.HEADS`.
-        model: the model's name, for the message.
+        head: str. One of `checkpoints.tensor_names.HEADS`.
+        model: str. The name of the model, for the message.
     """
 
-    def __init__(self, head, model="this model"):
+    def __init__(self, head: str, model: str = "this model") -> None:
         self.head, self.model = head, str(model)
         super().__init__(
             f"{self.model} has no {_HEAD_NAMES[head]} in its checkpoint, so it cannot "
@@ -145,23 +155,32 @@ class MissingHead(CheckpointError):
         )
 
 
-def require_head(heads, head, model="this model"):
-    """Raises MissingHead unless `head` is among `heads` (the `bert_heads` of a model)."""
+def require_head(heads: Collection[str], head: str, model: str = "this model") -> None:
+    """Check that a model has a head.
+
+    Args:
+        heads: collection of str. The heads of the model (`bert_heads`).
+        head: str. The head that is needed.
+        model: str. The name of the model, for the message.
+
+    Raises:
+        MissingHead: the model does not have the head.
+    """
     if head not in heads:
         raise MissingHead(head, model)
 
 
 class RuntimeInputError(ValueError):
-    """A batch, precision, engine or output that the runtime cannot take; the message says what to change."""
+    """A batch, precision, engine or output that the runtime does not support; the message says what to change."""
 
 
 class TaskError(ValueError):
-    """Settings of a task, or a request to a task model, that cannot be."""
+    """Invalid settings of a task, or an invalid request to a task model."""
 
 
 class DataError(ValueError):
-    """A file of examples that cannot be used; the message names the file and, where there is one, the line."""
+    """A file of examples that cannot be used; the message names the file and, if there is one, the line."""
 
 
 class RowError(DataError):
-    """A row that lacks a field or a text."""
+    """A row without a required field or text."""

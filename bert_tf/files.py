@@ -1,21 +1,23 @@
-"""Small files of a model folder: JSON read with clear errors; files and folders that appear whole or not at all."""
+"""JSON files with clear errors, and atomic writing of files and folders."""
 
 import errno
 import json
 import os
 import shutil
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from bert_tf.errors import CheckpointError
 
-# What ends a writing half-way; the system tells it without the name of the file.
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# Errors of a full disk; the system reports them without the name of the file.
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _UNFINISHED = ".unfinished"
 
 
-def read_json(path):
-    """The object in a JSON file.
+def read_json(path: str | os.PathLike) -> dict[str, Any]:
+    """Read a JSON file that holds an object.
 
     Raises:
         CheckpointError: the file is missing, not JSON, or holds something other than an object.
@@ -25,69 +27,72 @@ def read_json(path):
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read as JSON: {error}.") from error
     if not isinstance(values, dict):
-        raise CheckpointError(f"{path} holds a JSON {type(values).__name__}, where an object is expected.")
+        raise CheckpointError(f"{path} holds a JSON {type(values).__name__}, but must hold an object.")
     return values
 
 
-def write_json(path, values):
-    """Writes an object as indented JSON, atomically."""
+def write_json(path: str | os.PathLike, values: Mapping[str, Any]) -> None:
+    """Write an object as indented JSON, atomically."""
     write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
 
 
-def write_text(path, text):
-    """Writes UTF-8 text, atomically."""
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Write UTF-8 text, atomically."""
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextmanager
-def atomic_write(path):
-    """A path to write at for `path`: beside it, renamed to it when the block ends well and removed when it does not.
+def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
+    """Yield a temporary path in the same folder, which replaces `path` at the end of the block.
 
-    A link is followed: what it leads to is replaced. What is there and is no file, a pipe or a device, is itself
-    given and written into.
+    After an exception the temporary file is deleted. If `path` is a link, the target of the link is replaced. If `path`
+    exists and is not a file (a pipe or a device), it is yielded itself.
 
-    Raises: OSError, with the name of `path` where the disk is full or the place cannot be written to.
+    Raises:
+        OSError: the file cannot be written. The error names `path` if the disk is full or `path` is not writable.
     """
     path = Path(path)
-    straight = path.exists() and not path.is_file()
-    target = path if straight else Path(os.path.realpath(path))
-    # Some writers look at the ending of a name, so the real one comes last.
-    temporary = path if straight else target.with_name(f".{os.getpid()}-{target.name}")
+    is_special = path.exists() and not path.is_file()
+    target = path if is_special else Path(os.path.realpath(path))
+    # Some writers read the suffix of the name, so the original name comes last.
+    temporary = path if is_special else target.with_name(f".{os.getpid()}-{target.name}")
     try:
         yield temporary
-        if not straight:
+        if not is_special:
             os.replace(temporary, target)
     except OSError as error:
-        if error.filename == os.fspath(temporary) or error.filename is None and error.errno in _NO_ROOM:
+        if error.filename == os.fspath(temporary) or error.filename is None and error.errno in _DISK_FULL:
             error.filename, error.filename2 = os.fspath(path), None
         raise
     finally:
-        if not straight:
+        if not is_special:
             with suppress(OSError):
                 temporary.unlink()
 
 
-def is_missing_or_empty(folder):
-    """Whether a folder may be made: it is not there, or empty."""
+def is_missing_or_empty(folder: str | os.PathLike) -> bool:
+    """Return whether a folder is missing or empty, so that it can be written."""
     folder = Path(folder)
     return not folder.exists() or folder.is_dir() and all(path.name == _UNFINISHED for path in folder.iterdir())
 
 
 @contextmanager
-def atomic_folder(folder):
-    """An empty folder to write in, which becomes `folder` when the block ends well and is removed when it does not.
+def atomic_folder(folder: str | os.PathLike) -> Iterator[Path]:
+    """Yield an empty folder, whose content becomes `folder` at the end of the block. After an exception it is deleted.
 
-    Args: folder: one that `is_missing_or_empty`. If it is there it stays the same folder, which a shell may stand in.
+    Args:
+        folder: str or path. A folder that `is_missing_or_empty`. An empty folder is filled, not replaced, because it
+            can be the working directory of a shell.
     """
     target = Path(folder).resolve()
-    there = target.is_dir()
-    unfinished = target / _UNFINISHED if there else target.with_name(f".{target.name}{_UNFINISHED}")
+    exists = target.is_dir()
+    unfinished = target / _UNFINISHED if exists else target.with_name(f".{target.name}{_UNFINISHED}")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         unfinished.mkdir(parents=True)
         yield unfinished
-        if not there:
+        if not exists:
             unfinished.replace(target)
         else:
             for path in list(unfinished.iterdir()):

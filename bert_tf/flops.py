@@ -1,49 +1,66 @@
-"""Floating-point operations of a model, by arithmetic: of the matrix products alone, two for each product and sum.
+"""Floating-point operations of a model, computed from its settings.
 
-Dimension legend: T tokens, P masks, H hidden, L layers, V vocabulary.
+Only the matrix products count, with two operations for each multiplication and addition.
+
+Dimension legend: B batch, T tokens, P masks, H hidden size, L layers, V vocabulary.
 """
 
-#: Parts of `flops_by_part` that every encoder has; the others are heads.
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bert_tf.config import BertConfig
+
+#: The parts of `flops_by_part` that every encoder has; the other parts are heads.
 ENCODER_PARTS = ("embeddings", "attention", "feed_forward")
 
 
-def flops_by_part(config, tokens, masks=1):
-    """Floating point operations of one pass by part, of the matrix products alone.
+def flops_by_part(config: BertConfig, tokens: int, masks: int = 1) -> dict[str, int]:
+    """Return the floating-point operations of one forward pass of one sequence, by part.
 
     Args:
-        config: a `BertConfig`. tokens: T of the input. masks: P places the masked-word head is asked for.
+        config: `BertConfig`. The settings.
+        tokens: int. The number T of tokens.
+        masks: int. The number P of positions that the masked-LM head predicts.
+
     Returns:
-        dict part -> int, for the parts of an encoder (all layers together) and for every head there is.
+        Dict of part -> int, for the parts of the encoder (all layers together) and for every head.
     """
-    hidden, wide, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
+    hidden, intermediate, width = config.hidden_size, config.intermediate_size, config.embedding_width
     count, stacks = config.num_hidden_layers, config.stacks
     return {
-        "embeddings": 2 * tokens * narrow * hidden if config.has_embedding_projection else 0,
-        # Four projections; scores and weighted sum are T x T x H each.
+        "embeddings": 2 * tokens * width * hidden if config.has_embedding_projection else 0,
+        # Four projections; the scores and the weighted sum take T x T x H each.
         "attention": count * (8 * tokens * hidden * hidden // stacks + 4 * tokens * tokens * hidden),
-        "feed_forward": count * 4 * tokens * hidden * wide // stacks,
+        "feed_forward": count * 4 * tokens * hidden * intermediate // stacks,
         "pooler": 2 * hidden * hidden,
         "nsp": 4 * hidden,
         "sop": 4 * hidden,
-        "mlm": 2 * masks * narrow * (hidden + config.vocab_size),
+        "mlm": 2 * masks * width * (hidden + config.vocab_size),
         "replaced": 2 * tokens * hidden * (hidden + 1),
     }
 
 
-def forward_flops(config, heads, batch, tokens, masks):
-    """Floating-point operations of one forward pass. Padding counts, as it is computed.
+def forward_flops(config: BertConfig, heads: Iterable[str], batch: int, tokens: int, masks: int) -> float:
+    """Return the floating-point operations of one forward pass. Padding counts, because it is computed too.
 
     Args:
-        config: `BertConfig`. heads: names of those that are asked. batch: B. tokens: T. masks: P places the
-            masked-LM head is asked for.
-
-    Returns: float.
+        config: `BertConfig`. The settings.
+        heads: iterable of str. The heads that are computed.
+        batch: int. The batch size B.
+        tokens: int. The number T of tokens.
+        masks: int. The number P of positions that the masked-LM head predicts.
     """
     by_part = flops_by_part(config, tokens, masks)
     return float(batch * sum(by_part[part] for part in {*ENCODER_PARTS, *heads}))
 
 
-def training_flops(config, heads, batch, tokens, masks):
-    """Floating-point operations of one update: the backward pass counts twice the forward one (Narayanan et al. 2021,
-    appendix). What rematerialisation computes again does not count. Args and returns as `forward_flops`."""
+def training_flops(config: BertConfig, heads: Iterable[str], batch: int, tokens: int, masks: int) -> float:
+    """Return the floating-point operations of one update.
+
+    The backward pass counts as two forward passes (Narayanan et al. 2021, appendix). Operations that rematerialization
+    repeats do not count. The arguments are those of `forward_flops`.
+    """
     return 3.0 * forward_flops(config, heads, batch, tokens, masks)

@@ -1,5 +1,7 @@
-"""One writer to a folder: what two commands at once would spoil is kept to the first."""
+"""A lock that lets only one process write to a folder."""
 
+import os
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -9,21 +11,24 @@ class FolderInUse(ValueError):
 
 
 @contextmanager
-def locked_folder(folder, command, output=None):
-    """Keeps a second command of the same kind from writing to a folder, which is made if need be.
+def locked_folder(folder: str | os.PathLike, command: str, output: str | os.PathLike | None = None) -> Iterator[None]:
+    """Lock a folder in this block, so that no second process of the same command writes to it.
 
-    The system lets go of the lock when the process ends, killed or not. A command that fails before it has written
-    anything leaves no folder that was not there, nor one above it.
+    A missing folder is created. The system releases the lock when the process ends, also if it is killed. If the block
+    fails before it has written a file, the folders that were created are deleted.
 
-    Args: folder: to hold the lock. command: its name, for the message. output: the folder to name there; default
-        `folder`.
+    Args:
+        folder: str or path. The folder that holds the lock.
+        command: str. The name of the command, for the lock file and the message.
+        output: str or path or None. The folder to name in the message; None for `folder`.
 
-    Raises: FolderInUse if another one writes there now.
+    Raises:
+        FolderInUse: another process writes to the folder.
     """
     from filelock import FileLock, Timeout
 
     folder = Path(folder)
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    created = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f".{command}.lock"
     lock = FileLock(path)
@@ -31,15 +36,15 @@ def locked_folder(folder, command, output=None):
         lock.acquire(timeout=0)
     except Timeout as error:
         raise FolderInUse(
-            f"Another `{command}` is writing to {output or folder}; wait for its end, or give another --output."
+            f"Another `{command}` is writing to {output or folder}; wait until it ends, or give another --output."
         ) from error
     try:
         yield
     except BaseException:
-        if made and list(folder.iterdir()) == [path]:
+        if created and list(folder.iterdir()) == [path]:
             path.unlink()
-            for empty in made:
-                with suppress(OSError):  # another one writes beside it by now
+            for empty in created:
+                with suppress(OSError):  # another process has written to it
                     empty.rmdir()
         raise
     finally:

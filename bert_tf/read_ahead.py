@@ -1,22 +1,30 @@
-"""Any number of texts in constant memory: read a bounded window ahead, so that batches are of like length."""
+"""Reading ahead in constant memory: a bounded window of texts, which is then sorted into batches of similar length."""
 
+from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import TypeVar
 
-# Batches sorted by length together. More leaves less padding, and longer to wait for the first answer.
+Item = TypeVar("Item")
+
+# The number of batches that are sorted by length together. More batches mean less padding, but a longer wait for the
+# first result.
 BATCHES_PER_WINDOW = 32
 
 
-def read_ahead_windows(source, batch_size):
-    """Lists of what is read together.
+def read_ahead_windows(source: Iterable[Item], batch_size: int) -> Iterator[list[Item]]:
+    """Yield the items of an iterable in windows.
 
-    In batches of one nothing is padded, so there nothing is read ahead either: each text of a pipe that stays open
-    is answered as it comes.
+    With a batch size of 1 there is no padding, so nothing is read ahead: each text from an open pipe is processed when
+    it arrives.
 
-    Args: source: iterable. batch_size: texts in one forward pass.
+    Args:
+        source: iterable. The items.
+        batch_size: int. The number of items in one forward pass.
 
-    Yields: lists of at most `BATCHES_PER_WINDOW` batches.
+    Yields:
+        Lists of at most `BATCHES_PER_WINDOW` batches.
     """
-    source = iter(source)
+    items = iter(source)
     size = batch_size * BATCHES_PER_WINDOW if batch_size > 1 else 1
-    while window := list(islice(source, size)):
+    while window := list(islice(items, size)):
         yield window

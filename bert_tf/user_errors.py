@@ -1,38 +1,41 @@
-"""Which errors are what somebody gave, told to them in a sentence, and which are defects of the program."""
+"""The distinction between errors of the user, which are shown as one sentence, and defects of the program."""
 
 import argparse
 import opcode
+from collections.abc import Callable
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
 
 
-def whole_number(least, most=None):
-    """What an option of `argparse` takes: a whole number from ``least`` to ``most`` (None: any above)."""
+def whole_number(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
+    """Return a type for an `argparse` option: a whole number from `minimum` to `maximum` (None: no upper limit)."""
 
-    def read(text):
+    def read(text: str) -> int:
         number = int(text)
-        if number < least or most is not None and number > most:
-            wanted = f"{least} or more" if most is None else f"from {least} to {most}"
-            raise argparse.ArgumentTypeError(f"{number} was given; it must be {wanted}")
+        if number < minimum or maximum is not None and number > maximum:
+            allowed = f"{minimum} or more" if maximum is None else f"from {minimum} to {maximum}"
+            raise argparse.ArgumentTypeError(f"{number} was given; it must be {allowed}")
         return number
 
-    read.__name__ = "whole number"  # argparse says so of "x": invalid whole number value: 'x'
+    read.__name__ = "whole number"  # for the message of argparse: invalid whole number value: 'x'
     return read
 
 
-#: What generators of random numbers can be begun with.
+#: The type of an option with a seed for random numbers.
 SEED = whole_number(0, 2**32 - 1)
 
 
-def is_user_error(error, *folders):
-    """Whether an error is about what the user gave.
+def is_user_error(error: BaseException, *folders: Path) -> bool:
+    """Return whether an error was caused by the user's input.
 
-    The operating system's are. A ValueError is where a `raise` in a file under one of the folders made it, with a
-    sentence of ours; not where a library did below, be it in C, which leaves no frame of its own.
+    An `OSError` always counts. A `ValueError` counts if a `raise` statement in a file under one of the folders raised
+    it, because such a message is written for users. It does not count if a library raised it, also in C code, which
+    leaves no frame.
 
     Args:
-        error: an exception that was caught. folders: Paths of code; none for this package alone.
+        error: exception. The exception that was caught.
+        *folders: Path. The folders of the program's code; by default this package.
     """
     if isinstance(error, OSError):
         return True
@@ -42,5 +45,5 @@ def is_user_error(error, *folders):
     while last.tb_next is not None:
         last = last.tb_next
     code = last.tb_frame.f_code
-    ours = any(Path(code.co_filename).is_relative_to(folder) for folder in folders or (PACKAGE,))
-    return ours and opcode.opname[code.co_code[last.tb_lasti]] == "RAISE_VARARGS"
+    in_folders = any(Path(code.co_filename).is_relative_to(folder) for folder in folders or (PACKAGE,))
+    return in_folders and opcode.opname[code.co_code[last.tb_lasti]] == "RAISE_VARARGS"

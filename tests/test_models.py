@@ -28,11 +28,11 @@ def batch(rows=2, length=7, vocab=50, positions=((1, 3), (2, 0))):
 
 def flat(outputs):
     """Dict of arrays, lists opened as name.index."""
-    found = {}
+    flattened = {}
     for name, value in outputs.items():
         items = {f"{name}.{i}": v for i, v in enumerate(value)} if isinstance(value, (list, tuple)) else {name: value}
-        found.update({key: np.asarray(keras.ops.convert_to_numpy(item)) for key, item in items.items()})
-    return found
+        flattened.update({key: np.asarray(keras.ops.convert_to_numpy(item)) for key, item in items.items()})
+    return flattened
 
 
 @pytest.fixture(scope="module")

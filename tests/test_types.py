@@ -23,8 +23,8 @@ def public_functions(node, within=""):
 def test_public_functions_are_typed(path):
     bare = []
     for name, function in public_functions(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
-        given = function.args
-        named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+        parameters = function.args
+        named = [*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs, parameters.vararg, parameters.kwarg]
         arguments = [one for one in named if one is not None and one.arg not in ("self", "cls")]
         if function.returns is None or any(one.annotation is None for one in arguments):
             bare.append(name)

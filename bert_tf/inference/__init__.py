@@ -1,1 +1,1 @@
-"""A loaded model and its answers: one forward pass as a `Trace`, predictions at masks, batches of texts."""
+"""Inference with a loaded model: one forward pass as a `Trace`, predictions at masks, and batches of texts."""

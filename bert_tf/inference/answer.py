@@ -1,15 +1,21 @@
-"""The short answer to one input: what the masks hide, whether the second text follows the first, whether the
-two are in order, which tokens look replaced.
+"""The predictions for one input: the tokens at the masks, the next-sentence and sentence-order probabilities of a
+pair, and the probability that a token was replaced.
 """
 
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Optional
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import NothingToPredict, require_head
-from bert_tf.inference.predictions import fill_mask, predictions_frame, require_masks
-from bert_tf.inference.trace import NextSentence, SentenceOrder
+from bert_tf.inference.predictions import MaskPrediction, fill_mask, predictions_frame, require_masks
+from bert_tf.inference.trace import NextSentence, SentenceOrder, Trace
 from bert_tf.results import Result, frame
-from bert_tf.tokenizers import Truncation
+from bert_tf.tokenizers import BaseTokenizer, Truncation
+
+if TYPE_CHECKING:  # it takes long to import
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -17,32 +23,32 @@ class Answer(Result, figures={"answer": "bert_tf.plots.predictions:answer"}):
     """Predictions for one text or pair.
 
     Attributes:
-        model: name of the model.
-        tokens: what the model read, "[MASK]" where masked.
-        masks: `MaskPrediction`s, ascending positions.
-        nsp: `NextSentence`, or None without a second text or without an NSP head.
-        truncated: `Truncation`, zeros if everything was read.
-        sop: `SentenceOrder`, or None without a second text or without such a head.
-        replaced: for each token the probability that it was replaced; None if the model has no head for it.
+        model: str. The name of the model.
+        tokens: tuple of str. The tokens that the model read, "[MASK]" at the masks.
+        masks: tuple of `MaskPrediction`. In ascending order of position.
+        nsp: `NextSentence` or None. None without a second text or without an NSP head.
+        truncated: `Truncation`. Zeros if nothing was cut.
+        sop: `SentenceOrder` or None. None without a second text or without a sentence-order head.
+        replaced: tuple of float or None. The probability that each token was replaced; None if the model has no
+            head for it.
     """
 
     model: str
-    tokens: tuple
-    masks: tuple
-    nsp: Optional[NextSentence]
+    tokens: tuple[str, ...]
+    masks: tuple[MaskPrediction, ...]
+    nsp: NextSentence | None
     truncated: Truncation
-    sop: Optional[SentenceOrder] = None
-    replaced: Optional[tuple] = None
+    sop: SentenceOrder | None = None
+    replaced: tuple[float, ...] | None = None
 
-    def to_dict(self):
-        """A dict that `json.dumps` takes, as `predict --json` prints it.
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict of plain values for JSON, as `predict --json` prints it.
 
-        "nsp" is null without a second text. "truncated" is null if everything was read, otherwise how many
-        tokens were cut off either text. "original" is null where the user typed "[MASK]". "sop" (a pair) and
-        "replaced" (a number a token) are there only if the model has a head for them, "targets" of a mask only where
-        words were asked about.
+        "nsp" is null without a second text. "truncated" is null if nothing was cut, otherwise the number of tokens cut
+        from each text. "original" is null where the user typed "[MASK]". "sop" (for a pair) and "replaced" (a number
+        for each token) exist only if the model has these heads, "targets" of a mask only if there are target words.
         """
-        extra = {} if self.sop is None else {"sop": self.sop.to_dict()}
+        extra: dict[str, Any] = {} if self.sop is None else {"sop": self.sop.to_dict()}
         if self.replaced is not None:
             extra["replaced"] = list(self.replaced)
         return {
@@ -53,7 +59,7 @@ class Answer(Result, figures={"answer": "bert_tf.plots.predictions:answer"}):
                     "position": mask.position,
                     "original": mask.original,
                     "predictions": [{"token": p.token, "probability": p.probability} for p in mask.predictions],
-                    **_asked(mask),
+                    **_targets(mask),
                 }
                 for mask in self.masks
             ],
@@ -62,8 +68,8 @@ class Answer(Result, figures={"answer": "bert_tf.plots.predictions:answer"}):
             **extra,
         }
 
-    def to_frame(self):
-        """The predictions at the masks; without masks what is said of the pair, else the score of every token."""
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table of the predictions at the masks; without masks, of the pair, else of the replaced tokens."""
         pair = self.nsp or self.sop
         if self.masks or (pair is None and self.replaced is None):
             return predictions_frame(self.masks)
@@ -72,18 +78,29 @@ class Answer(Result, figures={"answer": "bert_tf.plots.predictions:answer"}):
         return frame({"position": range(len(self.tokens)), "token": self.tokens, "replaced": self.replaced})
 
 
-def _asked(mask):
-    found = [{"token": one.token, "rank": one.rank, "probability": one.probability} for one in mask.targets]
-    return {"targets": found} if found else {}
+def _targets(mask):
+    targets = [
+        {"token": target.token, "rank": target.rank, "probability": target.probability} for target in mask.targets
+    ]
+    return {"targets": targets} if targets else {}
 
 
-def answer_from(trace, tokenizer, top_k=5, targets=()):
-    """The answer a trace holds; `targets`: words to ask about at every mask, as `fill_mask` takes them.
+def answer_from(trace: Trace, tokenizer: BaseTokenizer, top_k: int = 5, targets: str | Sequence[str] = ()) -> Answer:
+    """Return the predictions in a trace.
+
+    Args:
+        trace: `Trace`. The forward pass.
+        tokenizer: tokenizer of the model.
+        top_k: int. The number of predictions at each mask.
+        targets: sequence of str. Words whose probability is returned at every mask, as in `fill_mask`.
+
+    Returns:
+        `Answer`.
 
     Raises:
-        NothingToPredict: no mask and no second text, unless the model judges every token.
-        MissingHead: what was asked needs a head that the model lacks.
-        InputError: `top_k` is not a positive whole number, or a target is no word of one piece.
+        NothingToPredict: there is no mask and no second text, and the model has no replaced-token head.
+        MissingHead: the model does not have the head that the input needs.
+        InputError: `top_k` is not a positive whole number, or a target is not a single token.
     """
     check_question(trace.masks, trace.text_b, trace.heads, trace.model)
     if targets:
@@ -93,15 +110,20 @@ def answer_from(trace, tokenizer, top_k=5, targets=()):
     return Answer(trace.model, trace.tokens, masks, trace.nsp, trace.truncated, trace.sop, replaced)
 
 
-def pair_note(text_b, heads, model):
-    """A sentence where a second text was given to a model that has no head to judge the pair; else None."""
+def pair_note(text_b: str | None, heads: Collection[str], model: str) -> str | None:
+    """Return a sentence if there is a second text but the model has no head for pairs, else None."""
     if text_b is None or {"nsp", "sop"} & set(heads):
         return None
-    return f"{model} has no next-sentence head: it says nothing of how two texts stand to each other."
+    return f"{model} has no next-sentence head: it predicts nothing about the relation of the two texts."
 
 
-def check_question(masks, text_b, heads, model):
-    """Raise NothingToPredict or MissingHead unless the model can answer something about this input."""
+def check_question(masks: Collection[int], text_b: str | None, heads: Collection[str], model: str) -> None:
+    """Check that the model can predict something for this input.
+
+    Raises:
+        NothingToPredict: there is no mask and no second text, and the model has no replaced-token head.
+        MissingHead: the model does not have the head that the input needs.
+    """
     if masks:
         require_head(heads, "mlm", model)
     elif "replaced" in heads:

@@ -1,12 +1,15 @@
-"""A loaded model, ready to be asked: `load` gives a `Bert`, `Bert.trace` everything one forward pass tells.
+"""A loaded model: `load` returns a `Bert`, and `Bert.trace` returns all values of one forward pass.
 
 Dimension legend: T tokens, P masks, V vocabulary, L layers, N heads, H hidden.
 """
+
+from __future__ import annotations
 
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,32 +22,45 @@ from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import MaskPrediction, fill_mask
 from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
 
-if TYPE_CHECKING:  # it imports TensorFlow
+if TYPE_CHECKING:  # these import TensorFlow
+    from bert_tf.config import BertConfig
+    from bert_tf.finetuning.task_model import TaskModel
     from bert_tf.inference.hooked_model import HookedModel
+    from bert_tf.models import BertModel
+    from bert_tf.runtime import Runtime
+    from bert_tf.tokenizers import BaseTokenizer
 
-#: What `load` takes when no model is named.
+#: The model that `load` loads by default.
 DEFAULT_MODEL = "bert-base-cased-embedded"
 
-#: Positions that MLM logits are computed at, at least. A few more cost next to nothing (reading the token
-#: table is what takes time), and one compiled function then serves any number of masks up to this one.
+#: The smallest number of positions at which MLM logits are computed. More positions cost almost nothing (reading the
+#: token table takes most of the time), and one compiled function serves all smaller numbers of masks.
 MIN_POSITIONS = 8
 
 
-def load(name_or_folder: str | os.PathLike = DEFAULT_MODEL, precision: str = "float32") -> "Bert":
+def load(name_or_folder: str | os.PathLike = DEFAULT_MODEL, precision: str = "float32") -> Bert:
     """Load a model.
 
     Args:
-        name_or_folder: name of an embedded or installed model, or a folder that holds one.
-        precision: of the computation, as `Runtime` takes it.
+        name_or_folder: str or path. The name of an embedded or installed model, or a model folder.
+        precision: str. The precision of the computation, as in `Runtime`.
+
     Returns:
         `Bert`.
+
     Raises:
-        OSError or ValueError with one sentence: no such model, a damaged file, an unknown precision.
+        OSError, ValueError: the model does not exist, a file is damaged or the precision is unknown. The message is
+            one sentence.
+
+    Example:
+        >>> bert = load()
+        >>> bert.predict("Shanghai is a city in [MASK].").masks[0].predictions[0].token
+        'China'
     """
     from bert_tf.checkpoints import find
 
     path = find(name_or_folder)
-    # TensorFlow is imported here, when it is known that there is something to load.
+    # TensorFlow is imported only after the model was found.
     from bert_tf.finetuning.task_model import load_model
 
     loaded = load_model(path, precision)
@@ -52,22 +68,31 @@ def load(name_or_folder: str | os.PathLike = DEFAULT_MODEL, precision: str = "fl
 
 
 class Bert:
-    """Configuration, tokenizer and Keras model of one BERT, and the compiled functions that run it.
+    """The settings, tokenizer and Keras model of one BERT model, and the runtime that executes it.
 
-    Holds nothing that changes from call to call: one object may serve several threads at once.
+    Calls do not change the object, so several threads can use it at once.
 
     Attributes:
-        config: `BertConfig`.
-        tokenizer: `Tokenizer`.
-        model: the Keras model.
-        runtime: `Runtime` over that model.
-        name: what the model is called.
-        path: the folder it came from, or None.
-        heads: frozenset of those it has, of `bert_tf.models.ALL_HEADS`.
-        task: `TaskModel` of a fine-tuned model, else None.
+        config: `BertConfig`. The settings.
+        tokenizer: tokenizer of the model.
+        model: `BertModel`. The Keras model.
+        runtime: `Runtime`. The runtime of the model.
+        name: str. The name of the model.
+        path: Path or None. The folder of the model.
+        heads: frozenset of str. The heads of the model, some of `bert_tf.models.ALL_HEADS`.
+        task: `TaskModel` or None. The task of a fine-tuned model.
     """
 
-    def __init__(self, config, tokenizer, model, runtime=None, name="bert", path=None, task=None):
+    def __init__(
+        self,
+        config: BertConfig,
+        tokenizer: BaseTokenizer,
+        model: BertModel,
+        runtime: Runtime | None = None,
+        name: str = "bert",
+        path: Path | None = None,
+        task: TaskModel | None = None,
+    ) -> None:
         if runtime is None:
             from bert_tf.runtime import Runtime
 
@@ -81,23 +106,23 @@ class Bert:
         self.task = task
         self.heads = frozenset(model.bert_heads)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         heads = ", ".join(sorted(self.heads)) or "none"
         size = f"{self.config.num_hidden_layers} layers of {self.config.hidden_size}"
         return f"Bert({self.name!r}, {size}, heads: {heads})"
 
     @property
     def max_length(self) -> int:
-        """Most tokens it reads, special tokens included."""
+        """The largest number of tokens in an input, with the special tokens."""
         return min(512, self.config.max_tokens)
 
-    def hooked(self) -> "HookedModel":
-        """The same model as a `HookedModel`, whose values can be read and replaced on their way; made once.
-
+    def hooked(self) -> HookedModel:
+        """Return the model as a `HookedModel`, whose hidden values can be read and replaced. It is created once.
 
         Example:
             >>> trace, cache = bert_tf.load().hooked().run_with_cache("Shanghai is a city in [MASK].")
             >>> cache["layer_3.resid_post"].shape
+            (1, 9, 768)
         """
         return self._hooked
 
@@ -116,35 +141,36 @@ class Bert:
         attentions: bool = True,
         hidden_states: bool = True,
     ) -> Trace:
-        """Run one forward pass and keep what it tells.
+        """Run one forward pass and return its values.
 
         Args:
-            text_a: the text; "[MASK]" in it is a mask.
-            text_b: the second text, or None. The next-sentence probabilities are had only with one, because
-                the head was trained on pairs and says nothing about a single text.
-            mask: what else to mask: token positions (int, counted with [CLS] as 0), words (str), `Word`s, or
-                a mixture.
-            level: "token" masks just the position given, "word" all pieces of its word. A str is always a
-                whole word.
-            attentions, hidden_states: whether to keep them; what is not kept is not computed or copied
-                either.
+            text_a: str. The text; "[MASK]" in it is a mask.
+            text_b: str or None. The second text. The next-sentence probabilities need a second text, because the
+                head was trained on pairs.
+            mask: int, str, `Word`, or an iterable of them. Further masks: token positions (int; [CLS] is 0), words
+                (str) or `Word`s.
+            level: str. "token" masks only the token at a position, "word" all pieces of its word. A str always masks
+                a whole word.
+            attentions: bool. Whether to compute and keep the attention maps.
+            hidden_states: bool. Whether to compute and keep the hidden states.
+
         Returns:
             `Trace`.
+
         Raises:
-            InputError: an empty text, a word that is not there, a position out of range, a mask that was cut
-                off.
-            TextError: something that is no text.
+            InputError: a text is empty, a word is not in the text, a position is out of range, or a mask was cut off.
+            TextError: a text is not valid text.
         """
-        began = time.perf_counter()
-        ready = prepare_input(self.tokenizer, self.max_length, text_a, text_b, mask, level)
-        results = self._run(ready.token_ids, ready.segment_ids, ready.masks, attentions, hidden_states)
-        seconds = time.perf_counter() - began
-        return Trace.from_results(ready, results, self.tokenizer, self.name, self.heads, seconds)
+        start = time.perf_counter()
+        prepared = prepare_input(self.tokenizer, self.max_length, text_a, text_b, mask, level)
+        results = self._run(prepared.token_ids, prepared.segment_ids, prepared.masks, attentions, hidden_states)
+        seconds = time.perf_counter() - start
+        return Trace.from_results(prepared, results, self.tokenizer, self.name, self.heads, seconds)
 
     def predict(
         self, text_a: str, text_b: str | None = None, mask: Any = (), top_k: int = 5, targets: Sequence[str] = ()
     ) -> Answer:
-        """The short answer to one text or pair, an `Answer`; else as `trace` and `answer_from`."""
+        """Return the predictions for one text or pair as an `Answer`; see `trace` and `answer_from`."""
         trace = self.trace(text_a, text_b, mask, attentions=False, hidden_states=False)
         return answer_from(trace, self.tokenizer, top_k, targets)
 
@@ -156,25 +182,28 @@ class Bert:
         errors: str = "raise",
         targets: Sequence[str] = (),
     ) -> Iterator[Any]:
-        """Answers to any number of inputs as a generator; see `bert_tf.inference.batch_predict.predict_many`."""
+        """Yield the predictions for any number of inputs; see `bert_tf.inference.batch_predict.predict_many`."""
         return predict_many(self, rows, batch_size, top_k, errors, targets)
 
-    def fill_mask(self, trace: Trace, top_k: int = 5, targets: Sequence[str] = ()) -> list[MaskPrediction]:
-        """Predictions at each mask of a trace, each mask judged alone; see `explain.fill_mask`."""
+    def fill_mask(self, trace: Trace, top_k: int = 5, targets: Sequence[str] = ()) -> tuple[MaskPrediction, ...]:
+        """Return the predictions at each mask of a trace, each mask predicted alone; see `explain.fill_mask`."""
         return fill_mask(trace, self.tokenizer, top_k, targets)
 
     def fill_jointly(self, trace: Trace, top_k: int = 5, targets: Sequence[str] = ()) -> JointFilling:
-        """All masks of a trace filled, the surest first; see `explain.fill_jointly`."""
+        """Fill all masks of a trace, the most probable prediction first; see `explain.fill_jointly`."""
         return fill_jointly(self, trace, top_k, targets)
 
     def mlm_logits(self, token_ids: np.ndarray, segment_ids: np.ndarray, positions: Sequence[int]) -> np.ndarray:
-        """MLM logits of one sequence at some positions.
+        """Return the MLM logits of one sequence at some positions.
 
         Args:
-            token_ids, segment_ids: int32 [T].
-            positions: P token positions.
+            token_ids: int32 [T]. The token ids.
+            segment_ids: int32 [T]. The segment ids.
+            positions: sequence of int. P token positions.
+
         Returns:
             float32 [P, V].
+
         Raises:
             MissingHead: the model has no MLM head.
         """
@@ -182,10 +211,10 @@ class Bert:
         return self._run(token_ids, segment_ids, positions, False, False)["mlm_logits"]
 
     def _run(self, token_ids, segment_ids, masks, attentions, hidden_states):
-        """One sequence through the model; every output without its batch axis, lists stacked.
+        """The outputs of one sequence, without the batch axis; outputs of all layers are stacked.
 
-        The heads' outputs are always asked for together: they cost little beside the encoder, and asking for
-        now this, now that would compile one more function for every combination and length.
+        The outputs of all heads are always requested together: they cost little compared with the encoder, and every
+        other combination of outputs would need a compiled function for each length.
         """
         batch = {
             "token_ids": token_ids[None],

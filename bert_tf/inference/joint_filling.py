@@ -1,17 +1,22 @@
-"""Filling several masks together: the surest first, then the rest again with that one in place.
+"""Filling several masks jointly: the mask with the most probable prediction first, then the others again.
 
-Independent answers to two masks need not fit each other ("[MASK] [MASK]": "San" at one, "York" at the other).
-Filling one at a time lets each choice see those before it (the easy-first order of Ghazvininejad et al. 2019,
-"Mask-Predict", with one token a step).
+Independent predictions for two masks can be inconsistent ("[MASK] [MASK]": "San" for one, "York" for the other).
+Filling one mask at a time lets each prediction depend on those before it (the easy-first order of Ghazvininejad et al.
+2019, "Mask-Predict", with one token per step).
 
 Dimension legend: T tokens, P masks, V vocabulary.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from bert_tf.inference.predictions import (
+    MaskPrediction,
     check_top_k,
     mask_predictions,
     predictions_frame,
@@ -21,72 +26,83 @@ from bert_tf.inference.predictions import (
 from bert_tf.inference.text_filling import fill_text
 from bert_tf.results import Result
 
+if TYPE_CHECKING:  # bert imports this module; pandas takes long to import
+    import pandas as pd
+
+    from bert_tf.inference.bert import Bert
+    from bert_tf.inference.trace import Trace
+
 
 @dataclass(frozen=True)
 class JointFilling(Result, figures={"predictions": "bert_tf.plots.predictions:joint_filling"}):
-    """All masks filled, one a step.
+    """All masks of a text, filled one per step.
 
     Attributes:
-        steps: `MaskPrediction`s in the order they were filled; each step's first prediction is what was put
-            in, and its probabilities are given the words of all steps before it.
-        tokens: the T tokens with every mask filled.
-        log_probability: natural logarithm of the product of the steps' first probabilities.
-        text_a, text_b: the user's texts with every mask filled.
+        steps: tuple of `MaskPrediction`. In the order in which the masks were filled. The first prediction of a step
+            was filled in; its probability depends on the words of the steps before it.
+        tokens: tuple of T str. The tokens with all masks filled.
+        log_probability: float. The natural logarithm of the product of the steps' first probabilities.
+        text_a: str. The user's text with all masks filled.
+        text_b: str or None. The user's second text with all masks filled.
     """
 
-    steps: tuple
-    tokens: tuple
+    steps: tuple[MaskPrediction, ...]
+    tokens: tuple[str, ...]
     log_probability: float
     text_a: str
-    text_b: str
+    text_b: str | None
 
     @property
-    def order(self):
-        """Token positions in the order they were filled."""
+    def order(self) -> tuple[int, ...]:
+        """The token positions in the order in which they were filled."""
         return tuple(step.position for step in self.steps)
 
-    def to_frame(self):
-        """The predictions of every step, in the order in which the masks were filled, numbered from 0."""
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table of the predictions of every step, in the order of filling; steps are numbered from 0."""
         table = predictions_frame(self.steps)
         table.insert(0, "step", table["position"].map({step.position: n for n, step in enumerate(self.steps)}))
         return table
 
 
-def fill_jointly(bert, trace, top_k=5, targets=()):
-    """Fill all masks of a trace, the surest first, each next one knowing what was filled before.
+def fill_jointly(bert: Bert, trace: Trace, top_k: int = 5, targets: str | Sequence[str] = ()) -> JointFilling:
+    """Fill all masks of a trace, the most probable prediction first; each step sees the tokens filled before.
+
+    The trace holds the first forward pass; every further mask needs another one.
 
     Args:
-        bert: gives `.tokenizer` and `.mlm_logits(token_ids [T], segment_ids [T], positions) -> [P, V]`.
-        trace: a `Trace` of that model with at least one mask.
-        top_k: predictions kept a step.
-        targets: words to ask about at every step, as `fill_mask` takes them.
+        bert: `Bert`. The model of the trace.
+        trace: `Trace`. It must have at least one mask.
+        top_k: int. The number of predictions in each step.
+        targets: sequence of str. Words whose probability is returned in every step, as in `fill_mask`.
+
     Returns:
-        `JointFilling`; as many forward passes as masks, less one (the trace holds the first).
+        `JointFilling`.
+
     Raises:
-        NothingToPredict, MissingHead, InputError: as `fill_mask`.
+        NothingToPredict, MissingHead, InputError: as in `fill_mask`.
     """
     require_masks(trace)
     check_top_k(top_k)
     asked = target_ids(bert.tokenizer, targets)
     ids = np.array(trace.token_ids)
-    left = list(trace.masks)
-    logits = trace.logits
+    unfilled = list(trace.masks)
+    logits = cast(np.ndarray, trace.logits)
     steps = []
-    while left:
-        answers = mask_predictions(logits, left, trace.original_ids[left], bert.tokenizer, top_k, asked)
-        surest = max(answers, key=lambda answer: answer.predictions[0].probability)
-        steps.append(surest)
-        ids[surest.position] = surest.predictions[0].id
-        left.remove(surest.position)
-        if left:
-            logits = bert.mlm_logits(ids, trace.segments, left)
-    chosen = {step.position: step.predictions[0].token for step in steps}
-    spelled = {position: bert.tokenizer.spelling(token) for position, token in chosen.items()}
+    while unfilled:
+        answers = mask_predictions(logits, unfilled, trace.original_ids[unfilled], bert.tokenizer, top_k, asked)
+        most_probable = max(answers, key=lambda answer: answer.predictions[0].probability)
+        steps.append(most_probable)
+        ids[most_probable.position] = most_probable.predictions[0].id
+        unfilled.remove(most_probable.position)
+        if unfilled:
+            logits = bert.mlm_logits(ids, trace.segments, unfilled)
+    filled = {step.position: step.predictions[0].token for step in steps}
+    spelled = {position: bert.tokenizer.spelling(token) for position, token in filled.items()}
     text_a, text_b = fill_text(trace, spelled)
     return JointFilling(
         steps=tuple(steps),
-        tokens=tuple(chosen.get(position, token) for position, token in enumerate(trace.tokens)),
-        log_probability=float(sum(np.log(max(s.predictions[0].probability, 1e-300)) for s in steps)),
+        tokens=tuple(filled.get(position, token) for position, token in enumerate(trace.tokens)),
+        log_probability=float(sum(np.log(max(step.predictions[0].probability, 1e-300)) for step in steps)),
         text_a=text_a,
         text_b=text_b,
     )

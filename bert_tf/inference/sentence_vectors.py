@@ -1,7 +1,12 @@
-"""Vectors of sentences out of any layer, for any number of texts in constant memory.
+"""Sentence vectors from any layer, for any number of texts in constant memory.
 
-B batch, T tokens, H hidden, L layers.
+B batch, T tokens, H hidden size, L layers.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,25 +14,38 @@ from bert_tf.errors import InputError, checked_pair, require_head
 from bert_tf.read_ahead import read_ahead_windows
 from bert_tf.tokenizers import pad_batch
 
+if TYPE_CHECKING:
+    from bert_tf.inference.bert import Bert
+
 POOLINGS = ("cls", "first", "mean", "max", "attention")
 
 
-def sentence_vectors(bert, texts, pooling="mean", layer=-1, batch_size=32, max_length=None):
-    """One vector a text.
+def sentence_vectors(
+    bert: Bert,
+    texts: Iterable[str | tuple[str, str | None]],
+    pooling: str = "mean",
+    layer: int = -1,
+    batch_size: int = 32,
+    max_length: int | None = None,
+) -> Iterator[np.ndarray]:
+    """Compute one vector for each text.
 
     Args:
-        bert: a `Bert`. texts: iterable of texts or (text_a, text_b) pairs.
-        pooling: "mean" or "max" over the real tokens ([CLS] and [SEP] are among them), "first" (the hidden
-            state of [CLS]), "cls" (the pooler's output, of the last layer only), or "attention": the weighted
-            mean of a model that was fine-tuned with one.
-        layer: hidden state 0 (the embeddings) to L, or from the end: -1 is the last.
-        batch_size: texts in one pass. max_length: tokens a text is cut to; by default what the model reads.
+        bert: `Bert`. The model.
+        texts: iterable of str or (str, str). Texts or pairs (text_a, text_b).
+        pooling: str. "mean" or "max" over all tokens with [CLS] and [SEP] but without padding, "first" (the hidden
+            state of [CLS]), "cls" (the pooled output, of the last layer only), or "attention" (the weighted mean of a
+            model that was fine-tuned with it).
+        layer: int. The index of the hidden states: 0 (the embeddings) to L, or from the end: -1 is the last layer.
+        batch_size: int. The number of texts in one forward pass.
+        max_length: int or None. The number of tokens to which a text is cut; None for the model's limit.
 
-    Yields: float32 [H], in the texts' order.
+    Yields:
+        float32 [H], in the order of the texts.
 
     Raises:
-        InputError: an unknown pooling, a layer the model has not, an empty text.
-        MissingHead: "cls" asked of a model without a pooler.
+        InputError: the pooling is unknown, the model does not have the layer, or a text is empty.
+        MissingHead: `pooling` is "cls" and the model has no pooler.
     """
     layer = _checked(bert, pooling, layer, batch_size)
     length = min(max_length or bert.max_length, bert.max_length)
@@ -54,7 +72,7 @@ def _checked(bert, pooling, layer, batch_size):
     if pooling == "cls":
         require_head(bert.heads, "pooler", bert.name)
         if layer != count:
-            raise InputError("The pooler reads the last layer only; choose pooling first for [CLS] of another.")
+            raise InputError("The pooler reads only the last layer; choose pooling first for [CLS] of another layer.")
     return layer
 
 
@@ -62,18 +80,18 @@ def _stream(bert, texts, pooling, layer, batch_size, length):
     for window in read_ahead_windows(texts, batch_size):
         pairs = [checked_pair(*((text, None) if isinstance(text, str) else text)) for text in window]
         packed = bert.tokenizer.encode_batch(pairs, max_length=length)
-        vectors = [None] * len(packed)
+        vectors: list[Any] = [None] * len(packed)
         order = sorted(range(len(packed)), key=lambda index: packed[index].length)
         for first in range(0, len(order), batch_size):
-            places = order[first : first + batch_size]
-            batch = pad_batch([packed[index] for index in places], pad_id=bert.tokenizer.pad_id)
-            for place, vector in zip(places, _pooled(bert, batch, pooling, layer)):
-                vectors[place] = vector
+            indices = order[first : first + batch_size]
+            batch = pad_batch([packed[index] for index in indices], pad_id=bert.tokenizer.pad_id)
+            for index, vector in zip(indices, _pooled(bert, batch, pooling, layer)):
+                vectors[index] = vector
         yield from vectors
 
 
 def _pooled(bert, batch, pooling, layer):
-    """float32 [B, H]."""
+    """The vectors of one batch, float32 [B, H]."""
     if pooling == "cls":
         return np.array(bert.runtime.run(batch, ("pooled_output",))["pooled_output"])
     if layer == bert.config.num_hidden_layers:

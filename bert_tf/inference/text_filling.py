@@ -1,19 +1,27 @@
-"""Putting predicted tokens into the user's own text."""
+"""Insertion of predicted tokens into the user's text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bert_tf.inference.trace import Trace
 
 
-def fill_text(trace, tokens):
-    """The user's texts with tokens put in at some positions.
+def fill_text(trace: Trace, tokens: Mapping[int, str]) -> tuple[str, str | None]:
+    """Return the user's texts with the tokens at some positions replaced.
 
     Args:
-        trace: a `Trace`.
-        tokens: dict from token position to token in BERT's spelling (`Tokenizer.spellings`), such as
-            {7: "China"} or {8: "##ing"}.
+        trace: `Trace`. The texts and offsets.
+        tokens: dict of token position -> token in BERT's spelling (`Tokenizer.spellings`), such as {7: "China"} or
+            {8: "##ing"}.
+
     Returns:
-        (text_a, text_b); `text_b` is None if the trace has none. Everything not replaced stays as the user
-        wrote it.
+        (text_a, text_b); `text_b` is None if the trace has no second text. The rest of the text is unchanged.
     """
-    texts = {"a": trace.text_a, "b": trace.text_b}
-    # From the last to the first, so that the offsets of those still to come stay true.
+    texts: dict[str, Any] = {"a": trace.text_a, "b": trace.text_b}
+    # From the last to the first position, so that the earlier offsets stay valid.
     for position in sorted(tokens, reverse=True):
         source = trace.sources[position]
         if source is not None:
@@ -26,7 +34,7 @@ def _replaced(text, start, end, token):
     before, after = text[:start], text[end:]
     if token.startswith("##"):
         return before.rstrip() + token[2:] + after
-    # A whole word where a piece stood ("play" + "##ing") would otherwise run into its neighbour.
+    # A word that replaces a piece ("##ing" in "playing") needs a space before it.
     if before[-1:].isalnum() and token[:1].isalnum():
         before += " "
     return before + token + after

@@ -1,12 +1,15 @@
-"""Everything one forward pass tells, in one immutable object.
+"""`Trace`: all values of one forward pass in one immutable object.
 
-Dimension legend: T tokens, P masks, V vocabulary, L layers, N heads, H hidden.
+Dimension legend: T tokens, P masks, V vocabulary, L layers, N heads, H hidden size.
 """
+
+from __future__ import annotations
 
 import json
 from collections import namedtuple
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Callable, Optional, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -14,46 +17,52 @@ from bert_tf.inference.words import WordSpan, words_of
 from bert_tf.results import Result, frame
 from bert_tf.tokenizers import Truncation
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.inference.model_inputs import PreparedInput
+    from bert_tf.tokenizers import BaseTokenizer
+
 
 class PairPrediction(Result, figures={"probabilities": "bert_tf.plots.predictions:pair_probabilities"}):
-    """What a head says of a pair of texts: the base of named tuples of two probabilities that add up to 1."""
+    """The prediction for a pair of texts: the base class of named tuples of two probabilities that add up to 1."""
 
     _asdict: Callable[[], dict[str, float]]
 
     @classmethod
     def from_logits(cls, logits: np.ndarray) -> Self:
-        """Softmax of the head's two logits [2]."""
+        """Return the softmax of the head's two logits [2]."""
         difference = float(logits[1]) - float(logits[0])
         first = 0.5 * (1.0 - np.tanh(0.5 * difference))
         return cls(float(first), float(1.0 - first))  # type: ignore[call-arg]
 
     def to_dict(self) -> dict[str, float]:
-        """Answer -> probability."""
+        """Return a dict of answer -> probability."""
         return self._asdict()
 
-    def to_frame(self) -> Any:
-        """A row for each answer."""
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with a row for each answer."""
         return frame({"answer": list(self.to_dict()), "probability": list(self.to_dict().values())})
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """There are none."""
+        """Return an empty dict: a pair prediction has no arrays."""
         return {}
 
 
 class NextSentence(PairPrediction, namedtuple("NextSentence", ("is_next", "not_next"))):
-    """The next-sentence head's two probabilities; index 0 of its logits is IsNext."""
+    """The two probabilities of the next-sentence head; index 0 of its logits is IsNext."""
 
 
 class SentenceOrder(PairPrediction, namedtuple("SentenceOrder", ("in_order", "swapped"))):
-    """The sentence-order head's two probabilities (ALBERT); index 0 of its logits is in order."""
+    """The two probabilities of the sentence-order head (ALBERT); index 0 of its logits is "in order"."""
 
 
 def sigmoid(logits: Any) -> np.ndarray:
-    """Probabilities float32 of logits of any shape, without overflow."""
+    """Return the probabilities, float32, of logits of any shape, without overflow."""
     return (0.5 * (1 + np.tanh(0.5 * np.asarray(logits, np.float32)))).astype(np.float32)
 
 
-#: (Head, what it gives) of the heads that a trace tells of.
+#: (head, output) of the heads whose outputs a trace holds.
 HEAD_OUTPUTS = (
     ("mlm", "mlm_logits"),
     ("nsp", "nsp_logits"),
@@ -65,86 +74,98 @@ HEAD_OUTPUTS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace(Result):
-    """What went into one forward pass and what came out of it. Its arrays are read-only.
+    """The input and the outputs of one forward pass. The arrays are read-only.
 
     Attributes:
-        model: name of the model.
-        heads: those the model has, of `bert_tf.models.ALL_HEADS`.
-        text_a, text_b: the user's texts; `text_b` is None when there was no pair.
-        tokens: T strings, "[MASK]" where masked.
-        original_tokens: T strings as the tokenizer read them.
-        token_ids, original_ids: int32 [T], the same as ids.
-        offsets: T pairs (first character, one after the last) in the user's text, None for tokens the model
-            adds.
-        word_ids: T word numbers, counted in each text apart, None for tokens the model adds.
-        sources: T of "a", "b" or None.
-        segments: int32 [T], 0 or 1.
-        masks: the P masked positions, ascending.
-        logits: float32 [P, V], MLM logits at the masks; None if the model has no MLM head.
-        nsp: `NextSentence`; None without a second text or without an NSP head.
-        attentions: float32 [L, N, T, T], row: query, column: key, rows add up to 1; None if not asked for.
-        hidden_states: float32 [L+1, T, H], index 0 the embeddings; None if not asked for.
-        pooled: float32 [H]; None if the model has no pooler.
-        truncated: `Truncation`, zeros if everything was read.
-        seconds: wall time of tokenising and the forward pass.
-        sop: `SentenceOrder`; None without a second text or without such a head.
-        replaced: float32 [T], probability that a token was put there in the place of another; None if the
-            model has no head for it.
+        model: str. The name of the model.
+        heads: frozenset of str. The heads of the model, some of `bert_tf.models.ALL_HEADS`.
+        text_a: str. The user's text.
+        text_b: str or None. The user's second text.
+        tokens: tuple of T str. The tokens, "[MASK]" at the masks.
+        original_tokens: tuple of T str. The tokens before masking.
+        token_ids: int32 [T]. The ids of `tokens`.
+        original_ids: int32 [T]. The ids of `original_tokens`.
+        offsets: tuple of T pairs or None. (first character, one after the last) in the user's text; None for tokens
+            that the model adds.
+        word_ids: tuple of T int or None. The number of the word in its text; None for tokens that the model adds.
+        sources: tuple of T "a", "b" or None. The text of each token.
+        segments: int32 [T]. The segment ids, 0 or 1.
+        masks: tuple of P int. The masked positions, in ascending order.
+        logits: float32 [P, V] or None. The MLM logits at the masks; None if the model has no MLM head.
+        nsp: `NextSentence` or None. None without a second text or without an NSP head.
+        attentions: float32 [L, N, T, T] or None. Rows are queries, columns are keys, rows add up to 1; None if not
+            requested.
+        hidden_states: float32 [L+1, T, H] or None. Index 0 has the embeddings; None if not requested.
+        pooled: float32 [H] or None. The pooled output; None if the model has no pooler.
+        truncated: `Truncation`. Zeros if nothing was cut.
+        seconds: float. The wall time of tokenization and forward pass.
+        sop: `SentenceOrder` or None. None without a second text or without a sentence-order head.
+        replaced: float32 [T] or None. The probability that a token was replaced; None if the model has no head for
+            it.
     """
 
     model: str
-    heads: frozenset
+    heads: frozenset[str]
     text_a: str
-    text_b: Optional[str]
-    tokens: tuple
-    original_tokens: tuple
+    text_b: str | None
+    tokens: tuple[str, ...]
+    original_tokens: tuple[str, ...]
     token_ids: np.ndarray
     original_ids: np.ndarray
-    offsets: tuple
-    word_ids: tuple
-    sources: tuple
+    offsets: tuple[Any, ...]
+    word_ids: tuple[int | None, ...]
+    sources: tuple[str | None, ...]
     segments: np.ndarray
-    masks: tuple
-    logits: Optional[np.ndarray]
-    nsp: Optional[NextSentence]
-    attentions: Optional[np.ndarray]
-    hidden_states: Optional[np.ndarray]
-    pooled: Optional[np.ndarray]
+    masks: tuple[int, ...]
+    logits: np.ndarray | None
+    nsp: NextSentence | None
+    attentions: np.ndarray | None
+    hidden_states: np.ndarray | None
+    pooled: np.ndarray | None
     truncated: Truncation
     seconds: float
-    sop: Optional[SentenceOrder] = None
-    replaced: Optional[np.ndarray] = None
+    sop: SentenceOrder | None = None
+    replaced: np.ndarray | None = None
 
     @classmethod
     def from_results(
-        cls, ready: Any, results: dict[str, Any], tokenizer: Any, model: str, heads: frozenset[str], seconds: float
-    ) -> "Trace":
-        """The trace of one input.
+        cls,
+        prepared: PreparedInput,
+        results: dict[str, Any],
+        tokenizer: BaseTokenizer,
+        model: str,
+        heads: frozenset[str],
+        seconds: float,
+    ) -> Trace:
+        """Create the trace of one input.
 
         Args:
-            ready: the input, a `Prepared`.
-            results: dict name -> float32 array without a batch axis: an output of `HEAD_OUTPUTS` for each of the heads,
-                "attentions" and "hidden_states" if they are to be kept.
-            tokenizer: a `Tokenizer`. model: its name. heads: frozenset of those it has. seconds: wall time.
+            prepared: `PreparedInput`. The input.
+            results: dict of output name -> float32 array without a batch axis. An output of `HEAD_OUTPUTS` for each of
+                the heads, and optionally "attentions" and "hidden_states".
+            tokenizer: tokenizer of the model.
+            model: str. The name of the model.
+            heads: frozenset of str. The heads of the model.
+            seconds: float. The wall time.
         """
-        encoding, tokens = ready.encoding, list(ready.encoding.tokens)
-        for position in ready.masks:
+        encoding, tokens = prepared.encoding, list(prepared.encoding.tokens)
+        for position in prepared.masks:
             tokens[position] = tokenizer.id_to_token(tokenizer.mask_id)
-        paired = ready.text_b is not None
+        paired = prepared.text_b is not None
         return cls(
             model=model,
             heads=heads,
-            text_a=ready.text_a,
-            text_b=ready.text_b,
+            text_a=prepared.text_a,
+            text_b=prepared.text_b,
             tokens=tuple(tokens),
             original_tokens=tuple(encoding.tokens),
-            token_ids=ready.token_ids,
+            token_ids=prepared.token_ids,
             original_ids=encoding.token_ids,
             offsets=tuple(encoding.offsets),
             word_ids=tuple(encoding.word_ids),
             sources=tuple(encoding.sources),
             segments=encoding.segment_ids,
-            masks=ready.masks,
+            masks=prepared.masks,
             truncated=encoding.truncated,
             nsp=NextSentence.from_logits(results["nsp_logits"]) if paired and "nsp" in heads else None,
             sop=SentenceOrder.from_logits(results["sop_logits"]) if paired and "sop" in heads else None,
@@ -156,34 +177,34 @@ class Trace(Result):
             seconds=seconds,
         )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
-                frozen = value.view()
-                frozen.flags.writeable = False
-                object.__setattr__(self, field.name, frozen)
+                read_only = value.view()
+                read_only.flags.writeable = False
+                object.__setattr__(self, field.name, read_only)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Trace({self.model!r}, {' '.join(self.tokens)!r:.80}, masks={self.masks})"
 
     @property
     def length(self) -> int:
-        """Number of tokens T, the model's own special tokens included."""
+        """The number T of tokens, with the special tokens that the model adds."""
         return len(self.tokens)
 
     def words(self) -> tuple[WordSpan, ...]:
-        """The words of both texts in reading order, as `WordSpan`s."""
+        """Return the words of both texts in reading order, as `WordSpan`s."""
         return words_of(self, self.text_a, self.text_b)
 
     def to_dict(self, arrays: bool = False) -> dict[str, Any]:
-        """Plain Python values that `json.dumps` takes.
+        """Return a dict of plain values for JSON.
 
         Args:
-            arrays: whether the large arrays (logits, attentions, hidden_states, pooled) come along, as nested
+            arrays: bool. Whether to include the large arrays (logits, attentions, hidden_states, pooled) as nested
                 lists.
         """
-        plain = {}
+        plain: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in _LARGE:
@@ -203,8 +224,8 @@ class Trace(Result):
                 plain[field.name] = value
         return plain
 
-    def to_frame(self) -> Any:
-        """A row for each token."""
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with a row for each token."""
         columns = {
             "position": np.arange(self.length),
             "token": self.tokens,
@@ -216,8 +237,8 @@ class Trace(Result):
         }
         return frame(columns if self.replaced is None else {**columns, "replaced": self.replaced})
 
-    def _repr_html_(self):
-        """The attention of the heads as lines between the tokens; the table of a trace without attention maps."""
+    def _repr_html_(self) -> str:
+        """Attention as lines between the tokens; a table of the tokens if the trace has no attention maps."""
         if self.attentions is None:
             return super()._repr_html_()
         from bert_tf.plots.attention.lines import lines_html
@@ -225,11 +246,10 @@ class Trace(Result):
         return lines_html(self)
 
     def save_npz(self, file: Any) -> None:
-        """Write all of it as a compressed .npz: every array under its name, the rest as JSON under "trace".
+        """Write the trace as a compressed .npz: each large array under its name, the rest as JSON under "trace".
 
         Args:
-            file: a path or a binary file object. Read it back with `numpy.load(file)`; nothing in it is
-                pickled.
+            file: path or binary file object. `numpy.load(file)` reads it; nothing in it is pickled.
         """
         present = {name: getattr(self, name) for name in _LARGE if getattr(self, name) is not None}
         np.savez_compressed(file, trace=np.array(json.dumps(self.to_dict())), **present)

@@ -1,12 +1,13 @@
-"""The words of an input: which tokens are pieces of one word, and where it stands in the user's text."""
+"""The words of an input: the tokens of each word, and its position in the user's text."""
 
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Word:
-    """Names a word by its place: the `index`-th word (from 0) of text `source`, "a" or "b"."""
+    """A reference to a word by its position: word number `index` (from 0) of text `source`, "a" or "b"."""
 
     source: str
     index: int
@@ -14,42 +15,45 @@ class Word:
 
 @dataclass(frozen=True)
 class WordSpan:
-    """A word as it was read.
+    """A word of an input.
 
     Attributes:
-        source: "a" or "b".
-        index: the word's number in its text, from 0.
-        text: its letters as the user wrote them.
-        positions: its tokens' positions in the sequence.
-        start, end: its first character and the one after its last, in the user's text.
+        source: str. "a" or "b".
+        index: int. The number of the word in its text, from 0.
+        text: str. The word as the user wrote it.
+        positions: tuple of int. The positions of its tokens.
+        start: int. Its first character in the user's text.
+        end: int. The character after its last character in the user's text.
     """
 
     source: str
     index: int
     text: str
-    positions: tuple
+    positions: tuple[int, ...]
     start: int
     end: int
 
 
-def words_of(read, text_a, text_b=None):
+def words_of(encoded: Any, text_a: str, text_b: str | None = None) -> tuple[WordSpan, ...]:
     """List the words of an encoded input, in reading order.
 
     Args:
-        read: has `offsets`, `word_ids` and `sources`, one entry a token (an `Encoding` or a `Trace`).
-        text_a, text_b: the user's texts, which the offsets point into.
+        encoded: `Encoding` or `Trace`. It has `offsets`, `word_ids` and `sources`, with one entry per token.
+        text_a: str. The user's text.
+        text_b: str or None. The user's second text.
+
     Returns:
-        tuple of `WordSpan`. Special tokens that the model adds belong to no word.
+        Tuple of `WordSpan`. The special tokens that the model adds belong to no word.
     """
-    texts = {"a": text_a, "b": text_b}
+    texts: dict[str, Any] = {"a": text_a, "b": text_b}
     numbered = [
         (position, source, word)
-        for position, (source, word) in enumerate(zip(read.sources, read.word_ids))
+        for position, (source, word) in enumerate(zip(encoded.sources, encoded.word_ids))
         if word is not None
     ]
     words = []
     for (source, index), members in groupby(numbered, key=lambda entry: entry[1:]):
         positions = tuple(position for position, _, _ in members)
-        start, end = read.offsets[positions[0]][0], read.offsets[positions[-1]][1]
+        start, end = encoded.offsets[positions[0]][0], encoded.offsets[positions[-1]][1]
         words.append(WordSpan(source, index, texts[source][start:end], positions, start, end))
     return tuple(words)

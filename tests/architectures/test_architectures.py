@@ -32,11 +32,11 @@ def golden(request):
 
 
 def flat(outputs):
-    found = {}
+    flattened = {}
     for name, value in outputs.items():
         items = {f"{name}.{i}": v for i, v in enumerate(value)} if isinstance(value, list) else {name: value}
-        found.update({key: np.asarray(item) for key, item in items.items()})
-    return found
+        flattened.update({key: np.asarray(item) for key, item in items.items()})
+    return flattened
 
 
 def test_every_output_equals_transformers(golden):
@@ -62,10 +62,10 @@ def test_both_engines_equal_the_keras_model(golden, engine):
     batch = {key: stored[key].astype(np.int32) for key in INPUTS}
     if "mlm" in model.bert_heads:
         batch["mask_positions"] = np.array([[1, 5, 12], [0, 8, 3]], np.int32)
-    wanted, found = flat(view(model, outputs)(batch)), flat(Runtime(model, engine=engine).run(batch, outputs))
-    assert wanted.keys() == found.keys()
+    wanted, actual = flat(view(model, outputs)(batch)), flat(Runtime(model, engine=engine).run(batch, outputs))
+    assert wanted.keys() == actual.keys()
     for key in wanted:
-        np.testing.assert_allclose(found[key], wanted[key], atol=1e-5, rtol=0, err_msg=f"{name} {key}")
+        np.testing.assert_allclose(actual[key], wanted[key], atol=1e-5, rtol=0, err_msg=f"{name} {key}")
 
 
 def test_variables_are_as_many_as_arithmetic_says(golden):

@@ -31,7 +31,7 @@ def test_the_model_card_goes_along(tiny_folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "request_, said",
+    "request_, message",
     [
         ({"to": "onnx"}, "'onnx'; choose from own, hf, google, keras-nlp"),
         ({"dtype": "int4"}, "'int4'"),
@@ -39,8 +39,8 @@ def test_the_model_card_goes_along(tiny_folder, tmp_path):
         ({"to": "google", "dtype": "float16"}, "float32 only"),
     ],
 )
-def test_requests_that_cannot_be_met_are_refused(tiny_folder, tmp_path, request_, said):
-    with pytest.raises(CheckpointError, match=said):
+def test_requests_that_cannot_be_met_are_refused(tiny_folder, tmp_path, request_, message):
+    with pytest.raises(CheckpointError, match=message):
         convert(tiny_folder, tmp_path / "out", **request_)
     assert list(tmp_path.iterdir()) == []
 

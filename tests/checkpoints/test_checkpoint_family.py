@@ -49,12 +49,12 @@ def test_exported_to_transformers_with_equal_outputs(name, tmp_path):
     assert not report["missing_keys"] and not report["mismatched_keys"]
     assert all("pooler" in key for key in report["unexpected_keys"])  # RobertaForMaskedLM has none
     stored = np.load(GOLDEN / f"{name}.npz")
-    given = {"input_ids": torch.tensor(stored["token_ids"]), "attention_mask": torch.tensor(stored["padding_mask"])}
+    inputs = {"input_ids": torch.tensor(stored["token_ids"]), "attention_mask": torch.tensor(stored["padding_mask"])}
     if config.type_vocab_size:
-        given["token_type_ids"] = torch.tensor(stored["segment_ids"])
+        inputs["token_type_ids"] = torch.tensor(stored["segment_ids"])
     with torch.no_grad():
-        found = theirs.eval()(**given)
-    logits = found.get("prediction_logits", found.get("logits")).numpy()
+        outputs = theirs.eval()(**inputs)
+    logits = outputs.get("prediction_logits", outputs.get("logits")).numpy()
     real = stored["padding_mask"].astype(bool)
     wanted = stored["replaced_logits" if logits.ndim == 2 else "mlm_logits_all"]
     np.testing.assert_allclose(logits[real], wanted[real], atol=1e-5, rtol=0)
@@ -145,8 +145,10 @@ def test_an_electra_archive_without_settings_is_told_what_to_write(tmp_path):
     shutil.copy(done.path / "vocab.txt", archive)
     for path in done.path.glob("bert_model.ckpt.*"):
         shutil.copy(path, archive / path.name.replace("bert_model.ckpt", "electra_small"))
-    said = r"no settings: bert_config.json, albert_config.json or electra_config.json\. ELECTRA's archives have none: "
-    with pytest.raises(CheckpointError, match=said + r"write electra_config.json \(docs/family.md"):
+    message = (
+        r"no settings: bert_config.json, albert_config.json or electra_config.json\. ELECTRA's archives have none: "
+    )
+    with pytest.raises(CheckpointError, match=message + r"write electra_config.json \(docs/family.md"):
         checkpoints.read(archive)
     settings = json.loads((done.path / "electra_config.json").read_text())
     sizes = {name: settings[name] for name in documented()["small"]}

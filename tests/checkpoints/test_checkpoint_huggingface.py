@@ -198,11 +198,11 @@ def test_the_head_of_a_classifier_is_left_to_fine_tuning(saved):
 
 
 @pytest.mark.parametrize(
-    "change, said", [({"model_type": "gpt2"}, "gpt2"), ({"position_embedding_type": "relative_key"}, "absolute")]
+    "change, message", [({"model_type": "gpt2"}, "gpt2"), ({"position_embedding_type": "relative_key"}, "absolute")]
 )
-def test_other_families_are_refused(saved, change, said):
+def test_other_families_are_refused(saved, change, message):
     folder, _ = saved("BertModel")
     path = folder / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         read(folder)

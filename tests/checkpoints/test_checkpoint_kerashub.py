@@ -190,12 +190,12 @@ def test_a_vocabulary_of_another_size_is_refused(copied):
 
 
 @pytest.mark.parametrize(
-    "settings, said", [({"layer_norm_eps": 1e-6}, "layer_norm_eps"), ({"hidden_act": "relu"}, "'relu'")]
+    "settings, message", [({"layer_norm_eps": 1e-6}, "layer_norm_eps"), ({"hidden_act": "relu"}, "'relu'")]
 )
-def test_what_a_backbone_cannot_hold_is_not_exported(make_tiny, tmp_path, settings, said):
+def test_what_a_backbone_cannot_hold_is_not_exported(make_tiny, tmp_path, settings, message):
     made = make_tiny(**settings)
     own = save(tmp_path / "own", made.config, made.tokenizer, made.model)
-    with pytest.raises(CheckpointError, match=said):
+    with pytest.raises(CheckpointError, match=message):
         convert(own, tmp_path / "p", to="keras-nlp")
     assert not (tmp_path / "p").exists()
 

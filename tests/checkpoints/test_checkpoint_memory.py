@@ -15,9 +15,9 @@ def test_loading_base_takes_at_most_1_6_times_the_file():
     spec = importlib.util.spec_from_file_location("load_memory", SCRIPT)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    found = script.measure("base", "float32")
-    assert found["file_mb"] == pytest.approx(440, abs=1)
-    assert 0.9 < found["times_the_file"] <= 1.6, found
+    measured = script.measure("base", "float32")
+    assert measured["file_mb"] == pytest.approx(440, abs=1)
+    assert 0.9 < measured["times_the_file"] <= 1.6, measured
 
 
 @pytest.mark.parametrize("stored", ["float32", "float16", "int8"])
@@ -26,9 +26,9 @@ def test_a_table_assigned_in_blocks_is_the_one_assigned_whole(tiny, tmp_path, mo
     from bert_tf.models import named_variables
 
     folder = save(tmp_path / "m", tiny.config, tiny.tokenizer, tiny.model, dtype=stored)
-    whole = named_variables(read(folder, dtype=dtype)[2])
+    variables = named_variables(read(folder, dtype=dtype)[2])
     monkeypatch.setattr(reading, "_BLOCK_VALUES", 32 * 7)  # seven rows; 194 are no multiple of it
     blocks = named_variables(read(folder, dtype=dtype)[2])
-    for name, variable in whole.items():
-        found = np.asarray(blocks[name]).astype(np.float32)
-        np.testing.assert_array_equal(found, np.asarray(variable).astype(np.float32), name)
+    for name, variable in variables.items():
+        values = np.asarray(blocks[name]).astype(np.float32)
+        np.testing.assert_array_equal(values, np.asarray(variable).astype(np.float32), name)

@@ -67,10 +67,10 @@ def test_a_discriminator_over_a_bert_has_none_of_its_heads(teacher, tmp_path):
     assert {name for name in stored if name.startswith("electra.")} == {
         f"electra.{name.removeprefix('bert.')}" for name in known if "layer.3." in name
     }
-    found_config, found_tokenizer, found = checkpoints.read(folder)
-    assert (found_config, found_tokenizer.vocab, found.bert_heads) == (config, tokenizer.vocab, {"replaced"})
+    loaded_config, loaded_tokenizer, loaded = checkpoints.read(folder)
+    assert (loaded_config, loaded_tokenizer.vocab, loaded.bert_heads) == (config, tokenizer.vocab, {"replaced"})
     wanted = named_variables(judge)
-    for name, variable in named_variables(found).items():
+    for name, variable in named_variables(loaded).items():
         np.testing.assert_array_equal(np.asarray(variable), np.asarray(wanted[name]), err_msg=name)
 
 

@@ -34,8 +34,8 @@ def test_transformers_reads_it_with_the_same_outputs(tiny, tiny_folder, outputs_
     from transformers import BertForPreTraining, BertTokenizer
 
     theirs = BertForPreTraining.from_pretrained(tiny_folder, attn_implementation="eager").eval()
-    found, ours = transformers_outputs(theirs), outputs_of(tiny.model)
-    equal({name: ours[name] for name in found}, found, within=1e-5)
+    expected, ours = transformers_outputs(theirs), outputs_of(tiny.model)
+    equal({name: ours[name] for name in expected}, expected, within=1e-5)
     assert BertTokenizer.from_pretrained(tiny_folder).tokenize("The dog ran.") == list(
         tiny.tokenizer.tokenize("The dog ran.").tokens
     )
@@ -98,8 +98,8 @@ def test_eight_bits_take_little_more_than_a_quarter(make_tiny, tmp_path):
 
 def test_rows_of_zeros_and_single_large_values_survive_quantising():
     matrix = np.array([[0, 0, 0], [1e-30, -1e-30, 0], [100, 0.2, -0.6]], np.float32)
-    whole, scales = quantize_rows(matrix)
-    back = dequantize_rows(whole, scales)
+    integers, scales = quantize_rows(matrix)
+    back = dequantize_rows(integers, scales)
     assert (back[0] == 0).all() and back[2, 0] == pytest.approx(100)
     assert (np.abs(back - matrix) <= 0.501 * scales[:, None]).all()
 
@@ -134,8 +134,8 @@ def test_shards_stay_under_the_limit_and_are_read_as_one(tiny, tmp_path, outputs
     index = json.loads((folder / "model.safetensors.index.json").read_text())
     assert set(index["weight_map"].values()) == {path.name for path in shards}
     assert index["metadata"]["total_size"] == sum(value.nbytes for path in shards for value in load_file(path).values())
-    whole = save(tmp_path / "w", tiny.config, tiny.tokenizer, tiny.model, dtype)
-    equal(outputs_of(read(folder)[2]), outputs_of(read(whole)[2]))
+    single_file = save(tmp_path / "w", tiny.config, tiny.tokenizer, tiny.model, dtype)
+    equal(outputs_of(read(folder)[2]), outputs_of(read(single_file)[2]))
 
 
 def test_transformers_reads_our_shards(tiny, tmp_path, outputs_of, transformers_outputs):
@@ -143,8 +143,8 @@ def test_transformers_reads_our_shards(tiny, tmp_path, outputs_of, transformers_
 
     folder = save(tmp_path / "s", tiny.config, tiny.tokenizer, tiny.model, max_shard_bytes=30_000)
     theirs = BertForPreTraining.from_pretrained(folder, attn_implementation="eager").eval()
-    found, ours = transformers_outputs(theirs), outputs_of(tiny.model)
-    equal({name: ours[name] for name in found}, found, within=1e-5)
+    expected, ours = transformers_outputs(theirs), outputs_of(tiny.model)
+    equal({name: ours[name] for name in expected}, expected, within=1e-5)
 
 
 def test_saving_again_leaves_no_weights_of_the_earlier_save(tiny, tmp_path):

@@ -314,7 +314,7 @@ def test_a_pair_that_the_model_cannot_judge_is_said(tmp_path, tiny_folder, capsy
     save_file(
         {name: value for name, value in values.items() if "seq_relationship" not in name}, folder / "model.safetensors"
     )
-    note = "masked-lm has no next-sentence head: it says nothing of how two texts stand to each other."
+    note = "masked-lm has no next-sentence head: it predicts nothing about the relation of the two texts."
     argv = ["predict", "the cat sat", "it ran", "--mask", "cat", "--model", str(folder)]
     assert main(argv) == 0
     assert capsys.readouterr().out.splitlines()[-1] == note

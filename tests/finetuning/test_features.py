@@ -111,7 +111,7 @@ def test_vectors_are_written_as_they_come(tmp_path, monkeypatch, ending, most):
     [
         ({"pooling": "sum"}, "no pooling 'sum'"),
         ({"layer": 3}, "no layer 3; the model has 0"),
-        ({"pooling": "cls", "layer": 1}, "pooler reads the last layer only"),
+        ({"pooling": "cls", "layer": 1}, "pooler reads only the last layer"),
         ({"pooling": "attention"}, "has no weights for pooling attention"),
     ],
 )

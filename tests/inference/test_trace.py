@@ -153,9 +153,9 @@ def test_a_mistake_is_told_in_one_sentence(tiny_bert, arguments, error, sentence
 
 
 def test_a_text_of_nothing_readable_is_empty(tiny_bert):
-    with pytest.raises(EmptyText, match="^Text A holds nothing that can be read"):
+    with pytest.raises(EmptyText, match="^Text A contains no token that can be read"):
         tiny_bert.trace("\u200b\x00")
-    with pytest.raises(EmptyText, match="^Text B holds nothing that can be read"):
+    with pytest.raises(EmptyText, match="^Text B contains no token that can be read"):
         tiny_bert.trace("the cat", "\u200b")
 
 

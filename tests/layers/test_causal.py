@@ -82,14 +82,16 @@ def test_every_state_of_the_left_reader_equals_transformers(tmp_path):
     theirs = transformers.BertLMHeadModel.from_pretrained(tmp_path, is_decoder=True, attn_implementation="eager").eval()
     batch = batch_of(reader.config)
     with torch.no_grad():
-        found = theirs(
+        outputs = theirs(
             torch.tensor(batch["token_ids"], dtype=torch.long), output_hidden_states=True, output_attentions=True
         )
     ours = view(reader.model, ("hidden_states", "attentions", "mlm_logits_all"))(batch)
-    for mine, other in zip((*ours["hidden_states"], *ours["attentions"]), (*found.hidden_states, *found.attentions)):
+    for mine, other in zip(
+        (*ours["hidden_states"], *ours["attentions"]), (*outputs.hidden_states, *outputs.attentions)
+    ):
         np.testing.assert_allclose(mine, other.numpy(), atol=1e-5)
     # Theirs tell at each place of the next token, ours of the token at the place.
-    np.testing.assert_allclose(ours["mlm_logits_all"][:, 1:], found.logits.numpy()[:, :-1], atol=1e-5)
+    np.testing.assert_allclose(ours["mlm_logits_all"][:, 1:], outputs.logits.numpy()[:, :-1], atol=1e-5)
 
 
 def test_two_one_way_readers_are_two_readers_side_by_side():
@@ -115,8 +117,8 @@ def test_two_one_way_readers_are_two_readers_side_by_side():
             table.assign(turned)
         states[side] = np.asarray(view(one, ("sequence_output",))(read)["sequence_output"])
     wanted = np.concatenate([states["left"], states["right"][:, ::-1]], axis=-1)
-    found = view(both.model, ("sequence_output",))(batch)["sequence_output"]
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    actual = view(both.model, ("sequence_output",))(batch)["sequence_output"]
+    np.testing.assert_allclose(actual, wanted, atol=1e-5)
 
 
 def test_the_engine_gives_what_the_model_gives(reader):
@@ -124,14 +126,14 @@ def test_the_engine_gives_what_the_model_gives(reader):
     outputs = outputs_of(reader.heads)
     runtime = Runtime(reader.model)
     assert runtime.engine == "tensorflow"
-    found, wanted = runtime.run(batch, outputs), view(reader.model, outputs)(batch)
+    actual, wanted = runtime.run(batch, outputs), view(reader.model, outputs)(batch)
     for name in outputs:
-        for mine, other in zip(*((one if isinstance(one, list) else [one]) for one in (found[name], wanted[name]))):
+        for mine, other in zip(*((one if isinstance(one, list) else [one]) for one in (actual[name], wanted[name]))):
             if name == "mlm_logits_all":  # the last token's place has no right neighbour to be told from
                 mine, other = mine[:, :-1], np.asarray(other)[:, :-1]
             np.testing.assert_allclose(mine, other, atol=1e-5, err_msg=name)
     rows = np.arange(2)[:, None]
-    np.testing.assert_allclose(found["mlm_logits"], found["mlm_logits_all"][rows, batch["mask_positions"]], atol=1e-5)
+    np.testing.assert_allclose(actual["mlm_logits"], actual["mlm_logits_all"][rows, batch["mask_positions"]], atol=1e-5)
 
 
 def test_tensors_and_parameters_are_as_many_as_arithmetic_says(reader):
@@ -157,9 +159,9 @@ def test_the_open_model_takes_the_same_steps(reader):
     wanted = view(reader.model, ("hidden_states", "mlm_logits_all"))(batch)
     for mine, other in zip(states, wanted["hidden_states"]):
         np.testing.assert_allclose(mine, other, atol=1e-5)
-    found = reader.hooked().mlm_log_probabilities(reader.hooked().read(states[-1])[0]).numpy()
+    actual = reader.hooked().mlm_log_probabilities(reader.hooked().read(states[-1])[0]).numpy()
     logits = np.asarray(wanted["mlm_logits_all"])[0]
-    np.testing.assert_allclose(found, logits - np.log(np.exp(logits).sum(-1, keepdims=True)), atol=1e-4)
+    np.testing.assert_allclose(actual, logits - np.log(np.exp(logits).sum(-1, keepdims=True)), atol=1e-4)
 
 
 def test_what_a_block_adds_is_replaced_in_every_stack(reader):
@@ -174,9 +176,9 @@ def test_what_a_block_adds_is_replaced_in_every_stack(reader):
     parts = (np.split(values, len(stacks), axis=-1) for values in (own["attention_norm"], added))
     wanted = [np.asarray(stack.feed_forward_norm(middle + half)) for stack, middle, half in zip(stacks, *parts)]
     replace = {"mlp_out": (np.ones((1, len(one), 1), bool), added[None])}
-    found = np.asarray(reader.hooked().layer(0, one[None], replace=replace))
-    np.testing.assert_allclose(found[0], np.concatenate(wanted, axis=-1), atol=2e-5)
-    assert np.abs(found[0] - own["feed_forward_norm"]).max() > 1e-3
+    actual = np.asarray(reader.hooked().layer(0, one[None], replace=replace))
+    np.testing.assert_allclose(actual[0], np.concatenate(wanted, axis=-1), atol=2e-5)
+    assert np.abs(actual[0] - own["feed_forward_norm"]).max() > 1e-3
 
 
 def test_the_lens_ends_with_the_model_s_own_answer(reader):

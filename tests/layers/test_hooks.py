@@ -72,18 +72,18 @@ def in_numpy(layer, x, instead=None):
     }
 
 
-def compared(found, wanted, name):
+def compared(actual, wanted, name):
     if name == "scores":  # what a causal mask hides is hidden all the same
-        found, wanted = np.maximum(found, -1e4), np.maximum(wanted, -1e4)
-    np.testing.assert_allclose(found, wanted, atol=2e-5, err_msg=name)
+        actual, wanted = np.maximum(actual, -1e4), np.maximum(wanted, -1e4)
+    np.testing.assert_allclose(actual, wanted, atol=2e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_what_is_recorded_is_what_numpy_computes(bert, index):
     layer, x = bert.model.bert_layers[f"layer_{index}"], bert.trace(TEXT).hidden_states[index]
     wanted = in_numpy(layer, x.astype(np.float64))
-    y, found = layer(x[None], NO_MASK, outputs=NAMES)
-    np.testing.assert_array_equal(y, found["resid_post"])
+    y, results = layer(x[None], NO_MASK, outputs=NAMES)
+    np.testing.assert_array_equal(y, results["resid_post"])
     values = dict.fromkeys(NAMES)
     layer(x[None], NO_MASK, hooks=recording(values))
     compiled = bert.hooked().values(index, x[None], NAMES)
@@ -92,7 +92,7 @@ def test_what_is_recorded_is_what_numpy_computes(bert, index):
     sizes["F"] = config.intermediate_size
     for point in HOOK_POINTS:
         assert values[point.name].shape == tuple(sizes[axis] for axis in point.shape)
-        for one in (found, values, compiled):
+        for one in (results, values, compiled):
             compared(np.asarray(one[point.name])[0], wanted[point.name], point.name)
 
 
@@ -102,10 +102,10 @@ def test_what_replaces_a_value_goes_on_in_its_place(bert, name):
     plain = in_numpy(layer, x.astype(np.float64))
     other = np.random.default_rng(0).normal(size=plain[name].shape).astype(np.float32)
     wanted = in_numpy(layer, x.astype(np.float64), {name: other.astype(np.float64)})
-    _, found = layer(x[None], NO_MASK, outputs=NAMES, hooks={name: lambda value: other[None]})
+    _, results = layer(x[None], NO_MASK, outputs=NAMES, hooks={name: lambda value: other[None]})
     everywhere = bert.hooked().values(1, x[None], NAMES, replace={name: (None, other[None])})
     for point in NAMES:
-        compared(np.asarray(found[point])[0], wanted[point], point)
+        compared(np.asarray(results[point])[0], wanted[point], point)
         compared(np.asarray(everywhere[point])[0], wanted[point], point)
     assert np.abs(wanted["resid_post"] - plain["resid_post"]).max() > 1e-3
     half = np.zeros((1,) * (other.ndim + 1), bool)

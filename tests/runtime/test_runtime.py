@@ -58,10 +58,10 @@ def assert_same(ours, theirs, tolerance=1e-5):
 
 def test_every_output_equals_the_keras_model(model, runtime):
     inputs = batch(padding=4)
-    found, wanted = runtime.run(inputs, OUTPUTS), view(model, OUTPUTS)(inputs, training=False)
-    assert list(found) == list(OUTPUTS)
+    results, wanted = runtime.run(inputs, OUTPUTS), view(model, OUTPUTS)(inputs, training=False)
+    assert list(results) == list(OUTPUTS)
     for name in OUTPUTS:
-        assert_same(found[name], wanted[name])
+        assert_same(results[name], wanted[name])
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
@@ -78,9 +78,9 @@ def test_an_output_not_asked_for_is_not_there(runtime):
 def test_any_shape_goes_in_and_comes_out(model, runtime, rows, tokens, places):
     outputs = ("sequence_output", "mlm_logits", "nsp_logits", "attentions", "queries")
     inputs = batch(rows, tokens, places)
-    found, wanted = runtime.run(inputs, outputs), view(model, outputs)(inputs, training=False)
+    results, wanted = runtime.run(inputs, outputs), view(model, outputs)(inputs, training=False)
     for name in outputs:
-        assert_same(found[name], wanted[name])
+        assert_same(results[name], wanted[name])
 
 
 def test_padding_changes_nothing_at_the_real_tokens(runtime):
@@ -98,19 +98,19 @@ def test_padding_changes_nothing_at_the_real_tokens(runtime):
 def test_results_stay_as_they_were_after_the_next_run(runtime):
     outputs = ("sequence_output", "attentions", "mlm_logits")
     first = runtime.run(batch(seed=1), outputs)
-    kept = {name: np.copy(value) for name, value in first.items()}
+    copies = {name: np.copy(value) for name, value in first.items()}
     runtime.run(batch(seed=2), outputs)
     for name in outputs:
-        assert np.array_equal(first[name], kept[name])
+        assert np.array_equal(first[name], copies[name])
 
 
 def test_a_single_map_kept_from_a_result_stays_as_it_was(runtime):
     corner = runtime.run(batch(seed=1), ("attentions",))["attentions"][1][0, 1, :3, :3]
-    kept = corner.copy()
+    original = corner.copy()
     for seed in range(2, 5):
         runtime.run(batch(seed=seed), ("attentions",))
         runtime.run(batch(seed=seed), ("mlm_logits",))
-    assert np.array_equal(corner, kept)
+    assert np.array_equal(corner, original)
 
 
 def test_maps_are_right_whatever_ran_before(model, runtime):
@@ -127,10 +127,10 @@ def test_maps_are_right_whatever_ran_before(model, runtime):
         ]
     ):
         inputs, outputs = batch(rows, tokens, seed=seed), (*outputs, "mlm_logits")
-        found = runtime.run(inputs, outputs)
-        assert_same(found["attentions"], view(model, outputs)(inputs, training=False)["attentions"])
-        held += [found] if hold else []
-        del found
+        results = runtime.run(inputs, outputs)
+        assert_same(results["attentions"], view(model, outputs)(inputs, training=False)["attentions"])
+        held += [results] if hold else []
+        del results
 
 
 def test_many_lengths_compile_few_functions(model):
@@ -148,9 +148,9 @@ def test_threads_get_their_own_answers(runtime):
     def work(place):
         try:
             for _ in range(5):
-                found = runtime.run(inputs[place], ("mlm_logits", "attentions"))
-                assert_same(found["mlm_logits"], wanted[place]["mlm_logits"])
-                assert_same(found["attentions"], wanted[place]["attentions"])
+                results = runtime.run(inputs[place], ("mlm_logits", "attentions"))
+                assert_same(results["mlm_logits"], wanted[place]["mlm_logits"])
+                assert_same(results["attentions"], wanted[place]["attentions"])
         except Exception as error:  # an assertion in a thread would be lost
             failures.append(error)
 

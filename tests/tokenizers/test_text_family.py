@@ -73,9 +73,9 @@ def test_a_mask_after_a_space_equals_transformers_with_the_released_mask():
     assert SPACE_BEFORE_MASK
     for text in [*SPACE_BEFORE_MASK, "  <mask>", "the<mask> <mask>."]:
         wanted = reference(text, add_special_tokens=False, return_offsets_mapping=True)
-        found = tokenizer.tokenize(text)
-        assert found.ids.tolist() == tokenizer.batch_ids([text])[0].tolist() == wanted["input_ids"], text
-        assert list(found.word_ids) == wanted.word_ids() and list(found.offsets) == wanted["offset_mapping"], text
+        tokens = tokenizer.tokenize(text)
+        assert tokens.ids.tolist() == tokenizer.batch_ids([text])[0].tolist() == wanted["input_ids"], text
+        assert list(tokens.word_ids) == wanted.word_ids() and list(tokens.offsets) == wanted["offset_mapping"], text
 
 
 def test_offsets_are_those_of_transformers_without_spaces(read):

@@ -28,8 +28,8 @@ def test_longest_first_equals_transformers(reference_tokenizers, a, b, max_lengt
     options = {"truncation": "longest_first", "max_length": max_length, "return_special_tokens_mask": True}
     tokenized = reference_tokenizers["uncased"]("a " * a, "b " * b, **options)
     words = list(zip(tokenized["special_tokens_mask"], tokenized["token_type_ids"], strict=True))
-    kept = (words.count((0, 0)), words.count((0, 1)))
-    assert truncate_longest_first(a, b, max_length - 3) == kept
+    kept_lengths = (words.count((0, 0)), words.count((0, 1)))
+    assert truncate_longest_first(a, b, max_length - 3) == kept_lengths
 
 
 def test_a_pair_is_packed_with_everything_in_its_place(tokenizers):
