@@ -1,19 +1,18 @@
-"""From a click to the new view on the screen, for every page, in a real Chromium.
+"""Time from a click to the new view on the screen, for every page, in a real Chromium.
 
     python benchmarks/clicks.py [--model bert-base-cased-embedded] [--clicks 12] [--pages predict attention]
         [--tokens 32 128 512] [--json FILE]
 
-Starts the explorer, opens each page on a pair of 32, of 128 and of 512 tokens, and presses: a word, a head, a cell, a
-box, whatever the page is for; of a page with nothing to press, the link that opens it. The time runs inside the
-page, from the press to the first frame after the server's answer is complete and what is shown has changed: the
-way to the server, the forward pass, the way back and the drawing are all in it. What is worked out beside the
-page (sweeps, gradients, files) shows a bar: there the time ends when the bar, or the result, stands on the
-screen. A page that does not answer is named, and the others are measured all the same; the exit code is then 1.
+Starts the explorer, opens each page on a pair of 32, of 128 and of 512 tokens, and clicks the main control of the
+page: a word, a head, a cell or a box; if a page has none, the link that opens it. The time is measured inside the
+page, from the click to the first frame after the server's response is complete and the view has changed: it includes
+the request, the forward pass, the response and the drawing. Background jobs (sweeps, gradients, files) display a
+progress bar: then the time ends when the bar, or the result, is on the screen. A page that does not respond is named,
+and the other pages are still measured; the exit code is then 1.
 
-Counted are all presses of a visit but the first three. Each hides or shows another word than the one before, and the
-words that are then hidden were never the hidden ones before in that visit: nothing that is kept answers it. Heads,
-cells and boxes are opened one after the other, of the same texts; where there are fewer of them than presses, and
-where there are only choices to go between, some come again.
+All clicks of a session count except the first three. Each click masks or unmasks another word, and no set of masked
+words occurs twice in a session, so no click is answered from a cache. Heads, cells and boxes are opened in turn, for
+the same texts; some are repeated if there are fewer of them than clicks.
 """
 
 import argparse
@@ -39,20 +38,20 @@ from ui.shell.page import GROUPS  # noqa: E402
 
 TEXT_A = "The people of the city walked along the river and looked at the boats on the water."
 TEXT_B = "Some of them stayed there until the sun went down."
-#: How often each text is said, and what ends it, by the number of tokens that the pair then has.
+#: Number of tokens of the pair -> how often each text is repeated, and its end.
 REPETITIONS = {32: (1, 1, ""), 128: (5, 3, " And so"), 512: (24, 7, "")}
 TARGETS = {32: 500, 128: 1500, 512: 1000}  # milliseconds
 
-OTHER_A = TEXT_A.replace("boats", "birds")  # as many tokens: what patching asks for
+OTHER_A = TEXT_A.replace("boats", "birds")  # the same number of tokens, as patching requires
 
 
-#: "page", or "page:view" where a page has several that cost unlike -> what is pressed there.
+#: "page", or "page:view" for views of different cost -> what is clicked there.
 PRESSES = {
     name + (f":{part}" if part else ""): press
     for name, page in catalogue.pages().items()
     for part, press in page.presses.items()
 }
-# What goes to the server and what comes back is counted: a run can begin and end between two frames.
+# Requests and responses are counted, because a run can begin and end between two frames.
 COUNT = """() => {
   window.asked = window.answered = 0;
   const send = WebSocket.prototype.send;
@@ -294,7 +293,7 @@ def run(address, model, clicks, pages, lengths):
             for tokens in (
                 [one for one in lengths if one <= PRESSES[name].most] if PRESSES[name].of_texts else lengths[:1]
             ):
-                # A visitor of its own for each: nothing kept by another page is timed.
+                # A new session for each page, so that no cache of another page is used.
                 page = browser.new_page(viewport={"width": 1440, "height": 900})
                 page.set_default_timeout(180_000)
                 told_tokens = tokens if PRESSES[name].of_texts else None

@@ -6,14 +6,13 @@
     python benchmarks/finetuning.py --task tag --model NAME --train train.conll --dev dev.conll
     python benchmarks/finetuning.py --task answer --model NAME --train squad.json --dev-share 0.1
 
-Every side is a process of its own; they take turns of a few updates, so that what else the machine does falls
-on all alike; where others use the machine too, the examples a second of CPU time tell more. "transformers"
-gets our batches (rows of like length, padded to one of a few lengths), "transformers, own batches" what its
-Trainer makes by default: rows at random, padded to the longest. Both run Transformers' class for the task with
-PyTorch's AdamW. The table has the speeds (without our first update of each length, which compiles, and
-without the others' first one; of long passages each window is an example) and each side's scores on the dev
-set, over the seeds, by the very functions that `python -m bert_tf finetune` scores with. Needs
-requirements-bench.txt.
+Each side runs in a separate process. They take turns of a few updates, so that other work on the machine affects all
+sides equally; on a busy machine the examples per second of CPU time are more reliable. "transformers" uses our batches
+(rows of similar length, padded to one of a few lengths), "transformers, own batches" those that its Trainer makes by
+default: random rows, padded to the longest. Both run Transformers' class for the task with PyTorch's AdamW. The table
+has the speeds (without our first update of each length, which compiles, and without the first update of the others; of
+long passages each window is an example) and the scores of each side on the dev set, over the seeds, computed by the
+functions that `python -m bert_tf finetune` uses. Needs requirements-bench.txt.
 """
 
 import argparse
@@ -58,23 +57,23 @@ def parse(arguments=None):
     parser.add_argument("--train", required=True)
     dev = parser.add_mutually_exclusive_group(required=True)
     dev.add_argument("--dev")
-    dev.add_argument("--dev-share", type=float, help="of the training file, kept back to measure on")
-    parser.add_argument("--examples", type=int, default=1000, help="of the training file, the first so many")
-    parser.add_argument("--dev-examples", type=int, help="to measure on, the first so many (default: all)")
+    dev.add_argument("--dev-share", type=float, help="share of the training file that is held out as the dev set")
+    parser.add_argument("--examples", type=int, default=1000, help="use the first N examples of the training file")
+    parser.add_argument("--dev-examples", type=int, help="evaluate on the first N examples (default: all)")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--length", type=int, default=task.length)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
-    parser.add_argument("--dropout", type=float, help="instead of the model's own")
+    parser.add_argument("--dropout", type=float, help="dropout rate, instead of the model's")
     parser.add_argument("--reduced", action="store_true", help="bfloat16 products here, autocast to bfloat16 there")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0, help="the first of them")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--sides", nargs="+", default=list(SIDES), choices=list(SIDES))
     parser.add_argument(
         "--together", action="store_true", help="all sides in one process, which starts sooner: for scores"
     )
-    parser.add_argument("--no-score", action="store_true", help="speed alone")
+    parser.add_argument("--no-score", action="store_true", help="measure only the speed")
     parser.add_argument("--json", type=Path)
     task.add_reading_arguments(parser)
     parser.add_argument("-h", "--help", action="help")
@@ -156,7 +155,7 @@ class _Apart:
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, name, folder, seed, options), daemon=True)
         self._process.start()
-        theirs.close()  # so that its end is heard of here, should it come before the first word
+        theirs.close()  # so that reading fails here if the process ends before its first message
         try:
             self._pipe.recv()
         except EOFError:

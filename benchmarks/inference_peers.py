@@ -1,10 +1,10 @@
-"""Ways to run one forward pass of BERT, ours and others', for inference.py; each is used in a process of its
-own.
+"""Functions that run one forward pass of BERT in this project and in other libraries, for inference.py; each runs in a
+separate process.
 
 A peer is a function (config, folder, maps, batch) -> dict mode -> callable. The callable runs the batch
 (int64 ids, segments, mask, each [B, T]) and leaves last hidden state, pooled output and, with `maps`, every
-attention map [B, N, T, T] as NumPy arrays. `folder` keeps what takes long to make (exported graphs) from one
-run to the next.
+attention map [B, N, T, T] as NumPy arrays. `folder` stores exported graphs between runs, because exporting is
+slow.
 """
 
 import functools

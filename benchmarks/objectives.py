@@ -4,14 +4,14 @@
         --output DIR [--held-out wikitext2/valid.txt] [--teacher MODEL] [--size 3x128x4] [--steps 1000]
         [--equal compute] [--seeds 3] [--ways mlm+nsp mlm ...] [--threads 1]
 
-Every model begins at random weights and sees batches of 32 x 64 tokens; each is then fine-tuned on the same examples of
-SST-2 with a few seeds. "none" is fine-tuned without any pre-training: what a way is worth is how far it is above that.
-Some ways compute more for a token: ELECTRA has its generator, distillation its teacher (which has seen far more text
-besides). Learning rates are one for AdamW, one for LAMB and one for ELECTRA, not tuned for each. With `--equal tokens`
-all take `--steps` updates; with `--equal compute` BERT's way takes them, and each other as many as take the same time,
-by the cost of an update measured over its first 60. The table has the time of a pre-training and the updates it took
-beside the scores. All of it runs by `python -m bert_tf pretrain` and `finetune`, so the same command goes on where it
-was stopped.
+Every model starts with random weights and trains on batches of 32 x 64 tokens; each is then fine-tuned on the same
+examples of SST-2 with a few seeds. "none" is fine-tuned without pre-training, as the baseline. Some objectives compute
+more for each token: ELECTRA has a generator, distillation a teacher (which was also trained on far more text). There
+is one learning rate for AdamW, one for LAMB and one for ELECTRA; they are not tuned for each objective. With `--equal
+tokens` all have `--steps` updates; with `--equal compute` BERT's objective has them, and the others the number of
+updates that takes the same time, from the time of an update measured over the first 60. The table has the time and the
+updates of each pre-training beside the scores. All runs use `python -m bert_tf pretrain` and `finetune`, so the same
+command resumes a stopped run.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TEACHER = ROOT / "assets" / "training" / "plain-english" / "snapshots" / "step-13000"
 BATCH, LENGTH = 32, 64
-#: Updates that the cost of one is measured over; the first ones, which compile, are left out.
+#: Number of updates for measuring the time of one; the first updates, which compile, are left out.
 TRIAL, SETTLED, BETWEEN = 60, 20, 10
 
 
@@ -45,7 +45,7 @@ SETUPS = {
     "mlm of n-grams + sop (ALBERT)": Setup(
         ("--objective", "sop", "--ngram", "3", "--model-type", "albert", "--optimizer", "lamb"), 1e-2
     ),
-    # The rate of Clark et al. 2020, table 6: with the others' its discriminator calls every token original, for ever.
+    # The rate of Clark et al. 2020, table 6; with the rate of the others the discriminator always predicts "original".
     "replaced tokens (ELECTRA)": Setup(("--objective", "mlm", "--generator", "0.5"), 5e-4),
     "distilled, states (DistilBERT)": Setup(("--objective", "mlm", "--teacher", "{teacher}", "--distil", "states")),
     "distilled, relations (MiniLM)": Setup(("--objective", "mlm", "--teacher", "{teacher}", "--distil", "relations")),
@@ -113,7 +113,7 @@ def measure(way, steps, options):
         model = folder / "run" / "model"
         seconds = _seconds(folder / "run")
     else:
-        # What another way's pre-training begins with.
+        # The start of the pre-training with another objective.
         _pretrain(FIRST, 1, folder / "run", options, folder / "pretrain.log", "--snapshots")
         model, steps, seconds = folder / "run" / "snapshots" / "step-0", 0, 0.0
     tuned = folder / "sst2"

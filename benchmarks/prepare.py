@@ -1,19 +1,19 @@
-"""From raw text to TFRecord: MB of text a second, and of tokenising alone, against the original's Python.
+"""Speed of `prepare`, from raw text to TFRecord, and of tokenising alone, compared with a Python tokenizer, in MB/s.
 
     python benchmarks/prepare.py FILE [--vocab bert-small-uncased-embedded] [--megabytes 40] [--python-megabytes 1]
         [--processes 2] [--rounds 3] [--json FILE]
 
-FILE is plain text, a paragraph a line and a blank line between documents. Measured, in interleaved rounds:
+FILE is plain text with a paragraph on each line and a blank line between documents. Measured in interleaved rounds:
 
-- prepare: `python -m bert_tf prepare` from start to end, the processes' own start included;
-- prepare, without start: the same, the time of a run over a quarter of the text taken off;
-- tokenising: the paragraphs to ids by `Tokenizer.batch_ids`, in as many processes;
+- prepare: `python -m bert_tf prepare` from start to end, including the start of the processes;
+- prepare, without start: the same minus the time of a run over a quarter of the text;
+- tokenising: the paragraphs to ids by `Tokenizer.batch_ids`, in the same number of processes;
 - Python tokenising: the same by the Python classes in Transformers that were taken over from google-research/bert
-  (`tokenization_bert_legacy`), in as many processes. The whole of the original's way, which tokenises so and in
-  one process, cannot be faster than that.
+  (`tokenization_bert_legacy`), in the same number of processes. The original program, which uses this tokenizer
+  in one process, cannot be faster.
 
-MB/s is by the clock; "per CPU second" divides by the CPU time of all processes, which says what is possible where
-other programs take a part of the machine. Needs requirements-bench.txt.
+MB/s is by wall-clock time; "per CPU second" divides by the CPU time of all processes, which is more reliable on a
+busy machine. Needs requirements-bench.txt.
 """
 
 import argparse

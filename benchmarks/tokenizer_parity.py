@@ -7,7 +7,7 @@ path are compared with Transformers' (offsets may be longer by combining marks, 
 `bert_tf/tokenizers/wordpiece.py`). With --speed also the throughput of the batch paths beside Transformers' and
 the bare Rust library, interleaved, per second of processor time, and as ratios. With --folders the byte-level or
 SentencePiece tokenizers of those model folders are compared instead, with RobertaTokenizer or AlbertTokenizer, on the
-lines and on the hard strings of tests/golden. Exit code 1 when anything differs.
+lines and on the hard strings of tests/golden. Exit code 1 if anything differs.
 """
 
 import argparse
