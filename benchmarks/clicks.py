@@ -128,7 +128,7 @@ PRESS = """async ([act, turn, spot]) => {
 
 @contextlib.contextmanager
 def explorer(environment=None):
-    """The explorer on a free port: yields its address."""
+    """Starts the explorer on a free port and yields its address."""
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
         port = place.getsockname()[1]
@@ -172,15 +172,15 @@ def _wait_for(address, process):
 
 
 def texts(tokens):
-    """Text A and text B that make so many tokens together."""
+    """Text A and text B, which together have this number of tokens."""
     times_a, times_b, end = REPETITIONS[tokens]
     return " ".join([TEXT_A] * times_a), " ".join([TEXT_B] * times_b) + end
 
 
 def spot_to_press(press, turn):
-    """The word that press ``turn``, from 0, is on, as in a link; None where no words are pressed.
+    """The word that click ``turn``, from 0, is on, as in a link; None if no words are clicked.
 
-    Words that are hidden and shown again go by a Gray code, in which no set of hidden words comes twice.
+    The words are masked and unmasked in the order of a Gray code, in which no set of masked words occurs twice.
     """
     if press == "chip":
         return f"a{1 + ((turn + 1) & -(turn + 1)).bit_length()}"
@@ -196,14 +196,14 @@ SETTLED = """(stops) => {
 
 
 def settled(page, stops=False):
-    """Wait until nothing runs any more and nothing is worked out beside the page; ``stops``: end such work."""
+    """Waits until no run and no background job is active; ``stops``: stop background jobs."""
     page.get_by_role("heading", level=1).wait_for()
     page.wait_for_function(SETTLED, arg=stops, polling=500 if stops else "raf")
     page.wait_for_timeout(600)
 
 
 def measure(page, address, name, tokens, model, clicks):
-    """Milliseconds of each of ``clicks`` presses on the page called ``name``."""
+    """Milliseconds of each of ``clicks`` clicks on the page called ``name``."""
     act = PRESSES[name]
     text_a, text_b = texts(tokens)
     link = {"page": name.partition(":")[0], "a": text_a, "b": text_b, "model": model, **act.link}
@@ -227,19 +227,19 @@ def measure(page, address, name, tokens, model, clicks):
 
 
 def _pressed(name):
-    """What is pressed, as the browser's script takes it: of a link its text."""
+    """The clicked element in the form of the browser's script: for a link its text."""
     what, page = PRESSES[name].what, catalogue.pages()[name.partition(":")[0]]
     return f"open: {_link_text(page)}" if what == "open" else what
 
 
 def _link_text(page):
-    """What the link to a page says: the group alone where the page is the only one of it."""
+    """The text of the link to a page: only the group if it has no other page."""
     alone = [one.group for one in catalogue.pages().values()].count(page.group) == 1
     return page.group if alone else page.title
 
 
 def _leave(page, name):
-    """To another page of the same group, or the first of the group before: a place with a link to press."""
+    """Opens another page of the same group, or the first of the previous group, which has a link to click."""
     left, pages = catalogue.pages()[name], list(catalogue.pages().values())
     away = next((one for one in pages if one.group == left.group and one is not left), None)
     text = away and away.title
@@ -252,7 +252,7 @@ def _leave(page, name):
 
 
 def summary(name, tokens, times):
-    """The figures of one page and length as a dict."""
+    """The measurements of one page and length as a dict."""
     times = sorted(times)
     return {
         "page": name,
@@ -279,7 +279,7 @@ def table_line(row):
 
 
 def run(address, model, clicks, pages, lengths):
-    """One dict of figures a page and length, printed as they come; of a page that failed one with a "problem"."""
+    """One dict of measurements for each page and length, printed immediately; with "problem" if the page failed."""
     from playwright.sync_api import Error, sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -47,7 +47,7 @@ def main(arguments=None):
 
 
 def parse(arguments=None):
-    """The options, with those that the task's family reads its files by; its others are as `finetune` has them."""
+    """The parsed options, with the task's options for reading files; the others have the defaults of `finetune`."""
     from bert_tf.finetuning.tasks.registry import family
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], add_help=False)
@@ -104,7 +104,7 @@ def measure(seed, options):
 
 
 def _prepare(folder, seed, options):
-    """The start as Transformers reads it, and a head for all, in a process that ends."""
+    """Writes the start model for Transformers, with the same head for all sides, in a separate process."""
     process = multiprocessing.get_context("spawn").Process(target=_write_start, args=(folder, seed, options))
     process.start()
     process.join()
@@ -120,7 +120,7 @@ def _write_start(folder, seed, options):
 
 
 def write_start(folder, options):
-    """Writes the model to start from with a fresh head, as Transformers reads it."""
+    """Writes the start model with a new head in Transformers' format."""
     from bert_tf import checkpoints
     from bert_tf.finetuning.task_folder import save_task
 
@@ -135,7 +135,7 @@ def write_start(folder, options):
 
 
 def read_data(options):
-    """(family, training examples, dev examples)."""
+    """(task, training examples, dev examples)."""
     from bert_tf.finetuning.tasks.registry import family
 
     task = family(options.task)
@@ -148,7 +148,7 @@ def read_data(options):
 
 
 class _Apart:
-    """A side's `Training` in a process of its own."""
+    """The `Training` of a side in a separate process."""
 
     def __init__(self, name, folder, seed, options):
         context = multiprocessing.get_context("spawn")
@@ -183,7 +183,7 @@ def _serve(pipe, name, folder, seed, options):
 
 
 def _set_threads(name, threads):
-    """Of a side in this process; before anything is computed."""
+    """Sets the threads of a side in this process, before any computation."""
     if name == "ours":
         import tensorflow as tf
 
@@ -196,7 +196,7 @@ def _set_threads(name, threads):
 
 
 def _begin(name, folder, seed, options):
-    """A side's `Training`, with its dropout seeded."""
+    """The `Training` of a side, with seeded dropout."""
     if name == "ours":
         import keras
 
@@ -211,7 +211,7 @@ def _begin(name, folder, seed, options):
 class Training:
     """One side's training in this process.
 
-    Attributes: side: `Ours` or `Theirs`. batches: those it learns from, in order. updates: how many.
+    Attributes: side: `Ours` or `Theirs`. batches: the training batches, in order. updates: how many.
     """
 
     def __init__(self, name, folder, seed, options):
@@ -230,7 +230,7 @@ class Training:
         self._seen, self._seconds, self._cpu, self._examples = set(), 0.0, 0.0, 0
 
     def turn(self):
-        """A few updates. Returns: whether there are more to do."""
+        """Runs a few updates. Returns: whether more updates are left."""
         for _ in range(min(TURN, self._left)):
             batch = next(self.batches)
             length = batch["token_ids"].shape[1]
@@ -253,7 +253,7 @@ class Training:
         }
 
     def scores(self):
-        """The family's scores of the side as it is now."""
+        """The current scores of the side by the task's metrics."""
         from bert_tf.finetuning.task_model import run_rows
 
         rows = self._family.encode(self._dev, self._tokenizer, self._settings)
@@ -262,7 +262,7 @@ class Training:
         return self._family.score(self._dev, self._family.decode(outputs, rows, self._dev, settings), settings)
 
     def stop(self):
-        """Nothing is left behind."""
+        """Does nothing: a training in this process leaves no other process to end."""
 
 
 def _our_batches(rows, feed, options, seed):

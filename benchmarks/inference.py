@@ -136,7 +136,7 @@ def serve(pipe, name, size, folder):
 
 
 def _hopeful(calls):
-    """Runs every mode until it is warm; the modes worth timing."""
+    """Runs every mode until it is warm. Returns: the modes to time."""
     times = {}
     for mode, call in calls.items():
         for _ in range(2):
@@ -148,7 +148,7 @@ def _hopeful(calls):
 
 
 def _turn(call):
-    """Median seconds of one run, after one that is not counted where runs are short."""
+    """Median seconds of one run; for short runs the first one is not counted."""
     times, end = [], time.perf_counter() + TURN_SECONDS
     while not times or time.perf_counter() < end:
         began = time.perf_counter()

@@ -65,7 +65,7 @@ def _kerashub_model(config, maps):
 
 
 def _with_maps(backbone):
-    """The same layers called one after the other, their attention scores handed out."""
+    """Calls the same layers one after the other and also returns their attention scores."""
     import keras
 
     embedded = keras.Model(backbone.input, backbone.get_layer("embeddings_dropout").output)
@@ -138,7 +138,7 @@ def torch_transformers(config, folder, maps, batch):
 
 
 def _exportable(config, maps):
-    """Transformers' model with positional inputs and a tuple for output, and an example to trace it with."""
+    """Transformers' model with positional inputs and a tuple as output, and an example input for tracing."""
     import torch
 
     class Wrapped(torch.nn.Module):

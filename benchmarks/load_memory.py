@@ -42,14 +42,14 @@ def write_random(folder, size, dtype):
 def peak():
     """Highest resident memory of this process so far, in bytes (Linux).
 
-    Not `ru_maxrss`, which starts from what the process had that started this one.
+    Not `ru_maxrss`, which starts from the value of the parent process.
     """
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(status["VmHWM"].split()[0]) * 1024
 
 
 def load_and_report(folder):
-    """Runs in the process of its own: imports, then one load."""
+    """Runs in the separate process: imports, then loads once."""
     from bert_tf.checkpoints import read
     from bert_tf.config import BertConfig
     from bert_tf.models import build_pretraining_model

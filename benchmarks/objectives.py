@@ -79,7 +79,7 @@ def main(arguments=None):
 
 
 def plan(options):
-    """The updates of each way: dict way -> int. What was planned in the output folder before stays as it was."""
+    """The updates of each objective: dict objective -> int. An existing plan in the output folder is not changed."""
     trained = [way for way in options.ways if SETUPS[way]]
     steps = dict.fromkeys(options.ways, options.steps)
     if options.equal == "tokens" or not trained:
@@ -94,7 +94,7 @@ def plan(options):
 
 
 def cost(way, options):
-    """Seconds of an update: the median over the first ones of a run, without those that compile."""
+    """Seconds of an update: the median over the first updates of a run, without those that compile."""
     folder = _folder(way, options)
     _pretrain(way, TRIAL, folder / "trial", options, folder / "trial.log", "--log-every", BETWEEN)
     records = _records(folder / "trial")
@@ -102,7 +102,7 @@ def cost(way, options):
 
 
 def measure(way, steps, options):
-    """Pre-trains one way, measures it, fine-tunes it.
+    """Pre-trains with one objective, evaluates the model and fine-tunes it.
 
     Returns: dict with "steps" and "seconds" of the pre-training, "held_out" (None where nothing was asked) and
         "accuracy" (mean, std, values over the seeds, in SST-2's dev set).
@@ -157,7 +157,7 @@ def _folder(way, options):
 
 
 def _pretrain(way, steps, output, options, log, *more):
-    """A run of a way, gone on with where it was stopped; nothing where it is over."""
+    """Starts or resumes the run of an objective; does nothing if it is finished."""
     records = _records(output)
     if records and records[-1]["step"] >= steps and (output / "model").is_dir():
         return
@@ -203,7 +203,7 @@ def _records(run):
 
 
 def _seconds(run):
-    """Of all updates by the log, however often the run was stopped in between."""
+    """The seconds of all updates by the log, also if the run was stopped and resumed."""
     seconds, before = 0.0, 0
     for record in _records(run):
         seconds += record["seconds_per_step"] * (record["step"] - before)
@@ -232,7 +232,7 @@ def _common(options):
 
 
 def _bert_tf(*arguments, log):
-    """Runs a command of the project. Returns: its output; what it says goes into the log."""
+    """Runs a command of the project. Returns: its output; standard error goes to the log."""
     with open(log, "ab") as file:
         return subprocess.run(
             [sys.executable, "-m", "bert_tf", *map(str, arguments)],

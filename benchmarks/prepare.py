@@ -82,7 +82,8 @@ def _slice(path, megabytes, target):
     return target
 
 
-#: Runs a command, waits for all that it started, also what outlives it for a moment, and prints their CPU seconds.
+#: Runs a command, waits for all processes that it started, also those that outlive it briefly, and prints their CPU
+#: seconds.
 _COUNTED = """
 import ctypes, os, resource, subprocess, sys
 PR_SET_CHILD_SUBREAPER = 36
@@ -129,12 +130,12 @@ def _tokenise(pool, way, text, processes):
     """(bytes, seconds until all are done, CPU seconds of all)."""
     parts = [pool.submit(_tokenise_part, way, str(text), part, processes) for part in range(processes)]
     done = [part.result() for part in parts]
-    # By the slowest part, without the reading of the file that each begins with.
+    # The time of the slowest part, without reading the file.
     return sum(size for size, _, _ in done), max(done, key=lambda row: row[1])[1], sum(row[2] for row in done)
 
 
 def _start(vocab):
-    """In each process: both tokenizers, warm."""
+    """Runs in each process: makes both tokenizers and warms them up."""
     os.environ.update(TF_NUM_INTRAOP_THREADS="1", TF_NUM_INTEROP_THREADS="1", CUDA_VISIBLE_DEVICES="-1")
     from transformers.models.bert import tokenization_bert_legacy as legacy
 

@@ -105,7 +105,7 @@ def _say(size, shape, found):
 
 
 class Worker:
-    """A peer in a process of its own."""
+    """A peer in a separate process."""
 
     def __init__(self, name, size, shape):
         context = multiprocessing.get_context("spawn")
@@ -116,9 +116,9 @@ class Worker:
         self.steps = 1
 
     def ask(self, steps):
-        """Does so many updates.
+        """Runs this number of updates.
 
-        Returns: (seconds, highest memory in MB, processor seconds), or a str where it cannot.
+        Returns: (seconds, highest memory in MB, CPU seconds), or a str with the error.
         """
         self._pipe.send(steps)
         answer = self._pipe.recv()
