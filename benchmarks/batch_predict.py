@@ -161,7 +161,7 @@ def _options(arguments):
     parser.add_argument("file")
     parser.add_argument("--model", default="bert-base-cased-embedded")
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--limit", type=int, default=512, help="sentences read")
+    parser.add_argument("--limit", type=int, default=512, help="number of sentences to read")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json")
     return parser.parse_args(arguments)

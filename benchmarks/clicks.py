@@ -316,7 +316,7 @@ def main():
     parser.add_argument("--clicks", type=int, default=12)
     parser.add_argument("--pages", nargs="+", choices=PRESSES, default=list(PRESSES), metavar="PAGE")
     parser.add_argument("--tokens", nargs="+", type=int, choices=REPETITIONS, default=list(REPETITIONS), metavar="T")
-    parser.add_argument("--address", help="of an explorer that runs already")
+    parser.add_argument("--address", help="address of a running explorer")
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
     options = parser.parse_args()
     started = contextlib.nullcontext(options.address) if options.address else explorer()

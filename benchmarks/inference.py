@@ -228,11 +228,11 @@ def _options(arguments):
     parser.add_argument("--models", nargs="+", default=["base", "large"], choices=["tiny", "small", "base", "large"])
     parser.add_argument("--shapes", nargs="+", default=SHAPES, help="batch x tokens, such as 8x128")
     parser.add_argument("--maps", nargs="+", default=["no", "yes"], choices=["no", "yes"])
-    parser.add_argument("--peers", nargs="+", help="only these")
+    parser.add_argument("--peers", nargs="+", help="only these peers")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--reduced", action="store_true", help="reduced precision instead of float32")
     parser.add_argument("--quick", action="store_true", help="Base, three rounds, no batch of 32")
-    parser.add_argument("--cache", help="folder to keep exported graphs in")
+    parser.add_argument("--cache", help="folder for exported graphs")
     parser.add_argument("--json", help="file for the figures")
     options = parser.parse_args(arguments)
     if options.quick:

@@ -57,12 +57,14 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     for name in ("text", "vocab", "train", "dev", "output"):
         parser.add_argument(f"--{name}", required=True, type=Path)
-    parser.add_argument("--held-out", type=Path, help="text to measure masked words, pairs and replaced tokens on")
+    parser.add_argument(
+        "--held-out", type=Path, help="text for the evaluation of masked words, pairs and replaced tokens"
+    )
     parser.add_argument("--teacher", type=Path, default=TEACHER)
     parser.add_argument("--size", default="3x128x4")
-    parser.add_argument("--steps", type=int, default=1000, help="updates of each way, or of BERT's")
+    parser.add_argument("--steps", type=int, default=1000, help="updates of each objective, or of BERT's")
     parser.add_argument("--equal", choices=("tokens", "compute"), default="tokens")
-    parser.add_argument("--examples", type=int, default=8000, help="of SST-2's training file")
+    parser.add_argument("--examples", type=int, default=8000, help="number of examples of SST-2's training file")
     parser.add_argument("--seeds", type=int, default=3, help="2 or more")
     parser.add_argument("--ways", nargs="+", default=list(SETUPS), choices=list(SETUPS))
     parser.add_argument("--threads", type=int, default=1)

@@ -188,7 +188,7 @@ def _options(arguments):
         "--megabytes",
         type=float,
         default=40,
-        help="at least 36, or `prepare` takes its way for little text with the quarter",
+        help="at least 36; for less text `prepare` would use a single process for the quarter",
     )
     parser.add_argument("--python-megabytes", type=float, default=1)
     parser.add_argument("--processes", type=int, default=os.cpu_count())

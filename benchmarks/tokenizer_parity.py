@@ -156,7 +156,7 @@ def speed(tokenizer, reference, lines: list[str], rounds: int = 3) -> dict:
 def main() -> int:
     """Compares and prints one JSON object. Returns: exit code, 0 if all is equal."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--text", type=Path, required=True, help="a UTF-8 text file, one paragraph a line")
+    parser.add_argument("--text", type=Path, required=True, help="a UTF-8 text file with one paragraph on each line")
     parser.add_argument("--lines", type=int, default=10_000)
     parser.add_argument("--speed", action="store_true", help="measure throughput too")
     parser.add_argument("--folders", type=Path, nargs="+", help="model folders of other tokenizers to compare")
