@@ -1,12 +1,12 @@
-"""A file of sentences through batch prediction: ours against Transformers' and KerasHub's own batched way.
+"""Speed of batch prediction for a file of sentences: this project, Transformers and KerasHub.
 
     python benchmarks/batch_predict.py FILE [--model bert-base-cased-embedded] [--batch 32] [--limit 512]
         [--rounds 3] [--json FILE]
 
-FILE has one sentence a line (of a TSV with a header, its `sentence` column). The middle word of each becomes
-[MASK]; every side tokenises, runs and gives the five likeliest words, at the same batch size and model size:
-Transformers pads each batch, in the file's order, to its longest; KerasHub pads all to the longest of the
-file. Theirs have random weights, which cost the same. Rounds are interleaved; the table has medians. Needs
+FILE has one sentence on each line (a TSV with a header: in its `sentence` column). The middle word of each becomes
+[MASK]; each library tokenises, runs and returns the five most probable words, with the same batch size and model size.
+Transformers pads each batch, in the file's order, to its longest sentence; KerasHub pads all to the longest of the
+file. Their models have random weights, which take the same time. Rounds are interleaved; the table has medians. Needs
 requirements-bench.txt.
 """
 
@@ -161,7 +161,7 @@ def _options(arguments):
     parser.add_argument("file")
     parser.add_argument("--model", default="bert-base-cased-embedded")
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--limit", type=int, default=512, help="sentences read")
+    parser.add_argument("--limit", type=int, default=512, help="number of sentences to read")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json")
     return parser.parse_args(arguments)

@@ -1,19 +1,18 @@
-"""From a click to the new view on the screen, for every page, in a real Chromium.
+"""Time from a click to the new view on the screen, for every page, in a real Chromium.
 
     python benchmarks/clicks.py [--model bert-base-cased-embedded] [--clicks 12] [--pages predict attention]
         [--tokens 32 128 512] [--json FILE]
 
-Starts the explorer, opens each page on a pair of 32, of 128 and of 512 tokens, and presses: a word, a head, a cell, a
-box, whatever the page is for; of a page with nothing to press, the link that opens it. The time runs inside the
-page, from the press to the first frame after the server's answer is complete and what is shown has changed: the
-way to the server, the forward pass, the way back and the drawing are all in it. What is worked out beside the
-page (sweeps, gradients, files) shows a bar: there the time ends when the bar, or the result, stands on the
-screen. A page that does not answer is named, and the others are measured all the same; the exit code is then 1.
+Starts the explorer, opens each page on a pair of 32, of 128 and of 512 tokens, and clicks the main control of the
+page: a word, a head, a cell or a box; if a page has none, the link that opens it. The time is measured inside the
+page, from the click to the first frame after the server's response is complete and the view has changed: it includes
+the request, the forward pass, the response and the drawing. Background jobs (sweeps, gradients, files) display a
+progress bar: then the time ends when the bar, or the result, is on the screen. A page that does not respond is named,
+and the other pages are still measured; the exit code is then 1.
 
-Counted are all presses of a visit but the first three. Each hides or shows another word than the one before, and the
-words that are then hidden were never the hidden ones before in that visit: nothing that is kept answers it. Heads,
-cells and boxes are opened one after the other, of the same texts; where there are fewer of them than presses, and
-where there are only choices to go between, some come again.
+All clicks of a session count except the first three. Each click masks or unmasks another word, and no set of masked
+words occurs twice in a session, so no click is answered from a cache. Heads, cells and boxes are opened in turn, for
+the same texts; some are repeated if there are fewer of them than clicks.
 """
 
 import argparse
@@ -39,20 +38,20 @@ from ui.shell.page import GROUPS  # noqa: E402
 
 TEXT_A = "The people of the city walked along the river and looked at the boats on the water."
 TEXT_B = "Some of them stayed there until the sun went down."
-#: How often each text is said, and what ends it, by the number of tokens that the pair then has.
+#: Number of tokens of the pair -> how often each text is repeated, and its end.
 REPETITIONS = {32: (1, 1, ""), 128: (5, 3, " And so"), 512: (24, 7, "")}
 TARGETS = {32: 500, 128: 1500, 512: 1000}  # milliseconds
 
-OTHER_A = TEXT_A.replace("boats", "birds")  # as many tokens: what patching asks for
+OTHER_A = TEXT_A.replace("boats", "birds")  # the same number of tokens, as patching requires
 
 
-#: "page", or "page:view" where a page has several that cost unlike -> what is pressed there.
+#: "page", or "page:view" for views of different cost -> what is clicked there.
 PRESSES = {
     name + (f":{part}" if part else ""): press
     for name, page in catalogue.pages().items()
     for part, press in page.presses.items()
 }
-# What goes to the server and what comes back is counted: a run can begin and end between two frames.
+# Requests and responses are counted, because a run can begin and end between two frames.
 COUNT = """() => {
   window.asked = window.answered = 0;
   const send = WebSocket.prototype.send;
@@ -129,7 +128,7 @@ PRESS = """async ([act, turn, spot]) => {
 
 @contextlib.contextmanager
 def explorer(environment=None):
-    """The explorer on a free port: yields its address."""
+    """Starts the explorer on a free port and yields its address."""
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
         port = place.getsockname()[1]
@@ -173,15 +172,15 @@ def _wait_for(address, process):
 
 
 def texts(tokens):
-    """Text A and text B that make so many tokens together."""
+    """Text A and text B, which together have this number of tokens."""
     times_a, times_b, end = REPETITIONS[tokens]
     return " ".join([TEXT_A] * times_a), " ".join([TEXT_B] * times_b) + end
 
 
 def spot_to_press(press, turn):
-    """The word that press ``turn``, from 0, is on, as in a link; None where no words are pressed.
+    """The word that click ``turn``, from 0, is on, as in a link; None if no words are clicked.
 
-    Words that are hidden and shown again go by a Gray code, in which no set of hidden words comes twice.
+    The words are masked and unmasked in the order of a Gray code, in which no set of masked words occurs twice.
     """
     if press == "chip":
         return f"a{1 + ((turn + 1) & -(turn + 1)).bit_length()}"
@@ -197,14 +196,14 @@ SETTLED = """(stops) => {
 
 
 def settled(page, stops=False):
-    """Wait until nothing runs any more and nothing is worked out beside the page; ``stops``: end such work."""
+    """Waits until no run and no background job is active; ``stops``: stop background jobs."""
     page.get_by_role("heading", level=1).wait_for()
     page.wait_for_function(SETTLED, arg=stops, polling=500 if stops else "raf")
     page.wait_for_timeout(600)
 
 
 def measure(page, address, name, tokens, model, clicks):
-    """Milliseconds of each of ``clicks`` presses on the page called ``name``."""
+    """Milliseconds of each of ``clicks`` clicks on the page called ``name``."""
     act = PRESSES[name]
     text_a, text_b = texts(tokens)
     link = {"page": name.partition(":")[0], "a": text_a, "b": text_b, "model": model, **act.link}
@@ -228,19 +227,19 @@ def measure(page, address, name, tokens, model, clicks):
 
 
 def _pressed(name):
-    """What is pressed, as the browser's script takes it: of a link its text."""
+    """The clicked element in the form of the browser's script: for a link its text."""
     what, page = PRESSES[name].what, catalogue.pages()[name.partition(":")[0]]
     return f"open: {_link_text(page)}" if what == "open" else what
 
 
 def _link_text(page):
-    """What the link to a page says: the group alone where the page is the only one of it."""
+    """The text of the link to a page: only the group if it has no other page."""
     alone = [one.group for one in catalogue.pages().values()].count(page.group) == 1
     return page.group if alone else page.title
 
 
 def _leave(page, name):
-    """To another page of the same group, or the first of the group before: a place with a link to press."""
+    """Opens another page of the same group, or the first of the previous group, which has a link to click."""
     left, pages = catalogue.pages()[name], list(catalogue.pages().values())
     away = next((one for one in pages if one.group == left.group and one is not left), None)
     text = away and away.title
@@ -253,7 +252,7 @@ def _leave(page, name):
 
 
 def summary(name, tokens, times):
-    """The figures of one page and length as a dict."""
+    """The measurements of one page and length as a dict."""
     times = sorted(times)
     return {
         "page": name,
@@ -280,7 +279,7 @@ def table_line(row):
 
 
 def run(address, model, clicks, pages, lengths):
-    """One dict of figures a page and length, printed as they come; of a page that failed one with a "problem"."""
+    """One dict of measurements for each page and length, printed immediately; with "problem" if the page failed."""
     from playwright.sync_api import Error, sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -294,7 +293,7 @@ def run(address, model, clicks, pages, lengths):
             for tokens in (
                 [one for one in lengths if one <= PRESSES[name].most] if PRESSES[name].of_texts else lengths[:1]
             ):
-                # A visitor of its own for each: nothing kept by another page is timed.
+                # A new session for each page, so that no cache of another page is used.
                 page = browser.new_page(viewport={"width": 1440, "height": 900})
                 page.set_default_timeout(180_000)
                 told_tokens = tokens if PRESSES[name].of_texts else None
@@ -317,7 +316,7 @@ def main():
     parser.add_argument("--clicks", type=int, default=12)
     parser.add_argument("--pages", nargs="+", choices=PRESSES, default=list(PRESSES), metavar="PAGE")
     parser.add_argument("--tokens", nargs="+", type=int, choices=REPETITIONS, default=list(REPETITIONS), metavar="T")
-    parser.add_argument("--address", help="of an explorer that runs already")
+    parser.add_argument("--address", help="address of a running explorer")
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
     options = parser.parse_args()
     started = contextlib.nullcontext(options.address) if options.address else explorer()

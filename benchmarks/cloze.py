@@ -1,9 +1,9 @@
-"""What the models say to thirty sentences with a gap: ten of facts, ten of grammar, ten of everyday life.
+"""Predictions for thirty sentences with a masked word: ten of facts, ten of grammar, ten of everyday life.
 
     python benchmarks/cloze.py [MODEL ...]
 
-Prints a Markdown table with the five likeliest words of each model; a word that counts as right is bold. The
-sentences were written for this project, before any model had seen them.
+Prints a Markdown table with the five most probable words of each model; words that count as correct are bold. The
+sentences were written for this project before any model was tested on them.
 """
 
 import sys
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 MODELS = ("bert-base-cased-embedded", "bert-small-uncased-embedded")
 
-#: Kind -> (sentence, the words that count as right, in lower case).
+#: Kind -> (sentence, the words that count as correct, in lower case).
 SENTENCES = {
     "Facts": (
         ("The capital of Italy is [MASK].", "rome"),

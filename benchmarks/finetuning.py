@@ -6,14 +6,13 @@
     python benchmarks/finetuning.py --task tag --model NAME --train train.conll --dev dev.conll
     python benchmarks/finetuning.py --task answer --model NAME --train squad.json --dev-share 0.1
 
-Every side is a process of its own; they take turns of a few updates, so that what else the machine does falls
-on all alike; where others use the machine too, the examples a second of CPU time tell more. "transformers"
-gets our batches (rows of like length, padded to one of a few lengths), "transformers, own batches" what its
-Trainer makes by default: rows at random, padded to the longest. Both run Transformers' class for the task with
-PyTorch's AdamW. The table has the speeds (without our first update of each length, which compiles, and
-without the others' first one; of long passages each window is an example) and each side's scores on the dev
-set, over the seeds, by the very functions that `python -m bert_tf finetune` scores with. Needs
-requirements-bench.txt.
+Each side runs in a separate process. They take turns of a few updates, so that other work on the machine affects all
+sides equally; on a busy machine the examples per second of CPU time are more reliable. "transformers" uses our batches
+(rows of similar length, padded to one of a few lengths), "transformers, own batches" those that its Trainer makes by
+default: random rows, padded to the longest. Both run Transformers' class for the task with PyTorch's AdamW. The table
+has the speeds (without our first update of each length, which compiles, and without the first update of the others; of
+long passages each window is an example) and the scores of each side on the dev set, over the seeds, computed by the
+functions that `python -m bert_tf finetune` uses. Needs requirements-bench.txt.
 """
 
 import argparse
@@ -48,7 +47,7 @@ def main(arguments=None):
 
 
 def parse(arguments=None):
-    """The options, with those that the task's family reads its files by; its others are as `finetune` has them."""
+    """The parsed options, with the task's options for reading files; the others have the defaults of `finetune`."""
     from bert_tf.finetuning.tasks.registry import family
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], add_help=False)
@@ -58,23 +57,23 @@ def parse(arguments=None):
     parser.add_argument("--train", required=True)
     dev = parser.add_mutually_exclusive_group(required=True)
     dev.add_argument("--dev")
-    dev.add_argument("--dev-share", type=float, help="of the training file, kept back to measure on")
-    parser.add_argument("--examples", type=int, default=1000, help="of the training file, the first so many")
-    parser.add_argument("--dev-examples", type=int, help="to measure on, the first so many (default: all)")
+    dev.add_argument("--dev-share", type=float, help="share of the training file that is held out as the dev set")
+    parser.add_argument("--examples", type=int, default=1000, help="use the first N examples of the training file")
+    parser.add_argument("--dev-examples", type=int, help="evaluate on the first N examples (default: all)")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--length", type=int, default=task.length)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
-    parser.add_argument("--dropout", type=float, help="instead of the model's own")
+    parser.add_argument("--dropout", type=float, help="dropout rate, instead of the model's")
     parser.add_argument("--reduced", action="store_true", help="bfloat16 products here, autocast to bfloat16 there")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0, help="the first of them")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--sides", nargs="+", default=list(SIDES), choices=list(SIDES))
     parser.add_argument(
         "--together", action="store_true", help="all sides in one process, which starts sooner: for scores"
     )
-    parser.add_argument("--no-score", action="store_true", help="speed alone")
+    parser.add_argument("--no-score", action="store_true", help="measure only the speed")
     parser.add_argument("--json", type=Path)
     task.add_reading_arguments(parser)
     parser.add_argument("-h", "--help", action="help")
@@ -105,7 +104,7 @@ def measure(seed, options):
 
 
 def _prepare(folder, seed, options):
-    """The start as Transformers reads it, and a head for all, in a process that ends."""
+    """Writes the start model for Transformers, with the same head for all sides, in a separate process."""
     process = multiprocessing.get_context("spawn").Process(target=_write_start, args=(folder, seed, options))
     process.start()
     process.join()
@@ -121,7 +120,7 @@ def _write_start(folder, seed, options):
 
 
 def write_start(folder, options):
-    """Writes the model to start from with a fresh head, as Transformers reads it."""
+    """Writes the start model with a new head in Transformers' format."""
     from bert_tf import checkpoints
     from bert_tf.finetuning.task_folder import save_task
 
@@ -136,7 +135,7 @@ def write_start(folder, options):
 
 
 def read_data(options):
-    """(family, training examples, dev examples)."""
+    """(task, training examples, dev examples)."""
     from bert_tf.finetuning.tasks.registry import family
 
     task = family(options.task)
@@ -149,14 +148,14 @@ def read_data(options):
 
 
 class _Apart:
-    """A side's `Training` in a process of its own."""
+    """The `Training` of a side in a separate process."""
 
     def __init__(self, name, folder, seed, options):
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, name, folder, seed, options), daemon=True)
         self._process.start()
-        theirs.close()  # so that its end is heard of here, should it come before the first word
+        theirs.close()  # so that reading fails here if the process ends before its first message
         try:
             self._pipe.recv()
         except EOFError:
@@ -184,7 +183,7 @@ def _serve(pipe, name, folder, seed, options):
 
 
 def _set_threads(name, threads):
-    """Of a side in this process; before anything is computed."""
+    """Sets the threads of a side in this process, before any computation."""
     if name == "ours":
         import tensorflow as tf
 
@@ -197,7 +196,7 @@ def _set_threads(name, threads):
 
 
 def _begin(name, folder, seed, options):
-    """A side's `Training`, with its dropout seeded."""
+    """The `Training` of a side, with seeded dropout."""
     if name == "ours":
         import keras
 
@@ -212,7 +211,7 @@ def _begin(name, folder, seed, options):
 class Training:
     """One side's training in this process.
 
-    Attributes: side: `Ours` or `Theirs`. batches: those it learns from, in order. updates: how many.
+    Attributes: side: `Ours` or `Theirs`. batches: the training batches, in order. updates: how many.
     """
 
     def __init__(self, name, folder, seed, options):
@@ -231,7 +230,7 @@ class Training:
         self._seen, self._seconds, self._cpu, self._examples = set(), 0.0, 0.0, 0
 
     def turn(self):
-        """A few updates. Returns: whether there are more to do."""
+        """Runs a few updates. Returns: whether more updates are left."""
         for _ in range(min(TURN, self._left)):
             batch = next(self.batches)
             length = batch["token_ids"].shape[1]
@@ -254,7 +253,7 @@ class Training:
         }
 
     def scores(self):
-        """The family's scores of the side as it is now."""
+        """The current scores of the side by the task's metrics."""
         from bert_tf.finetuning.task_model import run_rows
 
         rows = self._family.encode(self._dev, self._tokenizer, self._settings)
@@ -263,7 +262,7 @@ class Training:
         return self._family.score(self._dev, self._family.decode(outputs, rows, self._dev, settings), settings)
 
     def stop(self):
-        """Nothing is left behind."""
+        """Does nothing: a training in this process leaves no other process to end."""
 
 
 def _our_batches(rows, feed, options, seed):

@@ -87,7 +87,7 @@ class Theirs:
             eps=1e-6,
         )
         rise = warmup_steps(WARMUP, total)
-        # Transformers' own schedule is one update behind: its first one has a rate of 0.
+        # The schedule of Transformers is one update behind: its first update has a rate of 0.
         self._schedule = torch.optim.lr_scheduler.LambdaLR(
             self.optimizer,
             lambda done: min((done + 1) / max(1, rise), (total - done) / max(1, total - rise)),

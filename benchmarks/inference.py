@@ -1,9 +1,9 @@
-"""One forward pass of BERT, ours against others', interleaved, each peer in a process of its own.
+"""Speed of one forward pass of BERT, compared with other libraries, interleaved, each peer in a separate process.
 
     python benchmarks/inference.py [--models base large] [--shapes 1x16 1x128 1x512 8x128 32x128] [--maps no
         yes] [--rounds 7] [--reduced] [--quick] [--cache FOLDER] [--json FILE]
 
-Random weights of true size. In every round each peer in turn runs the batch a few times and gives its
+Random weights of full size. In every round each peer in turn runs the batch a few times and reports its
 median; the table has the medians over the rounds, in milliseconds, of each peer's best mode, and the ratio
 ours / best other. `--reduced` compares reduced precision instead. Needs requirements-bench.txt.
 """
@@ -22,7 +22,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 SHAPES = ("1x16", "1x128", "1x512", "8x128", "32x128")
-TURN_SECONDS = 0.25  # one peer's turn: as many runs as fit, at least one
+TURN_SECONDS = 0.25  # seconds of one peer's turn: as many runs as fit, at least one
 HOPELESS = 1.5  # a mode this many times slower than its peer's best is not run again
 
 
@@ -60,7 +60,7 @@ def measure(size, shape, maps, workers, rounds):
     times = {name: {} for name in workers}
     peaks = []
     for number in range(rounds):
-        # Forth and back, so that nobody always runs first, after the peak is measured.
+        # In alternating order, so that no peer always runs first, after the measurement of the peak.
         for name, worker in list(workers.items())[:: -1 if number % 2 else 1]:
             for mode, seconds in worker.ask("turn").items():
                 times[name].setdefault(mode, []).append(seconds)
@@ -92,7 +92,7 @@ class Worker:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs, name, size, folder), daemon=True)
         self.process.start()
-        theirs.close()  # so that a peer that ends is heard of, and not waited for
+        theirs.close()  # so that reading fails if the peer's process ends
         self.name = name
 
     def ask(self, *question):
@@ -131,12 +131,12 @@ def serve(pipe, name, size, folder):
             else:
                 answer = _matmul_gflops()
             pipe.send(("answer", answer))
-        except Exception as error:  # told to the parent, which stops with it
+        except Exception as error:  # sent to the parent, which stops with it
             pipe.send(("error", f"{type(error).__name__}: {error}"))
 
 
 def _hopeful(calls):
-    """Runs every mode until it is warm; the modes worth timing."""
+    """Runs every mode until it is warm. Returns: the modes to time."""
     times = {}
     for mode, call in calls.items():
         for _ in range(2):
@@ -148,7 +148,7 @@ def _hopeful(calls):
 
 
 def _turn(call):
-    """Median seconds of one run, after one that is not counted where runs are short."""
+    """Median seconds of one run; for short runs the first one is not counted."""
     times, end = [], time.perf_counter() + TURN_SECONDS
     while not times or time.perf_counter() < end:
         began = time.perf_counter()
@@ -228,11 +228,11 @@ def _options(arguments):
     parser.add_argument("--models", nargs="+", default=["base", "large"], choices=["tiny", "small", "base", "large"])
     parser.add_argument("--shapes", nargs="+", default=SHAPES, help="batch x tokens, such as 8x128")
     parser.add_argument("--maps", nargs="+", default=["no", "yes"], choices=["no", "yes"])
-    parser.add_argument("--peers", nargs="+", help="only these")
+    parser.add_argument("--peers", nargs="+", help="only these peers")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--reduced", action="store_true", help="reduced precision instead of float32")
     parser.add_argument("--quick", action="store_true", help="Base, three rounds, no batch of 32")
-    parser.add_argument("--cache", help="folder to keep exported graphs in")
+    parser.add_argument("--cache", help="folder for exported graphs")
     parser.add_argument("--json", help="file for the figures")
     options = parser.parse_args(arguments)
     if options.quick:

@@ -1,10 +1,10 @@
-"""Ways to run one forward pass of BERT, ours and others', for inference.py; each is used in a process of its
-own.
+"""Functions that run one forward pass of BERT in this project and in other libraries, for inference.py; each runs in a
+separate process.
 
 A peer is a function (config, folder, maps, batch) -> dict mode -> callable. The callable runs the batch
 (int64 ids, segments, mask, each [B, T]) and leaves last hidden state, pooled output and, with `maps`, every
-attention map [B, N, T, T] as NumPy arrays. `folder` keeps what takes long to make (exported graphs) from one
-run to the next.
+attention map [B, N, T, T] as NumPy arrays. `folder` stores exported graphs between runs, because exporting is
+slow.
 """
 
 import functools
@@ -65,7 +65,7 @@ def _kerashub_model(config, maps):
 
 
 def _with_maps(backbone):
-    """The same layers called one after the other, their attention scores handed out."""
+    """Calls the same layers one after the other and also returns their attention scores."""
     import keras
 
     embedded = keras.Model(backbone.input, backbone.get_layer("embeddings_dropout").output)
@@ -138,7 +138,7 @@ def torch_transformers(config, folder, maps, batch):
 
 
 def _exportable(config, maps):
-    """Transformers' model with positional inputs and a tuple for output, and an example to trace it with."""
+    """Transformers' model with positional inputs and a tuple as output, and an example input for tracing."""
     import torch
 
     class Wrapped(torch.nn.Module):

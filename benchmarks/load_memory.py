@@ -1,9 +1,9 @@
-"""How much memory, and how long, loading BERT-base takes.
+"""The memory and the time that loading BERT-base takes.
 
     python benchmarks/load_memory.py [--size base] [--dtype float32] [--json]
 
-Writes random weights of that size to a temporary folder, then loads them in a process of its own. Counted is
-the highest resident memory (VmHWM) above what the imports alone hold, against the size of model.safetensors.
+Writes random weights of that size to a temporary folder, then loads them in a separate process. Measures
+the highest resident memory (VmHWM) minus that of the imports alone, compared with the size of model.safetensors.
 """
 
 import argparse
@@ -42,19 +42,19 @@ def write_random(folder, size, dtype):
 def peak():
     """Highest resident memory of this process so far, in bytes (Linux).
 
-    Not `ru_maxrss`, which starts from what the process had that started this one.
+    Not `ru_maxrss`, which starts from the value of the parent process.
     """
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(status["VmHWM"].split()[0]) * 1024
 
 
 def load_and_report(folder):
-    """Runs in the process of its own: imports, then one load."""
+    """Runs in the separate process: imports, then loads once."""
     from bert_tf.checkpoints import read
     from bert_tf.config import BertConfig
     from bert_tf.models import build_pretraining_model
 
-    # The first Keras model of a process sets up the framework, whatever its size; that is no cost of a load.
+    # The first Keras model of a process initializes the framework, which is not a cost of loading.
     build_pretraining_model(BertConfig.tiny(vocab_size=16, max_position_embeddings=8))
     imports = peak()
     start = time.perf_counter()

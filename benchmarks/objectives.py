@@ -4,14 +4,14 @@
         --output DIR [--held-out wikitext2/valid.txt] [--teacher MODEL] [--size 3x128x4] [--steps 1000]
         [--equal compute] [--seeds 3] [--ways mlm+nsp mlm ...] [--threads 1]
 
-Every model begins at random weights and sees batches of 32 x 64 tokens; each is then fine-tuned on the same examples of
-SST-2 with a few seeds. "none" is fine-tuned without any pre-training: what a way is worth is how far it is above that.
-Some ways compute more for a token: ELECTRA has its generator, distillation its teacher (which has seen far more text
-besides). Learning rates are one for AdamW, one for LAMB and one for ELECTRA, not tuned for each. With `--equal tokens`
-all take `--steps` updates; with `--equal compute` BERT's way takes them, and each other as many as take the same time,
-by the cost of an update measured over its first 60. The table has the time of a pre-training and the updates it took
-beside the scores. All of it runs by `python -m bert_tf pretrain` and `finetune`, so the same command goes on where it
-was stopped.
+Every model starts with random weights and trains on batches of 32 x 64 tokens; each is then fine-tuned on the same
+examples of SST-2 with a few seeds. "none" is fine-tuned without pre-training, as the baseline. Some objectives compute
+more for each token: ELECTRA has a generator, distillation a teacher (which was also trained on far more text). There
+is one learning rate for AdamW, one for LAMB and one for ELECTRA; they are not tuned for each objective. With `--equal
+tokens` all have `--steps` updates; with `--equal compute` BERT's objective has them, and the others the number of
+updates that takes the same time, from the time of an update measured over the first 60. The table has the time and the
+updates of each pre-training beside the scores. All runs use `python -m bert_tf pretrain` and `finetune`, so the same
+command resumes a stopped run.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TEACHER = ROOT / "assets" / "training" / "plain-english" / "snapshots" / "step-13000"
 BATCH, LENGTH = 32, 64
-#: Updates that the cost of one is measured over; the first ones, which compile, are left out.
+#: Number of updates for measuring the time of one; the first updates, which compile, are left out.
 TRIAL, SETTLED, BETWEEN = 60, 20, 10
 
 
@@ -45,7 +45,7 @@ SETUPS = {
     "mlm of n-grams + sop (ALBERT)": Setup(
         ("--objective", "sop", "--ngram", "3", "--model-type", "albert", "--optimizer", "lamb"), 1e-2
     ),
-    # The rate of Clark et al. 2020, table 6: with the others' its discriminator calls every token original, for ever.
+    # The rate of Clark et al. 2020, table 6; with the rate of the others the discriminator always predicts "original".
     "replaced tokens (ELECTRA)": Setup(("--objective", "mlm", "--generator", "0.5"), 5e-4),
     "distilled, states (DistilBERT)": Setup(("--objective", "mlm", "--teacher", "{teacher}", "--distil", "states")),
     "distilled, relations (MiniLM)": Setup(("--objective", "mlm", "--teacher", "{teacher}", "--distil", "relations")),
@@ -57,12 +57,14 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     for name in ("text", "vocab", "train", "dev", "output"):
         parser.add_argument(f"--{name}", required=True, type=Path)
-    parser.add_argument("--held-out", type=Path, help="text to measure masked words, pairs and replaced tokens on")
+    parser.add_argument(
+        "--held-out", type=Path, help="text for the evaluation of masked words, pairs and replaced tokens"
+    )
     parser.add_argument("--teacher", type=Path, default=TEACHER)
     parser.add_argument("--size", default="3x128x4")
-    parser.add_argument("--steps", type=int, default=1000, help="updates of each way, or of BERT's")
+    parser.add_argument("--steps", type=int, default=1000, help="updates of each objective, or of BERT's")
     parser.add_argument("--equal", choices=("tokens", "compute"), default="tokens")
-    parser.add_argument("--examples", type=int, default=8000, help="of SST-2's training file")
+    parser.add_argument("--examples", type=int, default=8000, help="number of examples of SST-2's training file")
     parser.add_argument("--seeds", type=int, default=3, help="2 or more")
     parser.add_argument("--ways", nargs="+", default=list(SETUPS), choices=list(SETUPS))
     parser.add_argument("--threads", type=int, default=1)
@@ -79,7 +81,7 @@ def main(arguments=None):
 
 
 def plan(options):
-    """The updates of each way: dict way -> int. What was planned in the output folder before stays as it was."""
+    """The updates of each objective: dict objective -> int. An existing plan in the output folder is not changed."""
     trained = [way for way in options.ways if SETUPS[way]]
     steps = dict.fromkeys(options.ways, options.steps)
     if options.equal == "tokens" or not trained:
@@ -94,7 +96,7 @@ def plan(options):
 
 
 def cost(way, options):
-    """Seconds of an update: the median over the first ones of a run, without those that compile."""
+    """Seconds of an update: the median over the first updates of a run, without those that compile."""
     folder = _folder(way, options)
     _pretrain(way, TRIAL, folder / "trial", options, folder / "trial.log", "--log-every", BETWEEN)
     records = _records(folder / "trial")
@@ -102,7 +104,7 @@ def cost(way, options):
 
 
 def measure(way, steps, options):
-    """Pre-trains one way, measures it, fine-tunes it.
+    """Pre-trains with one objective, evaluates the model and fine-tunes it.
 
     Returns: dict with "steps" and "seconds" of the pre-training, "held_out" (None where nothing was asked) and
         "accuracy" (mean, std, values over the seeds, in SST-2's dev set).
@@ -113,7 +115,7 @@ def measure(way, steps, options):
         model = folder / "run" / "model"
         seconds = _seconds(folder / "run")
     else:
-        # What another way's pre-training begins with.
+        # The start of the pre-training with another objective.
         _pretrain(FIRST, 1, folder / "run", options, folder / "pretrain.log", "--snapshots")
         model, steps, seconds = folder / "run" / "snapshots" / "step-0", 0, 0.0
     tuned = folder / "sst2"
@@ -157,7 +159,7 @@ def _folder(way, options):
 
 
 def _pretrain(way, steps, output, options, log, *more):
-    """A run of a way, gone on with where it was stopped; nothing where it is over."""
+    """Starts or resumes the run of an objective; does nothing if it is finished."""
     records = _records(output)
     if records and records[-1]["step"] >= steps and (output / "model").is_dir():
         return
@@ -203,7 +205,7 @@ def _records(run):
 
 
 def _seconds(run):
-    """Of all updates by the log, however often the run was stopped in between."""
+    """The seconds of all updates by the log, also if the run was stopped and resumed."""
     seconds, before = 0.0, 0
     for record in _records(run):
         seconds += record["seconds_per_step"] * (record["step"] - before)
@@ -232,7 +234,7 @@ def _common(options):
 
 
 def _bert_tf(*arguments, log):
-    """Runs a command of the project. Returns: its output; what it says goes into the log."""
+    """Runs a command of the project. Returns: its output; standard error goes to the log."""
     with open(log, "ab") as file:
         return subprocess.run(
             [sys.executable, "-m", "bert_tf", *map(str, arguments)],

@@ -1,14 +1,13 @@
-"""Parity with Transformers at true size: random weights, saved by Transformers, read and run here.
+"""Parity with Transformers at full size: random weights, saved by Transformers, read and run here.
 
     python benchmarks/parity.py [--models bert-base bert-large roberta-base ...] [--engines keras openvino tensorflow]
         [--tokens 128] [--json FILE]
 
-Compares every hidden state, every attention map, the pooled output and each head's logits at the real positions of
-a padded batch, and prints the largest absolute difference of each, as a Markdown table. A model is a family
-member's name and one of its sizes. An engine is the Keras model itself, or one of the runtime's, which the command line
-and the pages compute with. "Decisions" are what a logit is asked for: the argmax of the masked words' and the
-pair's, and for replaced tokens the side of 0. Exit code 1 if a hidden state or logit differs by more than 1e-4, or a
-decision anywhere.
+Compares every hidden state, every attention map, the pooled output and each head's logits at the real positions of a
+padded batch, and prints the largest absolute difference of each, as a Markdown table. A model is named by its
+architecture and size. An engine is the Keras model, or one of the runtime's engines, which the command line and the
+pages use. "Decisions" are the argmax of the logits of masked words and pairs, and for replaced tokens the sign of the
+logit. Exit code 1 if a hidden state or logit differs by more than 1e-4, or a decision anywhere.
 """
 
 import argparse

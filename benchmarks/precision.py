@@ -1,10 +1,10 @@
-"""How far the reduced-precision mode strays: top-1 agreement of masked-word predictions with float32.
+"""Agreement of the reduced-precision mode with float32: the first predictions of masked words.
 
     python benchmarks/precision.py FILE [--model bert-base-cased-embedded] [--tokens 128] [--sequences 40]
     [--json FILE]
 
-FILE is plain text. Sequences of it have 15% of their tokens replaced by [MASK] (fixed seed); every mask's
-likeliest word is compared between the two precisions, and with the word that stood there.
+FILE is plain text. Sequences of it have 15% of their tokens replaced by [MASK] (fixed seed); the first
+prediction of every mask is compared between the two precisions, and with the original word.
 """
 
 import argparse

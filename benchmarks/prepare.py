@@ -1,19 +1,19 @@
-"""From raw text to TFRecord: MB of text a second, and of tokenising alone, against the original's Python.
+"""Speed of `prepare`, from raw text to TFRecord, and of tokenising alone, compared with a Python tokenizer, in MB/s.
 
     python benchmarks/prepare.py FILE [--vocab bert-small-uncased-embedded] [--megabytes 40] [--python-megabytes 1]
         [--processes 2] [--rounds 3] [--json FILE]
 
-FILE is plain text, a paragraph a line and a blank line between documents. Measured, in interleaved rounds:
+FILE is plain text with a paragraph on each line and a blank line between documents. Measured in interleaved rounds:
 
-- prepare: `python -m bert_tf prepare` from start to end, the processes' own start included;
-- prepare, without start: the same, the time of a run over a quarter of the text taken off;
-- tokenising: the paragraphs to ids by `Tokenizer.batch_ids`, in as many processes;
+- prepare: `python -m bert_tf prepare` from start to end, including the start of the processes;
+- prepare, without start: the same minus the time of a run over a quarter of the text;
+- tokenising: the paragraphs to ids by `Tokenizer.batch_ids`, in the same number of processes;
 - Python tokenising: the same by the Python classes in Transformers that were taken over from google-research/bert
-  (`tokenization_bert_legacy`), in as many processes. The whole of the original's way, which tokenises so and in
-  one process, cannot be faster than that.
+  (`tokenization_bert_legacy`), in the same number of processes. The original program, which uses this tokenizer
+  in one process, cannot be faster.
 
-MB/s is by the clock; "per CPU second" divides by the CPU time of all processes, which says what is possible where
-other programs take a part of the machine. Needs requirements-bench.txt.
+MB/s is by wall-clock time; "per CPU second" divides by the CPU time of all processes, which is more reliable on a
+busy machine. Needs requirements-bench.txt.
 """
 
 import argparse
@@ -82,7 +82,8 @@ def _slice(path, megabytes, target):
     return target
 
 
-#: Runs a command, waits for all that it started, also what outlives it for a moment, and prints their CPU seconds.
+#: Runs a command, waits for all processes that it started, also those that outlive it briefly, and prints their CPU
+#: seconds.
 _COUNTED = """
 import ctypes, os, resource, subprocess, sys
 PR_SET_CHILD_SUBREAPER = 36
@@ -129,12 +130,12 @@ def _tokenise(pool, way, text, processes):
     """(bytes, seconds until all are done, CPU seconds of all)."""
     parts = [pool.submit(_tokenise_part, way, str(text), part, processes) for part in range(processes)]
     done = [part.result() for part in parts]
-    # By the slowest part, without the reading of the file that each begins with.
+    # The time of the slowest part, without reading the file.
     return sum(size for size, _, _ in done), max(done, key=lambda row: row[1])[1], sum(row[2] for row in done)
 
 
 def _start(vocab):
-    """In each process: both tokenizers, warm."""
+    """Runs in each process: makes both tokenizers and warms them up."""
     os.environ.update(TF_NUM_INTRAOP_THREADS="1", TF_NUM_INTEROP_THREADS="1", CUDA_VISIBLE_DEVICES="-1")
     from transformers.models.bert import tokenization_bert_legacy as legacy
 
@@ -187,7 +188,7 @@ def _options(arguments):
         "--megabytes",
         type=float,
         default=40,
-        help="at least 36, or `prepare` takes its way for little text with the quarter",
+        help="at least 36; for less text `prepare` would use a single process for the quarter",
     )
     parser.add_argument("--python-megabytes", type=float, default=1)
     parser.add_argument("--processes", type=int, default=os.cpu_count())

@@ -7,7 +7,7 @@ path are compared with Transformers' (offsets may be longer by combining marks, 
 `bert_tf/tokenizers/wordpiece.py`). With --speed also the throughput of the batch paths beside Transformers' and
 the bare Rust library, interleaved, per second of processor time, and as ratios. With --folders the byte-level or
 SentencePiece tokenizers of those model folders are compared instead, with RobertaTokenizer or AlbertTokenizer, on the
-lines and on the hard strings of tests/golden. Exit code 1 when anything differs.
+lines and on the hard strings of tests/golden. Exit code 1 if anything differs.
 """
 
 import argparse
@@ -25,7 +25,7 @@ MODELS = {"cased": "bert-base-cased-embedded", "uncased": "bert-small-uncased-em
 
 
 def spread_lines(path: Path, count: int) -> list[str]:
-    """Take lines that are not blank, spread evenly over the file."""
+    """Selects lines that are not blank, spread evenly over the file."""
     with open(path, encoding="utf-8", newline="\n") as file:
         lines = [line.removesuffix("\n") for line in file if line.strip()]
     step = max(1, len(lines) // count)
@@ -33,7 +33,7 @@ def spread_lines(path: Path, count: int) -> list[str]:
 
 
 def offset_agrees(text: str, ours: tuple[int, int], theirs: tuple[int, int]) -> bool:
-    """Equal, or ours goes on over combining marks."""
+    """Whether the offsets are equal, or ours also include combining marks."""
     only_marks = all(unicodedata.category(mark) == "Mn" for mark in text[theirs[1] : ours[1]])
     return ours[0] == theirs[0] and ours[1] >= theirs[1] and only_marks
 
@@ -63,10 +63,10 @@ def compare(tokenizer, reference, lines: list[str]) -> dict:
 
 
 def same_words(text: str, mine, theirs: list[int]) -> bool:
-    """Whether words of SentencePiece pieces are Transformers', but parted at marks of punctuation, as BERT's are.
+    """Whether words of SentencePiece pieces are those of Transformers, split at punctuation as in BERT.
 
-    Theirs begin at the spaces that the model knows: a vertical tab parts ours alone, a zero-width space or a sign that
-    is normalised to a space theirs alone.
+    Transformers' words begin at the spaces of the model: a vertical tab splits only ours, a zero-width space or a
+    character that is normalised to a space only theirs.
     """
     if len(theirs) != len(mine):
         return False
@@ -83,7 +83,7 @@ def same_words(text: str, mine, theirs: list[int]) -> bool:
 
 
 def _touches_a_mark(piece: str) -> bool:
-    """Whether a piece has a mark in it, or no letter at all (a space, an accent)."""
+    """Whether a piece has a punctuation mark in it, or no letter at all (a space, an accent)."""
     return not piece.strip() or not piece.isalnum()
 
 
@@ -125,7 +125,7 @@ def compare_folder(folder: Path, lines: list[str]) -> dict:
 
 
 def hard_strings() -> list[str]:
-    """Those of the golden files."""
+    """The hard strings of the golden files."""
     sys.path.insert(0, str(ROOT / "tests" / "golden"))
     from make_tokenizer_golden import TEXTS
 
@@ -133,7 +133,7 @@ def hard_strings() -> list[str]:
 
 
 def speed(tokenizer, reference, lines: list[str], rounds: int = 3) -> dict:
-    """Median megabytes of text a second of processor time."""
+    """Median megabytes of text per second of CPU time."""
     megabytes = sum(len(line.encode()) for line in lines) / 1e6
     rust = reference.backend_tokenizer
     ways = {
@@ -154,9 +154,9 @@ def speed(tokenizer, reference, lines: list[str], rounds: int = 3) -> dict:
 
 
 def main() -> int:
-    """Compare, print one JSON object, and say by the exit code whether all was equal."""
+    """Compares and prints one JSON object. Returns: exit code, 0 if all is equal."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--text", type=Path, required=True, help="a UTF-8 text file, one paragraph a line")
+    parser.add_argument("--text", type=Path, required=True, help="a UTF-8 text file with one paragraph on each line")
     parser.add_argument("--lines", type=int, default=10_000)
     parser.add_argument("--speed", action="store_true", help="measure throughput too")
     parser.add_argument("--folders", type=Path, nargs="+", help="model folders of other tokenizers to compare")

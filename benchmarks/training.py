@@ -1,14 +1,14 @@
-"""The pre-training step of BERT, ours against KerasHub's and Transformers', interleaved, each in a process.
+"""Speed of BERT's pre-training step: this project, KerasHub and Transformers, interleaved, each in a separate process.
 
     python benchmarks/training.py [--sizes small base] [--shapes 8x128 32x128] [--peers NAME ...] [--rounds 5]
         [--json FILE]
 
-MLM + NSP, AdamW, dropout 0.1, random weights of true size, 20 masks a sequence. In every round each peer in turn
-does a few updates of the same batch; the table has the medians over the rounds as tokens a second, processor time
-a step (which other work on the machine disturbs less), the highest memory of the peer's process, and ours against
+MLM + NSP, AdamW, dropout 0.1, random weights of full size, 20 masks per sequence. In every round each peer in turn
+does a few updates of the same batch; the table has the medians over the rounds as tokens per second, CPU time
+per step (which depends less on other work on the machine), the highest memory of the peer's process, and ours against
 the best other of the same kind of precision. KerasHub is a
 BertBackbone with its MaskedLMHead under `fit`; Transformers is BertForPreTraining with its own loss, which
-makes the logits of all tokens. Other ways of ours (`VARIANTS` in training_peers.py) are measured when named.
+computes the logits of all tokens. Other variants of ours (`VARIANTS` in training_peers.py) are measured on request.
 Needs requirements-bench.txt and a C++ compiler for torch.compile.
 """
 
@@ -51,7 +51,7 @@ def measure(size, shape, options):
     try:
         for name in options.peers:
             worker = Worker(name, size, shape)
-            # One after the other: what a peer does to get ready would disturb the rest.
+            # One after the other, because the start of a peer would disturb the others.
             problem = worker.ask(2)
             if isinstance(problem, str):
                 print(f"{name}: left out, {problem}", flush=True)
@@ -105,20 +105,20 @@ def _say(size, shape, found):
 
 
 class Worker:
-    """A peer in a process of its own."""
+    """A peer in a separate process."""
 
     def __init__(self, name, size, shape):
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, name, size, shape), daemon=True)
         self._process.start()
-        theirs.close()  # so that a peer that ends is heard of, and not waited for
+        theirs.close()  # so that reading fails if the peer's process ends
         self.steps = 1
 
     def ask(self, steps):
-        """Does so many updates.
+        """Runs this number of updates.
 
-        Returns: (seconds, highest memory in MB, processor seconds), or a str where it cannot.
+        Returns: (seconds, highest memory in MB, CPU seconds), or a str with the error.
         """
         self._pipe.send(steps)
         answer = self._pipe.recv()

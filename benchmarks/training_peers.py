@@ -1,8 +1,8 @@
-"""Ways to run one pre-training step of BERT (MLM + NSP, AdamW, dropout 0.1), ours and others', for training.py.
+"""Functions that run a pre-training step of BERT (MLM + NSP, AdamW, dropout 0.1) here and in other libraries.
 
-A peer is a function (config, batch) -> callable (steps) that does so many updates. `batch` is a dict of int32
-arrays: token_ids, segment_ids, padding_mask [B, T], mask_positions, mask_labels [B, P], mask_weights float32
-[B, P], nsp_labels [B]. Each is used in a process of its own.
+Used by training.py. A peer is a function (config, batch) -> callable(steps), which runs `steps` updates. `batch` is a
+dict of int32 arrays: token_ids, segment_ids, padding_mask [B, T], mask_positions, mask_labels [B, P], mask_weights
+float32 [B, P], nsp_labels [B]. Each runs in a separate process.
 """
 
 import os
@@ -157,7 +157,7 @@ PEERS = {
     "torch.compile, bfloat16": (True, lambda config, batch: torch_step(config, batch, compiled=True, reduced=True)),
 }
 
-#: Other ways of ours, which are measured where they are named.
+#: Other variants of this project's step, which are measured on request.
 VARIANTS = {
     "ours, fused": (False, lambda config, batch: ours(config, batch, fused=True)),
     "ours, bfloat16_products, not fused": (

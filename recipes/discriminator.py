@@ -1,10 +1,10 @@
-"""The discriminator over the embedded Base: from plain text to the shipped folder, in one command.
+"""Makes the discriminator over the embedded Base: from plain text to the shipped folder, in one command.
 
     python recipes/discriminator.py --text wiki-*.txt.xz books.txt.xz --eval test.txt --work build
 
-It begins with Base's encoder and learns of every token whether Base's student, which writes and does not learn, put it
-there in the place of another (Clark et al. 2020). The embeddings and the lower layers stay Base's own, so that only
-what lies above is stored, in eight bits. A stopped training goes on.
+It starts with Base's encoder and learns for every token whether Base's student, a fixed generator, replaced it (Clark
+et al. 2020). The embeddings and the lower layers are frozen, so only the layers above are stored, in eight bits. A
+stopped training is resumed.
 """
 
 import argparse
@@ -32,9 +32,9 @@ SETTINGS = {
     "save-every": 50,
     "log-every": 10,
 }
-#: Of the documents one in so many is read: more than the training takes, from all parts of the corpus.
+#: One in this number of documents is read: more text than the training needs, from all parts of the corpus.
 EVERY = 16
-SEQUENCES = 300  # that the figures are measured on
+SEQUENCES = 300  # for the figures
 SHOWN = ("found", "accuracy", "auc")
 
 

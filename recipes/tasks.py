@@ -1,13 +1,13 @@
-"""The fine-tuned models that ship with the project, from their data sets to the shipped folders.
+"""Makes the three shipped fine-tuned models, from their data sets to the shipped folders.
 
     python recipes/tasks.py sentiment --train sst2/train.tsv --dev sst2/dev.tsv --work build
     python recipes/tasks.py words     --train en_ewt-ud-train.conllu --dev en_ewt-ud-dev.conllu --work build
     python recipes/tasks.py questions --train squad-train.json --work build
 
-Each lies over an embedded model: only its head and the layers that were trained are stored, in eight bits, so
-that all three together take under 25 MB. Sentiment and words are Base with its highest layer trained; questions,
-which need more than a layer to learn, are Small with all layers but the lowest. The training is `python -m bert_tf
-finetune` and resumes when it was stopped; the folder is then copied without its checkpoints and its card completed.
+Each model is based on an embedded model: only its head and its trained layers are stored, in eight bits, so all three
+together take under 25 MB. For sentiment and words the highest layer of Base is trained; questions need more trained
+layers, so there all layers of Small except the lowest are trained. The training is `python -m bert_tf finetune`, which
+resumes a stopped run; the folder is then copied without its checkpoints, and its card is completed.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""The text and the vocabulary of the shipped training run: plain English out of Wikipedia.
+"""Makes the text and the vocabulary of the shipped training run: plain English from Wikipedia.
 
     python recipes/watched_text.py wiki-0.txt wiki-1.txt wiki-2.txt --output build
 
-A model of a million weights learns soonest from short sentences of common words. So of all articles those are
-taken whose words are mostly among the commonest and whose sentences are short; `build/text.txt` gets them, in
-their order, and `build/vocab.txt` a lower-case WordPiece vocabulary trained on them.
+A model of a million weights learns fastest from short sentences of common words. So only articles with mostly common
+words and short sentences are selected. They are written to `build/text.txt`, in their order; `build/vocab.txt` is a
+lower-case WordPiece vocabulary trained on them.
 """
 
 import argparse
