@@ -162,14 +162,14 @@ def test_methods_are_those_of_the_chosen_token(open_app, of):
     link = {"attention_methods.token": "4", "attention_methods.of": of}
     app = open_app(page="attention_methods", **PAIR, layer="2", head="3", **link)
     names = ran(app)
-    assert names["found"].position == 4 and names["found"].head == (2 if of == "head" else None)
-    for shown, values in zip(component(app, "weights")["columns"], names["found"].methods.values(), strict=True):
+    assert names["result"].position == 4 and names["result"].head == (2 if of == "head" else None)
+    for shown, values in zip(component(app, "weights")["columns"], names["result"].methods.values(), strict=True):
         np.testing.assert_allclose(shown["values"], values, atol=2e-3)
 
 
 def test_the_measure_of_the_heads_is_the_chosen_one(open_app, capsys):
     app = open_app(page="head_profiles", **PAIR, **{"head_profiles.measure": "previous_share"})
-    values = ran(app)["found"].summary.previous_share
+    values = ran(app)["result"].summary.previous_share
     np.testing.assert_allclose(of_job(app, "head_profiles").summary.previous_share, values, atol=1e-5)
     assert str(values.round(2)) in capsys.readouterr().out
 
@@ -195,12 +195,12 @@ def test_a_file_of_heads_is_read_under_its_name(open_app, tmp_path, monkeypatch,
     (tmp_path / name).write_bytes(data)
     monkeypatch.chdir(tmp_path)
     names, found = ran(app), of_job(app, "head_profiles")
-    assert found.num_texts == names["found"].num_texts
-    np.testing.assert_allclose(names["found"].distances, found.distances, atol=1e-5)
-    assert (found.syntax is None) == (names["found"].syntax is None)
+    assert found.num_texts == names["result"].num_texts
+    np.testing.assert_allclose(names["result"].distances, found.distances, atol=1e-5)
+    assert (found.syntax is None) == (names["result"].syntax is None)
     if found.syntax is not None:
         np.testing.assert_allclose(
-            names["found"].syntax.overall.head_to_dependent, found.syntax.overall.head_to_dependent
+            names["result"].syntax.overall.head_to_dependent, found.syntax.overall.head_to_dependent
         )
 
 
@@ -266,7 +266,7 @@ def test_the_strongest_parts_are_the_page_s(open_app, link):
 )
 def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, link):
     app = open_app(page="saliency", **PAIR, mask="a2,b1", **link)
-    found, shown = ran(app)["found"], of_job(app, f"saliency {link.get('saliency.method', 'integrated-gradients')}")
+    found, shown = ran(app)["result"], of_job(app, f"saliency {link.get('saliency.method', 'integrated-gradients')}")
     assert (found.method, found.target) == (shown.method, shown.target)
     assert found.log_probability == pytest.approx(shown.log_probability, abs=1e-4)
     assert found.weighted_r2 == pytest.approx(shown.weighted_r2, abs=1e-4)
@@ -277,7 +277,7 @@ def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, l
 @pytest.mark.parametrize("link", [{}, {"saliency.of": "next", "saliency.flips": "1", "saliency.tried": "1"}])
 def test_changed_words_are_those_of_the_page(open_app, link, capsys):
     app = open_app(page="saliency", **PAIR, mask="a2", **{"saliency.method": "hotflip", **link})
-    found, shown = ran(app)["found"], of_job(app, "saliency hotflip")
+    found, shown = ran(app)["result"], of_job(app, "saliency hotflip")
     assert found.target == shown.target and found.flipped == shown.flipped
     for name in ("applied", "tried"):
         assert [(one.word, one.new) for one in getattr(found, name)] == [
@@ -295,7 +295,7 @@ def test_words_that_stay_are_those_of_the_page(open_app, link):
         mask="a2",
         **{"saliency.method": "input-reduction", **link},
     )
-    found, shown = ran(app)["found"], of_job(app, "saliency input-reduction")
+    found, shown = ran(app)["result"], of_job(app, "saliency input-reduction")
     assert found.target == shown.target and found.remaining == shown.remaining
     assert [one.word for one in found.removed] == [one.word for one in shown.removed]
 
@@ -303,7 +303,7 @@ def test_words_that_stay_are_those_of_the_page(open_app, link):
 @pytest.mark.parametrize("link", [{}, {"contributions.token": "good"}, {"contributions.of": "next"}])
 def test_contributions_are_asked_of_the_chosen_answer(open_app, link):
     app = open_app(page="contributions", a="The bunny ate it.", b="It was good.", mask="a2", **link)
-    found, shown = ran(app)["found"], of_job(app, "contributions")
+    found, shown = ran(app)["result"], of_job(app, "contributions")
     assert found.target == shown.target
     np.testing.assert_allclose(found.heads, shown.heads, atol=1e-5)
 
@@ -322,7 +322,7 @@ def test_contributions_are_asked_of_the_chosen_answer(open_app, link):
 def test_patching_asks_about_the_chosen_answer(open_app, link):
     texts = {"a": "The bunny ate it.", "b": "It was good."}
     app = open_app(page="patching", **texts, mask="a3", **{"patching.a": "The bunny was it."}, **link)
-    found, shown = ran(app)["found"], of_job(app, f"patching {link.get('patching.part', 'state')}")
+    found, shown = ran(app)["result"], of_job(app, f"patching {link.get('patching.part', 'state')}")
     assert (found.target, found.component, found.position) == (shown.target, shown.component, shown.position)
     np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
 
@@ -339,7 +339,7 @@ def test_paths_lead_to_the_chosen_receiver(open_app, link):
     texts = {"a": "The bunny ate it.", "b": "It was good."}
     link = {"patching.a": "The bunny was it.", "patching.part": "path", **link}
     app = open_app(page="patching", **texts, mask="a3", **link)
-    found, shown = ran(app)["found"], of_job(app, "patching path")
+    found, shown = ran(app)["result"], of_job(app, "patching path")
     for name in ("target", "receiver", "position"):
         assert getattr(found, name) == getattr(shown, name)
     assert (found.receiver is None) == ("patching.into" not in link)
@@ -398,7 +398,7 @@ def test_the_chosen_vectors_of_the_window_are_compared(open_app):
     app = open_app(page="input_embeddings", a="The bunny ate a carrot . " * 30, **link)
     names = ran(app)
     assert list(names["shown"]) == list(range(19, 67))
-    shown, vectors = array(figures(app)[0]["data"][0]["x"]), names["found"]
+    shown, vectors = array(figures(app)[0]["data"][0]["x"]), names["result"]
     np.testing.assert_allclose(shown, vectors.shares[0, 19:67], atol=1e-4)
 
 
@@ -415,10 +415,10 @@ def test_meaning_reads_the_visitor_s_own_sentences(open_app):
     }
     app = open_app(page="word_senses", **link)
     names = ran(app)
-    assert len(names["texts"]) == 3 and names["found"].texts == of_job(app, "word_senses").texts
+    assert len(names["texts"]) == 3 and names["result"].texts == of_job(app, "word_senses").texts
     np.testing.assert_allclose(names["vectors"], of_job(app, "word_senses").vectors[1], atol=1e-4)
     points = {group["name"]: array(group["z"]) for group in figures(app)[0]["data"]}
-    river = [place for place, text in zip(names["places"], names["found"].texts) if names["senses"][text] == "river"]
+    river = [place for place, text in zip(names["places"], names["result"].texts) if names["senses"][text] == "river"]
     np.testing.assert_allclose(points["river"], np.array(river)[:, 2], atol=1e-3)
     np.testing.assert_allclose(array(figures(app)[2]["data"][0]["y"]), names["apart"].nearest)
 
@@ -433,7 +433,7 @@ def test_meaning_by_tsne_is_in_the_lines(open_app):
 def test_meaning_of_an_example_is_read_from_its_file(open_app):
     app = open_app(page="word_senses", **{"word_senses.example": "bat", "word_senses.way": "umap"})
     names = ran(app)
-    assert names["found"].texts == of_job(app, "word_senses").texts
+    assert names["result"].texts == of_job(app, "word_senses").texts
     np.testing.assert_allclose(names["vectors"], of_job(app, "word_senses").vectors[3], atol=1e-4)
     # UMAP itself may take another turn at the last digits.
     assert "umap(vectors, 2)" in app.code[0].value and names["places"].shape == kept(app, "word_senses_places")[0].shape
@@ -456,7 +456,7 @@ def test_the_places_of_a_file_are_those_of_the_open_cell(open_app, capsys):
         "nearest_words.file": "facts.csv",
     }
     app = open_app(page="nearest_words", **PAIR, **link)
-    (near,) = ran(app)["found"].nearest
+    (near,) = ran(app)["result"].nearest
     table = app.dataframe[0].value
     assert list(table["word"]) == [one.word.text for one in near]
     np.testing.assert_allclose(table["cosine"], [one.similarity for one in near], atol=1e-4)
@@ -469,7 +469,7 @@ def test_the_places_of_one_head_and_their_parts_of_speech(open_app, with_tasks, 
     link |= {"nearest_words.head": "2", "nearest_words.tags": "1"}
     app = run_until_done(open_app(page="nearest_words", **PAIR, **link))
     names, table = ran(app), app.dataframe[0].value
-    (near,) = names["found"].nearest
+    (near,) = names["result"].nearest
     assert [word.strip("«»") for word in table["word"]] == [one.word.text for one in near]
     assert list(table["tag"]) == list(names["labels"])
     np.testing.assert_allclose(table["cosine"], [one.similarity for one in near], atol=1e-4)
@@ -512,7 +512,7 @@ def test_the_places_of_several_heads_and_what_a_file_with_trees_says(open_app, o
 )
 def test_factors_are_of_the_chosen_layers_and_tokens(open_app, link, capsys):
     app = open_app(page="factors", **PAIR, mask="a2", **link)
-    found, shown = ran(app)["found"], of_job(app, "factors")
+    found, shown = ran(app)["result"], of_job(app, "factors")
     np.testing.assert_allclose(found.weights, shown.weights, atol=1e-3)
     np.testing.assert_allclose(found.unit_weights, shown.unit_weights, atol=1e-3)
     stdout_text = capsys.readouterr().out
@@ -538,7 +538,7 @@ def test_two_texts_and_a_head_are_compared(open_app):
     app = open_app(page="side_by_side", a="The bunny ate the carrot.", mask="a1", **link)
     names = ran(app)
     table = app.dataframe[0].value
-    assert list(table["divergence"]) == pytest.approx([mask.divergence for mask in names["found"].masks], abs=1e-5)
+    assert list(table["divergence"]) == pytest.approx([mask.divergence for mask in names["result"].masks], abs=1e-5)
     assert names["other"].text_a == "The carrot ate the bunny." and names["second"] is names["bert"]
     shown = array(figures(app)[0]["data"][0]["z"])
     assert abs(shown).max() > 0.01
@@ -613,7 +613,7 @@ def test_layer_likeness_is_of_the_chosen_texts(open_app, link, capsys):
 )
 def test_agreement_is_over_the_chosen_file(open_app, link):
     app = open_app(page="agreement", **{"with": "tiny-uncased", "top": "3"}, **link)
-    found, shown = ran(app)["found"], of_job(app, "agreement")
+    found, shown = ran(app)["result"], of_job(app, "agreement")
     assert [one.row for one in found.rows] == [one.row for one in shown.rows]
     assert (found.same_top_prediction, found.divergence) == pytest.approx(
         (shown.same_top_prediction, shown.divergence), abs=1e-4
@@ -651,7 +651,7 @@ def test_the_map_of_a_file_s_rows_is_in_the_lines(open_app, way):
     }
     app = open_app(page="dataset", **link)
     names, shown = ran(app), of_job(app, "dataset_vectors")
-    assert names["found"].places == shown.places
+    assert names["result"].places == shown.places
     np.testing.assert_allclose(names["vectors"], shown.vectors[2], atol=1e-4)
     places = (of_job if way == "tsne" else kept)(app, "dataset_places")[0]
     assert names["places"].shape == places.shape

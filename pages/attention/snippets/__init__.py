@@ -1,1 +1,1 @@
-"""The lines that "Copy as Python" gives, one file a page."""
+"""The code of "Copy as Python", one file a page."""

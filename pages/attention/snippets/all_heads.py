@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page all heads shows."""
+"""The Python code for what the page all heads shows."""
 
 from pages.attention.snippets.selection import drawn_tokens
 from ui.widgets.snippet_parts import about

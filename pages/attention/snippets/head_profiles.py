@@ -1,13 +1,13 @@
-"""The lines of Python that do what the page head profiles shows."""
+"""The Python code for what the page head profiles shows."""
 
 from ui.widgets.snippet_parts import about, loading, reading_rows, script
 
 _PROFILE = """\
-print(found.summary.{measure}.round(2))  # row: a layer, column: a head
-print(found.clusters)
-print(found.coordinates.round(3))  # where each head lies on the plane"""
+print(result.summary.{measure}.round(2))  # row: a layer, column: a head
+print(result.clusters)
+print(result.coordinates.round(3))  # where each head lies on the plane"""
 _SYNTAX = """\
-for name, one in [("all", found.syntax.overall), *found.syntax.relations.items()]:
+for name, one in [("all", result.syntax.overall), *result.syntax.relations.items()]:
     print(name, one.count, one.best_direction.max().round(3))"""
 
 
@@ -21,8 +21,8 @@ def snippet(view, shared, measure, tokens, trace=None, file=None, bounds=None):
     body = _PROFILE.format(measure=measure)
     if trace is not None:
         imports = ("from bert_tf.explain import profile_trace",)
-        return about(view, shared, trace, imports, f"found = profile_trace(trace, tokens_per_text={tokens})\n{body}")
-    texts = f"found = head_profiles(bert, rows=rows, tokens_per_text={tokens})"
+        return about(view, shared, trace, imports, f"result = profile_trace(trace, tokens_per_text={tokens})\n{body}")
+    texts = f"result = head_profiles(bert, rows=rows, tokens_per_text={tokens})"
     lines = [loading(view, shared.name), reading_rows(file, False, None, None, bounds), texts]
     parsed = file.lower().endswith(".conllu")
     imports = ("import pathlib", "from bert_tf.explain import file_kind, head_profiles, read_rows")

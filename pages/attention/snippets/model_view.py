@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page model view shows."""
+"""The Python code for what the page model view shows."""
 
 from pages.attention.snippets.all_heads import snippet as one_head
 from pages.attention.snippets.selection import drawn_tokens

@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page neuron shows."""
+"""The Python code for what the page neuron shows."""
 
 from pages.attention.snippets.selection import drawn_tokens
 from ui.widgets.snippet_parts import about

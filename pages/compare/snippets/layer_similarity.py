@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page layer similarity shows."""
+"""The Python code for what the page layer similarity shows."""
 
 from ui.widgets.snippet_parts import loading_two, rows_of, script
 

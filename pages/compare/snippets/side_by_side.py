@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page side by side shows."""
+"""The Python code for what the page side by side shows."""
 
 from ui.elements.mask_chips import truncated_texts
 from ui.session.task_models import packed, record
@@ -7,11 +7,11 @@ from ui.widgets.snippet_parts import loading, reading, script
 
 _COMPARE = """\
 layers = bert.config.num_hidden_layers, second.config.num_hidden_layers
-found = compare(trace, other, bert.tokenizer, second.tokenizer, *layers, top_k={top_k}, across=True)
-for mask in found.masks:
+result = compare(trace, other, bert.tokenizer, second.tokenizer, *layers, top_k={top_k}, across=True)
+for mask in result.masks:
     print([one.token for one in mask.predictions_a], [one.token for one in mask.predictions_b])
     print(mask.overlap, mask.divergence)  # share of the guesses, bits
-print(found.is_next_difference, found.in_order_difference, found.replaced_difference)"""
+print(result.is_next_difference, result.in_order_difference, result.replaced_difference)"""
 _ATTENTION = """\
 one, two = trace.attentions[{first}]{one}, other.attentions[{second}]{two}  # at the same depth
 print(one.round(3))

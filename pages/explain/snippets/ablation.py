@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page ablation shows."""
+"""The Python code for what the page ablation shows."""
 
 from bert_tf.explain.attribution.target import classifier_settings
 from ui.widgets.snippet_parts import about
@@ -12,10 +12,10 @@ for before, after in zip(effect.before, effect.after):
     for one in (before, after):
         print(one.position, [(prediction.token, round(prediction.probability, 3)) for prediction in one.predictions])"""
 _SWEEP = """\
-found = sweep(bert, trace, {parts})
-lost = found.score_drop(trace, {on!r})  # what the answer loses without each
+result = sweep(bert, trace, {parts})
+lost = result.score_drop(trace, {on!r})  # what the answer loses without each
 for index in np.argsort(-np.abs(lost))[:15]:
-    print(found.ablations[index], lost[index].round(3))"""
+    print(result.ablations[index], lost[index].round(3))"""
 _KINDS = {
     "heads": (("every_head",), "every_head(bert.config)"),
     "blocks": (("every_feed_forward", "every_layer"), "every_feed_forward(bert.config) + every_layer(bert.config)"),
@@ -43,8 +43,8 @@ def snippet(view, shared, trace, call, on=None, kind="heads"):
 
 
 def _verdicts(shared, trace):
-    said = [_SAYS_MASKS] if trace.masks and "mlm" in shared.bert.heads else []
-    told = [head for head in ("nsp", "sop") if getattr(trace, head) is not None]
-    told += ["replaced"] if trace.replaced is not None else []
-    told += ["classes"] if classifier_settings(shared.bert) else []
-    return "\n".join([*said, *(f"print(effect.{one}_before, effect.{one}_after)" for one in told)])
+    lines = [_SAYS_MASKS] if trace.masks and "mlm" in shared.bert.heads else []
+    answers = [head for head in ("nsp", "sop") if getattr(trace, head) is not None]
+    answers += ["replaced"] if trace.replaced is not None else []
+    answers += ["classes"] if classifier_settings(shared.bert) else []
+    return "\n".join([*lines, *(f"print(effect.{answer}_before, effect.{answer}_after)" for answer in answers)])

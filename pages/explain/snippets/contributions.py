@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page contributions shows."""
+"""The Python code for what the page contributions shows."""
 
 from ui.widgets.snippet_parts import about, target
 

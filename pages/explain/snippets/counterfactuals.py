@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page counterfactuals shows."""
+"""The Python code for what the page counterfactuals shows."""
 
 from ui.widgets.snippet_parts import about, listed, loading, script
 

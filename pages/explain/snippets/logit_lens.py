@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page logit lens shows."""
+"""The Python code for what the page logit lens shows."""
 
 from bert_tf.analyses import Call
 from bert_tf.explain import class_lens

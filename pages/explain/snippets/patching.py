@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page patching shows."""
+"""The Python code for what the page patching shows."""
 
 from ui.widgets.snippet_parts import loading, reading, script, target
 

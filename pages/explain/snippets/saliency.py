@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page saliency shows."""
+"""The Python code for what the page saliency shows."""
 
 from ui.samples import concepts
 from ui.widgets import targets

@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page tcav shows."""
+"""The Python code for what the page tcav shows."""
 
 from ui.samples import concepts as samples
 from ui.widgets.snippet_parts import listed, loading, rows_of, sample_lines, script

@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page architecture shows."""
+"""The Python code for what the page architecture shows."""
 
 from ui.session.task_models import record
 from ui.widgets.snippet_parts import about
@@ -19,7 +19,7 @@ _BOXES = {
     "nsp": "print(trace.nsp)",
     "sop": "print(trace.sop)",
     "replaced": "print(trace.replaced.round(3))",
-    "task": "found = task_head_activations(bert, trace)\nprint(found)",
+    "task": "result = task_head_activations(bert, trace)\nprint(result)",
 }
 
 
@@ -37,8 +37,8 @@ def snippet(view, shared, trace, layer, box, values=None):
     elif box == "task":
         names.append("choice_scores" if task.task == "choose" else "task_head_activations")
         if task.task == "choose":
-            asked = record(task, view.a, view.b)
-            opened = f"found = choice_scores(bert, {asked['context']!r}, {asked['choices']!r})\nprint(found)"
+            example = record(task, view.a, view.b)
+            opened = f"result = choice_scores(bert, {example['context']!r}, {example['choices']!r})\nprint(result)"
     body = _PARTS.format(box=box, masks=max(len(trace.masks), 1), task=", task=bert.task" if task else "")
     imports = (f"from bert_tf.explain.models.architecture import {', '.join(names)}",)
     return about(view, shared, trace, imports, body, opened)

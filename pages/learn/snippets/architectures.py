@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page architectures shows."""
+"""The Python code for what the page architectures shows."""
 
 from ui.widgets.snippet_parts import script
 

@@ -1,14 +1,14 @@
-"""The lines of Python that do what the page predict shows."""
+"""The Python code for what the page predict shows."""
 
 from ui.widgets.snippet_parts import about
 
 _EACH = """\
 for mask in bert.fill_mask(trace, top_k={top_k}{targets}):
-    print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions]){asked}"""
+    print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions]){asked_targets}"""
 _SUREST_FIRST = """\
 filled = bert.fill_jointly(trace, top_k={top_k}{targets})
 for mask in filled.steps:  # the surest first, each with those before it in place
-    print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions]){asked}
+    print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions]){asked_targets}
 print(filled.text_a, filled.text_b)"""
 _ASKED = """
     print([(one.token, one.rank, round(one.probability, 5)) for one in mask.targets])"""
@@ -23,11 +23,15 @@ def snippet(view, shared, trace, targets=()):
     Args:
         targets: words that are asked about at the masks.
     """
-    asked = []
+    parts = []
     if trace.masks and trace.logits is not None:
         lines = _SUREST_FIRST if view.fill == "joint" and len(trace.masks) > 1 else _EACH
-        more = {"targets": f", targets={list(targets)}", "asked": _ASKED} if targets else {"targets": "", "asked": ""}
-        asked.append(lines.format(top_k=view.top_k, **more))
-    asked += [f"print(trace.{head})" for head in ("nsp", "sop") if getattr(trace, head) is not None]
-    asked += [_REPLACED] if trace.replaced is not None else []
-    return about(view, shared, trace, (), "\n".join(asked) or "print(trace.tokens)")
+        more = (
+            {"targets": f", targets={list(targets)}", "asked_targets": _ASKED}
+            if targets
+            else {"targets": "", "asked_targets": ""}
+        )
+        parts.append(lines.format(top_k=view.top_k, **more))
+    parts += [f"print(trace.{head})" for head in ("nsp", "sop") if getattr(trace, head) is not None]
+    parts += [_REPLACED] if trace.replaced is not None else []
+    return about(view, shared, trace, (), "\n".join(parts) or "print(trace.tokens)")

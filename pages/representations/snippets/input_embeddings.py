@@ -1,12 +1,12 @@
-"""The lines of Python that do what the page input embeddings shows."""
+"""The Python code for what the page input embeddings shows."""
 
 from ui.widgets.snippet_parts import about, span
 
 _INPUTSUM = """\
-found = embedding_parts(bert, trace)
+result = embedding_parts(bert, trace)
 shown = {shown}
 for at in shown:  # lengths of the parts' vectors and of their sum; shares of it
-    print(trace.tokens[at], found.norms[:, at].round(2), found.total_norms[at].round(2), found.shares[:, at].round(3))
+    print(trace.tokens[at], result.norms[:, at].round(2), result.total_norms[at].round(2), result.shares[:, at].round(3))
 print(cosine_similarities({vectors}[list(shown)]).round(3))  # how alike these tokens are
 positions = cosine_similarities(embedding_table(bert, "position"))
 print(positions[::4, ::4].round(3))  # how alike the places are
@@ -15,7 +15,7 @@ print(mean_by_distance(positions).round(3))  # and by how far they are apart"""
 
 def snippet(view, shared, trace, shown, of):
     """The sum of three vectors; shown: positions. of: the vector whose similarity is shown."""
-    vectors = "found.total" if of == "sum" else f"found.vectors[found.parts.index({of!r})]"
+    vectors = "result.total" if of == "sum" else f"result.vectors[result.parts.index({of!r})]"
     imports = (
         "from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table",
         "from bert_tf.explain.representations.vectors import mean_by_distance",

@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page nearest words shows."""
+"""The Python code for what the page nearest words shows."""
 
 from ui.widgets.snippet_parts import about, loading, rows_of, span
 
@@ -15,8 +15,8 @@ near = nearest_tokens(bert, {vector}, top_k={top_k}, centred={centred}, among=wo
 print(trace.tokens[at], [(one.token, round(one.similarity, 3)) for one in near[0]])"""
 _PLACES = """\
 {vectors}
-found = nearest_contexts(bert, vectors, {layer}, rows, top_k={top_k}, centred={centred}{more})
-near = found.nearest[0]
+result = nearest_contexts(bert, vectors, {layer}, rows, top_k={top_k}, centred={centred}{more})
+near = result.nearest[0]
 for one in near:  # the places in the file nearest to {what}
     print(one.row.number, round(one.similarity, 3), "{{}}[{{}}]{{}}".format(*one.parts))"""
 _LOOKS = """
@@ -26,10 +26,10 @@ for one in looked:  # where it looks most from there{mean}
 print(count_offsets(near))  # how far away, in tokens"""
 _LABELLED = """\
 labels = matched_labels(tagger, near)
-print(labels, count_labels(labels))  # parts of speech of the words found"""
+print(labels, count_labels(labels))  # parts of speech of the words result"""
 _PARSED = """\
 tags, relations = parsed_labels(near)
-print(count_labels(tags), count_labels(relations))  # of the words found, as the file has them"""
+print(count_labels(tags), count_labels(relations))  # of the words result, as the file has them"""
 _LABELLED_THERE = """
 there = matched_labels(tagger, looked)
 print(there, count_labels(there))  # of those looked at"""
@@ -45,7 +45,7 @@ def snippet(view, shared, trace, shown, centred, top_k, at, state, file=None, he
         shown: positions. at, state: of the open cell; state: of the hidden state, None for the static vector.
         file: ``ChosenFile`` where its places are looked through, None for the vocabulary.
         heads: of the layer, from 0, whose vectors are compared there; None for the state.
-        tagger: name of the model that labels the words found, or None. parsed: whether the file has labels of its own.
+        tagger: name of the model that labels the words result, or None. parsed: whether the file has labels of its own.
     """
     if file is not None:
         return _in_file(view, shared, trace, centred, top_k, at, state, file, heads, tagger, parsed)
@@ -81,8 +81,8 @@ def _in_file(view, shared, trace, centred, top_k, at, state, file, heads, tagger
         head = list(heads) if several else heads[0]
         layer, more = state - 1, f", head={head}{'' if view.special else ', special=False'}"
         vectors = f"vectors = head_outputs(bert, trace.hidden_states[{layer}], {layer}, {head})[[{at}]]"
-        said = ", ".join(str(one + 1) for one in heads)
-        what = f"what head{'s' * several} {said} of layer {state} put{'s' * (not several)} together"
+        numbers = ", ".join(str(one + 1) for one in heads)
+        what = f"what head{'s' * several} {numbers} of layer {state} put{'s' * (not several)} together"
         looks = _LOOKS.format(mean=", by the mean of their maps" if several else "")
     places = _PLACES.format(vectors=vectors, layer=layer, top_k=top_k, centred=centred, more=more, what=what) + looks
     labelled = ""

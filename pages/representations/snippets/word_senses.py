@@ -1,18 +1,18 @@
-"""The lines of Python that do what the page word senses shows."""
+"""The Python code for what the page word senses shows."""
 
 from ui.samples import word_senses
 from ui.widgets.snippet_parts import listed, loading, script
 
 _MEANING = """\
-found = occurrences(bert, texts, {word!r}, most={most})
-vectors = found.vectors[{layer}]  # [occurrences, units] after layer {layer}
+result = occurrences(bert, texts, {word!r}, most={most})
+vectors = result.vectors[{layer}]  # [occurrences, units] after layer {layer}
 {laid_out}print(cosine_similarities(vectors).round(3))"""
 _LAID_OUT = """\
-for place, text in zip(places, found.texts):
+for place, text in zip(places, result.texts):
     print({sense}texts[text], place.round(3))
 """
 _APART = """\
-apart = sense_separation(found.vectors, [senses[text] for text in found.texts])
+apart = sense_separation(result.vectors, [senses[text] for text in result.texts])
 print(apart.nearest.round(3), apart.within.round(3), apart.between.round(3))  # a number a layer"""
 
 

@@ -1,12 +1,12 @@
-"""The lines of Python that do what the page fine tuning changes shows."""
+"""The Python code for what the page fine tuning changes shows."""
 
 from ui.session.task_models import record
 from ui.widgets import task_predictions
 from ui.widgets.snippet_parts import asked, loading, reading, script
 
 _FINETUNED = """\
-found = attention_divergence(trace, other)
-print(found.divergences.round(3))  # bits, one row a layer, one column a head"""
+result = attention_divergence(trace, other)
+print(result.divergences.round(3))  # bits, one row a layer, one column a head"""
 _HEAD = """\
 for row, token in enumerate(trace.tokens):  # the head that is open, before and after
     one, two = (part.attentions[{layer}, {head}, row] for part in (trace, other))
@@ -32,8 +32,8 @@ def snippet(view, pair, traces, hidden=(), place=None):
     read = f"{reading(traces[0], bert='before')}\n{reading(traces[1], 'other', 'after')}"
     imports = ("from bert_tf.explain import attention_divergence",)
     head = _HEAD.format(layer=place[0], head=place[1]) if place else ""
-    said = _own(view, pair[1]), _earlier(view, pair, traces, hidden)
-    return script(imports, f"{load}\n{read}", _FINETUNED, head, *said)
+    parts = _own(view, pair[1]), _earlier(view, pair, traces, hidden)
+    return script(imports, f"{load}\n{read}", _FINETUNED, head, *parts)
 
 
 def _own(view, after):

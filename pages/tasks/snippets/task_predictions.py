@@ -1,23 +1,23 @@
-"""The lines of Python that do what the page task predictions shows."""
+"""The Python code for what the page task predictions shows."""
 
 from ui.widgets.snippet_parts import loading, reading, script
 
 _WORDS = """\
 {trace}
-found = occlusion(bert, trace, class_target(bert, trace{label}))
-for one in found.words:  # what the answer loses without each
+result = occlusion(bert, trace, class_target(bert, trace{label}))
+for one in result.words:  # what the answer loses without each
     print(one.word.source, one.word.text, round(one.score, 3))"""
 
 
-def snippet(view, shared, given, trace=None, label=None):
+def snippet(view, shared, example, trace=None, label=None):
     """What a fine-tuned model says.
 
     Args:
-        given: what it is asked. trace: of what is covered word by word, where the page does that, and
+        example: the input, as `TaskModel.predict` takes it. trace: of what is covered word by word, where the page does that, and
         label: the class that is followed; None for the value of a regression.
     """
     load = loading(view, shared.name)
-    answer = f"(answer,) = bert.task.predict([{given!r}])  # any number of them\nprint(answer)"
+    answer = f"(answer,) = bert.task.predict([{example!r}])  # any number of them\nprint(answer)"
     if trace is None:
         return script((), load, answer)
     words = _WORDS.format(trace=reading(trace), label=f", {label!r}" if label is not None else "")

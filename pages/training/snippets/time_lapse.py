@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page time lapse shows."""
+"""The Python code for what the page time lapse shows."""
 
 from pages.training.snippets.reading import reading_run
 from ui.widgets.snippet_parts import asked, script
@@ -29,14 +29,14 @@ def snippet(view, folder, trace, step, layer, head, some=None):
     imports = [*imports, f"from bert_tf.explain.models.snapshot_series import {names}"]
     imports += ["from bert_tf.inference.predictions import fill_mask"] if masks else []
     chosen = f"[one for one in run.snapshots if one.step in {some}]" if some else "run.snapshots"
-    said = [
+    parts = [
         _SERIES.format(asked=asked(trace), step=step, snapshots=chosen),
         _COURSES.format(top_k=view.top_k) if masks else "",
         *(_PAIR.format(verdict=name) for name in ("nsp.is_next", "sop.in_order") if _has(trace, name)),
         "print(trace.replaced.round(3))" if trace.replaced is not None else "",
         _MAP.format(layer=layer, head=head),
     ]
-    return script(imports, read, *said)
+    return script(imports, read, *parts)
 
 
 def _has(trace, verdict):

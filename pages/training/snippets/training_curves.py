@@ -1,4 +1,4 @@
-"""The lines of Python that do what the page training curves shows."""
+"""The Python code for what the page training curves shows."""
 
 from bert_tf.plots.training.curves import PANELS
 from pages.training.snippets.reading import reading_run
