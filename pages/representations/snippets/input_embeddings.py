@@ -5,8 +5,9 @@ from ui.widgets.snippet_parts import about, span
 _INPUTSUM = """\
 result = embedding_parts(bert, trace)
 shown = {shown}
-for at in shown:  # lengths of the parts' vectors and of their sum; shares of it
-    print(trace.tokens[at], result.norms[:, at].round(2), result.total_norms[at].round(2), result.shares[:, at].round(3))
+for at in shown:  # the lengths of the parts and of their sum; the shares of the parts in it
+    print(trace.tokens[at], result.norms[:, at].round(2), result.total_norms[at].round(2))
+    print(result.shares[:, at].round(3))
 print(cosine_similarities({vectors}[list(shown)]).round(3))  # how alike these tokens are
 positions = cosine_similarities(embedding_table(bert, "position"))
 print(positions[::4, ::4].round(3))  # how alike the places are

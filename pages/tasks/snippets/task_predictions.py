@@ -13,8 +13,9 @@ def snippet(view, shared, example, trace=None, label=None):
     """What a fine-tuned model says.
 
     Args:
-        example: the input, as `TaskModel.predict` takes it. trace: of what is covered word by word, where the page does that, and
-        label: the class that is followed; None for the value of a regression.
+        example: the input, as `TaskModel.predict` takes it.
+        trace: the trace whose words are masked one by one, where the page does that.
+        label: the class whose probability is followed; None for the value of a regression.
     """
     load = loading(view, shared.name)
     answer = f"(answer,) = bert.task.predict([{example!r}])  # any number of them\nprint(answer)"
