@@ -63,11 +63,11 @@ def main():
         print(f"\n## {kind}\n\n| sentence | {' | '.join(bert.name for bert in models)} |")
         print("|---|" + "---|" * len(models))
         for sentence, right in sentences:
-            guesses = [_guesses(bert, sentence) for bert in models]
-            for bert, words in zip(models, guesses):
+            predictions = [_predictions(bert, sentence) for bert in models]
+            for bert, words in zip(models, predictions):
                 hit = [word.lower() in right.split() for word in words]
                 found[bert.name].setdefault(kind, []).append((hit[0], any(hit)))
-            print(f"| {sentence} | {' | '.join(_shown(words, right) for words in guesses)} |")
+            print(f"| {sentence} | {' | '.join(_shown(words, right) for words in predictions)} |")
     print("\n## In all\n\n| | " + " | ".join(f"{name}, first / among five" for name in found) + " |")
     print("|---|" + "---|" * len(found))
     for kind in SENTENCES:
@@ -75,9 +75,9 @@ def main():
         print(f"| {kind}, of {len(SENTENCES[kind])} | {' | '.join(cells)} |")
 
 
-def _guesses(bert, sentence):
+def _predictions(bert, sentence):
     (mask,) = bert.predict(sentence, top_k=5).masks
-    return [guess.token for guess in mask.predictions]
+    return [prediction.token for prediction in mask.predictions]
 
 
 def _shown(words, right):

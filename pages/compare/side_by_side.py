@@ -118,7 +118,7 @@ def _results(pair, traces, compared, tasks):
             st.markdown(f"**{side.name}**")
             if trace.masks and trace.logits is not None:
                 answers = fill_mask(trace, side.shared.tokenizer, state.view().top_k)
-                shared = comparison.shared_guesses(compared, pair, side.key)
+                shared = comparison.shared_predictions(compared, pair, side.key)
                 components.bars(f"c_side_by_side_bars_{side.key}", cards(answers, shared=shared))
             elif "mlm" not in trace.heads:
                 st.caption("No head for masked words.")

@@ -406,7 +406,7 @@ def _table(results):
         "predicted": [result.predicted for result in results],
         "sure": [result.predicted_probability for result in results],
         "hidden": [" ".join(mask.original or "[MASK]" for mask in result.masks) or None for result in results],
-        "guess": [" ".join(mask.predictions[0].token for mask in result.masks) or None for result in results],
+        "prediction": [" ".join(mask.predictions[0].token for mask in result.masks) or None for result in results],
         "share": [result.masks[0].predictions[0].probability if result.masks else None for result in results],
         "rank": [max((m.original_rank for m in result.masks if m.original), default=None) for result in results],
         "next": [result.is_next for result in results],
@@ -429,7 +429,7 @@ _COLUMNS = {
     "predicted": "Predicted class",
     "sure": st.column_config.ProgressColumn("P(class)", format="percent", min_value=0, max_value=1),
     "hidden": "Hidden",
-    "guess": "First prediction",
+    "prediction": "First prediction",
     "share": st.column_config.ProgressColumn("Its probability", format="percent", min_value=0, max_value=1),
     "rank": st.column_config.NumberColumn(
         "Rank of the hidden", help="The rank of the hidden token among all tokens; of several, the worst."

@@ -142,7 +142,7 @@ def a_word_less(shared, trace):
 _LESS_COLUMNS = {
     "text": st.column_config.TextColumn("Text", width="small"),
     "word": "Without",
-    "guess": "First prediction then",
+    "prediction": "First prediction then",
     "probability": st.column_config.NumberColumn("has", format="percent"),
     "change": st.column_config.NumberColumn(
         "Old prediction, nats",
@@ -163,7 +163,7 @@ def _less(word, outcome):
     return {
         "text": word.source.upper(),
         "word": word.text,
-        "guess": masks[0].predictions[0].token if masks else None,
+        "prediction": masks[0].predictions[0].token if masks else None,
         "probability": masks[0].predictions[0].probability if masks else None,
         "change": float(outcome.log_probability_changes.mean()) if masks else None,
         "effect": effect,

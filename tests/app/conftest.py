@@ -90,27 +90,10 @@ def saved(monkeypatch):
     """The files of the download menus that were drawn: dict from a menu's name to the contents of its files."""
     from ui.widgets import export
 
-    files, menu, save = {}, export.menu, export.save
-
-    def recording_menu(*args):
-        # In a thread without a session, as on the server.
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            pool.submit(make_files, *args).result()
-        menu(*args)
-
-    def make_files(name, header, rows, data, figure=None, arrays=None):
-        figures = figure if isinstance(figure, dict) else {"Figure": figure} if figure else {}
-        table = list(csv.reader(io.StringIO(export.table_csv(header, rows()))))
-        packed = export.npz(arrays() if arrays else export.columns(header, rows()))
-        files[name] = {
-            "header": table[0],
-            "rows": table[1:],
-            "json": json.loads(export.record_json(data()), parse_constant=pytest.fail),
-            "npz": dict(np.load(io.BytesIO(packed), allow_pickle=False)),
-            "figures": {title: make() for title, make in figures.items()},
-        }
+    files, save = {}, export.save
 
     def recording_save(name, result, about=None):
+        # In a thread without a session, as on the server.
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             pool.submit(make_result_files, name, result, about).result()
         save(name, result, about)
@@ -126,7 +109,6 @@ def saved(monkeypatch):
             "figures": {title.replace("-", " ").capitalize(): result.figure(title) for title in result.figures},
         }
 
-    monkeypatch.setattr(export, "menu", recording_menu)
     monkeypatch.setattr(export, "save", recording_save)
     return files
 

@@ -49,7 +49,7 @@ def test_a_sample_is_asked_at_once_and_its_numbers_are_the_librarys(open_app, ca
     app = run_until_done(open_app(page="dataset", top="3", **{"dataset.hide": "last"}))
     found = score_rows(cased, sample("sentences.txt").rows, ("masks",), "last", 3)
     table = app.dataframe[0].value
-    assert list(table["guess"]) == [one.masks[0].predictions[0].token for one in found]
+    assert list(table["prediction"]) == [one.masks[0].predictions[0].token for one in found]
     assert list(table["rank"]) == [one.masks[0].original_rank for one in found]
     summary = summarise_rows(found)
     assert app.metric[0].value == f"{100 * summary.first:.1f}%" or summary.first < 0.001

@@ -89,7 +89,7 @@ def test_filters_and_settings_are_those_of_the_map_too(open_app, results, rows):
     app.text_input(key="w_dataset_words").set_value("the").run()
     left = [one for one in results if "the" in one.row.text_a.casefold()]
     groups = {one["name"]: len(array(one["x"])) for one in figure(run_until_done(app), 0)}
-    values = row_attributes(results)["first_guess"]
+    values = row_attributes(results)["first_prediction"]
     inside = [values[index] for index, row in enumerate(rows) if "the" in row.text_a.casefold()]
     assert 0 < len(left) < len(rows) and groups == {name: inside.count(name) for name in set(inside)}
     app.slider(key="w_dataset_layer").set_value(1).run()
@@ -99,7 +99,7 @@ def test_filters_and_settings_are_those_of_the_map_too(open_app, results, rows):
     assert [param(app, f"dataset.{name}") for name in ("layer", "vector", "colour")] == ["1", "first", "tokens"]
     assert "component 1" in app.get("plotly_chart")[0].proto.spec
     app.button_group(key="w_dataset_look").set_value("table").run()
-    assert "guess" in app.dataframe[0].value and "dataset_vectors" in app.session_state["_jobs"]
+    assert "prediction" in app.dataframe[0].value and "dataset_vectors" in app.session_state["_jobs"]
 
 
 def test_nothing_is_worked_out_for_a_map_that_is_not_looked_at(open_app):

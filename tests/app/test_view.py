@@ -279,6 +279,14 @@ def test_links_with_the_names_of_before_open_what_they_opened():
     assert dict(both.settings) == {"logit_lens.at": "2"}
 
 
+def test_links_with_the_old_values_of_settings_have_the_current_ones():
+    view = from_params({"dataset.colour": "first_guess", "saliency.method": "occlusion"}, Limits())
+    assert dict(view.settings) == {"dataset.colour": "first_prediction", "saliency.method": "occlusion"}
+    for setting, values in aliases.VALUES.items():
+        for old, new in values.items():
+            assert dict(from_params({setting: old}, Limits()).settings) == {setting: new}
+
+
 def test_an_old_link_opens_the_page_in_the_explorer_and_the_address_has_its_name_of_now(open_app):
     app = open_app(page="lens", a="The bunny ate it.", **{"lens.at": "2"})
     assert not app.exception and app.title[0].value == "Logit lens"

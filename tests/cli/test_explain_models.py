@@ -241,7 +241,7 @@ def test_a_concept_that_cannot_be_tested(capsys, tiny_folder, file, concept, arg
     "arguments, sentence",
     [
         (("--layer", 9), "no layer 9"),
-        (("--colour", "mood"), "label, first_guess"),
+        (("--colour", "mood"), "label, first_prediction"),
         (("--colour", "is_next"), "not 'is_next'"),
         (("--near", 2), "Row 2 cannot be read"),
         (("--by", "tsne"), "t-SNE needs at least 5 points, not 2"),

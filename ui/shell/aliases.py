@@ -1,6 +1,7 @@
 """Old names of pages and old values of settings, so that old links still open the same pages."""
 
 from bert_tf.explain.attribution.methods import METHOD_ALIASES
+from bert_tf.explain.datasets.row_map import ATTRIBUTE_ALIASES
 
 #: Old name of a page -> its current name. The names of a page's settings begin with its name, so they changed too.
 PAGES = {
@@ -26,7 +27,7 @@ PAGES = {
     "family": "architectures",
 }
 #: Name of a setting -> dict from its old values to the current ones.
-VALUES = {"saliency.method": METHOD_ALIASES}
+VALUES = {"saliency.method": METHOD_ALIASES, "dataset.colour": ATTRIBUTE_ALIASES}
 
 
 def current(params: dict[str, str]) -> dict[str, str]:

@@ -160,7 +160,7 @@ def agreement_rows(comparison, traces):
     }
 
 
-def shared_guesses(comparison, pair, side):
+def shared_predictions(comparison, pair, side):
     """The predictions of one side that the other side has too: dict from a mask's position to a set of tokens.
 
     Args:

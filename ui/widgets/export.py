@@ -53,29 +53,6 @@ def _frame_rows(table):
     return table.astype(object).where(table.notna(), None).itertuples(index=False)
 
 
-def menu(name, header, rows, data, figure=None, arrays=None):
-    """Draw the download menu of a view. A file is made when the visitor asks for it, not in every run.
-
-    Args:
-        name: of the files, without an ending.
-        header: names of the table's columns.
-        rows: callable () -> rows of the table; this function makes their text safe for spreadsheets.
-        data: callable () -> an object that ``json.dumps`` accepts; it may have arrays in it.
-        figure: callable () -> a Plotly figure for a light page; for several figures a dict from titles to callables.
-        arrays: callable () -> dict of arrays for the NumPy file; None for the columns of the table.
-    """
-    figures = figure if isinstance(figure, dict) else {"Figure": figure} if figure else {}
-    with st.popover("Save", icon=":material/download:", type="tertiary"):
-        make_arrays = arrays or (lambda: columns(header, rows()))
-        with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
-            _button("CSV", f"{name}.csv", "text/csv", lambda: table_csv(header, rows()))
-            _button("JSON", f"{name}.json", "application/json", lambda: record_json(data()))
-            _button("Arrays (NPZ)", f"{name}.npz", "application/octet-stream", lambda: npz(make_arrays()))
-        for title, make in figures.items():
-            file = name if len(figures) == 1 else f"{name}-{title.lower().replace(' ', '-')}"
-            _figure(title, file, make)
-
-
 def _figure(title, name, make):
     def on_white():
         return make().update_layout(paper_bgcolor="#ffffff")

@@ -4,7 +4,7 @@ import dataclasses
 
 import streamlit as st
 
-from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.finetuning.tasks.prediction_results import ComparedClasses, ComparedSpans, ComparedValues
 from ui.elements import components
 from ui.elements.spans import spans, split_at_spans
 from ui.session import state, task_models
@@ -162,46 +162,31 @@ def differences(key, names, pair):
         )
     elif one.settings.regression:
         values = [found.answer["value"] for found in pair]
-        _save_answers(names, values, values, "score")
+        _save_answers(names, values, "score", values)
         st.caption(f"The scores differ by {abs(values[0] - values[1]):.2f}.")
     elif one.settings.task == "tag":
         _label_differences(key, names, one, other)
     else:
         answers, shares = ([found.answer[part] for found in pair] for part in ("answer", "probability"))
-        _save_answers(names, answers, shares, "probability of the answer")
+        _save_answers(names, answers, "probability", shares)
         same = one.answer["answer"] == other.answer["answer"]
         st.caption("Both give the same answer." if same else "They give different answers.")
 
 
-def _save_answers(names, answers, numbers, what):
-    """Draw the download menu of the answers of two sides, with one number for each; ``what``: name of the number."""
+def _save_answers(names, answers, quantity, values):
+    """Draw the download menu of the answers of two sides, with one number for each; ``quantity``: its name."""
     with inputs.heading("The answers of both"):
-        export.menu(
-            "answers-compared",
-            ("side", "answer", what),
-            lambda: zip(names, answers, numbers),
-            lambda: {"sides": list(names), "answers": answers, what: numbers},
-            lambda: ranked_bars(list(names), numbers, what),
-        )
+        export.save("answers-compared", ComparedValues(tuple(names), tuple(answers), quantity, tuple(values)))
 
 
 def _class_differences(key, names, one, other):
-    common = [label for label in one if label in other]
-    if not common:
+    result = ComparedClasses.of(names, one, other)
+    if not result.labels:
         st.caption("The two have no class of the same name: their predictions cannot be compared.")
         return
     best = [max(shares, key=shares.get) for shares in (one, other)]
-    rows = sorted(
-        ((label, one[label], other[label], one[label] - other[label]) for label in common), key=lambda row: -abs(row[3])
-    )
     with inputs.heading("The classes of both"):
-        export.menu(
-            "classes-compared",
-            ("class", "one", "other", "difference"),
-            lambda: rows,
-            lambda: {"sides": list(names), "rows": [list(row) for row in rows]},
-            lambda: ranked_bars([row[0] for row in rows], [row[3] for row in rows], "difference of probability"),
-        )
+        export.save("classes-compared", result)
     if best[0] == best[1]:
         st.markdown(f"Both find **{escape_markdown(best[0])}** likeliest.")
     else:
@@ -209,10 +194,9 @@ def _class_differences(key, names, one, other):
             f"{escape_markdown(names[0])} finds **{escape_markdown(best[0])}** likeliest,"
             f" {escape_markdown(names[1])} **{escape_markdown(best[1])}**."
         )
-    columns = dict(zip(("class", "one", "other", "difference"), map(list, zip(*rows))))
     percents = st.column_config.NumberColumn
     st.dataframe(
-        columns,
+        result.to_frame(),
         hide_index=True,
         width="stretch",
         key=key,
@@ -225,40 +209,22 @@ def _class_differences(key, names, one, other):
     )
 
 
-def _listed(labels_by_span):
-    return [{"start": start, "end": end, "label": label} for (start, end), label in labels_by_span.items()]
-
-
 def _label_differences(key, names, one, other):
     if one.a != other.a:
         st.caption("They read different texts: their labels cannot be compared.")
         return
-    labels_by_span = one.labels_by_span, other.labels_by_span
-    places = sorted(labels_by_span[0].keys() | labels_by_span[1].keys())
-    different = [place for place in places if labels_by_span[0].get(place) != labels_by_span[1].get(place)]
-    with inputs.heading("The marks of both"):
-        export.menu(
-            "marks-compared",
-            ("start", "end", "text", "one", "other"),
-            lambda: [
-                (*place, one.a[slice(*place)], *(found.get(place, "") for found in labels_by_span)) for place in places
-            ],
-            lambda: {
-                "sides": list(names),
-                "text": one.a,
-                "one": _listed(labels_by_span[0]),
-                "other": _listed(labels_by_span[1]),
-            },
-            lambda: ranked_bars(list(names), [len(found) for found in labels_by_span], "places marked"),
-        )
+    result = ComparedSpans(tuple(names), one.a, one.labels_by_span, other.labels_by_span)
+    different = [place for place in result.places if result.one.get(place) != result.other.get(place)]
+    with inputs.heading("The labels of both"):
+        export.save("marks-compared", result)
     verb = "differs" if len(different) == 1 else "differ"
-    st.caption(f"{len(different)} of {count(len(places), 'labelled span')} {verb}.")
+    st.caption(f"{len(different)} of {count(len(result.places), 'labelled span')} {verb}.")
     if different:
         st.dataframe(
             {
                 "text": [one.a[start:end] for start, end in different],
-                "one": [labels_by_span[0].get(place, "") for place in different],
-                "other": [labels_by_span[1].get(place, "") for place in different],
+                "one": [result.one.get(place, "") for place in different],
+                "other": [result.other.get(place, "") for place in different],
             },
             hide_index=True,
             width="stretch",

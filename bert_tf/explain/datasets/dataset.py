@@ -15,6 +15,7 @@ from bert_tf.errors import InputError
 from bert_tf.explain.attribution.target import classifier_settings
 from bert_tf.explain.datasets.class_curves import ClassCurve, check_class, class_curve
 from bert_tf.explain.datasets.row_map import (
+    ATTRIBUTE_ALIASES,
     POOLINGS,
     SAME_FIRST,
     available_row_attributes,
@@ -389,7 +390,12 @@ ANALYSIS = Analysis(
         Option("dimensions", "dimensions of the map (default 2)", int, choices=(2, 3), metavar="K"),
         Option("pooling", "pooling of a row's tokens into its vector (default mean)", choices=POOLINGS, metavar="P"),
         Option("layer", "layer of the map's vectors, 0 for the embeddings (default: the last)", int, metavar="L"),
-        Option("colour", "attribute that colours the map, such as label, predicted, right, is_next", metavar="C"),
+        Option(
+            "colour",
+            "attribute that colours the map, such as label, predicted, right, is_next",
+            metavar="C",
+            value_aliases=ATTRIBUTE_ALIASES,
+        ),
         Option("near", "row whose nearest rows on the map are listed, by cosine", int, metavar="ROW"),
         TOP_K,
     ),

@@ -148,6 +148,10 @@ def nearest_rows(vectors: np.ndarray, place: int, top_k: int = 5) -> tuple[tuple
     return tuple((others[rank], float(cosines[rank])) for rank in np.argsort(-cosines, kind="stable")[:top_k])
 
 
+#: Earlier name of a row attribute -> the present one.
+ATTRIBUTE_ALIASES = {"first_guess": "first_prediction"}
+
+
 def available_row_attributes(bert: Bert, rows: Sequence[TextRow], ask: Collection[str]) -> tuple[str, ...]:
     """The names that `row_attributes` can have for these `TextRow`s with these predictions, before they are scored."""
     labelled, pairs = any(row.label is not None for row in rows), any(row.text_b for row in rows)
@@ -157,7 +161,7 @@ def available_row_attributes(bert: Bert, rows: Sequence[TextRow], ask: Collectio
         "predicted": "classes" in able,
         "right": "classes" in able and labelled,
         "predicted_probability": "classes" in able,
-        "first_guess": "masks" in able,
+        "first_prediction": "masks" in able,
         "hidden_probability": "masks" in able,
         "is_next": "next" in able and pairs,
         "in_order": "order" in able and pairs,
@@ -176,8 +180,9 @@ def row_attributes(results: Sequence[RowResult]) -> dict[str, list]:
     Returns:
         dict str -> list with a value for each row: a str for a category, a float for a number, None where it is
         unknown. The names: "label" and "predicted" (numbers in a regression), "right", "predicted_probability",
-        "first_guess" (whether all hidden words are the first prediction), "hidden_probability" (the minimum over the
-        hidden words), "is_next", "in_order", "suspected" (number of tokens that look replaced), "perplexity", "tokens".
+        "first_prediction" (whether all hidden words are the first prediction), "hidden_probability" (the minimum over
+        the hidden words), "is_next", "in_order", "suspected" (number of tokens that look replaced), "perplexity",
+        "tokens".
         Every attribute but "tokens" is left out if no row has a value.
     """
     is_regression = any(isinstance(result.predicted, float) for result in results)
@@ -186,7 +191,7 @@ def row_attributes(results: Sequence[RowResult]) -> dict[str, list]:
         "predicted": [result.predicted for result in results],
         "right": [_verdict(result.is_correct) for result in results],
         "predicted_probability": [result.predicted_probability for result in results],
-        "first_guess": [_verdict(_all_first(result)) for result in results],
+        "first_prediction": [_verdict(_all_first(result)) for result in results],
         "hidden_probability": [
             min((mask.original_probability for mask in _known_masks(result)), default=None) for result in results
         ],

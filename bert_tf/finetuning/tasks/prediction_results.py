@@ -11,6 +11,8 @@ import numpy as np
 from bert_tf.results import Result, frame, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas
 
 _PLOTS = "bert_tf.plots.training.prediction_results"
@@ -134,3 +136,95 @@ class ExtractedAnswers(TaskPredictionResult, figures={"answer": f"{_PLOTS}:answe
         return {
             name: np.array(self.prediction[name]) for name in ("pieces", "start_probabilities", "end_probabilities")
         }
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedValues(Result, figures={"values": f"{_PLOTS}:compared_values"}):
+    """The answers of two sides, each with one number.
+
+    Attributes:
+        sides: tuple of two str. answers: tuple of two. The value, or the text of an answer.
+        quantity: str. The number that `values` has: "score" or "probability".
+        values: tuple of two float.
+    """
+
+    sides: tuple
+    answers: tuple
+    quantity: str
+    values: tuple
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each side."""
+        return frame({"side": self.sides, "answer": self.answers, self.quantity: self.values})
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedClasses(Result, figures={"difference": f"{_PLOTS}:class_differences"}):
+    """The probabilities that two sides give to the classes that both have.
+
+    Attributes:
+        sides: tuple of two str. labels: tuple of K str, the most different first.
+        one, other: tuple of K float. The probabilities of each side.
+    """
+
+    sides: tuple
+    labels: tuple
+    one: tuple
+    other: tuple
+
+    @classmethod
+    def of(cls, sides: Sequence[str], one: dict[str, float], other: dict[str, float]) -> ComparedClasses:
+        """The comparison of two dicts class -> probability."""
+        labels = sorted(one.keys() & other.keys(), key=lambda label: (-abs(one[label] - other[label]), label))
+        return cls(
+            tuple(sides),
+            tuple(labels),
+            tuple(one[label] for label in labels),
+            tuple(other[label] for label in labels),
+        )
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each class."""
+        one, other = np.array(self.one), np.array(self.other)
+        return frame({"class": self.labels, "one": one, "other": other, "difference": one - other})
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedSpans(Result, figures={"labels": f"{_PLOTS}:compared_span_counts"}):
+    """The labels that two sides give to the parts of one text.
+
+    Attributes:
+        sides: tuple of two str. text: str.
+        one, other: dict (start, end), character offsets -> label.
+    """
+
+    sides: tuple
+    text: str
+    one: dict
+    other: dict
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """The offsets of all labelled parts, ascending."""
+        return sorted(self.one.keys() | self.other.keys())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The text, and the labelled parts of each side."""
+        sides = {
+            name: [{"start": start, "end": end, "label": label} for (start, end), label in labels.items()]
+            for name, labels in (("one", self.one), ("other", self.other))
+        }
+        return {"sides": list(self.sides), "text": self.text, **sides}
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each labelled part; the label is empty where a side has none."""
+        places = self.places
+        return frame(
+            {
+                "start": [start for start, _ in places],
+                "end": [end for _, end in places],
+                "text": [self.text[start:end] for start, end in places],
+                "one": [self.one.get(place, "") for place in places],
+                "other": [self.other.get(place, "") for place in places],
+            }
+        )

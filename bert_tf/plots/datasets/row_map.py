@@ -26,7 +26,7 @@ TITLES = {
     "predicted": "Predicted class",
     "right": "Class right or wrong",
     "predicted_probability": "Probability of the class",
-    "first_guess": "First prediction right or wrong",
+    "first_prediction": "First prediction right or wrong",
     "hidden_probability": "Probability of the hidden word",
     "is_next": "P(IsNext)",
     "in_order": "P(in order)",

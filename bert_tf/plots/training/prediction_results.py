@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from bert_tf.finetuning.tasks.prediction_results import (
+        ComparedClasses,
+        ComparedSpans,
+        ComparedValues,
         ExtractedAnswers,
         LabelledSpans,
         OptionProbabilities,
@@ -39,3 +42,19 @@ def answer_probabilities(result: ExtractedAnswers, dark: bool = False) -> go.Fig
     prediction = result.prediction
     pieces = [result.passage[start:end] for start, end in prediction["pieces"]]
     return answer_curves(pieces, prediction["start_probabilities"], prediction["end_probabilities"], dark)
+
+
+def compared_values(result: ComparedValues, dark: bool = False) -> go.Figure:
+    """The number of each side as a bar."""
+    return ranked_bars(list(result.sides), list(result.values), result.quantity, dark)
+
+
+def class_differences(result: ComparedClasses, dark: bool = False) -> go.Figure:
+    """The difference of the two sides' probabilities for each class, as bars."""
+    differences = [one - other for one, other in zip(result.one, result.other)]
+    return ranked_bars(list(result.labels), differences, "difference of probability", dark)
+
+
+def compared_span_counts(result: ComparedSpans, dark: bool = False) -> go.Figure:
+    """The number of labelled parts of each side as a bar."""
+    return ranked_bars(list(result.sides), [len(result.one), len(result.other)], "labelled spans", dark)

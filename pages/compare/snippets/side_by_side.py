@@ -10,7 +10,7 @@ layers = bert.config.num_hidden_layers, second.config.num_hidden_layers
 result = compare(trace, other, bert.tokenizer, second.tokenizer, *layers, top_k={top_k}, across=True)
 for mask in result.masks:
     print([one.token for one in mask.predictions_a], [one.token for one in mask.predictions_b])
-    print(mask.overlap, mask.divergence)  # share of the guesses, bits
+    print(mask.overlap, mask.divergence)  # share of common predictions, bits
 print(result.is_next_difference, result.in_order_difference, result.replaced_difference)"""
 _ATTENTION = """\
 one, two = trace.attentions[{first}]{one}, other.attentions[{second}]{two}  # at the same depth

@@ -8,7 +8,7 @@ for outcome in predict_variants(bert, trace, variants, top_k={top_k}):
 {says}"""
 _OF_MASKS = """\
     for one in outcome.masks:
-        print(one.position, [(guess.token, round(guess.probability, 3)) for guess in one.predictions])"""
+        print(one.position, [(prediction.token, round(prediction.probability, 3)) for prediction in one.predictions])"""
 _ONE_SIDE = """\
 variants = [left_context(bert, trace, {at}), right_context(bert, trace, {at})]
 """
@@ -16,8 +16,9 @@ _LESS = """\
 for word, outcome in without_each_word(bert, trace, top_k=1):
     {says}"""
 _LESS_MASKS = """\
-guess = outcome.masks[0].predictions[0].token
-    print(word.text, guess, outcome.log_probability_changes.mean().round(3), outcome.divergences.mean().round(3))"""
+prediction = outcome.masks[0].predictions[0].token
+    print(word.text, prediction, outcome.log_probability_changes.mean().round(3))
+    print(outcome.divergences.mean().round(3))"""
 _WORD = """\
 word = next(one for one in trace.words() if (one.source, one.index) == {place})  # {text}
 variants = [with_word(bert, trace, word, {instead!r})]
@@ -29,7 +30,7 @@ def one_side(view, shared, trace, at):
     imports = ("from bert_tf.explain import left_context, predict_variants, right_context",)
     whole = (
         f"whole = next(one for one in bert.fill_mask(trace, top_k={view.top_k}) if one.position == {at})\n"
-        "print([(guess.token, round(guess.probability, 3)) for guess in whole.predictions])\n"
+        "print([(prediction.token, round(prediction.probability, 3)) for prediction in whole.predictions])\n"
     )
     return about(view, shared, trace, imports, whole + _ONE_SIDE.format(at=at) + _outcomes(view, trace))
 

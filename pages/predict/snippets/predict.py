@@ -18,7 +18,7 @@ for token, score in zip(trace.tokens, trace.replaced):  # the probability that i
 
 
 def snippet(view, shared, trace, targets=()):
-    """Every answer that the model has: guesses at the masks, the verdict on a pair, a score for each token.
+    """Every answer that the model has: predictions at the masks, the score of a pair, a score for each token.
 
     Args:
         targets: words that are asked about at the masks.

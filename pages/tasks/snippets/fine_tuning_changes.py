@@ -15,7 +15,7 @@ _BOTH = """\
 for model in (before, after):
     asked = model.trace({asked})
 {says}"""
-_GUESSES = """\
+_MASKS = """\
     for mask in model.fill_mask(asked, top_k={top_k}):
         print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions])"""
 
@@ -47,7 +47,7 @@ def _own(view, after):
 def _earlier(view, pair, traces, hidden):
     """What the heads of pre-training say, where both have them."""
     both = pair[0].bert.heads & pair[1].bert.heads
-    says = [_GUESSES.format(top_k=view.top_k)] if "mlm" in both and (hidden or traces[1].masks) else []
+    says = [_MASKS.format(top_k=view.top_k)] if "mlm" in both and (hidden or traces[1].masks) else []
     if traces[1].text_b is not None:
         says += [f"    print(asked.{head})" for head in ("nsp", "sop") if head in both]
     mask = f", mask={list(hidden)}" if hidden else ""

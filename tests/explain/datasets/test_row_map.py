@@ -102,7 +102,7 @@ def test_what_can_be_known_of_rows_before_they_are_asked(tiny_bert):
     assert (
         can
         == tuple(row_attributes(score_rows(tiny_bert, rows, ask, "given")))
-        == ("label", "first_guess", "hidden_probability", "is_next", "tokens")
+        == ("label", "first_prediction", "hidden_probability", "is_next", "tokens")
     )
     assert available_row_attributes(tiny_bert, (TextRow(1, "the cat"),), ("next", "perplexity")) == (
         "perplexity",
@@ -131,7 +131,7 @@ def test_what_is_known_of_rows_is_what_was_answered(tiny_bert):
     )
     results = score_rows(tiny_bert, rows, ("masks", "next", "perplexity"), "given")
     known = row_attributes(results)
-    assert set(known) == {"label", "first_guess", "hidden_probability", "is_next", "perplexity", "tokens"}
+    assert set(known) == {"label", "first_prediction", "hidden_probability", "is_next", "perplexity", "tokens"}
     shares = [mask.original_probability for mask in results[0].masks]
     assert known["label"] == ["x", "y", None] and known["hidden_probability"] == [
         pytest.approx(min(shares)),
@@ -139,7 +139,7 @@ def test_what_is_known_of_rows_is_what_was_answered(tiny_bert):
         None,
     ]
     right = all(mask.original_rank == 1 for mask in results[0].masks)
-    assert known["first_guess"] == ["right" if right else "wrong", None, None]
+    assert known["first_prediction"] == ["right" if right else "wrong", None, None]
     assert known["is_next"] == [results[0].is_next, None, None]
     assert known["perplexity"] == [results[0].perplexity, results[1].perplexity, None]
     assert known["tokens"] == [float(results[0].tokens), 5.0, None] and type(known["tokens"][0]) is float
