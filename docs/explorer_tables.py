@@ -39,6 +39,16 @@ INPUTS = {
 }
 
 
+#: What a model must have, by the names in an analysis' `needs`.
+NEEDS = {
+    "mlm": "masked words",
+    "nsp": "next sentence",
+    "sop": "sentence order",
+    "replaced": "replaced tokens",
+    "classes": "classifier",
+}
+
+
 def analysis_rows():
     """The rows of the table of analyses."""
     return [_analysis_row(analysis) for analysis in analyses().values()]
@@ -48,7 +58,8 @@ def _analysis_row(analysis):
     options = [option.name.upper() if option.positional else option.flag for option in analysis.options]
     answer = ["the answer to explain"] * analysis.target
     takes = [INPUTS[analysis.inputs], *answer, " ".join(f"`{option}`" for option in options)]
-    cells = (f"`{analysis.name}`", "; ".join(filter(None, takes)), analysis.summary, analysis.source)
+    heads = "; ".join(" or ".join(NEEDS[name] for name in need.split("|")) for need in analysis.needs)
+    cells = (f"`{analysis.name}`", "; ".join(filter(None, takes)), heads, analysis.summary, analysis.source)
     return f"| {' | '.join(cells)} |"
 
 
