@@ -63,7 +63,7 @@ def test_places_by_one_head_and_their_parts_of_speech(visit, home):
     said = ", ".join(f"{tag} {number}" for tag, number in counts.items())
     expect(page.get_by_text(f"Parts of speech: {said}")).to_be_visible()
     assert len(counts) > 1 and sum(counts.values()) == len(places)
-    expect(page.get_by_role("heading", name="Where head 3 of layer 2 looks there")).to_be_visible()
+    expect(page.get_by_role("heading", name="What head 3 of layer 2 attends to there")).to_be_visible()
     table = list(csv.DictReader(io.StringIO(saved(page, menu=2))))
     there = count_labels(matched_labels(tagger, [one.most_attended for one in places]))
     told = {row["value"]: int(row["looked_at"]) for row in table if row["counted"] == "parts_of_speech"}
