@@ -1,6 +1,8 @@
 """Checksums of the files of a folder: `checksums.json` holds the size and the CRC-32C of each, so that damage shows."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from bert_tf.files import read_json, write_json
 
@@ -8,7 +10,7 @@ CHECKSUMS = "checksums.json"
 _BLOCK = 1 << 20
 
 
-def checksum(path):
+def checksum(path: str | Path) -> dict[str, Any]:
     """The size and the CRC-32C of a file.
 
     Args:
@@ -28,7 +30,7 @@ def checksum(path):
     return {"bytes": size, "crc32c": value.hexdigest().decode("ascii")}
 
 
-def write_checksums(folder, names):
+def write_checksums(folder: str | Path, names: Iterable[str]) -> None:
     """Writes `checksums.json` of files in a folder.
 
     Args:
@@ -40,12 +42,12 @@ def write_checksums(folder, names):
     write_json(folder / CHECKSUMS, {name: checksum(folder / name) for name in sorted(names)})
 
 
-def has_checksums(folder):
+def has_checksums(folder: str | Path) -> bool:
     """Whether a folder has a `checksums.json`."""
     return (Path(folder) / CHECKSUMS).is_file()
 
 
-def find_damage(folder):
+def find_damage(folder: str | Path) -> list[str]:
     """Compares the files of a folder with its `checksums.json`.
 
     Args:

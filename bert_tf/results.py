@@ -38,13 +38,17 @@ class Result:
         Length(7).to_dict()  # {"tokens": 7}
     """
 
-    #: Name -> "module:function" of each figure.
-    figures: ClassVar[dict[str, str]] = {}
+    _class_figures: ClassVar[dict[str, str]] = {}
 
-    def __init_subclass__(cls, figures=None, **others):
+    def __init_subclass__(cls, figures: dict[str, str] | None = None, **others: Any) -> None:
         super().__init_subclass__(**others)
         if figures is not None:
-            cls.figures = figures
+            cls._class_figures = figures
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """Name -> "module:function" of each figure. A subclass whose figures depend on its fields overrides this."""
+        return self._class_figures
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name as plain JSON values: arrays and tuples become lists, NaN becomes None."""
@@ -95,11 +99,12 @@ class Result:
         return self.to_frame().head(_SHOWN_ROWS).to_html(index=False, na_rep="")
 
 
-def frame(columns: dict[str, Any]) -> pandas.DataFrame:
+def frame(columns: dict[str, Any] | list[dict[str, Any]]) -> pandas.DataFrame:
     """A table of columns.
 
     Args:
-        columns: dict str -> sequence or single value. Sequences are equally long; a single value fills its column.
+        columns: dict str -> sequence or single value. Sequences are equally long; a single value fills its column. Or
+            a list of dicts str -> value, one for each row; a key that a row lacks is empty there.
 
     Returns:
         pandas.DataFrame.

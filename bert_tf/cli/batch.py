@@ -78,7 +78,7 @@ def _answer_lines(bert, lines, total, out, args):
                 record = answer.to_dict()
             print(json.dumps(record, ensure_ascii=False), file=out, flush=args.batch_size == 1)
             progress.update()
-    if good and (note := pair_note(paired or None, bert.heads, bert.name)):
+    if good and (note := pair_note(paired, bert.heads, bert.name)):
         print(note, file=sys.stderr)
     return good, bad
 

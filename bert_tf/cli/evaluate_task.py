@@ -8,7 +8,7 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.cli.shared.model import add_model_arguments, load_model
+from bert_tf.cli.shared.model import add_model_arguments, load_task_model
 from bert_tf.cli.shared.render import table
 from bert_tf.errors import DataError, TaskError
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
@@ -61,7 +61,7 @@ def run_task(args: argparse.Namespace) -> int:
         raise DataError("--batch-size and --limit must be 1 or more.")
     examples = list(islice(task.read(args.data, args, settings), args.limit))
     task.check(examples, settings)
-    model = load_model(args).task
+    model = load_task_model(args)
     predictions = list(_with_progress(model.predict_many(examples, args.batch_size), len(examples), args.quiet))
     scores = task.score(examples, predictions, model.settings)
     if args.report:

@@ -133,5 +133,5 @@ def _predict(args):
     if save_trace:
         with writing(args.trace, "wb") as file:
             trace.save_npz(file)
-    note = pair_note(trace.text_b, trace.heads, trace.model)
+    note = pair_note(trace.text_b is not None, trace.heads, trace.model)
     return answer_from(trace, bert.tokenizer, args.top_k, args.target), trace.seconds, note

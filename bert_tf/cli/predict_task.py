@@ -10,7 +10,7 @@ from typing import Any
 
 from bert_tf.checkpoints import find
 from bert_tf.cli.shared.files import refuse_same_file, unchanged_note, writing
-from bert_tf.cli.shared.model import load_model
+from bert_tf.cli.shared.model import load_task_model
 from bert_tf.cli.shared.reading_options import READING
 from bert_tf.cli.shared.render import bar, percent, table
 from bert_tf.errors import InputError
@@ -34,7 +34,7 @@ def run_task(args: argparse.Namespace) -> int:
         raise InputError("--output goes with --input; a single prediction is printed.")
     if args.text_a is None:
         raise InputError("Give a text to predict for, or --input FILE.")
-    task = load_model(args).task
+    task = load_task_model(args)
     record = {"text_a": args.text_a, "text_b": args.text_b}
     if task.settings.task == "answer":
         record = {"question": args.text_a, "passage": args.text_b}
@@ -77,18 +77,20 @@ def _predict_file(args):
     if args.batch_size < 1:
         raise InputError(f"--batch-size must be at least 1, not {args.batch_size}.")
     refuse_same_file(args.input, args.output)
-    task = family(read_settings(find(args.model)).task)
+    settings = read_settings(find(args.model))
+    assert settings is not None, "`predict` comes here only with a fine-tuned model"
+    task = family(settings.task)
     _check_reading(task, args)
     records = task.records(args.input, args)
     first = next(records, None)  # an empty file is an error before the model is loaded, which takes seconds
     if first is None:
         raise InputError(f"{args.input} contains no example.")
     as_csv = args.output not in (None, "-") and table_format(args.output) != "jsonl"
-    task = load_model(args).task
+    task_model = load_task_model(args)
     target = nullcontext(sys.stdout) if args.output in (None, "-") else writing(args.output)
     with target as out:
         write = _csv_writer(out, args.output) if as_csv else _json_writer(out, live=args.batch_size == 1)
-        good, bad = _answer(task, _chained(first, records), write, args)
+        good, bad = _answer(task_model, _chained(first, records), write, args)
         if bad and not good:
             raise InputError(f"None of the {bad} rows of {args.input} could be answered{unchanged_note(args.output)}.")
     if bad or not args.quiet:

@@ -110,9 +110,9 @@ def answer_from(trace: Trace, tokenizer: BaseTokenizer, top_k: int = 5, targets:
     return Answer(trace.model, trace.tokens, masks, trace.nsp, trace.truncated, trace.sop, replaced)
 
 
-def pair_note(text_b: str | None, heads: Collection[str], model: str) -> str | None:
+def pair_note(paired: bool, heads: Collection[str], model: str) -> str | None:
     """Return a sentence if there is a second text but the model has no head for pairs, else None."""
-    if text_b is None or {"nsp", "sop"} & set(heads):
+    if not paired or {"nsp", "sop"} & set(heads):
         return None
     return f"{model} has no next-sentence head: it predicts nothing about the relation of the two texts."
 

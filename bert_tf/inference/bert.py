@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # these import TensorFlow
     from bert_tf.finetuning.task_model import TaskModel
     from bert_tf.inference.hooked_model import HookedModel
     from bert_tf.models import BertModel
-    from bert_tf.runtime import Runtime
     from bert_tf.tokenizers import BaseTokenizer
 
 #: The model that `load` loads by default.
@@ -67,6 +66,19 @@ def load(name_or_folder: str | os.PathLike = DEFAULT_MODEL, precision: str = "fl
     return Bert(loaded.config, loaded.tokenizer, loaded.model, loaded.runtime, path.name, path, loaded.task)
 
 
+class ModelRunner(Protocol):
+    """What `Bert` needs of a `Runtime`, so that another object can run the model.
+
+    Attributes:
+        precision: str. The precision of the computation.
+    """
+
+    precision: str
+
+    def run(self, batch: Mapping[str, np.ndarray], outputs: tuple[str, ...]) -> dict[str, Any]:
+        """Run one forward pass, as `Runtime.run`."""
+
+
 class Bert:
     """The settings, tokenizer and Keras model of one BERT model, and the runtime that executes it.
 
@@ -76,7 +88,7 @@ class Bert:
         config: `BertConfig`. The settings.
         tokenizer: tokenizer of the model.
         model: `BertModel`. The Keras model.
-        runtime: `Runtime`. The runtime of the model.
+        runtime: `Runtime`, or another `ModelRunner`. It runs the model.
         name: str. The name of the model.
         path: Path or None. The folder of the model.
         heads: frozenset of str. The heads of the model, some of `bert_tf.models.ALL_HEADS`.
@@ -88,7 +100,7 @@ class Bert:
         config: BertConfig,
         tokenizer: BaseTokenizer,
         model: BertModel,
-        runtime: Runtime | None = None,
+        runtime: ModelRunner | None = None,
         name: str = "bert",
         path: Path | None = None,
         task: TaskModel | None = None,

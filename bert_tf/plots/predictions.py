@@ -79,8 +79,8 @@ def answer(found: Answer, dark: bool = False) -> go.Figure:
     """The predictions of an answer: of its masks; without masks of its pair of texts; else the probability of every
     token to be replaced."""
     pair = found.nsp or found.sop
-    if found.masks or (pair is None and found.replaced is None):
-        return predictions(found.masks, dark)
-    return (
-        pair_probabilities(pair, dark) if pair is not None else replaced_bars(found.tokens, found.replaced, dark=dark)
-    )
+    if not found.masks and pair is not None:
+        return pair_probabilities(pair, dark)
+    if not found.masks and found.replaced is not None:
+        return replaced_bars(found.tokens, found.replaced, dark=dark)
+    return predictions(found.masks, dark)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bert_tf.startup import import_tensorflow
 
 if TYPE_CHECKING:
+    from bert_tf.finetuning.task_model import TaskModel
     from bert_tf.inference.bert import Bert
 
 
@@ -35,3 +36,10 @@ def load_model(args: argparse.Namespace) -> Bert:
     folder = find(args.model or DEFAULT_MODEL)
     import_tensorflow()
     return load(folder, precision=args.precision)
+
+
+def load_task_model(args: argparse.Namespace) -> TaskModel:
+    """Loads the model of --model, whose settings name a task. Returns: its `TaskModel`."""
+    task_model = load_model(args).task
+    assert task_model is not None, "the command has read the settings of the task from the model's folder"
+    return task_model

@@ -94,7 +94,7 @@ def fine_tuning_divergence(bert: Bert, trace: Trace, before: str | None = None) 
     """
     from bert_tf.inference.bert import load
 
-    name = before or (bert.task and bert.task.settings.base_model)
+    name = before or (bert.task.settings.base_model if bert.task else None)
     if name is None:
         raise InputError(f"{bert.name} does not name the model it was fine-tuned from: use --before M.")
     base = load(name, precision=bert.runtime.precision)

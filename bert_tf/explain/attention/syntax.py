@@ -16,7 +16,7 @@ import numpy as np
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attention.head_summary import attention_maps
 from bert_tf.results import Result, frame
-from bert_tf.tokenizers.conllu import ConlluError, read_rows
+from bert_tf.tokenizers.conllu import ConlluError, ConlluWord, read_rows
 
 if TYPE_CHECKING:
     import pandas
@@ -208,7 +208,7 @@ def syntax_agreement(
     return SyntaxAgreement(_agreement(all_hits, sum(distances.values(), Counter())), relations, len(sentences), skipped)
 
 
-def _sentence(rows: list[tuple[int, list[str]]]) -> ParsedSentence:
+def _sentence(rows: Sequence[ConlluWord]) -> ParsedSentence:
     words, heads, relations, tags = [], [], [], []
     for number, fields in rows:
         head = "0" if fields[6] == "_" else fields[6]  # a file with tags and no trees has "_"

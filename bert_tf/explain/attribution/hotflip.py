@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from bert_tf.inference.bert import Bert
     from bert_tf.inference.trace import Trace
-    from bert_tf.tokenizers import Tokenizer
+    from bert_tf.tokenizers import BaseTokenizer
 
 #: Candidates that are tokenized for each one that the model reads: some do not keep their token in the new text.
 _CANDIDATES_PER_TRIED = 4
@@ -177,7 +177,7 @@ def hotflip(
     return HotFlip(target, score, target_is_top, tried_at_first, tuple(applied), flipped, trace.tokens)
 
 
-def replaceable_words(tokenizer: Tokenizer, trace: Trace, target: Target) -> tuple[WordSpan, ...]:
+def replaceable_words(tokenizer: BaseTokenizer, trace: Trace, target: Target) -> tuple[WordSpan, ...]:
     """The words of a trace that may be replaced: a single token, `is_word`, neither masked nor named by the target, and
     with the same token when it is tokenized alone."""
     fixed = {*trace.masks, target.position}
@@ -318,7 +318,7 @@ def _replaced_ids(ids: np.ndarray, applied: Iterable[Flip]) -> np.ndarray:
 
 
 def _texts(
-    tokenizer: Tokenizer, trace: Trace, applied: Iterable[Flip], word: WordSpan, new: int
+    tokenizer: BaseTokenizer, trace: Trace, applied: Iterable[Flip], word: WordSpan, new: int
 ) -> tuple[str, str | None]:
     """Both texts after the applied flips and one more."""
     replacements = {flip.word: flip.new for flip in applied} | {word: tokenizer.id_to_token(new).strip()}
@@ -343,9 +343,9 @@ def _keeps_token(bert: Bert, trace: Trace, applied: Sequence[Flip], word: WordSp
     """Whether the tokens of the texts with a new word are the old tokens with the new word's token in place of the old,
     cut at the same length."""
     tokenizer, max_length = bert.tokenizer, trace.length if trace.truncated else bert.max_length
-    text_a, text_b = (
-        text and tokenizer.normalize_mask_token(text) for text in _texts(tokenizer, trace, applied, word, new)
-    )
+    text_a, text_b = _texts(tokenizer, trace, applied, word, new)
+    text_a = tokenizer.normalize_mask_token(text_a)
+    text_b = text_b and tokenizer.normalize_mask_token(text_b)
     expected = _replaced_ids(trace.original_ids, applied)
     expected[word.positions[0]] = new
     return np.array_equal(tokenizer.encode(text_a, text_b, max_length=max_length).token_ids, expected)

@@ -164,14 +164,14 @@ def _require_pair(bert: Bert, trace: Trace, head: str, title: str) -> None:
         raise NothingToPredict(f"The {title} head judges a pair: give a second text.")
 
 
-def class_target(bert: Bert, trace: Trace, label: str | None = None) -> Target:
+def class_target(bert: Bert, trace: Trace | None, label: str | None = None) -> Target:
     """The target of a class of a model that was fine-tuned to classify texts.
 
     For a multi-label classifier it is the label with its own probability; for a regression it is the value.
 
     Args:
         bert: Bert. The model that made the trace.
-        trace: Trace.
+        trace: Trace or None. Only the likeliest class is read from it.
         label: str or None. Name of the class; None for the likeliest class.
     Returns:
         `Target`.
@@ -184,6 +184,7 @@ def class_target(bert: Bert, trace: Trace, label: str | None = None) -> Target:
     if settings.regression:
         return Target(None, 0, "value", True, is_regression=True)
     if label is None:
+        assert trace is not None, "the likeliest class is that of a trace"
         hidden_states = bert.hooked().states(trace.token_ids[None], trace.segments[None])
         return _class(settings, int(bert.hooked().class_scores(hidden_states[-1]).numpy()[0].argmax()))
     if label not in settings.labels:

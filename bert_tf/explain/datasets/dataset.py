@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 
 _SHOW = ("answers", "map", "curve")
+_ANSWERS_FIGURE = {"answers": "bert_tf.plots.datasets.dataset:answers"}
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class RowMap(Result, figures={"map": "bert_tf.plots.datasets.row_map:map_of_rows
 
 
 @dataclass(frozen=True, eq=False)
-class DatasetPredictions(Result, figures={"answers": "bert_tf.plots.datasets.dataset:answers"}):
+class DatasetPredictions(Result, figures=_ANSWERS_FIGURE):
     """A model's predictions for every row of a file.
 
     Attributes:
@@ -159,9 +160,7 @@ class DatasetPredictions(Result, figures={"answers": "bert_tf.plots.datasets.dat
 
 
 @dataclass(frozen=True, eq=False)
-class DatasetMap(
-    DatasetPredictions, figures={"map": "bert_tf.plots.datasets.dataset:points", **DatasetPredictions.figures}
-):
+class DatasetMap(DatasetPredictions, figures={"map": "bert_tf.plots.datasets.dataset:points", **_ANSWERS_FIGURE}):
     """`DatasetPredictions` with the rows as points.
 
     Attributes:
@@ -176,9 +175,7 @@ class DatasetMap(
 
 
 @dataclass(frozen=True, eq=False)
-class DatasetCurve(
-    DatasetPredictions, figures={"curve": "bert_tf.plots.datasets.dataset:curve", **DatasetPredictions.figures}
-):
+class DatasetCurve(DatasetPredictions, figures={"curve": "bert_tf.plots.datasets.dataset:curve", **_ANSWERS_FIGURE}):
     """`DatasetPredictions` with one class against the rest.
 
     Attributes:

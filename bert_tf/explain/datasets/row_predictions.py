@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, cast
 
 import numpy as np
 
@@ -259,11 +259,12 @@ def summarise_classes(bert: Bert, results: Sequence[RowResult]) -> ClassSummary:
     from bert_tf.finetuning.data.sentence_examples import SentenceExample
 
     settings = classifier_settings(bert)
-    if settings is None:
+    if bert.task is None or settings is None:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes.")
     labelled, unknown = compared(settings, results)
     examples = [SentenceExample(result.row.text_a, result.row.text_b, target) for result, target in labelled]
-    task_predictions = [result.task_prediction for result, _ in labelled]
+    # `compared` leaves out the rows without a prediction.
+    task_predictions = [cast(dict[str, Any], result.task_prediction) for result, _ in labelled]
     if not examples:
         return ClassSummary(0, {}, unknown=dict(unknown))
     scores = bert.task.family.score(examples, task_predictions, settings)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bert_tf.inference.bert import Bert
+    from bert_tf.inference.predictions import MaskPrediction
     from bert_tf.inference.trace import Trace
     from bert_tf.inference.words import WordSpan
 
@@ -456,7 +457,8 @@ def _run(bert, variants):
 
 def _prediction(bert, trace, variant, row, results, top_k):
     """The `VariantPrediction` of one row of a batch's results."""
-    masks, changes, divergences, nsp, sop = (), [], [], None, None
+    masks: tuple[MaskPrediction, ...] = ()
+    changes, divergences, nsp, sop = [], [], None, None
     if variant.masks:
         logits = results["mlm_logits"][row, : len(variant.masks)]
         originals = trace.original_ids[[trace.masks[r] for r in variant.rows]]

@@ -174,6 +174,7 @@ def patch_paths(
     if into_block:
         has_path[last, :heads] = True
     elif receiver is not None:
+        assert receiver.head is not None, "`check_receiver` refuses queries, keys and values without a head"
         # Where two stacks of layers stand side by side, their heads meet only in the last hidden state.
         stack_heads = heads // bert.config.stacks
         has_path[:, :heads] &= np.arange(heads) // stack_heads == receiver.head // stack_heads

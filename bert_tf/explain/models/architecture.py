@@ -237,6 +237,7 @@ def choice_scores(bert: Bert, context: str, choices: Sequence[str]) -> np.ndarra
         float32 [C].
     """
     task = bert.task
+    assert task is not None, "only a model fine-tuned for multiple choice scores choices"
     example = task.family.example({"context": context, "choices": list(choices)}, task.settings)
     (outputs,) = task.outputs(task.family.encode([example], bert.tokenizer, task.settings))
     return outputs["logits"]

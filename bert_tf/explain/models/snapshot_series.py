@@ -267,7 +267,9 @@ def _compact_copy(weight):
 
 
 class _SwappedWeights:
-    """A runtime whose weights can be exchanged: tensors in the order of the model's weights."""
+    """A `ModelRunner` whose weights can be exchanged: tensors in the order of the model's weights."""
+
+    precision = "float32"
 
     def __init__(self, model):
         self._model, self.weights = model, [variable.value for variable in model.weights]

@@ -26,7 +26,7 @@ from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import keras
 
@@ -110,7 +110,7 @@ class QuestionAnswering(Task):
             curves=bool(record.get("curves", False)),
         )
 
-    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterable[tuple[int, Any]]:
+    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterator[tuple[int, Any]]:
         if getattr(options, "format", None) or Path(path).suffix.lower() != ".json":
             return super().records(path, options)
         return enumerate(read_squad(path), 1)

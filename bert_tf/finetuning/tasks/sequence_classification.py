@@ -27,7 +27,7 @@ from bert_tf.finetuning.tasks.task import Task
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import keras
@@ -149,7 +149,7 @@ class SequenceClassification(Task):
             metric=options.metric or metric,
         )
 
-    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterable[tuple[int, Any]]:
+    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterator[tuple[int, Any]]:
         if not getattr(options, "glue", None):
             return super().records(path, options)
         if str(path) == "-" and table_format(path, options.format) != "jsonl":

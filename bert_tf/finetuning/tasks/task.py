@@ -20,7 +20,7 @@ from bert_tf.finetuning.data.tables import records_or_errors
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import keras
@@ -106,7 +106,7 @@ class Task:
         """
         raise TypeError(f"{type(self).__name__} reads no records.")
 
-    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterable[tuple[int, Any]]:
+    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterator[tuple[int, Any]]:
         """Yields the records of a file for prediction.
 
         Args:

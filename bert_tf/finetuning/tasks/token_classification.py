@@ -35,7 +35,7 @@ from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task, without_folder
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import keras
 
@@ -108,7 +108,7 @@ class TokenClassification(Task):
             raise DataError("The text is empty; give at least one word.")
         return sentence
 
-    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterable[tuple[int, Any]]:
+    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterator[tuple[int, Any]]:
         kind = getattr(options, "format", None)
         if kind not in WORD_FORMATS and (kind or Path(path).suffix.lower() in _TABLES or str(path) == "-"):
             return super().records(path, options)

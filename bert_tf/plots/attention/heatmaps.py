@@ -6,7 +6,7 @@ Dimension legend: L layers, N heads, T tokens.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import plotly.graph_objects as go
@@ -23,8 +23,16 @@ _LABEL = 12  # pixels of an axis for one label
 _AROUND = 90  # pixels of a figure's height for the labels on top
 
 
+class WithTokens(Protocol):
+    """A `Trace`, or a result with the tokens of an input."""
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """The tokens, one for each position."""
+
+
 def heatmap(
-    trace: Trace,
+    trace: WithTokens,
     weights: np.ndarray,
     selection: Selection,
     most: int = 128,
@@ -36,7 +44,7 @@ def heatmap(
     """One attention map between the tokens of a selection.
 
     Args:
-        trace: Trace. Its ``tokens`` name rows and columns.
+        trace: Trace, or another object with tokens. Its ``tokens`` name rows and columns.
         weights: float [T, T]. Row: the token that attends; column: the token that it attends to.
         selection: Selection. The tokens of the map.
         most: int. Largest number of rows and of columns; more tokens are pooled into blocks by their greatest weight.
@@ -75,7 +83,7 @@ def heatmap(
 
 
 def heatmaps(
-    trace: Trace,
+    trace: WithTokens,
     maps: np.ndarray,
     selection: Selection,
     names: Sequence[str],
@@ -85,7 +93,7 @@ def heatmaps(
     """The maps of several heads below each other, with one colour scale.
 
     Args:
-        trace: Trace. Its ``tokens`` name rows and columns.
+        trace: Trace, or another object with tokens. Its ``tokens`` name rows and columns.
         maps: float [K, T, T].
         selection: Selection. The tokens of the maps.
         names: sequence of K strings. Titles of the maps.
@@ -144,7 +152,7 @@ def overview(trace: Trace, selection: Selection, dark: bool = False, least: floa
     return apply_theme(figure, dark, height=120 + 56 * layers)
 
 
-def block_names(trace: Trace, places: Sequence[int], most: int) -> list[str]:
+def block_names(trace: WithTokens, places: Sequence[int], most: int) -> list[str]:
     """The tokens at some positions; of more than ``most`` positions the first token of each block of ``pooled``."""
     starts = block_starts(len(places), most).tolist() if len(places) > most else range(len(places))
     return [trace.tokens[places[start]] for start in starts]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MAX_NAMES = 24  # tokens named below the curves
 
 
-def probabilities(names: Sequence[str], values: Sequence[float], dark: bool = False) -> go.Figure:
+def probabilities(names: Sequence[str], values: Sequence[float] | np.ndarray, dark: bool = False) -> go.Figure:
     """Named probabilities as horizontal bars, in the order of the arguments.
 
     Args:
