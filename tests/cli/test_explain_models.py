@@ -500,7 +500,7 @@ def test_the_game_of_replaced_words(record, say):
         (("compare", "the cat", "--other-text", " "), "text_a is empty"),
         (
             ("compare", "the cat", "--other-text", "the dog ran", "--show", "difference", "--html", "FOLDER/a.html"),
-            "as many tokens",
+            "equal numbers of tokens",
         ),
         (
             ("compare", "the cat", "--other-text", "the dog", "--show", "lens", "--html", "FOLDER/a.html"),
