@@ -62,7 +62,7 @@ _MODULES = {
     "models.snapshot_series": "TimeLapse time_lapse",
     "representations.factors": "FactorUnits Factors Unit factorise feed_forward_activations neuron_factors",
     "representations.layer_similarity": (
-        "LayerSimilarity compare_layers compare_traces layer_similarity linear_cka pwcca svcca"
+        "LayerSimilarity chance_similarity compare_layers compare_traces layer_similarity linear_cka pwcca svcca"
     ),
     "representations.logit_lens": "ClassLogitLens LogitLens class_lens logit_lens",
     "representations.nearest_contexts": "Context MostAttendedToken NearestContexts nearest nearest_contexts",

@@ -205,7 +205,7 @@ def test_a_token_s_score_is_asked_in_the_lines_too(at, page):
     link = {"patching.a": "w1 w9 w3 w4", "ablation.colour": "effect", f"{page}.at": "2", f"{page}.follows": "Original"}
     app = run_until_done(at("electra-discriminator", page=page, **link))
     job = {"saliency": "saliency integrated-gradients", "patching": "patching state"}.get(page, page)
-    found, shown = ran(app)["found"], of_job(app, job)
+    found, shown = ran(app)["result"], of_job(app, job)
     if page == "ablation":
         heads = [place for place, one in enumerate(shown.ablations) if one.heads]
         assert np.allclose(found.replaced_changes, shown.replaced_changes[heads], atol=1e-5)

@@ -96,7 +96,6 @@ def test_layers_that_share_one_set_of_weights_are_counted_once_and_worked_in_eve
     assert not app.exception and not app.error, page_text(app)
     said = page_text(app)
     assert (
-        f"All {layers} layers share one set of weights: it is counted once, and the work is done in every layer."
-        in said
+        f"All {layers} layers share one set of weights: parameters count once, and every layer does its work." in said
     )
     assert f"the same in all {layers} layers" in said

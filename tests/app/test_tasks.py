@@ -95,11 +95,11 @@ def test_the_lines_of_a_task_say_what_the_page_says(open_app, task_home, capsys,
     bert = loaded(model, task_home)
     (said,) = bert.task.predict([task_models.record(bert.task.settings, "the cat sat", b)])
     assert capsys.readouterr().out.startswith(f"{said}\n")
-    assert ("found" in names) == (bert.task.settings.task == "classify")
-    if "found" in names:
+    assert ("result" in names) == (bert.task.settings.task == "classify")
+    if "result" in names:
         shown = run_until_done(app).session_state["_jobs"]["task words"].result
         scores = [one.score for one in shown.words]
-        assert [one.score for one in names["found"].words] == pytest.approx(scores, abs=1e-4)
+        assert [one.score for one in names["result"].words] == pytest.approx(scores, abs=1e-4)
 
 
 def test_the_lines_of_before_and_after_give_the_map_of_the_page(open_app, capsys):
@@ -145,10 +145,10 @@ def test_the_lines_of_the_architecture_go_through_the_task_s_head(open_app, task
     names, bert = {}, loaded(model, task_home)
     exec(app.code[0].value, names)
     if b:
-        np.testing.assert_allclose(names["found"], choice_scores(bert, "the cat", b.splitlines()), atol=1e-5)
+        np.testing.assert_allclose(names["result"], choice_scores(bert, "the cat", b.splitlines()), atol=1e-5)
     else:
         logits = task_head_activations(bert, bert.trace("the cat"))["logits"]
-        np.testing.assert_allclose(names["found"]["logits"], logits, atol=1e-5)
+        np.testing.assert_allclose(names["result"]["logits"], logits, atol=1e-5)
 
 
 def figure(app, index=0):

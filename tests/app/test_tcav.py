@@ -23,7 +23,7 @@ LAST = {"page": "tcav", "tcav.of": "word", "tcav.hide": "last", "tcav.file": "se
 def ran(app):
     names = {}
     exec(app.code[0].value, names)
-    return names["found"]
+    return names["result"]
 
 
 def test_the_samples_are_sentences_enough_and_each_is_its_own():

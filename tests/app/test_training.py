@@ -136,7 +136,7 @@ def test_the_lines_of_two_snapshots_load_them_from_the_folder_of_runs(open_app, 
     monkeypatch.chdir(only_mini.parent)
     exec(app.code[0].value, names)
     shown = next(frame.value for frame in app.dataframe if "divergence" in frame.value)
-    assert list(shown["divergence"]) == pytest.approx([mask.divergence for mask in names["found"].masks], abs=1e-5)
+    assert list(shown["divergence"]) == pytest.approx([mask.divergence for mask in names["result"].masks], abs=1e-5)
     assert "'mini/snapshots/step-20'" in app.code[0].value
 
 

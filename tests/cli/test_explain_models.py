@@ -504,7 +504,7 @@ def test_the_game_of_replaced_words(record, say):
         ),
         (
             ("compare", "the cat", "--other-text", "the dog", "--show", "lens", "--html", "FOLDER/a.html"),
-            "hidden words",
+            "masked words",
         ),
         (("compare", "the cat", "--other-text", "the dog", "--layer", "2"), "no layer 2"),
         (("compare", "the cat", "--other-text", "the dog", "--head", "4"), "no head 4"),
