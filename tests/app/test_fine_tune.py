@@ -415,8 +415,8 @@ def test_the_lowest_layers_are_kept_only_where_the_highest_do_not_share_their_we
     app.selectbox(key="w_fine_tune_model").set_value("albert").run()
     assert not app.exception, page_text(app)
     switches = [one.label for one in app.toggle if one.key == "w_fine_tune_top"]
-    assert switches == (["Only the two highest layers learn"] if kept else [])
-    assert ("All of it learns: its layers share one set of weights." in page_text(app)) == (not kept)
+    assert switches == (["Train only the two highest layers"] if kept else [])
+    assert ("The whole model is trained: its layers share one set of weights." in page_text(app)) == (not kept)
     assert ("--freeze-layers" in app.code[0].value) == bool(kept)
 
 
