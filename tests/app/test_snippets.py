@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import shlex
 import shutil
 
@@ -14,6 +15,22 @@ from ui.shell.catalogue import pages
 
 PAIR = {"a": 'The "bunny" ate {the} carrot.', "b": "It was good."}
 NO_LINES = {"guide", "models"}  # nothing is computed there
+
+
+@pytest.fixture(scope="module", autouse=True)
+def models_loaded_once():
+    """The lines of all tests share the models that they load."""
+    load, models = bert_tf.load, {}
+
+    def load_once(name, **options):
+        key = os.environ["BERT_TF_HOME"], name, tuple(options.items())
+        if key not in models:
+            models[key] = load(name, **options)
+        return models[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bert_tf, "load", load_once, raising=False)
+        yield
 
 
 def ran(app):
