@@ -165,7 +165,7 @@ def test_a_class_is_followed_layer_by_layer(open_app, task_home):
     assert [one["name"] for one in drawn] == ["bad", "good"]
     assert np.allclose([one["y"] for one in drawn], lens.values.T, atol=1e-5)
     assert figure(finished(open_app(page="logit_lens", a="the cat sat", model="score")))["data"][0]["name"] == "value"
-    for method, said in (("deeplift", "What the value gains"), ("relevance", "The value passed back")):
+    for method, said in (("deeplift", "The gain of the value"), ("relevance", "The value passed back")):
         app = finished(open_app(page="saliency", a="the cat sat", model="score", **{"saliency.method": method}))
         assert said in page_text(app) and "log-" not in page_text(app)
     assert "The class after each layer" not in page_text(open_app(page="logit_lens", a="the cat sat", model="tags"))
