@@ -142,6 +142,13 @@ class Analysis:
     check_rows: Optional[Callable] = None
     aliases: tuple = ()
 
+    def option(self, name: str) -> Option:
+        """The option of this name.
+
+        Raises: KeyError if there is none.
+        """
+        return {option.name: option for option in self.options}[name]
+
     def check_options(self, options: dict[str, Any]) -> None:
         """Raise InputError where an option is out of bounds or options contradict each other."""
         for option in self.options:

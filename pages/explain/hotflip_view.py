@@ -3,9 +3,9 @@
 import streamlit as st
 
 from bert_tf.explain.attribution.hotflip import replaceable_words, text_with_replacements
+from bert_tf.explain.attribution.methods import ANALYSIS
 from bert_tf.plots.theme import ramp
 from ui.elements.cells import marks
-from ui.session import state
 from ui.shell import frame
 from ui.widgets import export, figures, highlights, inputs, targets
 from ui.widgets.formatting import bold, count, escape_markdown
@@ -42,14 +42,16 @@ def can(shared, trace, target):
 def settings():
     """Draw the widgets for how many words are changed and tried; returns keyword arguments of ``hotflip``."""
     return {
-        "most": st.segmented_control(
-            "Words changed, at most", (1, 2, 3, 5), **state.bind_setting("saliency.flips", "w_flips", 3, (1, 2, 3, 5))
+        "most": inputs.option_choice(
+            ANALYSIS.option("flips"), "Words changed, at most", (1, 2, 3, 5), "saliency.flips", "w_flips"
         ),
-        "tried": st.segmented_control(
+        "tried": inputs.option_choice(
+            ANALYSIS.option("tried"),
             "Tried for each word",
             (1, 2, 5),
+            "saliency.tried",
+            "w_tried",
             help="How many replacements of each word the model reads: those that the gradient ranks highest.",
-            **state.bind_setting("saliency.tried", "w_tried", 2, (1, 2, 5)),
         ),
     }
 

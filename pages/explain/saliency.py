@@ -4,6 +4,7 @@ import streamlit as st
 
 from bert_tf.analyses import Call
 from bert_tf.explain import SALIENCY_METHODS
+from bert_tf.explain.attribution.methods import ANALYSIS
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
 from pages.explain import hotflip_view, input_reduction_view
@@ -159,23 +160,25 @@ def _method():
     settings = {}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if method in ("integrated-gradients", "smoothgrad"):
-            settings["steps" if method == "integrated-gradients" else "copies"] = st.segmented_control(
+            settings["steps" if method == "integrated-gradients" else "copies"] = inputs.option_choice(
+                ANALYSIS.option("steps"),
                 "Steps" if method == "integrated-gradients" else "Copies",
                 _STEPS,
-                **state.bind_setting("saliency.steps", "w_saliency_steps", 32, _STEPS),
+                "saliency.steps",
+                "w_saliency_steps",
             )
         if method == "smoothgrad":
-            settings["noise"] = st.segmented_control(
+            settings["noise"] = inputs.option_choice(
+                ANALYSIS.option("noise"),
                 "Noise",
                 _NOISE,
+                "saliency.noise",
+                "w_saliency_noise",
                 help="The standard deviation of the noise, as a share of the range of the numbers in the embeddings.",
-                **state.bind_setting("saliency.noise", "w_saliency_noise", 0.01, _NOISE),
             )
         if method == "lime":
-            settings["samples"] = st.segmented_control(
-                "Samples",
-                _SAMPLES,
-                **state.bind_setting("saliency.samples", "w_saliency_samples", 128, _SAMPLES),
+            settings["samples"] = inputs.option_choice(
+                ANALYSIS.option("samples"), "Samples", _SAMPLES, "saliency.samples", "w_saliency_samples"
             )
         if method in ("integrated-gradients", "deeplift", "occlusion", "lime"):
             # The default of each method is the baseline of its paper.

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import FactorUnits, factorise, feed_forward_activations
-from bert_tf.explain.representations.factors import MAX_FACTORS, MAX_ITERATIONS, MIN_FACTORS
+from bert_tf.explain.representations.factors import ANALYSIS, MAX_FACTORS, MAX_ITERATIONS, MIN_FACTORS
 from bert_tf.plots.models.architecture import MAX_TOKENS as TOKENS_THERE
 from bert_tf.plots.models.architecture import MOST_UNITS as UNITS_THERE
 from bert_tf.plots.representations.factors import MAX_TOKENS, factor_map
@@ -37,7 +37,7 @@ PAGE = Page(
 )
 
 
-_FACTORS, _UNITS = 6, 10  # factors at first; units that are listed
+_UNITS = 10  # units that are listed
 _LAYERS = "factors.layers"
 
 
@@ -77,7 +77,10 @@ def _settings(trace, layers):
                 most,
                 width=220,
                 **state.bind_setting(
-                    "factors.count", "w_factors_count", min(_FACTORS, most), range(MIN_FACTORS, most + 1)
+                    "factors.count",
+                    "w_factors_count",
+                    min(ANALYSIS.option("factors").default, most),
+                    range(MIN_FACTORS, most + 1),
                 ),
             )
         span = (1, 1) if layers == 1 else _span(layers)

@@ -153,6 +153,19 @@ def warn_truncated(encoding, side_name=""):
         )
 
 
+def option_choice(option, label, values, setting, key, **more):
+    """Draw a choice of values for a number of an analysis; returns the chosen one.
+
+    Args:
+        option: ``bert_tf.analysis.Option``: its default is chosen first, and its bounds hold for ``values``.
+        label: of the widget. values: the numbers on offer. setting: name in the link. key: of the widget.
+        more: as ``st.segmented_control`` takes them.
+    """
+    for value in values:
+        option.check(value)
+    return st.segmented_control(label, values, **more, **state.bind_setting(setting, key, option.default, values))
+
+
 def heading(text):
     """Draw a heading; return a container for widgets at its right."""
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
