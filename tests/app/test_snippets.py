@@ -379,7 +379,7 @@ def test_every_word_left_out_has_the_page_s_numbers(open_app, capsys):
     ran(app)
     stdout_text = capsys.readouterr().out
     for row in app.dataframe[0].value.itertuples():
-        assert f"{row.word} {row.guess} {row.change:.3g}"[:8] in stdout_text
+        assert f"{row.word} {row.prediction} {row.change:.3g}"[:8] in stdout_text
 
 
 @pytest.mark.parametrize(
