@@ -18,7 +18,7 @@ _RIVER = {"a": "They sat on the bank of the river and watched the boats.", "mask
 _ATTENTION = {"architecture.open": "attention", "architecture.layer": "5"}
 #: Name of the picture -> (parameters of the link, width, height, colour scheme).
 PICTURES = {
-    "predict": ({"page": "predict", **_HISTORY, "mask": "a10,b4"}, 1440, 990, "light"),
+    "predict": ({"page": "predict", **_HISTORY, "mask": "a10,b4"}, 1440, 1020, "light"),
     "attention": ({"page": "all_heads", **_RIVER, "layer": "3"}, 1440, 900, "light"),
     "compare": ({"page": "side_by_side", **_RIVER}, 1440, 900, "light"),
     "word-senses": ({"page": "word_senses"}, 1440, 900, "light"),
