@@ -127,7 +127,7 @@ def difference_map(values: np.ndarray, tokens: Sequence[str], dark: bool = False
             zmin=-limit,
             zmax=limit,
             colorscale=diverging_scale(dark),
-            hovertemplate="%{y} looks at %{x}<br>%{z:+.3f}<extra></extra>",
+            hovertemplate="from %{y} to %{x}<br>%{z:+.3f}<extra></extra>",
             colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": "+.2f", "xpad": 4},
         )
     )
