@@ -10,6 +10,7 @@ from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.models.compare import difference_map
 from pages.tasks.snippets.fine_tuning_changes import snippet
 from ui.elements import components
+from ui.samples.examples import Example
 from ui.session import state, task_models
 from ui.session.session_cache import cached
 from ui.session.trace_store import attention_trace
@@ -31,6 +32,7 @@ PAGE = Page(
     ),
     presses={"": Press("choice: Layer and head: ")},
     analyses=("attention-divergence",),
+    example=Example(*task_models.EXAMPLES["classify", False][2], masks=()),
     settings=("model", "head"),
     settings_help="name of a fine-tuned model; the open head as `layer.head`",
     opens_rows=True,

@@ -35,6 +35,7 @@ PAGE = Page(
     ),
     presses={"": Press("choice: Examples: Born|Won", of_texts=False)},
     analyses=("time-lapse",),
+    example=LEARNED[0],
     settings=("run", "at", "layer", "head"),
     settings_help="name of a run, as of `training_curves`; step of the snapshot, open head from 1",
     opens_rows=True,
