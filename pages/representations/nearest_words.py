@@ -141,7 +141,7 @@ def _table(trace, positions, neighbours, parts):
         legend=("0", "cosine 1"),
     )
     st.caption(
-        "Cosines with the vectors of the token table. “Static” is the token's row of this table, “in” the sum of the "
+        "Cosines with the vectors of the token table. “Static” is the token's row of this table, “emb.” the sum of the "
         f"{parts} parts of the embeddings. The hidden states of deeper layers lie in another space: the logit lens "
         "reads them with the head that was trained on the last layer."
     )
@@ -149,7 +149,7 @@ def _table(trace, positions, neighbours, parts):
 
 def _tip(token, name, near):
     words = ", ".join(f"{neighbour.token} {neighbour.similarity:.2f}" for neighbour in near[:4])
-    vector = {"static": "its static vector", "in": "the embeddings"}.get(name, f"after layer {name}")
+    vector = {"static": "its static vector", "emb.": "the embeddings"}.get(name, f"after layer {name}")
     return f"{token}, {vector}: {words}"
 
 

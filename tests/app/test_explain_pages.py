@@ -585,7 +585,7 @@ def test_the_patch_map_is_the_library_s(open_app, bert, part):
     clean, corrupted = (bert.trace(text, PAIR["b"], mask=("ate",)) for text in (PAIR["a"], other))
     asked = bert, clean, corrupted, mask_target(bert, clean)
     found = patch_states(*asked) if part == "state" else patch_blocks(*asked, part)
-    names = ["in", "1", "2", "3"] if part == "state" else ["1", "2", "3"]
+    names = ["emb.", "1", "2", "3"] if part == "state" else ["1", "2", "3"]
     drawn = heat(app)
     assert drawn["x"] == names and app.segmented_control(key="w_patching_part").value == part
     shares = _numbers(drawn["z"]).reshape(clean.length, len(names))

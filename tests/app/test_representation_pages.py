@@ -127,7 +127,7 @@ def test_neighbours_are_the_librarys(open_app, bert):
     vectors = [static, *trace.hidden_states[:, 2]]
     wanted = [nearest_tokens(bert, vector, 10, True, ids) for vector in vectors]
     width = len(shown["columns"])
-    assert shown["columns"] == ["static", "in", "1", "2", "3"] and shown["picked"] == 2 * width + 3
+    assert shown["columns"] == ["static", "emb.", "1", "2", "3"] and shown["picked"] == 2 * width + 3
     row = slice(2 * width, 3 * width)
     assert shown["texts"][row] == [next(one.token for one in near if one.id != own) for near in wanted]
     assert shown["edges"][row] == [near[0].id == own for near in wanted]

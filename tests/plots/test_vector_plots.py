@@ -77,7 +77,7 @@ def test_factors_are_coloured_each_by_its_own_strongest_and_told_by_their_weight
 
 
 def test_curves_are_named_and_run_over_relative_depth():
-    figure = curves({"one": [0.1, 0.2], EVIL: [0.3, 0.4]}, ["in", "1"], "after layer", "share", percent=True)
+    figure = curves({"one": [0.1, 0.2], EVIL: [0.3, 0.4]}, ["emb.", "1"], "after layer", "share", percent=True)
     assert [trace.name for trace in figure.data] == ["one", "&lt;b&gt;x&lt;/b&gt;"]
     assert figure.layout.yaxis.range == (0, 1.04)
     depth = answers_by_depth({"a": [0, 0.5, 1], "b": [0, 1]})
@@ -87,7 +87,7 @@ def test_curves_are_named_and_run_over_relative_depth():
 def test_the_nearest_words_stand_on_their_cosines():
     from bert_tf.plots.representations.vectors import nearest_map
 
-    (drawn,) = nearest_map([[0.5, 0.25]], [["<b>", "c"]], ["a"], ["static", "in"]).data
+    (drawn,) = nearest_map([[0.5, 0.25]], [["<b>", "c"]], ["a"], ["static", "emb."]).data
     assert drawn.z.tolist() == [[0.5, 0.25]] and list(drawn.text[0]) == ["&lt;b&gt;", "c"]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.diverging import diverging_scale
+from bert_tf.plots.representations.logit_lens import state_names
 from bert_tf.plots.theme import apply_theme, colourscale, escape, head_colours
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def similarity_map(values: np.ndarray, name_a: str, name_b: str, dark: bool = Fa
         dark: bool. Whether the figure is drawn for a dark page.
         measure: str. The name of the similarity measure.
     """
-    rows, columns = (["in", *map(str, range(1, count))] for count in values.shape)
+    rows, columns = map(state_names, values.shape)
     figure = go.Figure(
         go.Heatmap(
             z=values,

@@ -22,8 +22,8 @@ _MOST_CLASSES = 6
 
 
 def state_names(count: int) -> list[str]:
-    """Names of ``count`` hidden states: "in" for the embeddings, then the layers from 1."""
-    return ["in", *map(str, range(1, count))]
+    """Short names of ``count`` hidden states: "emb." for the embeddings, then the layers from 1."""
+    return ["emb.", *map(str, range(1, count))]
 
 
 def lens_map(lens: LogitLens, dark: bool = False) -> go.Figure:
