@@ -69,8 +69,8 @@ def test_sentences_behind_points_are_rows():
 
 def test_curves_are_said_by_their_ends_and_extremes():
     figure = curves({"mean": [0.2, 0.9, 0.1, 0.5]}, ["emb.", "1", "2", "3"], "layer", "cosine")
-    assert description(figure) == "mean: from in: 0.200; to 3: 0.500; highest 1: 0.900; lowest 2: 0.100."
-    assert table(figure)[1] == [["in: 0.200"], ["1: 0.900"], ["2: 0.100"], ["3: 0.500"]]
+    assert description(figure) == "mean: from emb.: 0.200; to 3: 0.500; highest 1: 0.900; lowest 2: 0.100."
+    assert table(figure)[1] == [["emb.: 0.200"], ["1: 0.900"], ["2: 0.100"], ["3: 0.500"]]
     assert "training loss: from 1: 2; to 2: 1." in description(
         learning_curve([{"step": 1, "loss": 2}, {"step": 2, "loss": 1}], [], "f1")
     )
