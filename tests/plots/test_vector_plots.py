@@ -55,6 +55,8 @@ def test_maps_hold_the_numbers_they_were_given():
     values = np.array([[0.25, np.nan], [0.5, 1.0], [0.75, 0.5]])
     np.testing.assert_array_equal(similarity_map(values, EVIL, "b").data[0].z, values)
     assert EVIL not in str(similarity_map(values, EVIL, "b").to_dict())
+    layers = [similarity_map(np.array(one), "a", "b").data[0] for one in ([[0.53, 0.88]], [[0.5, 0.5]], [[np.nan]])]
+    np.testing.assert_allclose([(one.zmin, one.zmax) for one in layers], [(0.5, 0.9), (0.5, 0.6), (0, 1)])
     assert list(position_map(np.eye(3), 4).data[0].x) == [0, 4, 8]
     difference = difference_map(np.array([[0.2, -0.3], [0, 0.1]]), ["a", "b"])
     assert difference.data[0].zmax == pytest.approx(0.3) and difference.data[0].zmin == pytest.approx(-0.3)
