@@ -47,7 +47,7 @@ PAGE = Page(
         "which words matter, by masking each"
     ),
     presses={"": Press("choice: Examples: Praise|Blame", of_texts=False)},
-    example=Example(*task_models.EXAMPLES["classify", False][2], masks=()),
+    example=Example(*task_models.EXAMPLES["classify", False][0], masks=()),
     settings=("model", "words"),
     settings_help="name of a fine-tuned model; `1` to mask each word of a long text too",
     opens_rows=True,

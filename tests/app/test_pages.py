@@ -40,7 +40,7 @@ def test_the_front_page_shows_an_example_with_its_predictions(open_app):
         ("counterfactuals", "They sat on the bank of the river and watched the boats."),
         ("directionality", "It is one of the largest cities in the world."),
         ("time_lapse", "He was born in London."),
-        ("task_predictions", "The story is thin, but the two leads are a joy to watch."),
+        ("task_predictions", "A warm, funny film, and one of the finest of the year."),
         ("all_heads", "Shanghai is a city in China."),
     ],
 )
