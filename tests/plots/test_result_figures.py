@@ -146,6 +146,8 @@ def test_activations_show_the_first_units_and_spare_the_outliers():
     np.testing.assert_allclose(drawn.z[1:], values[1:MAX_TOKENS, :MOST_UNITS], atol=1e-4)
     assert len(set(drawn.y)) == MAX_TOKENS and EVIL not in str(drawn.y)
     assert activations(np.zeros((2, 3)), ["a", "b"]).data[0].zmax == 1
+    # Blue is above zero, as on every other map.
+    assert [colour for _, colour in drawn.colorscale] == diverging_ramp()
 
 
 def test_a_window_over_activations_keeps_their_colours_and_says_where_it_is():
