@@ -27,7 +27,7 @@ PAGE = Page(
     group="Training",
     order=2,
     title="Time-lapse",
-    question="How the answer came about",
+    question="How a prediction changes during the training",
     summary=(
         "one text through the snapshots of a run: predictions, the score of the pair (next sentence or "
         "sentence order), replaced tokens, a head's map at each step, and the step at which the final prediction "
