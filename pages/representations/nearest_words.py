@@ -92,10 +92,13 @@ def _window(trace):
 
 
 def _place(positions, neighbours):
-    """Row and column of the open cell: those of the link, else the first word after the last layer."""
+    """Row and column of the open cell: those of the link, else the first word after the middle layer.
+
+    After the last layers the nearest words are mostly noise.
+    """
     at, vector = state.setting("nearest_words.at", -1), state.setting("nearest_words.vector", -1)
     row = positions.index(at) if at in positions else min(1, len(positions) - 1)
-    return row, vector if 0 <= vector < len(neighbours.vectors) else len(neighbours.vectors) - 1
+    return row, vector if 0 <= vector < len(neighbours.vectors) else len(neighbours.vectors) // 2
 
 
 def _table(trace, positions, neighbours, parts):

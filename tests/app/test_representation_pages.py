@@ -115,6 +115,11 @@ def test_long_texts_are_drawn_in_windows(open_app):
     )
 
 
+def test_the_first_word_after_the_middle_layer_is_open_at_first(open_app):
+    shown = component(run_until_done(open_app(page="nearest_words", **PAIR)), "cells")
+    assert shown["columns"][shown["picked"] % len(shown["columns"])] == "1"
+
+
 def test_neighbours_are_the_librarys(open_app, bert):
     app = run_until_done(
         open_app(page="nearest_words", **PAIR, **{"nearest_words.at": "2", "nearest_words.vector": "3"})
