@@ -672,8 +672,16 @@ def test_inputs_of_different_lengths_are_told_apart_with_the_words(open_app):
 
 
 def test_the_same_text_is_not_compared_with_itself(open_app):
-    app = run_until_done(open_app(page="patching", **PAIR, mask="a2"))
+    app = run_until_done(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": PAIR["a"]}))
     assert "still the same text" in page_text(app)
+
+
+def test_patching_opens_with_a_contrast(open_app):
+    app = run_until_done(open_app(page="patching", **PAIR, mask="a2"))
+    other, words = app.text_area(key="w_patching_a").value.split(), PAIR["a"].split()
+    assert len(other) == len(words) and sum(one != word for one, word in zip(other, words)) == 1
+    assert app.text_area(key="w_patching_b").value == PAIR["b"]
+    assert app.get("plotly_chart") and param(app, "patching.a") is None
 
 
 def test_inputs_that_differ_where_nothing_is_seen_are_told(open_app):
