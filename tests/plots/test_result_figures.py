@@ -52,7 +52,7 @@ def test_the_likeliest_word_of_every_layer_stands_on_its_probability(lens):
     drawn = figure.data[0]
     np.testing.assert_allclose(drawn.z, [[0.5, 0.25, 0.75], [0.9, 0.8, 0.7]])
     assert drawn.text[0][1] == SAFE and list(drawn.x) == state_names(3) == ["emb.", "1", "2"]
-    assert figure.layout.yaxis.ticktext[1] == SAFE and EVIL not in figure.to_json()
+    assert figure.layout.yaxis.ticktext[1] == f"{lens.positions[1]}: {SAFE}" and EVIL not in figure.to_json()
 
 
 def test_an_answer_s_rank_and_probability_run_over_the_layers(lens):

@@ -50,7 +50,8 @@ def lens_map(lens: LogitLens, dark: bool = False) -> go.Figure:
             hovertemplate="%{customdata}, after layer %{x}<br>%{text} %{z:.1%}<extra></extra>",
         )
     )
-    labels = [escape(token) for token in tokens]
+    # Several rows may be [MASK]: the position tells them apart.
+    labels = [f"{position}: {escape(token)}" for position, token in zip(lens.positions, tokens)]
     figure.layout.yaxis = dict(
         autorange="reversed", tickvals=list(range(len(tokens))), ticktext=labels, showgrid=False, ticks=""
     )
