@@ -174,12 +174,25 @@ def _default_texts(shared, trace):
 
 
 def _exchanged(shared, trace):
-    """The trace's texts with the longest word of text A exchanged for a likely other one, if the model offers one."""
+    """The trace's texts with a long word of text A exchanged for a likely other one, if the model offers one.
+
+    Of several words it is the one whose exchange leaves the first hidden word least likely.
+    """
     words = [word for word in _words(trace) if word.source == "a"]
-    for word in sorted(words, key=lambda word: -len(word.text))[:_TRIED]:
-        for instead in _suggestions(shared, trace, word)[:1]:
-            return _with_word(trace, word, instead)
-    return trace.text_a, trace.text_b
+    pairs = [
+        _with_word(trace, word, instead)
+        for word in sorted(words, key=lambda word: -len(word.text))[:_TRIED]
+        for instead in _suggestions(shared, trace, word)[:1]
+    ]
+    masks = _pressed_masks(trace)
+    if len(pairs) < 2 or not masks:
+        return pairs[0] if pairs else (trace.text_a, trace.text_b)
+
+    def probability(texts):
+        answers = fill_mask(shared.trace(texts[0], texts[1] or "", masks), shared.tokenizer, 1)
+        return next(answer.original_probability for answer in answers if answer.position == masks[0])
+
+    return min(pairs, key=probability)
 
 
 def _words(trace):
