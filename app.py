@@ -10,6 +10,7 @@ from ui.widgets.formatting import escape_markdown
 st.set_page_config(page_title="BERT explorer", page_icon=frame.ICON, layout="wide")
 frame.style()
 state.open_view()
+frame.open_example()
 
 
 def home():

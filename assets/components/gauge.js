@@ -5,11 +5,14 @@ const WORDS = {
   order: ["In order", "Swapped", "In order", "Swapped", "Probability that A and B are in order"],
 };
 
+// A probability this close to one half is no verdict.
+const UNDECIDED = .05;
+
 export default inOrder(function ({ parentElement, data }) {
   const root = parentElement.querySelector(".gauge");
   const yes = data.is_next;
   const [follows, not, left, right, label] = WORDS[data.order ? "order" : "next"];
-  root.querySelector(".verdict").textContent = yes >= .5 ? follows : not;
+  root.querySelector(".verdict").textContent = Math.abs(yes - .5) < UNDECIDED ? "Undecided" : yes > .5 ? follows : not;
   root.querySelector(".number").textContent = percent(Math.max(yes, 1 - yes));
   root.querySelector(".left").textContent = `${left} ${percent(yes)}`;
   root.querySelector(".right").textContent = `${right} ${percent(1 - yes)}`;

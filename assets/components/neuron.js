@@ -25,6 +25,12 @@ function signed(value) {
   return `${value < 0 ? "−" : ""}${Math.abs(value).toFixed(2)}`;
 }
 
+// A share after its name: "= 46.1%", "< 0.1%" or "> 99.9%".
+function relation(share) {
+  const text = percent(share);
+  return /^[<>]/.test(text) ? text : `= ${text}`;
+}
+
 function option(className) {
   const button = document.createElement("button");
   button.type = "button";
@@ -101,7 +107,7 @@ function drawPair(state) {
   const key = keys.subarray(pair * size, (pair + 1) * size);
   const product = products.subarray(pair * size, (pair + 1) * size);
   root.querySelector(".say").textContent =
-    `“${data.token}” looks at “${data.keys[pair].token}”: sum / √${size} = ${signed(data.scores[pair])}, softmax = ${percent(data.weights[pair])}`;
+    `Query “${data.token}”, key “${data.keys[pair].token}”: sum / √${size} = ${signed(data.scores[pair])}, softmax ${relation(data.weights[pair])}`;
   const most = Math.max(greatest(query), greatest(key));
   const strips = [[".q", query, most], [".k", key, most], [".p", product, greatest(product)]];
   const ranked = [...product.keys()].sort((one, other) => Math.abs(product[other]) - Math.abs(product[one])).slice(0, 3);

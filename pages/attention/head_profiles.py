@@ -25,7 +25,7 @@ PAGE = Page(
     question="What heads do",
     summary=(
         "entropy, distance, shares on [CLS], [SEP], the token before, after and itself, of every head over "
-        "the text or a file; heads that do alike on a plane; with a CoNLL-U file, which heads follow its "
+        "the text or a file; heads with similar attention on a plane; with a CoNLL-U file, which heads follow its "
         "syntax"
     ),
     presses={"": Press("head")},
@@ -176,7 +176,7 @@ def _measures(profile):
             label=f"{title} of every head.",
         )
     with right:
-        st.markdown("**Heads that do alike lie together**")
+        st.markdown("**Heads with similar attention lie together**")
         figures.show(
             "Heads on a plane: similar heads lie together",
             head_plane(profile, dark, view.layer * heads + view.head),

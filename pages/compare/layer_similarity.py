@@ -159,4 +159,4 @@ def _show(pair, measure, result):
             f" {values[-1, best]:.2f}."
         )
     note = _MEASURE_NOTES[measure].format(a_direction=WORDS_PER_DIRECTION, chance=result.chance_similarity)
-    st.caption(f"Over {count(result.words, 'word')}. {note}")
+    st.caption(f"Over {count(result.words, 'word')}. The colours span the values of the map. {note}")

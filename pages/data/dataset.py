@@ -312,7 +312,7 @@ def _numbers(summary, classes):
     if summary.masks:
         numbers += [
             ("First prediction right", share(summary.first)),
-            ("Among the predictions", share(summary.among)),
+            (f"In the top {state.view().top_k}", share(summary.among)),
         ]
     if summary.next:
         numbers.append(("B follows A", share(summary.follows)))

@@ -4,6 +4,7 @@ import streamlit as st
 
 from pages.explain import minimal_pairs_view, variants_view
 from pages.explain.snippets.counterfactuals import snippet
+from ui.samples.examples import example
 from ui.session import state
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import inputs, targets
@@ -27,6 +28,7 @@ PAGE = Page(
         "swap": Press("chip", {**MASKED, "counterfactuals.kind": "swap"}),
     },
     analyses=("counterfactual", "pseudo-likelihood", "minimal-pairs"),
+    example=example("River bank"),
     settings=("kind", "at", "word", "with", "good", "bad", "all"),
     settings_help=(
         "`less` `word` `swap` `pairs`; the mask; the word (as in `mask`) and what is put there; a minimal "

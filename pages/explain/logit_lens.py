@@ -81,7 +81,7 @@ def _classes(shared, trace):
         key="w_logit_lens_class",
     )
     st.caption(
-        "The head that was trained for this task reads each layer's hidden state; “in” are the embeddings. It was"
+        "The head that was trained for this task reads each layer's hidden state; “emb.” are the embeddings. It was"
         " trained on the last layer alone: a layer may hold the answer in a form that this head cannot read."
     )
 
@@ -159,8 +159,8 @@ def _table(trace, lens, row):
         legend=("0%", "100%"),
     )
     st.caption(
-        "The head for masked words reads each layer's hidden state; “in” are the embeddings. It was trained on the last"
-        " layer alone: a layer may hold the answer in a form that this head cannot read."
+        "The head for masked words reads each layer's hidden state; “emb.” are the embeddings. It was trained on the"
+        " last layer alone: a layer may hold the answer in a form that this head cannot read."
     )
 
 
@@ -176,7 +176,7 @@ def _tips(trace, lens, names):
     for position, token_words, token_probabilities in zip(lens.positions, lens.predicted_tokens, lens.probabilities):
         for name, words, probabilities in zip(names, token_words, token_probabilities):
             predictions = ", ".join(f"{word} {percent(share)}" for word, share in zip(words[:3], probabilities))
-            layer = "the embeddings" if name == "in" else f"layer {name}"
+            layer = "the embeddings" if name == "emb." else f"layer {name}"
             tips.append(f"{targets.position_label(trace, position)}, after {layer}: {predictions}")
     return tips
 

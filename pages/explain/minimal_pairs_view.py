@@ -65,7 +65,7 @@ def _fields():
 
     st.pills("Pairs", labels, key="w_counterfactuals_example", on_change=pick, label_visibility="collapsed")
     most_characters = min(state.limits().max_characters, 500)
-    for column, side, label in zip(st.columns(2), ("good", "bad"), ("Good English", "Not so good")):
+    for column, side, label in zip(st.columns(2), ("good", "bad"), ("Acceptable", "Unacceptable")):
         column.text_input(
             label,
             max_chars=most_characters,

@@ -52,6 +52,7 @@ PAGE = Page(
 _MOST = 128  # the most tokens: the work grows with their square
 _SLIGHT = 0.1  # nats: with a smaller difference between the two inputs' answers, shares mean little
 _SUGGESTIONS = 8  # words offered in the place of a word
+_TRIED = 4  # words that are tried for the first contrast
 _PARTS = {
     "state": "Hidden state",
     "attention": "What attention adds",
@@ -146,8 +147,8 @@ def _other_texts(shared, trace):
     """Draw the fields of the second input; returns its (text_a, text_b)."""
     st.header("The other input", anchor=False)
     texts, columns = [], st.columns(2 if trace.text_b is not None else 1)
-    for column, side, clean_text in zip(columns, "ab", (trace.text_a, trace.text_b)):
-        name, key, default = f"patching.{side}", f"w_patching_{side}", patching_pairs.corrupted_text(clean_text)
+    for column, side, default in zip(columns, "ab", _default_texts(shared, trace)):
+        name, key = f"patching.{side}", f"w_patching_{side}"
         texts.append(state.setting(name, default)[: state.limits().max_characters])
         column.text_area(
             f"Text {side.upper()} of the other input",
@@ -159,9 +160,49 @@ def _other_texts(shared, trace):
     return texts
 
 
+def _default_texts(shared, trace):
+    """The (text_a, text_b) of the other input until the visitor changes it.
+
+    They are a prepared pair, or else a word of text A is exchanged for a likely other one. If the visitor has changed
+    text B alone, text A is not exchanged.
+    """
+    clean_texts = (trace.text_a, trace.text_b)
+    texts = tuple(text and patching_pairs.corrupted_text(text) for text in clean_texts)
+    if texts != clean_texts or state.view().setting("patching.b") is not None:
+        return texts
+    return cached("patching_default", (trace,), lambda: _exchanged(shared, trace))
+
+
+def _exchanged(shared, trace):
+    """The trace's texts with a long word of text A exchanged for a likely other one, if the model offers one.
+
+    Of several words it is the one whose exchange leaves the first hidden word least likely.
+    """
+    words = [word for word in _words(trace) if word.source == "a"]
+    pairs = [
+        _with_word(trace, word, instead)
+        for word in sorted(words, key=lambda word: -len(word.text))[:_TRIED]
+        for instead in _suggestions(shared, trace, word)[:1]
+    ]
+    masks = _pressed_masks(trace)
+    if len(pairs) < 2 or not masks:
+        return pairs[0] if pairs else (trace.text_a, trace.text_b)
+
+    def probability(texts):
+        answers = fill_mask(shared.trace(texts[0], texts[1] or "", masks), shared.tokenizer, 1)
+        return next(answer.original_probability for answer in answers if answer.position == masks[0])
+
+    return min(pairs, key=probability)
+
+
+def _words(trace):
+    """The words of the texts that are not masked."""
+    return [word for word in trace.words() if not set(word.positions) & set(trace.masks)]
+
+
 def _replacement_widgets(shared, trace):
     """Draw the widgets that replace one word by another of as many tokens."""
-    words = [word for word in trace.words() if not set(word.positions) & set(trace.masks)]
+    words = _words(trace)
     if not words:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -185,7 +226,7 @@ def _replacement_widgets(shared, trace):
         def put():
             value = st.session_state["w_patching_instead"]
             if value:
-                _put(trace, word, str(value))
+                _put(shared, trace, word, str(value))
 
         st.selectbox(
             f"by (a word of {count(len(word.positions), 'token')})",
@@ -199,11 +240,12 @@ def _replacement_widgets(shared, trace):
         )
 
 
-def _put(trace, word, instead):
+def _put(shared, trace, word, instead):
     """Store the trace's texts, with ``instead`` in the place of ``word``, as the other input."""
-    for side, text, clean_text in zip("ab", _with_word(trace, word, instead), (trace.text_a, trace.text_b)):
-        if clean_text is not None:
-            state.set_setting(f"patching.{side}", text, patching_pairs.corrupted_text(clean_text))
+    defaults = _default_texts(shared, trace)
+    for side, text, default in zip("ab", _with_word(trace, word, instead), defaults):
+        if default is not None:
+            state.set_setting(f"patching.{side}", text, default)
 
 
 def _with_word(trace, word, instead):

@@ -1,5 +1,6 @@
 """Concepts (TCAV): whether an answer depends on what some example sentences have in common, layer by layer."""
 
+import numpy as np
 import streamlit as st
 
 from bert_tf.analyses import Call
@@ -266,6 +267,11 @@ def _scores(shared, result, name, concept, rows):
     )
 
 
+def open_layer(is_significant):
+    """The hidden state that is open at first: the last one with a significant score, else the last; bool [L+1]."""
+    return int(max(np.flatnonzero(is_significant), default=len(is_significant) - 1))
+
+
 def _layer(shared, result, layers):
     st.header("After one layer", anchor=False)
     layer = st.slider(
@@ -274,7 +280,7 @@ def _layer(shared, result, layers):
         layers,
         width=360,
         help="0 are the embeddings.",
-        **state.bind_setting("tcav.layer", "w_tcav_layer", layers, range(layers + 1)),
+        **state.bind_setting("tcav.layer", "w_tcav_layer", open_layer(result.is_significant), range(layers + 1)),
     )
     st.markdown(_summary(result, layer))
     slopes = result.at(layer)

@@ -11,7 +11,7 @@ from ui.elements import components
 from ui.elements.cards import cards
 from ui.elements.mask_chips import chips
 from ui.elements.spans import spans, split_at_spans
-from ui.samples.examples import ONE_WAY
+from ui.samples.examples import ONE_WAY, example
 from ui.session import directional_models, state
 from ui.session.model_store import shared_model
 from ui.session.session_cache import cached
@@ -26,13 +26,14 @@ PAGE = Page(
     group="Learn",
     order=2,
     title="Directionality",
-    question="What bidirectionality buys: one way or both",
+    question="What a model gains by reading both sides of a word",
     summary=(
         "a hidden word predicted by a left-to-right reader, by two one-way readers, by a BERT of their size and "
         "by the chosen model: the text that each has seen, its predictions, and the word's probability"
     ),
     presses={"": Press("word", MASKED)},
     analyses=("directionality",),
+    example=example("One of", ONE_WAY),
     opens_rows=True,
     is_available=lambda: len(directional_models.comparable_models()) == len(directional_models.DIRECTIONS),
     snippet=snippet,

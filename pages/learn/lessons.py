@@ -5,7 +5,7 @@ import dataclasses
 import streamlit as st
 
 from ui.session import state
-from ui.shell import catalogue
+from ui.shell import catalogue, frame
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,7 +227,7 @@ GUIDE = (
 
 
 def links(names, where=""):
-    """Draw buttons that open pages with the current texts.
+    """Draw buttons that open pages with the visitor's texts.
 
     Args:
         names: of the pages. where: str that makes the widget keys unique.
@@ -239,5 +239,5 @@ def links(names, where=""):
                 icon=":material/arrow_forward:",
                 key=f"w_link_{where}_{name}",
                 type="tertiary",
-                on_click=lambda name=name: state.change_view(page=name),
+                on_click=lambda name=name: state.replace_view(frame.view_of(name)),
             )

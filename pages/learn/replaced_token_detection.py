@@ -7,6 +7,7 @@ from bert_tf.explain import replace_and_detect
 from bert_tf.plots.theme import ramp
 from pages.learn.snippets.replaced_token_detection import snippet
 from ui.elements.cells import marks
+from ui.samples.examples import REPLACED
 from ui.session import state
 from ui.session.model_store import installed
 from ui.session.session_cache import cached
@@ -32,6 +33,7 @@ PAGE = Page(
     ),
     presses={"": Press("chip", MASKED)},
     analyses=("replaced-token-detection",),
+    example=REPLACED[0],
     settings=("share", "draw", "writer"),
     settings_help="percent of the tokens that are replaced, number of the draw, name of the generator",
     opens_rows=True,
@@ -57,7 +59,7 @@ def page():
     players = _players()
     if players is None:
         return
-    inputs.examples()
+    inputs.examples(REPLACED)
     inputs.text_fields(_FIELD)
     if not inputs.texts_are_usable():
         return

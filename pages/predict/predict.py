@@ -159,8 +159,8 @@ def _options(trace):
                 "Several masks",
                 ["independent", "joint"],
                 **state.bind_field("fill", "w_fill"),
-                format_func={"independent": "Each alone", "joint": "Surest first"}.get,
-                help="Each alone: every mask is predicted while all the others are hidden. Surest first: the "
+                format_func={"independent": "Independent", "joint": "Most confident first"}.get,
+                help="Independent: every mask is predicted while all the others are hidden. Most confident first: the "
                 "prediction with the highest probability is filled in, then the other masks are predicted again.",
             )
         st.text_input(

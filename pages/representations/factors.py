@@ -21,7 +21,7 @@ PAGE = Page(
     name="factors",
     group="Representations",
     order=4,
-    title="Factors",
+    title="Neuron factors (NMF)",
     question="Which units are active together",
     summary=(
         "the activations inside the feed-forward blocks, of one layer, several or all, factorised into "

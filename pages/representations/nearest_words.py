@@ -92,10 +92,13 @@ def _window(trace):
 
 
 def _place(positions, neighbours):
-    """Row and column of the open cell: those of the link, else the first word after the last layer."""
+    """Row and column of the open cell: those of the link, else the first word after the middle layer.
+
+    After the last layers the nearest words are mostly noise.
+    """
     at, vector = state.setting("nearest_words.at", -1), state.setting("nearest_words.vector", -1)
     row = positions.index(at) if at in positions else min(1, len(positions) - 1)
-    return row, vector if 0 <= vector < len(neighbours.vectors) else len(neighbours.vectors) - 1
+    return row, vector if 0 <= vector < len(neighbours.vectors) else len(neighbours.vectors) // 2
 
 
 def _table(trace, positions, neighbours, parts):
@@ -141,7 +144,7 @@ def _table(trace, positions, neighbours, parts):
         legend=("0", "cosine 1"),
     )
     st.caption(
-        "Cosines with the vectors of the token table. “Static” is the token's row of this table, “in” the sum of the "
+        "Cosines with the vectors of the token table. “Static” is the token's row of this table, “emb.” the sum of the "
         f"{parts} parts of the embeddings. The hidden states of deeper layers lie in another space: the logit lens "
         "reads them with the head that was trained on the last layer."
     )
@@ -149,7 +152,7 @@ def _table(trace, positions, neighbours, parts):
 
 def _tip(token, name, near):
     words = ", ".join(f"{neighbour.token} {neighbour.similarity:.2f}" for neighbour in near[:4])
-    vector = {"static": "its static vector", "in": "the embeddings"}.get(name, f"after layer {name}")
+    vector = {"static": "its static vector", "emb.": "the embeddings"}.get(name, f"after layer {name}")
     return f"{token}, {vector}: {words}"
 
 

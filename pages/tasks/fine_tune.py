@@ -35,6 +35,13 @@ PAGE = Page(
 
 _REFRESH = 2.0  # seconds between two updates of the page while a training runs
 _DEFAULT_MODEL = "bert-small-uncased-embedded"
+_TASK_TITLES = {
+    "classify": "Text classification",
+    "tag": "Token classification",
+    "answer": "Question answering",
+    "choose": "Multiple choice",
+}
+_LABEL_TITLES = {"One of several": "Single label", "Any number of several": "Multi-label", "A number": "Regression"}
 
 
 def page():
@@ -65,7 +72,7 @@ def _form():
         task = st.segmented_control(
             "Task",
             list(finetuning_jobs.TASKS),
-            format_func=lambda name: finetuning_jobs.TASKS[name][0],
+            format_func=_TASK_TITLES.get,
             default="classify",
             key="w_fine_tune_task",
         )
@@ -75,11 +82,13 @@ def _form():
         answers = None
         if task == "classify":
             answers = st.segmented_control(
-                "The label of a text",
+                "Labels of a text",
                 list(finetuning_jobs.ANSWER_KINDS),
+                format_func=_LABEL_TITLES.get,
                 default="One of several",
                 key="w_fine_tune_answers",
-                help="Any number of several: the labels of a text separated by |. A number: a score such as 3.5.",
+                help="Single label: one of several classes. Multi-label: any number of classes, separated by |. "
+                "Regression: a number, such as 3.5.",
             )
     with right:
         offered = [info.name for info in plain_models if finetuning_jobs.can_learn(task, info.config)]

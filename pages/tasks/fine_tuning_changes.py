@@ -10,6 +10,7 @@ from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.models.compare import difference_map
 from pages.tasks.snippets.fine_tuning_changes import snippet
 from ui.elements import components
+from ui.samples.examples import Example
 from ui.session import state, task_models
 from ui.session.session_cache import cached
 from ui.session.trace_store import attention_trace
@@ -31,6 +32,7 @@ PAGE = Page(
     ),
     presses={"": Press("choice: Layer and head: ")},
     analyses=("attention-divergence",),
+    example=Example(*task_models.EXAMPLES["classify", False][0], masks=()),
     settings=("model", "head"),
     settings_help="name of a fine-tuned model; the open head as `layer.head`",
     opens_rows=True,
@@ -40,6 +42,7 @@ PAGE = Page(
 
 
 _SHOWN = 8
+_LEAST_CHANGE = 1e-6  # bits; below it lie rounding errors
 _DRAWN = 24  # tokens of a longer text whose attention is drawn: those with the greatest change
 _PREDICTIONS = 200  # of each model; a token that is not among them has a probability of almost 0
 
@@ -179,16 +182,21 @@ def _map(divergence):
         config=export.plot_config("heads-moved"),
         key="w_fine_tuning_changes_map",
     )
+    changed = divergence.divergences.max(axis=1) >= _LEAST_CHANGE
+    unchanged = int(changed.argmax())
+    if unchanged:
+        same = "Layer 1 attends" if unchanged == 1 else f"Layers 1 to {unchanged} attend"
+        st.markdown(f"{same} exactly as before, as frozen layers do.")
     st.caption(
         "Jensen-Shannon divergence between a head's attention before and after, the mean over the tokens that attend: "
-        "0 means the same tokens, 1 means no token in common. Frozen layers cannot change. The value vectors of a "
-        "head may also change while its attention stays the same."
+        "0 means the same tokens, 1 means no token in common. The value vectors of a head "
+        "may also change while its attention stays the same."
     )
 
 
 def _heads(divergence, traces, before, after):
     heading = inputs.heading("The heads that changed most")
-    if divergence.divergences.max() < 1e-6:
+    if divergence.divergences.max() < _LEAST_CHANGE:
         st.info("No head changed: every encoder layer was frozen.", icon=":material/ac_unit:")
         return
     names = {

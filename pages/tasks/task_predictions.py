@@ -17,6 +17,7 @@ from pages.tasks.snippets.task_predictions import snippet
 from ui.elements.cells import marks
 from ui.elements.mask_chips import truncated_texts
 from ui.elements.spans import spans, split_at_spans
+from ui.samples.examples import Example
 from ui.session import jobs, state, task_models
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
@@ -46,6 +47,7 @@ PAGE = Page(
         "which words matter, by masking each"
     ),
     presses={"": Press("choice: Examples: Praise|Blame", of_texts=False)},
+    example=Example(*task_models.EXAMPLES["classify", False][0], masks=()),
     settings=("model", "words"),
     settings_help="name of a fine-tuned model; `1` to mask each word of a long text too",
     opens_rows=True,

@@ -27,7 +27,7 @@ PAGE = Page(
     group="Training",
     order=2,
     title="Time-lapse",
-    question="How the answer came about",
+    question="How a prediction changes during the training",
     summary=(
         "one text through the snapshots of a run: predictions, the score of the pair (next sentence or "
         "sentence order), replaced tokens, a head's map at each step, and the step at which the final prediction "
@@ -35,6 +35,7 @@ PAGE = Page(
     ),
     presses={"": Press("choice: Examples: Born|Won", of_texts=False)},
     analyses=("time-lapse",),
+    example=LEARNED[0],
     settings=("run", "at", "layer", "head"),
     settings_help="name of a run, as of `training_curves`; step of the snapshot, open head from 1",
     opens_rows=True,

@@ -47,7 +47,7 @@ def page():
                 icon=":material/movie:",
                 key="w_to_time_lapse",
                 type="tertiary",
-                on_click=lambda: state.change_view(page="time_lapse"),
+                on_click=lambda: state.replace_view(frame.view_of("time_lapse")),
             )
         run = runs.read(path)
         snippets.give(run)

@@ -371,7 +371,7 @@ def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at, saved):
     near(column(found, "cosine_token_position"), parts.cosines[:, 0, 1])
     near(found["npz"]["cosines"][:, 0, 1], parts.cosines[:, 0, 1])
     for name, count in (("distilbert", "two"), ("roberta", "three")):
-        assert f"“in” the sum of the {count} parts" in page_text(at(name, page="nearest_words"))
+        assert f"“emb.” the sum of the {count} parts" in page_text(at(name, page="nearest_words"))
     three = at("albert", page="input_embeddings")
     assert "A sum of three vectors: token, segment and position" in page_text(three)
     assert "Segment" in three.button_group(key="w_sum_of").options

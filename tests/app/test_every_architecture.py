@@ -19,7 +19,7 @@ SIGNS = {
     "model_view": "In each drawing the tokens run down both sides",
     "neuron": "The query says what a token looks for",
     "attention_methods": "after layer 1",
-    "head_profiles": "Heads that do alike lie together",
+    "head_profiles": "Heads with similar attention lie together",
     "ablation": "Switch off",
     "contributions": "Layer by part",
     "patching": "The other input",

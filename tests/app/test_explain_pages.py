@@ -585,7 +585,7 @@ def test_the_patch_map_is_the_library_s(open_app, bert, part):
     clean, corrupted = (bert.trace(text, PAIR["b"], mask=("ate",)) for text in (PAIR["a"], other))
     asked = bert, clean, corrupted, mask_target(bert, clean)
     found = patch_states(*asked) if part == "state" else patch_blocks(*asked, part)
-    names = ["in", "1", "2", "3"] if part == "state" else ["1", "2", "3"]
+    names = ["emb.", "1", "2", "3"] if part == "state" else ["1", "2", "3"]
     drawn = heat(app)
     assert drawn["x"] == names and app.segmented_control(key="w_patching_part").value == part
     shares = _numbers(drawn["z"]).reshape(clean.length, len(names))
@@ -672,8 +672,16 @@ def test_inputs_of_different_lengths_are_told_apart_with_the_words(open_app):
 
 
 def test_the_same_text_is_not_compared_with_itself(open_app):
-    app = run_until_done(open_app(page="patching", **PAIR, mask="a2"))
+    app = run_until_done(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": PAIR["a"]}))
     assert "still the same text" in page_text(app)
+
+
+def test_patching_opens_with_a_contrast(open_app):
+    app = run_until_done(open_app(page="patching", **PAIR, mask="a2"))
+    other, words = app.text_area(key="w_patching_a").value.split(), PAIR["a"].split()
+    assert len(other) == len(words) and sum(one != word for one, word in zip(other, words)) == 1
+    assert app.text_area(key="w_patching_b").value == PAIR["b"]
+    assert app.get("plotly_chart") and param(app, "patching.a") is None
 
 
 def test_inputs_that_differ_where_nothing_is_seen_are_told(open_app):

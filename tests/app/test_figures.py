@@ -21,7 +21,7 @@ def test_the_words_are_those_of_the_figure(open_app):
     app = open_app(page="all_heads", a="The cat sat.", **{"all_heads.as": "map"})
     said = component(app, "figure")
     assert said["what"] == "Attention, layer 1 head 1" and said["table"] is None
-    shown = re.match(r"6 rows by 6 columns\. Highest: (\S+) looks at (\S+), 0\.\d{3}; ", said["said"])
+    shown = re.match(r"6 rows by 6 columns\. Highest: from (\S+) to (\S+), 0\.\d{3}; ", said["said"])
     assert shown and set(shown.groups()) <= {"[CLS]", "The", "cat", "sat", ".", "[SEP]"}
 
 

@@ -34,6 +34,30 @@ def test_the_front_page_shows_an_example_with_its_predictions(open_app):
     assert [card["title"] for card in cards] == ["China"] and len(cards[0]["predictions"]) == 5
 
 
+@pytest.mark.parametrize(
+    "page, text",
+    [
+        ("counterfactuals", "They sat on the bank of the river and watched the boats."),
+        ("directionality", "It is one of the largest cities in the world."),
+        ("time_lapse", "He was born in London."),
+        ("task_predictions", "A warm, funny film, and one of the finest of the year."),
+        ("all_heads", "Shanghai is a city in China."),
+    ],
+)
+def test_a_page_opens_with_its_own_example(open_app, page, text):
+    assert param(open_app(page=page), "a") == text
+    assert param(open_app(page=page, a="The cat sat."), "a") == "The cat sat."
+
+
+def test_an_example_follows_the_page_but_a_typed_text_stays(open_app):
+    app = open_app(page="guide")
+    app.button(key="w_link_1_counterfactuals").click().run()
+    assert param(app, "a").startswith("They sat on the bank") and param(app, "mask") == "a4"
+    typed = open_app(page="guide", a="Shanghai is a city in China.", mask="a0")
+    typed.button(key="w_link_1_counterfactuals").click().run()
+    assert param(typed, "a").startswith("Shanghai") and param(typed, "mask") == "a0"
+
+
 def test_typed_texts_are_read_and_scored(open_app):
     app = open_app()
     app.text_area(key="w_text_a").set_value(PAIR["a"]).run()

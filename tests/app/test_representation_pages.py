@@ -115,6 +115,11 @@ def test_long_texts_are_drawn_in_windows(open_app):
     )
 
 
+def test_the_first_word_after_the_middle_layer_is_open_at_first(open_app):
+    shown = component(run_until_done(open_app(page="nearest_words", **PAIR)), "cells")
+    assert shown["columns"][shown["picked"] % len(shown["columns"])] == "1"
+
+
 def test_neighbours_are_the_librarys(open_app, bert):
     app = run_until_done(
         open_app(page="nearest_words", **PAIR, **{"nearest_words.at": "2", "nearest_words.vector": "3"})
@@ -127,7 +132,7 @@ def test_neighbours_are_the_librarys(open_app, bert):
     vectors = [static, *trace.hidden_states[:, 2]]
     wanted = [nearest_tokens(bert, vector, 10, True, ids) for vector in vectors]
     width = len(shown["columns"])
-    assert shown["columns"] == ["static", "in", "1", "2", "3"] and shown["picked"] == 2 * width + 3
+    assert shown["columns"] == ["static", "emb.", "1", "2", "3"] and shown["picked"] == 2 * width + 3
     row = slice(2 * width, 3 * width)
     assert shown["texts"][row] == [next(one.token for one in near if one.id != own) for near in wanted]
     assert shown["edges"][row] == [near[0].id == own for near in wanted]

@@ -573,6 +573,25 @@ def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp
     model_store._load.clear()
 
 
+def test_layers_that_attend_as_before_are_named(open_app, monkeypatch):
+    import dataclasses
+
+    from pages.tasks import fine_tuning_changes
+
+    measured = fine_tuning_changes.attention_divergence
+
+    def frozen(*traces):
+        result = measured(*traces)
+        return dataclasses.replace(result, divergences=result.divergences * [[0], [1]])
+
+    link = {"page": "fine_tuning_changes", "fine_tuning_changes.model": "classes"}
+    assert "exactly as before" not in page_text(open_app(a="the cat", **link))
+    monkeypatch.setattr(fine_tuning_changes, "attention_divergence", frozen)
+    app = open_app(a="the cat sat on", **link)
+    no_trouble(app)
+    assert "Layer 1 attends exactly as before, as frozen layers do." in page_text(app)
+
+
 def test_before_and_after_holds_its_maps_in_the_bounded_store_alone(open_app):
     from ui.session import trace_store
 

@@ -5,6 +5,7 @@ import pytest
 
 import bert_tf
 from bert_tf.explain import concept_test
+from pages.explain.tcav import open_layer
 from tests.app.page_reading import (
     column,
     near,
@@ -59,6 +60,11 @@ def test_scores_rows_files_and_lines_are_the_librarys(open_app, saved, explorer_
     assert f"After layer 2 the concept supports **table** in {100 * found.scores[2].mean():.1f}%" in page_text(app)
     app.slider(key="w_tcav_layer").set_value(1).run()
     assert param(app, "tcav.layer") == "1" and "After layer 1 the concept" in page_text(app)
+
+
+def test_the_slider_opens_on_the_last_significant_layer():
+    assert open_layer(np.array([True, False, True, False])) == 2
+    assert open_layer(np.array([False, False, False])) == 2
 
 
 def test_own_sentences_pairs_and_what_is_missing(open_app):

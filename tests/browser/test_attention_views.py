@@ -152,18 +152,18 @@ def test_the_neuron_view_shows_the_librarys_numbers_and_follows_its_tokens(visit
     page = visit(PAIR + "&page=neuron&layer=2&head=3").page
     page.locator(".query").nth(4).click()
     expect(page.locator(".query").nth(4)).to_have_attribute("aria-selected", "true")
-    expect(page.locator(".pair .say")).to_contain_text(f"“{trace.tokens[4]}” looks at")
+    expect(page.locator(".pair .say")).to_contain_text(f"Query “{trace.tokens[4]}”")
     vectors = head_vectors(model, trace, 1, 2)
     shares = [share(text) for text in page.locator(".key .share").all_inner_texts()]
     scores = [float(text.replace("−", "-")) for text in page.locator(".key .score").all_inner_texts()]
     assert shares == pytest.approx(vectors.weights(4).tolist(), abs=6e-4)
     assert scores == pytest.approx(vectors.scores(4).tolist(), abs=6e-3)
     page.locator(".key").nth(6).click()
-    expect(page.locator(".pair .say")).to_contain_text(f"looks at “{trace.tokens[6]}”")
+    expect(page.locator(".pair .say")).to_contain_text(f"key “{trace.tokens[6]}”")
     page.wait_for_function("() => new URL(location).searchParams.get('neuron.key') === '6'")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    expect(page.locator(".pair .say")).to_contain_text(f"looks at “{trace.tokens[7]}”")
+    expect(page.locator(".pair .say")).to_contain_text(f"key “{trace.tokens[7]}”")
     painted = page.locator(".pair .q").evaluate(
         "canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, 1).data.some(Boolean)"
     )

@@ -44,6 +44,27 @@ def test_a_share_is_written_by_the_components_as_the_pages_write_it(blank):
         assert blank(name).evaluate("(shares) => shares.map(percent)", shares) == [percent(one) for one in shares]
 
 
+def test_the_softmax_of_a_pair_is_an_equation_or_a_bound(blank):
+    page = blank("neuron")
+    assert page.evaluate("[0, 0.25, 1].map(relation)") == ["< 0.1%", "= 25.0%", "> 99.9%"]
+
+
+@pytest.mark.parametrize(
+    "share, order, verdict",
+    [
+        (0.499, False, "Undecided"),
+        (0.54, True, "Undecided"),
+        (0.56, False, "B follows A"),
+        (0.44, False, "B does not follow A"),
+        (0.1, True, "Swapped"),
+    ],
+)
+def test_the_gauge_gives_no_verdict_near_one_half(blank, share, order, verdict):
+    page = blank("gauge")
+    page.evaluate("(data) => drawn({ parentElement: document.body, data })", {"is_next": share, "order": order})
+    assert page.locator(".verdict").inner_text() == verdict
+
+
 def test_data_that_come_too_late_are_not_drawn(blank):
     page = blank("gauge")
     place = "(data) => { drawn({ parentElement: document.body, data }); return document.body.innerText; }"

@@ -11,9 +11,9 @@ from ui.samples.concepts import OTHERS, sentences
 
 def test_a_concept_is_tested_and_a_layer_chosen(visit, bert):
     link = "/?page=tcav&tcav.file=sentences.txt&tcav.hide=last&tcav.word=table"
-    page = visit(link + "&tcav.concept=questions").page
     rows = sample("sentences.txt").rows
     found = concept_test(bert, rows, sentences("questions"), sentences(OTHERS), "word", "table", "last")
+    page = visit(f"{link}&tcav.concept=questions&tcav.layer={len(found.scores) - 1}").page
     said = page.get_by_text(f"After layer {len(found.scores) - 1} the concept supports table in ")
     said.wait_for()
     assert float(said.inner_text().split(" in ")[1].split("%")[0]) == pytest.approx(

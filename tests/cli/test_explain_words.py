@@ -108,7 +108,7 @@ def test_the_nearest_words_of_every_state(record, say, tiny_bert):
     assert other == record("nearest-words", "the cats sat", "--no-centred") and other["centred"] is False
     (cells,) = explain.nearest(tiny_bert, trace, centred=False).figure().data
     assert len(cells.z) == trace.length and "cat" not in cells.text[2]
-    assert list(cells.x) == ["static", "in", "1", "2"]
+    assert list(cells.x) == ["static", "emb.", "1", "2"]
     header = ["position", "token", "vector", "rank", "neighbour", "similarity"]
     assert say("neighbours", "the cats sat").splitlines()[1].split() == header
 

@@ -27,8 +27,8 @@ WEIGHTS = np.array([[0.7, 0.1, 0.1, 0.1], [0.2, 0.3, 0.5, 0], [0, 0, 0, 1], [0.2
 def test_a_map_is_said_by_its_greatest_and_least_in_the_words_of_hovering():
     said = description(heatmap(TRACE, WEIGHTS, select(TRACE)))
     assert said == (
-        "4 rows by 4 columns. Highest: <b> looks at the, 1.000; [CLS] looks at [CLS], 0.700; "
-        "the looks at <b>, 0.500. Lowest: <b> looks at <b>, 0.000."
+        "4 rows by 4 columns. Highest: from <b> to the, 1.000; from [CLS] to [CLS], 0.700; "
+        "from the to <b>, 0.500. Lowest: from <b> to <b>, 0.000."
     )
 
 
@@ -41,7 +41,7 @@ def test_a_map_as_a_table_has_all_its_numbers_with_their_tokens():
 
 def test_names_along_the_axes_are_said_in_the_place_of_numbers():
     figure = difference_map(np.array([[0, 0.4], [-0.2, 0]]), ["one", "two"])
-    assert "Highest: one looks at two, +0.400" in description(figure)
+    assert "Highest: from one to two, +0.400" in description(figure)
     assert table(figure)[:2] == (["", "one", "two"], [["one", "+0.000", "+0.400"], ["two", "-0.200", "+0.000"]])
 
 
@@ -68,9 +68,9 @@ def test_sentences_behind_points_are_rows():
 
 
 def test_curves_are_said_by_their_ends_and_extremes():
-    figure = curves({"mean": [0.2, 0.9, 0.1, 0.5]}, ["in", "1", "2", "3"], "layer", "cosine")
-    assert description(figure) == "mean: from in: 0.200; to 3: 0.500; highest 1: 0.900; lowest 2: 0.100."
-    assert table(figure)[1] == [["in: 0.200"], ["1: 0.900"], ["2: 0.100"], ["3: 0.500"]]
+    figure = curves({"mean": [0.2, 0.9, 0.1, 0.5]}, ["emb.", "1", "2", "3"], "layer", "cosine")
+    assert description(figure) == "mean: from emb.: 0.200; to 3: 0.500; highest 1: 0.900; lowest 2: 0.100."
+    assert table(figure)[1] == [["emb.: 0.200"], ["1: 0.900"], ["2: 0.100"], ["3: 0.500"]]
     assert "training loss: from 1: 2; to 2: 1." in description(
         learning_curve([{"step": 1, "loss": 2}, {"step": 2, "loss": 1}], [], "f1")
     )

@@ -86,7 +86,7 @@ def test_patching(tiny_bert, trace, target, component, rows):
         assert (list(drawn.y), list(drawn.x)) == (["0", "1"], ["0", "1", "2", "3"])
         np.testing.assert_allclose(drawn.customdata[..., 0], found.recovered, rtol=1e-5)
     else:
-        assert list(drawn.x) == {"hidden_state": ["in", "1", "2"]}.get(component, ["0", "1"])
+        assert list(drawn.x) == {"hidden_state": ["emb.", "1", "2"]}.get(component, ["0", "1"])
         np.testing.assert_allclose(drawn.customdata[..., 0], found.recovered.T, rtol=1e-5)
 
 

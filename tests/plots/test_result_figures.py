@@ -51,8 +51,8 @@ def test_the_likeliest_word_of_every_layer_stands_on_its_probability(lens):
     figure = lens_map(lens)
     drawn = figure.data[0]
     np.testing.assert_allclose(drawn.z, [[0.5, 0.25, 0.75], [0.9, 0.8, 0.7]])
-    assert drawn.text[0][1] == SAFE and list(drawn.x) == state_names(3) == ["in", "1", "2"]
-    assert figure.layout.yaxis.ticktext[1] == SAFE and EVIL not in figure.to_json()
+    assert drawn.text[0][1] == SAFE and list(drawn.x) == state_names(3) == ["emb.", "1", "2"]
+    assert figure.layout.yaxis.ticktext[1] == f"{lens.positions[1]}: {SAFE}" and EVIL not in figure.to_json()
 
 
 def test_an_answer_s_rank_and_probability_run_over_the_layers(lens):
@@ -146,6 +146,8 @@ def test_activations_show_the_first_units_and_spare_the_outliers():
     np.testing.assert_allclose(drawn.z[1:], values[1:MAX_TOKENS, :MOST_UNITS], atol=1e-4)
     assert len(set(drawn.y)) == MAX_TOKENS and EVIL not in str(drawn.y)
     assert activations(np.zeros((2, 3)), ["a", "b"]).data[0].zmax == 1
+    # Blue is above zero, as on every other map.
+    assert [colour for _, colour in drawn.colorscale] == diverging_ramp()
 
 
 def test_a_window_over_activations_keeps_their_colours_and_says_where_it_is():

@@ -55,6 +55,8 @@ def test_maps_hold_the_numbers_they_were_given():
     values = np.array([[0.25, np.nan], [0.5, 1.0], [0.75, 0.5]])
     np.testing.assert_array_equal(similarity_map(values, EVIL, "b").data[0].z, values)
     assert EVIL not in str(similarity_map(values, EVIL, "b").to_dict())
+    layers = [similarity_map(np.array(one), "a", "b").data[0] for one in ([[0.53, 0.88]], [[0.5, 0.5]], [[np.nan]])]
+    np.testing.assert_allclose([(one.zmin, one.zmax) for one in layers], [(0.5, 0.9), (0.5, 0.6), (0, 1)])
     assert list(position_map(np.eye(3), 4).data[0].x) == [0, 4, 8]
     difference = difference_map(np.array([[0.2, -0.3], [0, 0.1]]), ["a", "b"])
     assert difference.data[0].zmax == pytest.approx(0.3) and difference.data[0].zmin == pytest.approx(-0.3)
@@ -77,7 +79,7 @@ def test_factors_are_coloured_each_by_its_own_strongest_and_told_by_their_weight
 
 
 def test_curves_are_named_and_run_over_relative_depth():
-    figure = curves({"one": [0.1, 0.2], EVIL: [0.3, 0.4]}, ["in", "1"], "after layer", "share", percent=True)
+    figure = curves({"one": [0.1, 0.2], EVIL: [0.3, 0.4]}, ["emb.", "1"], "after layer", "share", percent=True)
     assert [trace.name for trace in figure.data] == ["one", "&lt;b&gt;x&lt;/b&gt;"]
     assert figure.layout.yaxis.range == (0, 1.04)
     depth = answers_by_depth({"a": [0, 0.5, 1], "b": [0, 1]})
@@ -87,7 +89,7 @@ def test_curves_are_named_and_run_over_relative_depth():
 def test_the_nearest_words_stand_on_their_cosines():
     from bert_tf.plots.representations.vectors import nearest_map
 
-    (drawn,) = nearest_map([[0.5, 0.25]], [["<b>", "c"]], ["a"], ["static", "in"]).data
+    (drawn,) = nearest_map([[0.5, 0.25]], [["<b>", "c"]], ["a"], ["static", "emb."]).data
     assert drawn.z.tolist() == [[0.5, 0.25]] and list(drawn.text[0]) == ["&lt;b&gt;", "c"]
 
 

@@ -57,3 +57,12 @@ ONE_WAY = (
     _example("With his wife", "He lives with his wife and two children.", "", "a2"),
     _example("Decided on the left", "She was born in 1956.", "", "a3"),
 )
+
+#: For the page Replaced-token detection: without a mask, the tokens to replace are chosen at random. With the shipped
+#: models the first draw of the first example replaces two tokens, and one of them is found.
+REPLACED = (_example("Football", "The children played football in the park after school."), *EXAMPLES)
+
+
+def example(label, offered=EXAMPLES):
+    """The example with this label among ``offered``."""
+    return next(one for one in offered if one.label == label)

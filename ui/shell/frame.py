@@ -6,6 +6,7 @@ import urllib.parse
 import streamlit as st
 
 from ui.elements import components
+from ui.samples.examples import FIRST
 from ui.session import state
 from ui.session.state import is_dark
 from ui.shell import aliases, catalogue
@@ -26,6 +27,32 @@ def current_page():
     return catalogue.pages()[state.view().page]
 
 
+def open_example():
+    """Put the open page's own example into the view if neither the link nor the visitor has given a text."""
+    if not {"a", "b"} & st.query_params.keys():
+        state.correct_view(**_with_example(state.view(), FIRST, current_page().example or FIRST))
+
+
+def view_of(name):
+    """The view with another page open.
+
+    If the text is still the example with which the open page began, it becomes the other page's example.
+
+    Args:
+        name: str. Of the page to open.
+    """
+    view, pages = state.view(), catalogue.pages()
+    before, after = (pages[page].example or FIRST for page in (view.page, name))
+    return dataclasses.replace(view, page=name, **_with_example(view, before, after))
+
+
+def _with_example(view, before, after):
+    """The fields of the view that change if its text and masks are the example ``before``: those of ``after``."""
+    if before == after or (view.a, view.b, view.masks) != (before.a, before.b, before.masks):
+        return {}
+    return {"a": after.a, "b": after.b, "masks": after.masks, "start": 0}
+
+
 def navigation():
     """Draw links to the groups of pages and, below, to the pages of the open group; each link has the current view."""
     view, pages = state.view(), catalogue.pages()
@@ -35,13 +62,13 @@ def navigation():
     group = current_page().group
 
     def link(page, title, hint, current):
-        params = to_params(dataclasses.replace(view, page=page.name), state.limits())
+        params = to_params(view_of(page.name), state.limits())
         href = "?" + urllib.parse.urlencode(params)
         return {"name": page.name, "title": title, "hint": hint, "href": href, "current": current}
 
     def go(name):
         if name in pages:
-            state.change_view(page=name)
+            state.replace_view(view_of(name))
 
     group_links = [
         link(members[0], title, " · ".join(page.title for page in members), title == group)
@@ -93,7 +120,7 @@ def redirects(front):
 
 def _redirect(address, name, front):
     def enter():
-        state.change_view(page=name)
+        state.replace_view(view_of(name))
         st.switch_page(front)
 
     enter.__name__ = f"enter_{address}"

@@ -3,8 +3,14 @@
 The groups of the navigation are in this file too.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ui.samples.examples import Example
 
 #: The groups of pages in the order of their links; each has a folder in `pages/`.
 GROUPS = (
@@ -61,6 +67,7 @@ class Page:
         reads_texts: whether the page reads text A and text B.
         reads_texts_if: (setting, value): the page reads the texts only if the setting has this value. None: see
             `reads_texts`.
+        example: the example with which the page opens while the visitor has not chosen a text; None: the first of all.
         settings: names of the settings that a link to the page may have; `at` is `<name>.at` in the link.
         settings_help: the meaning of these settings; their row in docs/explorer.md.
         long_settings: setting -> its name in the note about settings that are too long for a link.
@@ -83,6 +90,7 @@ class Page:
     analyses: tuple[str, ...] = ()
     reads_texts: bool = True
     reads_texts_if: tuple[str, str] | None = None
+    example: Example | None = None
     settings: tuple[str, ...] = ()
     settings_help: str = ""
     long_settings: Mapping[str, str] = dataclasses.field(default_factory=dict)

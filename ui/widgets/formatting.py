@@ -11,9 +11,9 @@ _TITLES = {
     "questions-small-uncased": "Questions",
     "bert-base-cased-student": "BERT Base's student",
     "electra-base-cased-embedded": "ELECTRA Base, cased",
-    "reader-both-ways": "Reader, both ways",
-    "reader-left-to-right": "Reader, left to right",
-    "reader-two-one-way": "Readers, two one-way",
+    "reader-both-ways": "Bidirectional LM (small)",
+    "reader-left-to-right": "Left-to-right LM (small)",
+    "reader-two-one-way": "Two one-way LMs (small)",
 }
 _SNAPSHOT = re.compile(r"(.+)/step-(\d+)")
 

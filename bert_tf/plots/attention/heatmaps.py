@@ -66,7 +66,7 @@ def heatmap(
             colorscale=colourscale(dark),
             zmin=0,
             zmax=float(max(values.max(initial=0), 1e-6)),
-            hovertemplate="%{y} looks at %{x}<br>%{z:.3f}<extra></extra>",
+            hovertemplate="from %{y} to %{x}<br>%{z:.3f}<extra></extra>",
             hoverongaps=False,
             colorbar=_SCALE,
         )

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 
 from bert_tf.plots.attention.heatmaps import heatmap
 from bert_tf.plots.attention.pooled_maps import Selection
+from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 
 MOST_UNITS, MAX_TOKENS = 64, 48
-# From blue over the page's background to orange: distinguishable with every kind of colour vision.
-_LIGHT = [[0, "#0b4f8a"], [0.5, "#f7f7f7"], [1, "#b35806"]]
-_DARK = [[0, "#7db8f0"], [0.5, "#1b2028"], [1, "#f2a65a"]]
 
 
 def activations(
@@ -35,7 +33,7 @@ def activations(
     unit: int = 0,
     units: Sequence[str] | None = None,
 ) -> go.Figure:
-    """The tokens' vectors as a heatmap, or a window of it.
+    """The tokens' vectors as a heatmap, or a window of it: blue above zero, orange below.
 
     Args:
         values: float [T, U]. At most `MAX_TOKENS` rows and `MOST_UNITS` columns are drawn.
@@ -65,7 +63,7 @@ def activations(
             x=columns,
             zmin=-limit,
             zmax=limit,
-            colorscale=_DARK if dark else _LIGHT,
+            colorscale=diverging_scale(dark),
             colorbar={"thickness": 10, "outlinewidth": 0},
             hovertemplate=("unit " if units is None else "") + "%{x}<br>%{y}<br>%{z:.3f}<extra></extra>",
         )

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.diverging import diverging_scale
+from bert_tf.plots.representations.logit_lens import state_names
 from bert_tf.plots.theme import apply_theme, colourscale, escape, head_colours
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ def depth_profile(profiles: dict[str, np.ndarray], name: str, dark: bool = False
 
 
 def similarity_map(values: np.ndarray, name_a: str, name_b: str, dark: bool = False, measure: str = "CKA") -> go.Figure:
-    """The similarity of each layer of one model to each layer of another, from 0 to 1.
+    """The similarity of each layer of one model to each layer of another.
+
+    The colours span the values, to the next tenth: the layers of trained models are so similar that on a scale from 0
+    to 1 the map would have a single colour.
 
     Args:
         values: float [L_a + 1, L_b + 1]. NaN where the similarity is undefined; index 0 is the embeddings.
@@ -54,14 +58,16 @@ def similarity_map(values: np.ndarray, name_a: str, name_b: str, dark: bool = Fa
         dark: bool. Whether the figure is drawn for a dark page.
         measure: str. The name of the similarity measure.
     """
-    rows, columns = (["in", *map(str, range(1, count))] for count in values.shape)
+    rows, columns = map(state_names, values.shape)
+    finite = values[np.isfinite(values)]
+    low, high = (np.floor(10 * finite.min()) / 10, np.ceil(10 * finite.max()) / 10) if finite.size else (0, 1)
     figure = go.Figure(
         go.Heatmap(
             z=values,
             x=columns,
             y=rows,
-            zmin=0,
-            zmax=1,
+            zmin=float(low),
+            zmax=float(high if high > low else low + 0.1),
             colorscale=colourscale(dark),
             hoverongaps=False,
             hovertemplate="layer %{y} and layer %{x}<br>" + measure + " %{z:.3f}<extra></extra>",
@@ -127,7 +133,7 @@ def difference_map(values: np.ndarray, tokens: Sequence[str], dark: bool = False
             zmin=-limit,
             zmax=limit,
             colorscale=diverging_scale(dark),
-            hovertemplate="%{y} looks at %{x}<br>%{z:+.3f}<extra></extra>",
+            hovertemplate="from %{y} to %{x}<br>%{z:+.3f}<extra></extra>",
             colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": "+.2f", "xpad": 4},
         )
     )

@@ -22,8 +22,8 @@ _MOST_CLASSES = 6
 
 
 def state_names(count: int) -> list[str]:
-    """Names of ``count`` hidden states: "in" for the embeddings, then the layers from 1."""
-    return ["in", *map(str, range(1, count))]
+    """Short names of ``count`` hidden states: "emb." for the embeddings, then the layers from 1."""
+    return ["emb.", *map(str, range(1, count))]
 
 
 def lens_map(lens: LogitLens, dark: bool = False) -> go.Figure:
@@ -50,7 +50,8 @@ def lens_map(lens: LogitLens, dark: bool = False) -> go.Figure:
             hovertemplate="%{customdata}, after layer %{x}<br>%{text} %{z:.1%}<extra></extra>",
         )
     )
-    labels = [escape(token) for token in tokens]
+    # Several rows may be [MASK]: the position tells them apart.
+    labels = [f"{position}: {escape(token)}" for position, token in zip(lens.positions, tokens)]
     figure.layout.yaxis = dict(
         autorange="reversed", tickvals=list(range(len(tokens))), ticktext=labels, showgrid=False, ticks=""
     )

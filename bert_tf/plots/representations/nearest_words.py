@@ -19,7 +19,7 @@ _SIDE = 60  # characters of the sentence on either side of the word
 
 
 def vector_names(result: NearestWords) -> list[str]:
-    """Names of the S vectors of a ``NearestWords``: "static", "in" for the embeddings, then the layers from 1."""
+    """Names of the S vectors of a ``NearestWords``: "static", "emb." for the embeddings, then the layers from 1."""
     return ["static", *state_names(len(result.vectors) - 1)][: len(result.vectors)]
 
 
