@@ -2,8 +2,6 @@
 
 import json
 
-import streamlit as st
-
 from bert_tf.checkpoints import find, models_dir
 from bert_tf.checkpoints.delta import base_model
 from bert_tf.finetuning.task_settings import read_settings
@@ -17,6 +15,7 @@ from ui.session.training_jobs import (
     remove_training,
     running,
 )
+from ui.shell.server_cache import server_cache
 
 #: Task -> (its label on the page, the endings of its files, the contents of its files).
 TASKS = {
@@ -44,7 +43,7 @@ ANSWER_KINDS = {"One of several": None, "Any number of several": "--multi-label"
 _FILE = "task-input"
 
 
-@st.cache_resource(show_spinner=False)
+@server_cache
 def _started():
     return {}
 

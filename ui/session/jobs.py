@@ -17,6 +17,7 @@ from ui.session import state
 from ui.session.model_store import disable_keras_reset
 from ui.session.session_cache import visitor_cache
 from ui.shell.error_messages import user_message
+from ui.shell.server_cache import server_cache
 from ui.widgets.formatting import escape_markdown
 
 _POLL = 0.4  # seconds between two updates of the progress bar
@@ -88,7 +89,7 @@ class Job:
         return not self._stop.is_set() and self._wanted()
 
 
-@st.cache_resource(show_spinner=False)
+@server_cache
 def _slots() -> threading.Semaphore:
     return threading.Semaphore(state.limits().max_jobs)
 

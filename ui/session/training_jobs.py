@@ -17,7 +17,6 @@ import time
 import weakref
 
 import numpy as np
-import streamlit as st
 
 from bert_tf.training.run_folder import (
     METRICS,
@@ -27,6 +26,7 @@ from bert_tf.training.run_folder import (
 )
 from ui.session import runs, state
 from ui.shell.limits import OWN_PREFIX, ROOT
+from ui.shell.server_cache import server_cache
 
 _NICE = 10  # priority of the process: the pages must stay fast during a training
 _BATCH, _LENGTH = 16, 64
@@ -131,7 +131,7 @@ def _killed(number):
     return f"The training was ended from outside ({signal.Signals(number).name}){why}."
 
 
-@st.cache_resource(show_spinner=False)
+@server_cache
 def _started():
     return {}
 
