@@ -13,6 +13,7 @@ import streamlit as st
 from bert_tf.errors import report
 from ui.session import model_store, state
 from ui.session.jobs import Job
+from ui.shell import error_messages
 from ui.shell.server_cache import server_cache
 from ui.widgets.formatting import escape_markdown, megabytes
 
@@ -114,7 +115,7 @@ def downloads_allowed():
     return state.limits().download
 
 
-@st.fragment(run_every=_POLL)
+@functools.partial(error_messages.fragment, run_every=_POLL)
 def _bar(info, where):
     current = shared_downloads().get(info.name)
     if not is_running(current):
