@@ -4,11 +4,12 @@ import streamlit as st
 
 from ui.session import jobs, model_store, state
 from ui.session.session_cache import visitor_cache
-from ui.shell import error_messages, frame, sidebar, snippets
+from ui.shell import error_messages, frame, sidebar, snippets, uploads
 
 st.set_page_config(page_title="BERT explorer", page_icon=frame.ICON, layout="wide")
 frame.style()
 state.open_view()
+uploads.bound()
 
 
 def home():
@@ -24,6 +25,7 @@ def home():
         frame.long_link_note()
     jobs.end()
     visitor_cache().make_room()
+    uploads.free()
     state.write_address()
 
 
