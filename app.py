@@ -4,12 +4,13 @@ import streamlit as st
 
 from ui.session import jobs, model_store, state
 from ui.session.session_cache import visitor_cache
-from ui.shell import error_messages, frame, sidebar, snippets, uploads
+from ui.shell import error_messages, frame, shutdown, sidebar, snippets, uploads
 
 st.set_page_config(page_title="BERT explorer", page_icon=frame.ICON, layout="wide")
 frame.style()
 state.open_view()
 uploads.bound()
+shutdown.prepare()
 
 
 def home():

@@ -259,7 +259,8 @@ def _seconds(run):
 
 
 @atexit.register
-def _end_all():
+def leave_all():
+    """Tell all trainings that this server has started to save and end, before the server ends."""
     for training in list(_ALL):
         training.leave()
 
