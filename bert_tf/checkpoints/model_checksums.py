@@ -41,7 +41,7 @@ def check_model_checksums(folder: str | os.PathLike) -> None:
     Raises:
         CheckpointError: a file is missing or has changed; the message names it.
     """
-    if damage := find_damage(folder):
+    if damage := find_damage(Path(folder)):
         raise CheckpointError(
             f"{damage[0]} Get the model again. If you changed the file yourself, write new checksums with "
             f"`python -m bert_tf check {folder} --write`."
