@@ -4,12 +4,13 @@ import streamlit as st
 
 from ui.session import jobs, model_store, state
 from ui.session.session_cache import visitor_cache
-from ui.shell import error_messages, frame, sidebar, snippets
-from ui.widgets.formatting import escape_markdown
+from ui.shell import error_messages, frame, shutdown, sidebar, snippets, uploads
 
 st.set_page_config(page_title="BERT explorer", page_icon=frame.ICON, layout="wide")
 frame.style()
 state.open_view()
+uploads.bound()
+shutdown.prepare()
 frame.open_example()
 
 
@@ -17,28 +18,16 @@ def home():
     """Draw the page that the view names, and write the view into the address bar."""
     visitor_cache().begin()
     jobs.begin()
-    try:
+    with error_messages.shown_errors():
         sidebar.draw(model_store.installed())
         frame.navigation()
         snippets.begin()
         frame.draw_page()
         snippets.draw()
         frame.long_link_note()
-    except MemoryError:
-        st.error(
-            "There is not enough memory for this. Choose a smaller model or a shorter text.",
-            icon=":material/memory:",
-        )
-    except Exception as error:
-        # An error of the visitor's input is a sentence that says what to do next; any other is logged.
-        sentence = error_messages.user_message(
-            error,
-            "Something went wrong here. The error is in the server's log. Reload the page, or change "
-            "the text and try again.",
-        )
-        st.error(escape_markdown(sentence), icon=":material/error:")
     jobs.end()
     visitor_cache().make_room()
+    uploads.free()
     state.write_address()
 
 

@@ -63,11 +63,17 @@ def find_damage(folder: str | Path) -> list[str]:
         recorded = read_json(folder / CHECKSUMS)
     except ValueError as error:
         return [str(error)]
-    return [sentence for name, entry in recorded.items() if (sentence := _damage(folder / name, entry))]
+    return [sentence for name, entry in recorded.items() if (sentence := file_damage(folder / name, entry))]
 
 
-def _damage(path, recorded):
-    """A sentence on what is wrong with a file; None if it is whole."""
+def file_damage(path: Path, recorded: Any) -> str | None:
+    """Compares a file with its `checksum` of earlier.
+
+    Args:
+        path: Path. recorded: dict as `checksum` returns it.
+
+    Returns: str, a sentence on what is wrong with the file; None if it is whole.
+    """
     if not path.is_file():
         return f"{path} is missing."
     try:

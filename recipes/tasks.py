@@ -97,7 +97,7 @@ def ship(asked, trained, target):
     """Copies what a model folder needs and completes the card."""
     kind = RECIPES[asked]
     target.mkdir(parents=True, exist_ok=True)
-    for name in ("config.json", "task.json", "model.safetensors", "tokenizer_config.json"):
+    for name in ("config.json", "task.json", "model.safetensors", "tokenizer_config.json", "checksums.json"):
         if (trained / name).exists():
             shutil.copy2(trained / name, target / name)
     front, _, body = (trained / "README.md").read_text(encoding="utf-8").removeprefix("---\n").partition("\n---\n")

@@ -17,6 +17,7 @@ import numpy as np
 
 from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
 from bert_tf.checkpoints.library import find
+from bert_tf.checkpoints.model_checksums import REFERENCE_FILES, VOCABULARY_FILES, write_model_checksums
 from bert_tf.checkpoints.saving import save, tensor_values
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import canonical_name, is_task_tensor, tensor_shapes
@@ -28,11 +29,6 @@ from bert_tf.tokenizers import BaseTokenizer, read_tokenizer
 if TYPE_CHECKING:  # it imports Keras
     from bert_tf.models import BertModel
 
-#: The files that can name the base model.
-FILES = ("task.json", "base.json")
-#: The vocabulary files that the tokenizers write beside tokenizer_config.json.
-VOCABULARY_FILES = ("vocab.txt", "tokenizer.json", "vocab.json", "merges.txt", "spiece.model")
-
 OpenFolder = Callable[[Path], tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]]
 
 
@@ -42,7 +38,7 @@ def base_model(folder: str | os.PathLike) -> str | None:
 
 
 def _reference(folder):
-    paths = (Path(folder) / name for name in FILES)
+    paths = (Path(folder) / name for name in REFERENCE_FILES)
     return next((read_json(path) for path in paths if path.is_file()), {})
 
 
@@ -188,4 +184,5 @@ def save_delta(
     path = save(folder, config, tokenizer, model, leave_out=equal, **options)
     remove_vocabulary(path)
     write_json(path / "base.json", {"base_model": reference(base), "base_sign": fingerprint(path, config, tensors)})
+    write_model_checksums(path)
     return path

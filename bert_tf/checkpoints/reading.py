@@ -14,6 +14,8 @@ from bert_tf.checkpoints.formats.google import find_prefix, open_google
 from bert_tf.checkpoints.formats.huggingface import open_huggingface
 from bert_tf.checkpoints.formats.kerashub import is_preset, open_preset
 from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors
+from bert_tf.checkpoints.library import find
+from bert_tf.checkpoints.model_checksums import check_model_checksums
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import (
     HEADS,
@@ -83,7 +85,7 @@ def open_folder(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
 def check(
     folder: str | os.PathLike, config: BertConfig, tokenizer: BaseTokenizer, tensors: dict[str, StoredTensor]
 ) -> frozenset[str]:
-    """Check that the stored tensors and the vocabulary fit the settings.
+    """Check that the stored tensors and the vocabulary fit the settings, and that no file has changed.
 
     Args:
         folder: str or path. The folder, for the messages.
@@ -95,7 +97,8 @@ def check(
         frozenset of str. The heads in the checkpoint.
 
     Raises:
-        CheckpointError: they do not fit; the message names the file, the tensor and both shapes.
+        CheckpointError: they do not fit; the message names the file, the tensor and both shapes. Or a file of the
+            folder or of its base model differs from its checksum.
     """
     if tokenizer.vocab_size != config.vocab_size:
         raise CheckpointError(
@@ -123,6 +126,8 @@ def check(
             f"{folder}: {missing[0]} {expected[missing[0]]}{more} is missing from the "
             "weights; the file is incomplete or belongs to another model."
         )
+    for part in (folder, *([find(base)] if (base := base_model(folder)) else [])):
+        check_model_checksums(part)
     return heads
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.checkpoints.formats.safetensors_folder import write_tensors
+from bert_tf.checkpoints.model_checksums import remove_model_checksums, write_model_checksums
 from bert_tf.checkpoints.quantize import SCALE_SUFFIX, quantize_rows
 from bert_tf.checkpoints.tensor_names import tensor_shapes
 from bert_tf.config import BertConfig
@@ -36,7 +37,8 @@ def save(
     settings: dict[str, Any] | None = None,
     leave_out: Collection[str] = (),
 ) -> Path:
-    """Write config.json, the tokenizer files (vocab.txt, tokenizer_config.json), model.safetensors and README.md.
+    """Write config.json, the tokenizer files (vocab.txt, tokenizer_config.json), model.safetensors, README.md and
+    checksums.json.
 
     Args:
         folder: str or path. The folder; it is created if missing. Files of an earlier save are replaced, other
@@ -83,11 +85,13 @@ def save(
         ),
         (_packed(name, value, head_dtype) for name, value in head.items()),
     )
+    remove_model_checksums(folder)
     write_tensors(folder, packed, sizes, max_shard_bytes)
     tokenizer.save(folder, model_max_length=config.max_tokens)
     architecture = {"architectures": [config.architecture.transformers_class(model.bert_heads)]}
     write_json(folder / "config.json", {**config.to_hf_dict(), **architecture, **(settings or {})})
     write_text(folder / "README.md", _default_card(config, model.bert_heads, dtype) if card is None else card)
+    write_model_checksums(folder)
     return folder
 
 

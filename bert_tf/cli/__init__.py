@@ -1,7 +1,8 @@
 """The command line, `python -m bert_tf COMMAND`: one module for each command, imported only for that command.
 
-Exit codes: 0 for success, 2 for a mistake of the user (one line on standard error), 130 for an interruption by the
-keyboard, 143 for a training that saved its state because a signal stopped it before its end.
+Exit codes: 0 for success, 1 for a file that `check` found damaged, 2 for a mistake of the user (one line on standard
+error), 130 for an interruption by the keyboard, 143 for a training that saved its state because a signal stopped it
+before its end.
 """
 
 import argparse
@@ -24,6 +25,7 @@ COMMANDS = {
     "models": ("bert_tf.cli.models", "list the installed models and those that can be downloaded"),
     "info": ("bert_tf.cli.info", "show size, heads, source and settings of one model"),
     "download": ("bert_tf.cli.download", "download a released model"),
+    "check": ("bert_tf.cli.check", "compare the files of a model or a run with their checksums"),
     "convert": ("bert_tf.cli.convert", "convert a model folder from one format to another"),
     "evaluate": ("bert_tf.cli.evaluate", "measure a model on a text file"),
     "finetune": ("bert_tf.cli.finetune", "fine-tune a model on examples of a task"),

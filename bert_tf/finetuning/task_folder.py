@@ -13,6 +13,7 @@ import numpy as np
 
 from bert_tf.checkpoints import find, save
 from bert_tf.checkpoints.delta import base_model, fingerprint, reference, remove_vocabulary
+from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.checkpoints.reading import open_folder
 from bert_tf.checkpoints.tensor_names import (
     classifier_has_pooler,
@@ -83,6 +84,7 @@ def save_task(
         if base_tokenizer.vocab == tokenizer.vocab:
             remove_vocabulary(folder)
     write_json(Path(folder) / FILE, values)
+    write_model_checksums(folder)
 
 
 def load_head(folder: str | Path, network: TaskNetwork) -> None:

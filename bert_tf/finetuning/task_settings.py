@@ -194,13 +194,20 @@ def _from_config(path):
         return None
     config = read_json(path)
     classes = config.get("architectures") or [""]
+    if not isinstance(classes, list):
+        raise CheckpointError(f"{path}: architectures must be a list of class names, not {classes!r:.60}.")
     task = next((task for end, task in _CLASSES.items() if str(classes[0]).endswith(end)), None)
     if task is None:
         return None
-    architecture = ARCHITECTURES.get(config.get("model_type", "bert"))
+    architecture = ARCHITECTURES.get(str(config.get("model_type", "bert")))
     if architecture:
         _check_form(path, config, task, architecture)
     names = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    if not isinstance(names, dict):
+        raise CheckpointError(f"{path}: id2label must be an object of numbers and labels, not {names!r:.60}.")
+    for name in ("max_position_embeddings", "pad_token_id"):
+        if config.get(name) is not None and type(config[name]) is not int:
+            raise CheckpointError(f"{path}: {name} must be a whole number, not {config[name]!r:.60}.")
     try:
         labels = tuple(str(names[str(index)]) for index in range(len(names)))
     except (KeyError, TypeError) as error:

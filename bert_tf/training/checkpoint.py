@@ -118,7 +118,8 @@ class Checkpoints:
         from safetensors.numpy import save_file
 
         target, part = self.folder / f"step-{step}", self.folder / f".step-{step}.part"
-        with writing(f"Checkpoint {target}", "Earlier checkpoints are whole; free space and resume."):
+        earlier = "Earlier checkpoints are whole" if self.steps() else "There is no earlier checkpoint"
+        with writing(f"Checkpoint {target}", f"{earlier}; free space and give the command again."):
             try:
                 shutil.rmtree(part, ignore_errors=True)
                 part.mkdir(parents=True)

@@ -1,5 +1,7 @@
 """Models: the installed models, their cards, and the models to download."""
 
+import re
+
 import streamlit as st
 
 from ui.session import (
@@ -64,7 +66,7 @@ def _installed(info):
         card = info.path / "README.md" if info.path else None
         if card and card.is_file():
             with st.expander("Model card"):
-                st.markdown(_body(card.read_text("utf-8", errors="replace")))
+                st.markdown(_without_images(_body(card.read_text("utf-8", errors="replace"))))
 
 
 def _facts(info):
@@ -108,6 +110,11 @@ def _body(card):
     if card.startswith("---"):
         return card.partition("\n---")[2].lstrip("-\n") or card
     return card
+
+
+def _without_images(card):
+    """A card whose images are links: the visitor's browser would fetch an image from another server at once."""
+    return re.sub(r"!+(?=\[)", "", card)
 
 
 def _released(missing):

@@ -12,7 +12,7 @@ from ui.session import (
     state,
     task_models,
 )
-from ui.shell import frame, snippets
+from ui.shell import error_messages, frame, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures
 from ui.widgets.formatting import escape_markdown, percent, title
@@ -61,7 +61,7 @@ def page():
             **state.bind_setting("fine_tune.run", "w_fine_tune_run", trainings[0], trainings),
         )
     live = finetuning_jobs.started(name).status in ("running", "ending")
-    st.fragment(_watch, run_every=_REFRESH if live else None)(name)
+    error_messages.fragment(_watch, run_every=_REFRESH if live else None)(name)
 
 
 def _form():

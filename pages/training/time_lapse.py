@@ -16,7 +16,7 @@ from ui.elements.mask_chips import token_positions
 from ui.samples.examples import LEARNED
 from ui.session import runs, snapshot_store, state
 from ui.session.model_store import text_b_or_none
-from ui.shell import frame, snippets
+from ui.shell import error_messages, frame, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, figures, inputs, targets
 from ui.widgets import head_predictions as heads
@@ -108,7 +108,7 @@ def page():
     if snapshot_traces is None:
         return
     playing = st.session_state.get("_time_lapse_playing", False)
-    st.fragment(_lapse, run_every=_PLAY if playing else None)(run, shared, snapshot_traces)
+    error_messages.fragment(_lapse, run_every=_PLAY if playing else None)(run, shared, snapshot_traces)
     # Outside of the fragment: the link leads to another page.
     attention_controls.warning_link()
     st.caption(

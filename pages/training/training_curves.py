@@ -6,7 +6,7 @@ from bert_tf.explain.models.training_log import TrainingLog
 from bert_tf.plots.training import curves as plots
 from pages.training.snippets.training_curves import snippet
 from ui.session import runs, state, training_jobs
-from ui.shell import frame, snippets
+from ui.shell import error_messages, frame, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import (
@@ -52,7 +52,7 @@ def page():
         run = runs.read(path)
         snippets.give(run)
         live = _is_running(run)
-        st.fragment(_watch, run_every=_REFRESH if live else None)(path)
+        error_messages.fragment(_watch, run_every=_REFRESH if live else None)(path)
     else:
         begin = "Start one below, or name" if state.limits().train else "Name"
         st.info(
@@ -111,10 +111,11 @@ def _watch(path):
 def _figures(run, live):
     last, step = run.records[-1], f"Step {run.step:,}"
     if run.total:
-        minutes = (run.total - run.step) * last["seconds_per_step"] / 60
+        minutes = (run.total - run.step) * last.get("seconds_per_step", 0) / 60
         left = f", {minutes:.0f} min left" if minutes >= 1 else ", less than a minute left"
         st.progress(min(run.step / run.total, 1.0), text=f"{step} of {run.total:,}{left if live else ''}")
-    numbers = [f"loss **{last['loss']:.2f}**"] + [
+    numbers = [f"loss **{last['loss']:.2f}**"] if "loss" in last else []
+    numbers += [
         f"{label} **{percent(last[name])}**"
         for label, name in (
             ("masked words right", "mlm_accuracy"),
@@ -124,7 +125,8 @@ def _figures(run, live):
         )
         if name in last
     ]
-    numbers.append(f"**{last['tokens_per_second']:,.0f}** tokens a second")
+    if "tokens_per_second" in last:
+        numbers.append(f"**{last['tokens_per_second']:,.0f}** tokens a second")
     if "peak_share" in last:
         numbers.append(f"**{last['peak_share']:.0%}** of the machine's measured peak")
     st.markdown(" · ".join(numbers if run.total else [step, *numbers]))

@@ -141,3 +141,8 @@ def test_a_card_marks_the_original_and_tells_its_rank():
 def test_saved_tables_hold_no_formulas():
     text = export.table_csv(("", "=b"), [("=A1", 1.0), ("=", 0.1234567)])
     assert text.splitlines() == [",'=b", "'=A1,1", "=,0.123457"]
+
+
+@pytest.mark.parametrize("cell", [" =A1", "\n=A1", "\r=A1", "\u3000=A1", "＝A1", "＋1", "－1", " \t@SUM(1)", "\nplain"])
+def test_a_formula_after_white_space_or_with_a_full_width_sign_is_made_safe(cell):
+    assert export.safe_cell(cell) == "'" + cell

@@ -13,6 +13,7 @@ import transformers
 from bert_tf import checkpoints
 from bert_tf.architectures import ARCHITECTURES
 from bert_tf.checkpoints import CheckpointError
+from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.checkpoints.tensor_names import canonical_name, tensor_shapes
 from bert_tf.config import BertConfig
 from bert_tf.models import named_variables
@@ -71,6 +72,7 @@ def test_a_file_without_the_models_prefix_is_read(name, tmp_path):
     prefix = f"{config.model_type}."
     tensors = {key.removeprefix(prefix): value for key, value in safetensors.numpy.load_file(path).items()}
     safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
+    write_model_checksums(tmp_path / "own")
     same_weights(model, checkpoints.read(tmp_path / "own")[2])
 
 

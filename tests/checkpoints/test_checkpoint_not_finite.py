@@ -7,6 +7,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from bert_tf.checkpoints import CheckpointError, convert, read, reading
+from bert_tf.checkpoints.model_checksums import write_model_checksums
 
 TENSORS = (
     "bert.encoder.layer.1.attention.self.query.weight",
@@ -23,6 +24,7 @@ def test_a_weight_that_is_no_number_names_its_tensor(tiny_folder, tmp_path, name
     values = {key: array.copy() for key, array in load_file(folder / "model.safetensors").items()}
     values[name].flat[-1] = value
     save_file(values, folder / "model.safetensors")
+    write_model_checksums(folder)  # as a program that computed such weights would
     with pytest.raises(CheckpointError, match=f"model.safetensors: {name} holds values that are not finite"):
         read(folder)
 
@@ -32,5 +34,6 @@ def test_in_eight_bits_a_scale_that_is_no_number_is_noticed(tiny_folder, tmp_pat
     values = {key: array.copy() for key, array in load_file(folder / "model.safetensors").items()}
     values[f"{TENSORS[0]}.scale"][3] = np.nan
     save_file(values, folder / "model.safetensors")
+    write_model_checksums(folder)  # as a program that computed such weights would
     with pytest.raises(CheckpointError, match=f"{TENSORS[0]} holds values"):
         read(folder)

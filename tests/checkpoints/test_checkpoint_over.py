@@ -10,6 +10,7 @@ from bert_tf import checkpoints
 from bert_tf.checkpoints import CheckpointError
 from bert_tf.checkpoints.delta import base_model, save_delta
 from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
+from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.checkpoints.reading import open_folder
 from bert_tf.models import named_variables
 from bert_tf.pretraining.objectives.distillation import build_student
@@ -110,6 +111,7 @@ def test_a_sign_of_the_whole_model_below_is_still_known(teacher, tmp_path):
     old = {"base_model": "teacher", "base_sign": digest.hexdigest()[:16]}
     assert old != json.loads((folder / "base.json").read_text())
     (folder / "base.json").write_text(json.dumps(old))
+    write_model_checksums(folder)
     assert checkpoints.read(folder)[0].num_hidden_layers == 2
     train_on(tmp_path / "teacher", teacher, 3)
     with pytest.raises(CheckpointError, match="was trained on another teacher"):

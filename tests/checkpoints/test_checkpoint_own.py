@@ -27,7 +27,14 @@ def test_what_was_saved_is_read_back_bit_for_bit(tiny, tiny_folder, outputs_of):
 
 def test_the_folder_has_the_files_of_a_hugging_face_model_and_a_card(tiny_folder):
     names = {path.name for path in tiny_folder.iterdir()}
-    assert names == {"config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors", "README.md"}
+    assert names == {
+        "config.json",
+        "vocab.txt",
+        "tokenizer_config.json",
+        "model.safetensors",
+        "README.md",
+        "checksums.json",
+    }
 
 
 def test_transformers_reads_it_with_the_same_outputs(tiny, tiny_folder, outputs_of, transformers_outputs):

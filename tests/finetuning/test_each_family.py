@@ -9,6 +9,7 @@ import pytest
 
 import bert_tf
 from bert_tf import checkpoints
+from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.finetuning.tasks.registry import family
 from bert_tf.models import named_variables
 from tests.finetuning.conftest import finetune
@@ -187,6 +188,7 @@ def test_a_training_starts_from_any_format_alike(to, activation, start_folder, t
     own = shutil.copytree(start_folder, tmp_path / "own")
     config = json.loads((own / "config.json").read_text())
     (own / "config.json").write_text(json.dumps({**config, "hidden_act": activation}))  # the one KerasNLP has
+    write_model_checksums(own)
     checkpoints.convert(own, tmp_path / to, to=to)
     train = choice_file(tmp_path / "train", money_choices(0, 16))
     made = {}

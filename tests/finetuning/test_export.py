@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.cli import main
 from bert_tf.errors import DataError, TaskError
 from bert_tf.finetuning.export import export_task
@@ -104,6 +105,7 @@ def test_a_classifier_of_others_reads_texts_and_pairs(tiny_bert, tmp_path):
     kernel.assign(np.random.default_rng(0).normal(0.0, 0.3, kernel.shape))
     save_task(tmp_path / "theirs", tiny_bert.config, tiny_bert.tokenizer, network, settings)
     (tmp_path / "theirs" / "task.json").unlink()
+    write_model_checksums(tmp_path / "theirs")
     bert = bert_tf.load(tmp_path / "theirs")
     bert.task.settings = bert.task.settings.replace(max_length=24)
     assert bert.task.settings.pair is None

@@ -8,6 +8,7 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
+from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.finetuning.data.labelled_sentences import LabelledSentence
 from bert_tf.finetuning.data.multiple_choice_examples import MultipleChoiceExample
 from bert_tf.finetuning.data.squad import Question
@@ -179,9 +180,11 @@ def test_a_chooser_of_transformers_with_another_layer_is_refused(tmp_path):
     (folder / "task.json").unlink()
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "summary_activation": "tanh"}))
+    write_model_checksums(folder)
     with pytest.raises(ValueError, match="a form that is not supported.*summary_activation 'tanh'.*ElectraModel"):
         bert_tf.load(folder)
     (folder / "config.json").write_text(json.dumps({**config, "architectures": ["ElectraModel"]}))
+    write_model_checksums(folder)
     assert bert_tf.load(folder).task is None
 
 
@@ -189,6 +192,7 @@ def test_a_task_with_a_layer_that_the_member_has_not_is_refused(tmp_path):
     folder = trained("distilbert", "classify", tmp_path / "ours")
     task = json.loads((folder / "task.json").read_text())
     (folder / "task.json").write_text(json.dumps({**task, "extra": {"activation": "gelu"}}))
+    write_model_checksums(folder)
     with pytest.raises(ValueError, match="no head of the task 'classify' on a DistilBERT.*'gelu'"):
         bert_tf.load(folder)
 

@@ -323,3 +323,23 @@ def test_each_glue_task_is_judged_by_its_own_score(name, metric):
     settings = TASK.settings(options(glue=name), [SentenceExample("a", "b", 1.0 if name == "stsb" else "x")])
     assert settings.metric == metric
     assert metric in TASK.metrics(settings, [SentenceExample("a", "b", 1.0 if name == "stsb" else settings.labels[0])])
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("architectures", 1e308),
+        ("architectures", {"a": 1}),
+        ("id2label", 3),
+        ("id2label", ["a"]),
+        ("max_position_embeddings", "many"),
+        ("pad_token_id", [1]),
+    ],
+)
+def test_a_config_with_a_value_of_the_wrong_kind_names_the_key(tmp_path, key, value):
+    from bert_tf.errors import CheckpointError
+
+    config = {"model_type": "bert", "architectures": ["BertForSequenceClassification"], key: value}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match=f"{key} must be"):
+        read_settings(tmp_path)

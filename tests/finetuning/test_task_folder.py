@@ -11,6 +11,7 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
+from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.errors import CheckpointError
 from bert_tf.finetuning.data.sentence_examples import SentenceExample
 from bert_tf.finetuning.export import export_task
@@ -175,7 +176,8 @@ def test_a_delta_has_no_vocabulary_of_any_kind(member, tmp_path, monkeypatch):
     save_task("delta", config, tokenizer, network, SETTINGS, delta_of="base")
     monkeypatch.chdir("/")
     left = {path.name for path in (tmp_path / "delta").iterdir()}
-    assert left == {"README.md", "config.json", "model.safetensors", "task.json", "tokenizer_config.json"}
+    files = {"README.md", "config.json", "model.safetensors", "task.json", "tokenizer_config.json"}
+    assert left == files | {"checksums.json"}
     again = bert_tf.load(tmp_path / "delta")
     assert again.tokenizer.vocab == tokenizer.vocab
     expected = {name: np.asarray(value) for name, value in named_variables(network.bert).items()}
@@ -211,8 +213,10 @@ def test_a_head_of_another_shape_is_refused(trained, tmp_path):
     path = tmp_path / "model" / "task.json"
     settings = json.loads(path.read_text())
     path.write_text(json.dumps({**settings, "labels": ["a", "b", "c"]}))
+    write_model_checksums(tmp_path / "model")
     with pytest.raises(CheckpointError, match="classifier.weight has shape"):
         bert_tf.load(tmp_path / "model")
     path.write_text(json.dumps({**settings, "pooling": "attention"}))
+    write_model_checksums(tmp_path / "model")
     with pytest.raises(CheckpointError, match="attention_pooling.weight is missing"):
         bert_tf.load(tmp_path / "model")

@@ -447,3 +447,15 @@ def test_prefetch_ends_with_its_reader():
 
 def test_position_is_a_plain_triple():
     assert DataPosition(*[1, 2, 3]) == DataPosition(epoch=1, block=2, batch=3)
+
+
+def test_a_damaged_corpus_is_made_again_from_the_text(text_file, tmp_path, capsys):
+    folder = tmp_path / "corpus"
+    whole = prepare_corpus([text_file], TOKENIZER, folder)
+    before = [sentence.tolist() for number in range(len(whole)) for sentence in whole.document(number)]
+    content = bytearray((folder / "tokens.npy").read_bytes())
+    content[-1] ^= 1
+    (folder / "tokens.npy").write_bytes(content)
+    again = prepare_corpus([text_file], TOKENIZER, folder)
+    assert "tokens.npy is damaged" in (said := capsys.readouterr().err) and "The text is tokenized again." in said
+    assert [sentence.tolist() for number in range(len(again)) for sentence in again.document(number)] == before

@@ -729,3 +729,12 @@ def test_a_size_without_a_vocabulary_is_refused(start, tmp_path):
     with pytest.raises(ValueError, match="--vocab"):
         command.run(args)
     assert not (tmp_path / "run").exists()
+
+
+def test_where_there_is_no_earlier_checkpoint_none_is_promised(tmp_path, monkeypatch):
+    def full(*_):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("safetensors.numpy.save_file", full)
+    with pytest.raises(CheckpointWriteError, match="the disk is full. There is no earlier checkpoint; free space"):
+        Checkpoints(tmp_path).save(1, [keras.Variable([1.0])], {})

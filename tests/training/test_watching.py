@@ -1,6 +1,7 @@
 """What a training leaves to be looked at: snapshots, logs, exports; phases of lengths; work and peak."""
 
 import itertools
+import shutil
 from argparse import ArgumentParser
 from types import SimpleNamespace
 
@@ -277,3 +278,16 @@ def test_a_broken_loss_names_the_documents(start, tmp_path):
     behind = int(np.argmax(sizes >= sizes[first - 1] + 500)) + 1
     assert words.startswith(f"epoch 0, block 1 of documents {order[first]}, {order[first + 1]}, ")
     assert words.endswith(f"and {behind - first - 8} more")
+
+
+def test_a_damaged_snapshot_is_named(watched, tmp_path):
+    from bert_tf import checkpoints
+    from bert_tf.checksums import has_checksums
+
+    snapshot = shutil.copytree(next((watched / "snapshots").glob("step-*")), tmp_path / "step-0")
+    assert has_checksums(snapshot)
+    content = bytearray((snapshot / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (snapshot / "model.safetensors").write_bytes(content)
+    with pytest.raises(checkpoints.CheckpointError, match="step-0/model.safetensors is damaged"):
+        checkpoints.read(snapshot)

@@ -1,9 +1,8 @@
 """Models that read different sides of a masked word: which installed models to compare, and loading them."""
 
-import streamlit as st
-
 from ui.session import model_store
 from ui.session.model_store import SharedModel
+from ui.shell.server_cache import server_cache
 
 #: `Architecture.attention_direction` -> the page's label for such a model, and a sentence about what it reads.
 DIRECTIONS = {
@@ -46,7 +45,7 @@ def _shape(info):
     return config.vocab_size, config.num_hidden_layers, config.hidden_size // config.stacks
 
 
-@st.cache_resource(max_entries=3, show_spinner=False)
+@server_cache(max_entries=3)
 def load_directional_model(name: str) -> SharedModel:
     """Load a model for the comparison, in a cache of its own.
 

@@ -13,6 +13,8 @@ import streamlit as st
 from bert_tf.errors import report
 from ui.session import model_store, state
 from ui.session.jobs import Job
+from ui.shell import error_messages
+from ui.shell.server_cache import server_cache
 from ui.widgets.formatting import escape_markdown, megabytes
 
 _POLL = 0.5  # seconds between two updates of the progress bar
@@ -71,7 +73,7 @@ class Downloads:
                 self._downloads[name] = Download(name, self._slots)
 
 
-@st.cache_resource(show_spinner=False)
+@server_cache
 def shared_downloads() -> Downloads:
     """The downloads of all visitors."""
     return Downloads()
@@ -113,7 +115,7 @@ def downloads_allowed():
     return state.limits().download
 
 
-@st.fragment(run_every=_POLL)
+@functools.partial(error_messages.fragment, run_every=_POLL)
 def _bar(info, where):
     current = shared_downloads().get(info.name)
     if not is_running(current):

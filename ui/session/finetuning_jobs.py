@@ -2,8 +2,6 @@
 
 import json
 
-import streamlit as st
-
 from bert_tf.checkpoints import find, models_dir
 from bert_tf.checkpoints.delta import base_model
 from bert_tf.finetuning.task_settings import read_settings
@@ -11,12 +9,16 @@ from bert_tf.training.run_folder import RunError, read_run
 from ui.session import state
 from ui.session.training_jobs import (
     Training,
+    adopted,
     find_training,
     folders_started_here,
     fresh_name,
+    may_run_elsewhere,
+    one_start,
     remove_training,
     running,
 )
+from ui.shell.server_cache import server_cache
 
 #: Task -> (its label on the page, the endings of its files, the contents of its files).
 TASKS = {
@@ -44,7 +46,7 @@ ANSWER_KINDS = {"One of several": None, "Any number of several": "--multi-label"
 _FILE = "task-input"
 
 
-@st.cache_resource(show_spinner=False)
+@server_cache
 def _started():
     return {}
 
@@ -56,13 +58,19 @@ def started(name):
 
 def _earlier(folder):
     name = folder.name
+    if training := adopted(folder, lambda: _status_in_files(name)):
+        return training
     try:
-        if read_run(folder / "run").is_running() and not _is_done(name):
-            return None  # the process of an earlier server may still run
+        if may_run_elsewhere(folder, read_run(folder / "run")) and not _is_done(name):
+            return None
     except RunError:
         pass  # the training ended before its first update
     delete_input(name)
-    return Training(folder, (), 0, "done" if _is_done(name) else "stopped")
+    return Training(folder, (), 0, _status_in_files(name))
+
+
+def _status_in_files(name):
+    return "done" if _is_done(name) else "stopped"
 
 
 def _is_done(name):
@@ -92,14 +100,15 @@ def start(task, file_name, content, model, epochs, top_only, answers=None):
     """
     ending = file_name.rpartition(".")[2].lower()
     check(task, ending, content, epochs)
-    name = fresh_name(f"{task}-")
-    folder = models_dir() / name
-    folder.mkdir(parents=True)
-    source = folder / f"{_FILE}.{ending}"
-    source.write_bytes(content)
     settings = options(task, model, epochs, top_only, answers)
-    arguments = ["finetune", task, "--train", source, "--output", folder, *settings]
-    _started()[name] = Training(folder, arguments, 60 * state.limits().max_minutes)
+    with one_start(_check_number):
+        name = fresh_name(f"{task}-")
+        folder = models_dir() / name
+        folder.mkdir(parents=True)
+        source = folder / f"{_FILE}.{ending}"
+        source.write_bytes(content)
+        arguments = ["finetune", task, "--train", source, "--output", folder, *settings]
+        _started()[name] = Training(folder, arguments, 60 * state.limits().max_minutes)
     return name
 
 
@@ -164,6 +173,11 @@ def check(task, ending, content, epochs):
         raise ValueError(f"The file has {len(content):,} bytes; at most {limits.max_text:,} are allowed here.")
     if not 1 <= epochs <= limits.max_epochs:
         raise ValueError(f"The number of epochs must be 1 to {limits.max_epochs} here, not {epochs}.")
+    _check_number()
+
+
+def _check_number():
+    limits = state.limits()
     if len(folders_started_here(models_dir())) >= limits.max_models:
         raise ValueError(
             f"There are {limits.max_models} models from visitors' files here, the largest number allowed; choose one "

@@ -16,7 +16,8 @@ from bert_tf.errors import Cancelled
 from ui.session import state
 from ui.session.model_store import disable_keras_reset
 from ui.session.session_cache import visitor_cache
-from ui.shell.error_messages import user_message
+from ui.shell import error_messages
+from ui.shell.server_cache import server_cache
 from ui.widgets.formatting import escape_markdown
 
 _POLL = 0.4  # seconds between two updates of the progress bar
@@ -77,7 +78,9 @@ class Job:
         except MemoryError:
             self.problem, self.status = "There is not enough memory for this. Choose less.", "failed"
         except Exception as error:
-            self.problem = user_message(error, "Something went wrong here. The error is in the server's log.")
+            self.problem = error_messages.user_message(
+                error, "Something went wrong here. The error is in the server's log."
+            )
             self.status = "failed"
         finally:
             self._function = None  # free the arrays that the function holds
@@ -88,7 +91,7 @@ class Job:
         return not self._stop.is_set() and self._wanted()
 
 
-@st.cache_resource(show_spinner=False)
+@server_cache
 def _slots() -> threading.Semaphore:
     return threading.Semaphore(state.limits().max_jobs)
 
@@ -162,7 +165,7 @@ def result(name, key, label, function, patience=0.25, stops=True):
     return None
 
 
-@st.fragment(run_every=_POLL)
+@functools.partial(error_messages.fragment, run_every=_POLL)
 def _bar(name, label, stops):
     current = job(name)
     if current is None or not current.running:

@@ -5,7 +5,6 @@ import functools
 import threading
 
 import numpy as np
-import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.errors import report
@@ -14,6 +13,7 @@ from ui.session import runs
 from ui.session.fair_lock import FairLock
 from ui.session.state import limits
 from ui.shell.limits import read_limits
+from ui.shell.server_cache import server_cache
 
 _WARM_WORDS = (10, 24)  # after a model is loaded, texts of these lengths are read once in the background
 
@@ -120,7 +120,7 @@ class SharedModel:
         return float(np.median(times))
 
 
-@st.cache_resource(max_entries=read_limits().max_loaded, show_spinner=False)
+@server_cache(max_entries=read_limits().max_loaded)
 def _load(name: str, precision: str) -> SharedModel:
     bert = _with_precision(precision, _load(name, "float32").bert) if precision != "float32" else _read(name)
     shared = SharedModel(name, bert)
@@ -179,7 +179,7 @@ def installed() -> list:
     return sorted(usable, key=lambda info: (info.name != limits().default, info.kind != "embedded", info.name))
 
 
-@st.cache_resource(ttl=10, show_spinner=False)
+@server_cache(seconds=10)
 def catalogue() -> list:
     """The ``ModelInfo`` of all models that may be chosen or downloaded; read again every ten seconds."""
     from bert_tf.checkpoints import list_models

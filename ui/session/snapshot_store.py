@@ -10,9 +10,11 @@ from ui.session import jobs, state
 from ui.session.byte_store import ByteStore
 from ui.session.model_store import disable_keras_reset
 from ui.session.session_cache import cached
+from ui.shell.server_cache import server_cache
 from ui.widgets.formatting import count
 
 _SMALL = 100_000_000  # the page waits for a series of fewer bytes; a larger one is read and run in a background job
+_READING = threading.Lock()  # held while a series is read
 
 
 class SeriesStore(ByteStore):
@@ -22,7 +24,7 @@ class SeriesStore(ByteStore):
         super().__init__(most_bytes, operator.attrgetter("nbytes"))
 
 
-@st.cache_resource(show_spinner=False)
+@server_cache
 def _store() -> SeriesStore:
     return SeriesStore(_most())
 
@@ -100,11 +102,6 @@ def _is_small(snapshots):
     return snapshot_bytes(snapshots) <= _SMALL
 
 
-@st.cache_resource(show_spinner=False)
-def _reader() -> threading.Lock:
-    return threading.Lock()
-
-
 def _read(key, snapshots, progress=None):
     """Read a series and store it.
 
@@ -112,7 +109,7 @@ def _read(key, snapshots, progress=None):
     """
     from bert_tf.explain.models.snapshot_series import SnapshotSeries, snapshot_bytes
 
-    while not _reader().acquire(timeout=0.2):
+    while not _READING.acquire(timeout=0.2):
         report(progress, 0, len(snapshots))
     try:
         stored = _store().get(key)
@@ -123,4 +120,4 @@ def _read(key, snapshots, progress=None):
             _store().put(key, stored)
         return stored
     finally:
-        _reader().release()
+        _READING.release()

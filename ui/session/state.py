@@ -14,6 +14,7 @@ from streamlit.runtime import exists, get_instance
 
 from ui.samples.examples import FIRST
 from ui.shell.limits import Limits, read_limits
+from ui.shell.server_cache import server_cache
 from ui.shell.view import View, from_params, to_params
 
 _VIEW, _WRITTEN, _TOUCHED = "_view", "_written_params", "_touched"
@@ -22,7 +23,7 @@ _GIVEN, _AGAIN, _REPLACED, _ENDED = "_given", "_again", "_replaced_params", "_en
 _LATE = 3.0
 
 
-@st.cache_resource(show_spinner=False)
+@server_cache
 def limits() -> Limits:
     """The deployment's limits, read once."""
     return read_limits()

@@ -6,6 +6,7 @@ from pathlib import Path
 import streamlit as st
 
 from ui.session import model_store, state
+from ui.shell.server_cache import server_cache
 from ui.widgets.formatting import percent
 
 _ORDER = ("classify", "tag", "answer", "choose")
@@ -56,7 +57,7 @@ def names():
     return dict(sorted(settings.items(), key=lambda item: _ORDER.index(item[1].task)))
 
 
-@st.cache_data(ttl=10, show_spinner=False, max_entries=8)
+@server_cache(max_entries=8, seconds=10)
 def _settings(folders):
     from bert_tf.finetuning.task_settings import read_settings
 

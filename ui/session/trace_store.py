@@ -9,11 +9,11 @@ import threading
 import time
 
 import numpy as np
-import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ui.session import state
 from ui.session.byte_store import ByteStore
+from ui.shell.server_cache import server_cache
 
 _LOOK = 30.0  # seconds between two searches for sessions that have ended
 
@@ -55,7 +55,7 @@ def size_of(trace):
     return sum(value.nbytes for value in vars(trace).values() if isinstance(value, np.ndarray))
 
 
-@st.cache_resource(show_spinner=False)
+@server_cache
 def _store() -> TraceStore:
     store = TraceStore(state.limits().max_trace_megabytes * 1_000_000, state.is_here)
     threading.Thread(target=store.watch, args=(_LOOK,), daemon=True, name="ended sessions").start()

@@ -5,6 +5,7 @@ resume it, the same command runs again.
 """
 
 import atexit
+import contextlib
 import io
 import os
 import secrets
@@ -17,8 +18,8 @@ import time
 import weakref
 
 import numpy as np
-import streamlit as st
 
+from bert_tf.checkpoints import models_dir
 from bert_tf.training.run_folder import (
     METRICS,
     RunError,
@@ -27,12 +28,16 @@ from bert_tf.training.run_folder import (
 )
 from ui.session import runs, state
 from ui.shell.limits import OWN_PREFIX, ROOT
+from ui.shell.processes import find_process, read_process, write_process
+from ui.shell.server_cache import server_cache
 
 _NICE = 10  # priority of the process: the pages must stay fast during a training
 _BATCH, _LENGTH = 16, 64
 _STOPPED = 143  # exit code after a signal; the same as `training.loop.STOPPED`, whose import would load TensorFlow
 _DRAWS = 5  # the number of times that the sequences of a text are counted, as their number is partly random
 _TEXT = "text.txt"
+_PROCESS = "process.json"  # in a training's folder: the identity of its process, its command and when its time is over
+_LOCK = ".trainings.lock"  # in the models folder: held while a training is checked and started
 
 
 _ALL = weakref.WeakSet()
@@ -54,6 +59,7 @@ class Training:
         self._command = [sys.executable, "-m", "bert_tf", *map(str, arguments)]
         self._left, self._began, self._process, self._wish = seconds, None, None, "run"
         self._timer, self._lock, self._left_as = None, threading.Lock(), last_status
+        self._read_status = None
         if last_status is None:
             self.go_on()
         _ALL.add(self)
@@ -67,6 +73,8 @@ class Training:
             code = self._process.poll()
             if code is None:
                 return "running" if self._wish == "run" else "ending"
+            if self._wish == "run" and code == "unknown":
+                return self._read_status()
             if self._wish != "run":
                 return {"pause": "paused", "stop": "stopped"}[self._wish]
             if code == _STOPPED:
@@ -86,10 +94,26 @@ class Training:
                     self._command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
                 )
             os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICE)
-            self._wish, self._began = "run", time.monotonic()
-            self._timer = threading.Timer(self._left, self.end, ("stop",))
-            self._timer.daemon = True
-            self._timer.start()
+            write_process(
+                self.folder / _PROCESS, self._process.pid, arguments=self._command[3:], ends=time.time() + self._left
+            )
+            self._watch_time()
+
+    def adopt(self, process, read_status):
+        """Take over a process that another server has started.
+
+        Args:
+            process: ``FoundProcess``. read_status: callable () -> the status after its end, read from its files.
+        """
+        with self._lock:
+            self._process, self._read_status = process, read_status
+            self._watch_time()
+
+    def _watch_time(self):
+        self._wish, self._began = "run", time.monotonic()
+        self._timer = threading.Timer(self._left, self.end, ("stop",))
+        self._timer.daemon = True
+        self._timer.start()
 
     def end(self, wish):
         """Let the process save its last step and end.
@@ -105,11 +129,11 @@ class Training:
                 self._left = max(1.0, self._left - (time.monotonic() - self._began))
                 self._process.terminate()
                 self._wish = wish
-            elif self._wish == "pause":
+            elif self._wish == "pause" or (wish == "stop" and self._process.poll() == "unknown"):
                 self._wish = wish
 
     def kill(self):
-        """End the process at once, before its files are deleted or the server ends."""
+        """End the process at once, before its files are deleted."""
         with self._lock:
             if self._process is None:
                 return
@@ -117,6 +141,11 @@ class Training:
             if self._process.poll() is None:
                 self._process.kill()
                 self._process.wait()
+
+    def leave(self):
+        """Tell a process that this server has started to save and end, without waiting for it."""
+        if isinstance(self._process, subprocess.Popen):
+            self.end("pause")
 
     def _last_line(self):
         lines = (self.folder / "output.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
@@ -131,7 +160,7 @@ def _killed(number):
     return f"The training was ended from outside ({signal.Signals(number).name}){why}."
 
 
-@st.cache_resource(show_spinner=False)
+@server_cache
 def _started():
     return {}
 
@@ -181,13 +210,36 @@ def folders_started_here(home):
     )
 
 
+def adopted(folder, read_status):
+    """The `Training` of a process that still runs though its server has ended, or None.
+
+    Args:
+        folder: of the training. read_status: callable () -> the status after its end, read from its files.
+    """
+    process, values = find_process(folder / _PROCESS), read_process(folder / _PROCESS)
+    if process is None:
+        return None
+    training = Training(folder, values["arguments"], max(1.0, values["ends"] - time.time()), "stopped")
+    training.adopt(process, read_status)
+    return training
+
+
+def may_run_elsewhere(folder, run):
+    """Whether a `Run` may have a process that wrote no file about itself, as its log is young."""
+    return run.is_running() and read_process(folder / _PROCESS) is None
+
+
 def _earlier(folder):
+    return adopted(folder, lambda: _from_files(folder).status) or _from_files(folder)
+
+
+def _from_files(folder):
     try:
         run = read_run(folder)
     except RunError:
         return Training(folder, (), 0, "stopped")
-    if run.is_running():
-        return None  # the process of an earlier server may still run
+    if may_run_elsewhere(folder, run):
+        return None
     if run.total is not None and run.step >= run.total:
         return Training(folder, (), 0, "done")
     seconds = 60 * state.limits().max_minutes - _seconds(run)
@@ -207,14 +259,34 @@ def _seconds(run):
 
 
 @atexit.register
-def _end_all():
+def leave_all():
+    """Tell all trainings that this server has started to save and end, before the server ends."""
     for training in list(_ALL):
-        training.kill()
+        training.leave()
 
 
 def running():
-    """The number of trainings of any kind whose process runs now."""
-    return sum(training.status in ("running", "ending") for training in list(_ALL))
+    """The number of trainings of any kind whose process runs now, also of those that another server has started."""
+    folders = {path for home in (runs.folder(), models_dir()) for path in folders_started_here(home)}
+    return sum(find_process(folder / _PROCESS) is not None for folder in folders)
+
+
+@contextlib.contextmanager
+def one_start(check):
+    """Let only one thread of one server check that a training may start, and start it.
+
+    Two visitors who press the button at the same moment, or on two servers, would both pass the check otherwise.
+
+    Args:
+        check: callable () that raises a ValueError if no training may start.
+    """
+    from filelock import FileLock
+
+    home = models_dir()
+    home.mkdir(parents=True, exist_ok=True)
+    with FileLock(home / _LOCK):
+        check()
+        yield
 
 
 def start(text, steps, rate, warm):
@@ -232,13 +304,14 @@ def start(text, steps, rate, warm):
     """
     check(text, steps)
     batch = min(_BATCH, count_sequences(text))
-    name = fresh_name()
-    folder = runs.folder() / name
-    folder.mkdir(parents=True)
-    (folder / _TEXT).write_text(text, encoding="utf-8")
-    (folder / METRICS).touch()
-    arguments = _arguments(folder, steps, rate, batch, warm)
-    _started()[name] = Training(folder, arguments, 60 * state.limits().max_minutes)
+    with one_start(_check_number):
+        name = fresh_name()
+        folder = runs.folder() / name
+        folder.mkdir(parents=True)
+        (folder / _TEXT).write_text(text, encoding="utf-8")
+        (folder / METRICS).touch()
+        arguments = _arguments(folder, steps, rate, batch, warm)
+        _started()[name] = Training(folder, arguments, 60 * state.limits().max_minutes)
     return name
 
 
@@ -313,12 +386,21 @@ def check(text, steps):
         raise ValueError(f"The text has {len(text.split()):,} words; give at least 300, better many thousands.")
     if not 1 <= steps <= limits.max_steps:
         raise ValueError(f"The number of steps must be 1 to {limits.max_steps:,} here, not {steps:,}.")
+    _check_number()
+
+
+def _check_number():
+    limits = state.limits()
     if len(folders_started_here(runs.folder())) >= limits.max_trainings:
         raise ValueError(
             f"There are {limits.max_trainings} trainings on visitors' texts here, the largest number allowed; choose "
             f"one above (their names begin with {OWN_PREFIX}) and delete it first."
         )
-    if running() >= limits.max_runs:
+    _check_running()
+
+
+def _check_running():
+    if running() >= state.limits().max_runs:
         raise ValueError("Another training is running here; pause or stop it, or wait until it ends.")
 
 
@@ -328,12 +410,11 @@ def go_on(name):
     Raises:
         ValueError: too many trainings run already, or the training was deleted; the message is for the visitor.
     """
-    if running() >= state.limits().max_runs:
-        raise ValueError("Another training is running here; pause or stop it, or wait until it ends.")
-    training = started(name)
-    if training is None:
-        raise ValueError(f"The training {name} was deleted.")
-    training.go_on()
+    with one_start(_check_running):
+        training = started(name)
+        if training is None:
+            raise ValueError(f"The training {name} was deleted.")
+        training.go_on()
 
 
 def remove(name):

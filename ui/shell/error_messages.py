@@ -1,9 +1,14 @@
 """Error messages for the visitor; an error that is a fault of the program goes to the server's log."""
 
+import contextlib
+import functools
 import logging
+
+import streamlit as st
 
 from bert_tf import user_errors
 from ui.shell.limits import ROOT
+from ui.widgets.formatting import escape_markdown
 
 _CODE = (user_errors.PACKAGE, ROOT / "ui", ROOT / "pages")
 _LOG = logging.getLogger("explorer")
@@ -20,3 +25,34 @@ def user_message(error, fallback):
         return str(error)
     _LOG.error("a fault of the program", exc_info=error)
     return fallback
+
+
+@contextlib.contextmanager
+def shown_errors():
+    """Draw the error of the block on the page, as a sentence for the visitor."""
+    try:
+        yield
+    except MemoryError:
+        st.error(
+            "There is not enough memory for this. Choose a smaller model or a shorter text.",
+            icon=":material/memory:",
+        )
+    except Exception as error:
+        # An error of the visitor's input is a sentence that says what to do next; any other is logged.
+        sentence = user_message(
+            error,
+            "Something went wrong here. The error is in the server's log. Reload the page, or change "
+            "the text and try again.",
+        )
+        st.error(escape_markdown(sentence), icon=":material/error:")
+
+
+def fragment(function, run_every=None):
+    """`st.fragment` of a function whose errors are drawn: a fragment that runs alone is outside of the page's catch."""
+
+    @functools.wraps(function)
+    def drawn(*arguments, **named):
+        with shown_errors():
+            return function(*arguments, **named)
+
+    return st.fragment(drawn, run_every=run_every)

@@ -34,6 +34,8 @@ class Limits:
     max_jobs: int = 2
     max_sentences: int = 100
     max_file_kilobytes: int = 1_000
+    max_visit_upload_megabytes: int = 10
+    max_all_upload_megabytes: int = 200
     max_rows: int = 1_000
     max_row_characters: int = 2_000
     runs: str = ""
@@ -69,7 +71,14 @@ _SECTIONS = {
         "max_epochs",
         "max_models",
     ),
-    "files": ("max_sentences", "max_file_kilobytes", "max_rows", "max_row_characters"),
+    "files": (
+        "max_sentences",
+        "max_file_kilobytes",
+        "max_visit_upload_megabytes",
+        "max_all_upload_megabytes",
+        "max_rows",
+        "max_row_characters",
+    ),
 }
 _SMALLEST = {"max_tokens": 4}
 

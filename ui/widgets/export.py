@@ -118,7 +118,9 @@ def _cell(value):
 
 def safe_cell(text):
     """The text of a cell, with an apostrophe in front if a spreadsheet would read it as a formula."""
-    return "'" + text if text and text[0] in "=+-@\t\r" and len(text) > 1 else text
+    # Spreadsheets skip white space before a formula, and some read full-width signs as the usual ones.
+    is_formula = text.lstrip()[:1] in tuple("=+-@＝＋－＠") or text[:1] in ("\t", "\r", "\n")
+    return "'" + text if is_formula and len(text) > 1 else text
 
 
 def plot_config(name):

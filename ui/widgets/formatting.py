@@ -71,8 +71,14 @@ def direction(text):
     return "ltr" if first == "L" else "rtl"
 
 
+# Streamlit's Markdown makes links of bare addresses, also of escaped ones.
+_ADDRESS = re.compile(r"https?:(?=//)|www(?=\.)|@", re.IGNORECASE)
+_WORD_JOINER = "\u2060"  # invisible, without width
+
+
 def escape_markdown(text):
-    """A text or a token with its Markdown characters escaped."""
+    """A text or a token with its Markdown characters escaped; a word joiner keeps an address from becoming a link."""
+    text = _ADDRESS.sub(lambda match: match[0] + _WORD_JOINER, text)
     return "".join("\\" + letter if letter in "\\`*_{}[]()<>#+-.!|~$:&" else letter for letter in text)
 
 

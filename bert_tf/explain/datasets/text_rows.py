@@ -35,6 +35,7 @@ HIDE_OPTION = Option(
 _FIRST = ("text_a", "text", "sentence", "sentence1", "sentence_a", "question", "premise", "a")
 _SECOND = ("text_b", "sentence2", "sentence_b", "hypothesis", "answer_text", "b")
 _LABEL = "label"
+_MAX_COLUMNS = 1000
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def read_rows(
     Returns:
         `TextRows`. The key or column "mask" names a word to hide or a list of words, "label" the row's class.
     Raises:
-        InputError: the file is not UTF-8 or holds no texts, or there is no column of that name.
+        InputError: the file is not UTF-8, holds no texts or has over 1,000 columns, or there is no column of that name.
         ConlluError: a line is not CoNLL-U.
     """
     if kind not in KINDS:
@@ -133,6 +134,7 @@ def read_rows(
     readers = {"text": _lines, "jsonl": _objects, "table": _table, "conllu": lambda _: (trees, [])}
     records, problems = readers[kind](data)
     columns = tuple(dict.fromkeys(key for _, record in records for key in record))
+    _check_columns(columns)
     first, second = _columns(columns, first, second)
     rows: list[TextRow] = []
     left_out, unit = 0, {"table": "record", "conllu": "sentence"}.get(kind, "line")
@@ -264,11 +266,22 @@ def _objects(data):
         except (ValueError, RecursionError):
             problems.append((number, "This is not JSON."))
             continue
-        if isinstance(record, dict):
-            records.append((number, record))
-        else:
+        if not isinstance(record, dict):
             problems.append((number, f"A JSON object is expected, not a {type(record).__name__}."))
+        elif not _is_text(record):
+            problems.append((number, "It holds half of a surrogate pair (such as \\ud83d alone), which is no text."))
+        else:
+            records.append((number, record))
     return records, problems
+
+
+def _is_text(record):
+    """Whether all keys and values of a JSON object can be written as UTF-8."""
+    try:
+        json.dumps(record, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _table(data):
@@ -277,12 +290,21 @@ def _table(data):
     reader = csv.DictReader(io.StringIO(data, newline=""), delimiter=delimiter, restkey="")
     records = []
     try:
+        _check_columns(reader.fieldnames or ())
         for number, record in enumerate(reader, 1):
             record.pop("", None)
             records.append((number, record))
     except csv.Error as error:
         return records, [(len(records) + 1, f"The table cannot be read from here on: {error}.")]
     return records, []
+
+
+def _check_columns(columns):
+    if len(columns) > _MAX_COLUMNS:
+        raise InputError(
+            f"The file has {len(columns):,} columns; at most {_MAX_COLUMNS:,} are read. Keep those with texts and "
+            "labels."
+        )
 
 
 def _trees(data):

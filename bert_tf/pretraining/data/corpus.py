@@ -12,6 +12,7 @@ import hashlib
 import itertools
 import json
 import os
+import sys
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bert_tf.checksums import checksum, file_damage
 from bert_tf.files import atomic_write, write_json
 from bert_tf.pretraining.data.documents import (
     TextError,
@@ -38,6 +40,7 @@ _BATCH_CHARACTERS = 2_000_000
 # Tokens that are counted at once: `bincount` makes a copy with 8 bytes per token.
 _COUNTED_AT_ONCE = 1 << 22
 _MANIFEST, _LOCK = "manifest.json", ".lock"
+_ARRAYS = ("tokens.npy", "sentence_ends.npy", "document_ends.npy")
 
 
 class TokenCorpus:
@@ -63,8 +66,7 @@ class TokenCorpus:
             if not isinstance(self.manifest, dict):
                 raise ValueError(f"{_MANIFEST} holds no object")
             self._tokens, self._sentence_ends, self._document_ends = (
-                np.asarray(np.load(self.folder / f"{name}.npy", mmap_mode="r"))
-                for name in ("tokens", "sentence_ends", "document_ends")
+                np.asarray(np.load(self.folder / name, mmap_mode="r")) for name in _ARRAYS
             )
         except (OSError, ValueError) as error:
             raise TextError(
@@ -224,14 +226,20 @@ def prepare_corpus(
 
 
 def _existing_corpus(folder, keys):
-    """The `TokenCorpus` in a folder; None if there is none, or one of another text."""
+    """The `TokenCorpus` in a folder; None if there is none, or one of another text, or a damaged one."""
     try:
         corpus = TokenCorpus(folder)
         # Read twice: another process may have replaced the files while they were opened.
         key, second_key = corpus.manifest.get("key"), TokenCorpus(folder).manifest.get("key")
     except TextError:
         return None
-    return corpus if key == second_key and key in keys else None
+    if key != second_key or key not in keys:
+        return None
+    for name, recorded in corpus.manifest.get("checksums", {}).items():  # earlier versions wrote none
+        if damage := file_damage(Path(folder) / name, recorded):
+            print(f"Warning: {damage} The text is tokenized again.", file=sys.stderr, flush=True)
+            return None
+    return corpus
 
 
 def _make(folder, key, paths, tokenizer, max_documents, progress, text_field, language):
@@ -265,6 +273,7 @@ def _make(folder, key, paths, tokenizer, max_documents, progress, text_field, la
             "sentences": len(lengths),
             "tokens": int(np.sum(lengths)),
             "files": [Path(path).name for path in paths],
+            "checksums": {name: checksum(folder / name) for name in _ARRAYS},
         },
     )
 

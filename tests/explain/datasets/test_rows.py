@@ -1,5 +1,8 @@
 """Reading small files of texts, and which of their words are hidden."""
 
+import json
+import time
+
 import pytest
 
 from bert_tf.errors import InputError
@@ -145,3 +148,22 @@ def test_rows_of_one_label_alone():
         labelled(rows, "w")
     with pytest.raises(InputError, match="it has no labels"):
         labelled(read_rows("a\nb").rows, "x")
+
+
+@pytest.mark.parametrize("broken", ['{"text": "a \\ud83d"}', '{"text": "b", "label": "\\udc00"}', '{"\\ud800": "c"}'])
+def test_a_row_with_half_a_surrogate_pair_is_named_and_passed_over(broken):
+    rows = read_rows('{"text": "whole \\ud83d\\ude00"}\n' + broken, "jsonl")
+    assert [row.text_a for row in rows.rows] == ["whole \U0001f600"]
+    assert [number for number, _ in rows.problems] == [2] and "half of a surrogate pair" in rows.problems[0][1]
+    " ".join(rows.columns).encode("utf-8")
+
+
+def test_a_table_of_very_many_columns_is_refused_at_once():
+    header = ",".join(f"c{number}" for number in range(90_000))
+    begun = time.perf_counter()
+    with pytest.raises(InputError, match="90,000 columns; at most 1,000 are read"):
+        read_rows(header + "\n" + "a,b\n" * 1000, "table")
+    assert time.perf_counter() - begun < 5
+    with pytest.raises(InputError, match="1,001 columns"):
+        read_rows(json.dumps({f"c{number}": "a" for number in range(1001)}), "jsonl")
+    assert len(read_rows("\n".join([",".join(f"c{number}" for number in range(1000)), "a,b"]), "table").columns) == 1000

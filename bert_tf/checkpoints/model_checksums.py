@@ -1,0 +1,48 @@
+"""Checksums of model folders: a `checksums.json` lists the files on which a model's numbers depend.
+
+A flipped bit in the weights, two exchanged lines of the vocabulary or another number of heads in config.json give other
+predictions without an error. README.md is not in the list: anybody may edit it.
+"""
+
+import os
+from pathlib import Path
+
+from bert_tf.checkpoints.formats.safetensors_folder import INDEX_FILE
+from bert_tf.checksums import CHECKSUMS, find_damage, write_checksums
+from bert_tf.errors import CheckpointError
+
+#: The files of a delta folder that can name its base model.
+REFERENCE_FILES = ("task.json", "base.json")
+#: The vocabulary files that the tokenizers write beside tokenizer_config.json.
+VOCABULARY_FILES = ("vocab.txt", "tokenizer.json", "vocab.json", "merges.txt", "spiece.model")
+
+_FILES = ("config.json", *REFERENCE_FILES, "tokenizer_config.json", *VOCABULARY_FILES, INDEX_FILE)
+
+
+def write_model_checksums(folder: str | os.PathLike) -> None:
+    """Write `checksums.json` of the model that a folder holds now.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+    folder = Path(folder)
+    weights = [path.name for path in folder.glob("*.safetensors") if not path.name.startswith(".")]
+    write_checksums(folder, [*weights, *(name for name in _FILES if (folder / name).is_file())])
+
+
+def remove_model_checksums(folder: str | os.PathLike) -> None:
+    """Delete `checksums.json` before the files change, so that an interrupted change does not look like damage."""
+    (Path(folder) / CHECKSUMS).unlink(missing_ok=True)
+
+
+def check_model_checksums(folder: str | os.PathLike) -> None:
+    """Compare the files of a model folder with its `checksums.json`; a folder without one is accepted.
+
+    Raises:
+        CheckpointError: a file is missing or has changed; the message names it.
+    """
+    if damage := find_damage(Path(folder)):
+        raise CheckpointError(
+            f"{damage[0]} Get the model again. If you changed the file yourself, write new checksums with "
+            f"`python -m bert_tf check {folder} --write`."
+        )

@@ -1,0 +1,64 @@
+"""Who can reach the explorer, and what the limits of a public server allow."""
+
+import dataclasses
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+
+from streamlit import config
+
+from ui.shell.limits import Limits, read_limits
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PUBLIC = ROOT / "explorer.public.toml"
+
+
+def test_only_this_machine_reaches_an_explorer_started_without_an_address(tmp_path):
+    with socket.socket() as free_port:
+        free_port.bind(("127.0.0.1", 0))
+        port = free_port.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    environment = {name: value for name, value in os.environ.items() if name != "STREAMLIT_SERVER_ADDRESS"}
+    with (tmp_path / "log").open("wb") as log:
+        server = subprocess.Popen(
+            [*command, "--server.headless", "true"], cwd=ROOT, env=environment, stdout=log, stderr=log
+        )
+    try:
+        end = time.monotonic() + 120
+        while not _answers("127.0.0.1", port):
+            assert server.poll() is None and time.monotonic() < end, (tmp_path / "log").read_text()
+            time.sleep(0.1)
+        # On Linux a server on all interfaces answers here too; one on localhost does not.
+        assert not _answers("127.0.0.2", port)
+    finally:
+        server.kill()
+        server.wait()
+
+
+def _answers(host, port):
+    with socket.socket() as connection:
+        connection.settimeout(5)
+        return connection.connect_ex((host, port)) == 0
+
+
+def test_visitors_of_a_public_server_can_start_no_training_and_no_download():
+    limits = read_limits(PUBLIC)
+    assert not limits.train and not limits.download
+    assert sorted(limits.offered) == sorted(folder.name for folder in (ROOT / "assets" / "models").iterdir())
+
+
+def test_a_public_server_has_smaller_limits_than_a_laptop():
+    public, laptop = read_limits(PUBLIC), read_limits(ROOT / "explorer.toml")
+    values = {field.name: getattr(laptop, field.name) for field in dataclasses.fields(Limits)}
+    numbers = {name for name, value in values.items() if type(value) is int}
+    assert all(getattr(public, name) <= values[name] for name in numbers)
+    smaller = {name for name in numbers if getattr(public, name) < values[name]}
+    assert {"max_characters", "max_loaded", "max_session_megabytes", "max_jobs", "max_file_kilobytes"} <= smaller
+
+
+def test_an_error_box_has_no_links_to_other_sites():
+    assert config.get_option("client.showErrorLinks") is False
+    assert config.get_option("client.showErrorDetails") == "none"

@@ -1,0 +1,52 @@
+"""No text of a model card, a label or a file makes a visitor's browser ask another server."""
+
+import re
+
+import pytest
+
+from pages.models.models import _without_images
+from tests.app.page_reading import page_text
+from ui.widgets.formatting import escape_markdown
+
+IMAGE = re.compile(r"!\[")
+
+
+@pytest.mark.parametrize(
+    "card",
+    ["![p](http://there/p.png)", "!![p](http://there/p.png)", "a ![p][one]\n\n[one]: http://there/p.png", "![p]"],
+)
+def test_a_card_has_no_image_of_another_server(card):
+    shown = _without_images(card)
+    assert not IMAGE.search(shown) and "[p]" in shown
+
+
+def test_the_page_of_models_shows_a_card_without_its_images(open_app, explorer_home):
+    card = explorer_home / "tiny-cased" / "README.md"
+    before = card.read_text()
+    card.write_text("# Mine!\n\n![tracker](http://there.example/pixel.png) and text")
+    try:
+        app = open_app(page="models")
+        assert not app.exception
+        text = page_text(app)
+        assert "tracker" in text and "Mine!" in text and not IMAGE.search(text)
+    finally:
+        card.write_text(before)
+
+
+# mdast-util-gfm-autolink-literal/lib/index.js, which Streamlit's Markdown uses: what it makes a link, after the escapes
+# have been undone.
+URL = re.compile(r"(https?://|www(?=\.))([-.\w]+)([^ \t\r\n]*)", re.IGNORECASE)
+MAIL = re.compile(r"([-.\w+]+)@([-\w]+(?:\.[-\w]+)+)")
+
+
+@pytest.mark.parametrize(
+    "label", ["http://there.example/a", "HTTPS://there.example", "see www.there.example", "me@there.example"]
+)
+def test_a_bare_address_in_a_label_is_no_link(label):
+    unescaped = re.sub(r"\\(.)", r"\1", escape_markdown(label))
+    assert (URL.search(label) or MAIL.search(label)) and not URL.search(unescaped) and not MAIL.search(unescaped)
+    assert unescaped.replace("\u2060", "") == label
+
+
+def test_other_texts_are_escaped_as_before():
+    assert escape_markdown("a*b: www x") == r"a\*b\: www x"

@@ -1,0 +1,208 @@
+"""The processes of trainings: how many run at once, and what a restarted server does with those it finds."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import types
+from pathlib import Path
+
+import pytest
+
+from ui.session import finetuning_jobs, runs, state, training_jobs
+from ui.shell.processes import find_process, write_process
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 120
+TEXT = "\n\n".join(["the cat sat on the mat . she ran in the park . " * 4] * 20)
+EXAMPLES = b"text,label\n" + b"good film,1\nbad film,0\n" * 20
+#: In place of Python: it takes the arguments of a training, runs until it is told to end, and says that it was stopped.
+COMMAND = "#!/bin/sh\ntrap 'exit 143' TERM\nwhile :; do sleep 0.05; done\n"
+
+
+@pytest.fixture(autouse=True)
+def home(environment, tmp_path, explorer_home, monkeypatch):
+    """A models folder of its own, and a command in place of the trainings."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    for name in ("tiny-cased", "tiny-uncased"):
+        (folder / name).symlink_to(explorer_home / name)
+    command = tmp_path / "training"
+    command.write_text(COMMAND)
+    command.chmod(0o755)
+    monkeypatch.setenv("BERT_TF_HOME", str(folder))
+    monkeypatch.setattr(training_jobs, "sys", types.SimpleNamespace(executable=str(command)))
+    monkeypatch.setattr(training_jobs, "_started", lambda known={}: known)
+    yield folder
+    for path in folder.rglob("process.json"):
+        if process := find_process(path):
+            process.kill()
+    training_jobs._started().clear()
+    finetuning_jobs._started().clear()
+
+
+def start():
+    return training_jobs.start(TEXT, 10, 1e-3, False)
+
+
+def start_a_fine_tuning():
+    return finetuning_jobs.start("classify", "films.csv", EXAMPLES, "tiny-cased", 1, True)
+
+
+def on_another_server(home, code):
+    """Run lines of code in a process of its own, as another server would; returns what it printed."""
+    script = (
+        "import os, signal, sys, types\n"
+        "from ui.session import training_jobs\n"
+        f"training_jobs.sys = types.SimpleNamespace(executable={training_jobs.sys.executable!r})\n" + code
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT, env=dict(os.environ), stdout=subprocess.PIPE, text=True
+    )
+
+
+@pytest.fixture
+def left_behind(home):
+    """The name of a training whose server was killed."""
+    code = f"print(training_jobs.start({TEXT!r}, 10, 1e-3, False), flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
+    name = on_another_server(home, code).communicate(timeout=PATIENCE)[0].strip().splitlines()[-1]
+    assert name.startswith("own-")
+    return name
+
+
+def until(name, *wanted, of=training_jobs):
+    end = time.monotonic() + PATIENCE
+    while (status := of.started(name).status) not in wanted:
+        assert time.monotonic() < end, status
+        time.sleep(0.02)
+
+
+def processes(home):
+    return [path for path in home.rglob("process.json") if find_process(path)]
+
+
+def test_twelve_visitors_who_press_train_at_once_start_one_training(home):
+    together, refused = threading.Barrier(12), []
+
+    def press(number):
+        together.wait()
+        try:
+            start() if number % 2 else start_a_fine_tuning()
+        except ValueError as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=press, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(refused) == 11 and all("Another training is running here" in sentence for sentence in refused)
+    assert len(processes(home)) == 1 and training_jobs.running() == 1
+    assert len([*home.glob("own-*"), *home.glob("runs/own-*")]) == 1
+
+
+def test_servers_that_share_a_folder_start_one_training(home, tmp_path):
+    begin = tmp_path / "begin"
+    code = (
+        f"import time\nwhile not os.path.exists({str(begin)!r}): time.sleep(0.01)\n"
+        f"try: training_jobs.start({TEXT!r}, 10, 1e-3, False); print('started')\n"
+        "except ValueError as error: print(error)\nsys.stdout.flush(); os._exit(0)"
+    )
+    servers = [on_another_server(home, code) for _ in range(3)]
+    begin.touch()
+    said = sorted(server.communicate(timeout=PATIENCE)[0].strip().splitlines()[-1] for server in servers)
+    assert [sentence[:24] for sentence in said] == ["Another training is runn"] * 2 + ["started"]
+    assert len(processes(home)) == 1
+
+
+def test_a_training_of_a_killed_server_counts_and_is_shown(left_behind, open_app):
+    assert training_jobs.running() == 1
+    with pytest.raises(ValueError, match="Another training is running here"):
+        start()
+    app = open_app(page="training_curves", **{"training_curves.run": left_behind})
+    buttons = [button.label for button in app.button if button.key.startswith("w_training_curves_")]
+    assert not app.exception and buttons[:2] == ["Pause", "Stop"]
+
+
+def test_a_training_of_a_killed_server_is_paused_resumed_and_stopped(left_behind, home):
+    until(left_behind, "running")
+    training_jobs.started(left_behind).end("pause")
+    until(left_behind, "paused")
+    assert not processes(home) and training_jobs.running() == 0
+    training_jobs.go_on(left_behind)
+    assert training_jobs.started(left_behind).status == "running" and training_jobs.running() == 1
+    command = json.loads((runs.folder() / left_behind / "process.json").read_text())["arguments"]
+    assert command[0] == "pretrain" and command[command.index("--steps") + 1] == "10"
+    training_jobs.started(left_behind).end("stop")
+    until(left_behind, "stopped")
+
+
+def test_a_training_of_a_killed_server_is_deleted_with_its_process(left_behind, home):
+    until(left_behind, "running")
+    training_jobs.remove(left_behind)
+    assert not processes(home) and not (runs.folder() / left_behind).exists()
+
+
+def test_a_training_of_a_killed_server_keeps_its_time_limit(left_behind):
+    path = runs.folder() / left_behind / "process.json"
+    values = json.loads(path.read_text())
+    assert values["ends"] - time.time() == pytest.approx(60 * state.limits().max_minutes, abs=PATIENCE)
+    path.write_text(json.dumps({**values, "ends": time.time() - 5}))
+    until(left_behind, "stopped")
+
+
+def test_a_training_of_a_killed_server_that_ends_later_is_read_from_its_files(left_behind):
+    until(left_behind, "running")
+    folder = runs.folder() / left_behind
+    record = {"step": 10, "loss": 1.0, "seconds_per_step": 1.0, "time": time.time()}
+    (folder / "metrics.jsonl").write_text(json.dumps(record))
+    (folder / "settings.json").write_text(json.dumps({"settings": {"steps": 10}}))
+    find_process(folder / "process.json").kill()
+    until(left_behind, "done")
+
+
+def test_a_fine_tuning_of_a_killed_server_is_shown_and_stopped(home, open_app):
+    code = (
+        "from ui.session import finetuning_jobs\n"
+        f"print(finetuning_jobs.start('classify', 'films.csv', {EXAMPLES!r}, 'tiny-cased', 1, True), flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    name = on_another_server(home, code).communicate(timeout=PATIENCE)[0].strip().splitlines()[-1]
+    assert finetuning_jobs.names() == [name] and list((home / name).glob("task-input.*"))
+    app = open_app(page="fine_tune")
+    app.button(key="w_fine_tune_stop").click().run()
+    assert not app.exception
+    until(name, "stopped", of=finetuning_jobs)
+    assert not processes(home)
+
+
+def test_another_process_with_the_number_of_a_training_is_not_taken_for_it(tmp_path):
+    path = tmp_path / "process.json"
+    write_process(path, os.getpid())
+    assert find_process(path).pid == os.getpid()
+    path.write_text(re.sub(r'"started": ".*?"', '"started": "1"', path.read_text()))
+    assert find_process(path) is None
+
+
+def test_a_process_that_nobody_has_waited_for_counts_as_ended(tmp_path):
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    write_process(tmp_path / "process.json", child.pid)
+    found = find_process(tmp_path / "process.json")
+    os.kill(child.pid, signal.SIGKILL)
+    found.wait()
+    assert found.poll() == "unknown" and find_process(tmp_path / "process.json") is None
+    child.wait()
+
+
+def test_a_server_that_ends_tells_its_trainings_to_save(home):
+    code = f"print(training_jobs.start({TEXT!r}, 10, 1e-3, False), flush=True)"
+    server = on_another_server(home, code)
+    name = server.communicate(timeout=PATIENCE)[0].strip().splitlines()[-1]
+    process = find_process(runs.folder() / name / "process.json")
+    if process:
+        process.wait()
+    assert training_jobs.running() == 0

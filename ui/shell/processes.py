@@ -1,0 +1,88 @@
+"""The identity of a process, written to a file, so that a restarted server finds the process again."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+from bert_tf.errors import CheckpointError
+from bert_tf.files import read_json, write_json
+
+_POLL, _PATIENCE = 0.05, 10.0  # seconds between two looks at a process that was killed, and of all looks
+
+
+def write_process(path, pid, **more):
+    """Write the identity of a running process to a JSON file.
+
+    Args:
+        path: of the file. pid: int. more: further JSON values for the reader.
+    """
+    write_json(path, {"pid": pid, "started": _start_time(pid), **more})
+
+
+def read_process(path):
+    """The values of a file of ``write_process``, or None if there is no readable one."""
+    try:
+        return read_json(path)
+    except CheckpointError:
+        return None
+
+
+def find_process(path):
+    """The ``FoundProcess`` of a file of ``write_process`` if that process still runs, else None."""
+    values = read_process(path)
+    if not values or type(values.get("pid")) is not int or values.get("started") is None:
+        return None
+    process = FoundProcess(values["pid"], values["started"])
+    return process if process.poll() is None else None
+
+
+class FoundProcess:
+    """A process that another server has started, with the methods of `subprocess.Popen`.
+
+    Args:
+        pid: int. started: its start time, as ``write_process`` wrote it; the system gives a number to another process
+            after the first has ended.
+    """
+
+    def __init__(self, pid, started):
+        self.pid, self._started = pid, started
+
+    def poll(self):
+        """None while the process runs; afterwards "unknown", as only its parent learns the exit code."""
+        return None if _start_time(self.pid) == self._started else "unknown"
+
+    def terminate(self):
+        self._send(signal.SIGTERM)
+
+    def kill(self):
+        self._send(signal.SIGKILL)
+
+    def wait(self):
+        """Wait until the process has ended, for at most ten seconds."""
+        end = time.monotonic() + _PATIENCE
+        while self.poll() is None and time.monotonic() < end:
+            time.sleep(_POLL)
+
+    def _send(self, number):
+        if self.poll() is None:
+            try:
+                os.kill(self.pid, number)
+            except ProcessLookupError:
+                pass  # it has just ended
+
+
+def _start_time(pid):
+    """The start time of a process as text; None if there is none, or it has ended and its parent has not noticed."""
+    if pathlib.Path("/proc/self/stat").exists():
+        try:
+            text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            return None
+        # proc(5): the name in parentheses may hold spaces; after it the state is field 3, the start time field 22.
+        fields = text.rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else fields[19]
+    listed = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True)
+    state, _, started = listed.stdout.strip().partition(" ")
+    return started.strip() if started and not state.startswith("Z") else None
