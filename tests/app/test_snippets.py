@@ -461,8 +461,8 @@ def test_neighbours_are_those_of_the_open_cell(open_app):
     app = open_app(page="nearest_words", **PAIR, **link)
     names = ran(app)
     table = app.dataframe[1].value
-    assert list(table["word"]) == [one.token for one in names["near"][0]]
-    np.testing.assert_allclose(table["cosine"], [one.similarity for one in names["near"][0]], atol=1e-4)
+    assert list(table["word"]) == [one.token for one in names["near"]]
+    np.testing.assert_allclose(table["cosine"], [one.similarity for one in names["near"]], atol=1e-4)
 
 
 def test_the_places_of_a_file_are_those_of_the_open_cell(open_app, capsys):
@@ -488,11 +488,11 @@ def test_the_places_of_one_head_and_their_parts_of_speech(open_app, with_tasks, 
     names, table = ran(app), app.dataframe[0].value
     (near,) = names["result"].nearest
     assert [word.strip("«»") for word in table["word"]] == [one.word.text for one in near]
-    assert list(table["tag"]) == list(names["labels"])
+    assert list(table["tag"]) == list(names["tags"])
     np.testing.assert_allclose(table["cosine"], [one.similarity for one in near], atol=1e-4)
-    assert "head_outputs(bert, trace.hidden_states[0], 0, 1)[[2]]" in app.code[0].value
-    assert list(table["looked_tag"]) == list(names["there"])
-    assert "head 2 of layer 1" in app.code[0].value and f"'{names['labels'][0]}'" in capsys.readouterr().out
+    assert "nearest(bert, trace, rows, positions=(2,), top_k=20, layer=0, heads=(1,))" in app.code[0].value
+    assert list(table["looked_tag"]) == list(names["tags_there"])
+    assert "head 2 of layer 1" in app.code[0].value and f"'{names['tags'][0]}'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("own", [False, True])
