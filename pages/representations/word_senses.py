@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import WordSenses, occurrences
 from bert_tf.explain.representations.projection import PROJECTIONS
 from bert_tf.plots.representations.vectors import cosine_map
@@ -18,7 +19,7 @@ from ui.widgets.formatting import (
     percent,
     title,
 )
-from ui.widgets.projections import NAMES, can_lay_out, laid_out
+from ui.widgets.projections import NAMES, can_lay_out, laid_out, projection_call
 
 PAGE = Page(
     name="word_senses",
@@ -66,9 +67,15 @@ def page():
             icon=":material/content_cut:",
         )
     shared = inputs.model()
-    occurrences_found = _occurrences(shared, word, read)
+    call = Call.of(occurrences, most=_MOST)
+    occurrences_found = jobs.result(
+        "word_senses",
+        (shared.name, state.view().precision, word, read.texts, call),
+        f"Reading {count(len(read.texts), 'sentence')}",
+        lambda progress: shared.run(call.run, read.texts, word, progress=progress),
+    )
     if occurrences_found is not None:
-        _look(shared, chosen, word, read, occurrences_found)
+        _look(shared, chosen, word, read, call, occurrences_found)
 
 
 def _chooser():
@@ -112,17 +119,7 @@ def _columns(read):
     return {"Sense": list(read.senses), "Sentence": list(read.texts)}
 
 
-def _occurrences(shared, word, read):
-    key = (shared.name, state.view().precision, word, read.texts)
-    return jobs.result(
-        "word_senses",
-        key,
-        f"Reading {count(len(read.texts), 'sentence')}",
-        lambda progress: shared.run(occurrences, read.texts, word, progress=progress, most=_MOST),
-    )
-
-
-def _look(shared, chosen, word, read, occurrences_found):
+def _look(shared, chosen, word, read, call, occurrences_found):
     labels = [read.senses[text] for text in occurrences_found.texts]
     tips = [read.texts[text] for text in occurrences_found.texts]
     layers = occurrences_found.vectors.shape[0] - 1
@@ -133,12 +130,12 @@ def _look(shared, chosen, word, read, occurrences_found):
         without = " (the first ones; the others are not read)"
     st.caption(f"{escape_markdown(title(shared.name))} · {counted}{without}")
     layer, way, space = _settings(layers)
-    dimensions, example = 3 if space else 2, None if chosen == _OWN else chosen
-    drawn = way if can_lay_out(way, len(tips)) else None
-    snippets.give(shared, example, word, read, layer, drawn, dimensions, _MOST)
+    projection, example = projection_call(way, space), None if chosen == _OWN else chosen
+    drawn = projection if can_lay_out(projection, len(tips)) else None
+    snippets.give(shared, example, word, read, call, layer, drawn)
     left, right = st.columns([6, 5], gap="large")
     with left:
-        places = laid_out("word_senses", occurrences_found, layer, way, dimensions)
+        places = laid_out("word_senses", occurrences_found, layer, projection)
     senses = cached(
         "word_senses_result",
         (occurrences_found, layer, way, None if places is None else places[0].tobytes()),

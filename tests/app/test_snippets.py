@@ -443,7 +443,7 @@ def test_meaning_reads_the_visitor_s_own_sentences(open_app):
 def test_meaning_by_tsne_is_in_the_lines(open_app):
     app = open_app(page="word_senses", **{"word_senses.way": "tsne", "word_senses.space": "1"})
     names = ran(app)
-    assert "tsne(vectors, 3)" in app.code[0].value
+    assert "project_to_plane(vectors, way='tsne', dimensions=3)" in app.code[0].value
     assert names["places"].shape == of_job(app, "word_senses_places")[0].shape == (len(names["texts"]), 3)
 
 
@@ -453,7 +453,8 @@ def test_meaning_of_an_example_is_read_from_its_file(open_app):
     assert names["result"].texts == of_job(app, "word_senses").texts
     np.testing.assert_allclose(names["vectors"], of_job(app, "word_senses").vectors[3], atol=1e-4)
     # UMAP itself may take another turn at the last digits.
-    assert "umap(vectors, 2)" in app.code[0].value and names["places"].shape == kept(app, "word_senses_places")[0].shape
+    assert "project_to_plane(vectors, way='umap')" in app.code[0].value
+    assert names["places"].shape == kept(app, "word_senses_places")[0].shape
 
 
 def test_neighbours_are_those_of_the_open_cell(open_app):
