@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import MinimalPair, minimal_pairs, pseudo_likelihood
 from bert_tf.plots.interventions.ablation import ranked_bars
 from ui.samples.minimal_pairs import PAIRS
@@ -25,13 +26,18 @@ def draw(shared):
         st.info("Type both sentences, or choose a pair.", icon=":material/keyboard:")
         return
     view = state.view()
-    snippets.give(shared, "pairs", good, bad, state.setting("counterfactuals.all", False))
-    key = (shared.name, view.precision, good, bad)
+    call, call_of_all = Call.of(pseudo_likelihood), Call.of(minimal_pairs)
+    every = state.setting("counterfactuals.all", False)
+    snippets.give(shared, "pairs", call, good, bad, call_of_all if every else None)
+
+    def score(bert, progress):
+        return MinimalPair(*(call.run(bert, text, progress=progress) for text in (good, bad)))
+
     pair = jobs.result(
         "counterfactuals_pair",
-        key,
+        (shared.name, view.precision, good, bad, call),
         "Reading both sentences with one token hidden at a time",
-        lambda progress: shared.run(_one_pair, good, bad, progress=progress),
+        lambda progress: shared.run(score, progress=progress),
     )
     if pair is not None:
         _pair(pair, shared.name)
@@ -43,11 +49,7 @@ def draw(shared):
     if st.toggle(
         f"All {len(PAIRS)} examples", **state.bind_setting("counterfactuals.all", "w_counterfactuals_all", False)
     ):
-        _all_pairs(shared)
-
-
-def _one_pair(bert, good, bad, progress):
-    return MinimalPair(*(pseudo_likelihood(bert, text, progress=progress) for text in (good, bad)))
+        _all_pairs(shared, call_of_all)
 
 
 def _fields():
@@ -90,14 +92,14 @@ def _pair(pair, model):
     )
 
 
-def _all_pairs(shared):
+def _all_pairs(shared, call):
     view = state.view()
     result = jobs.result(
         "counterfactuals_pairs",
-        (shared.name, view.precision),
+        (shared.name, view.precision, call),
         "Reading all pairs",
         lambda progress: shared.run(
-            minimal_pairs,
+            call.run,
             [(pair.good, pair.bad) for pair in PAIRS],
             progress=progress,
             names=tuple(pair.label for pair in PAIRS),

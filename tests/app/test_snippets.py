@@ -391,7 +391,7 @@ def test_every_word_left_out_has_the_page_s_numbers(open_app, capsys):
 )
 def test_another_word_and_a_swap_are_asked_as_on_the_page(open_app, link):
     app = open_app(page="counterfactuals", **PAIR, mask="a2", **link)
-    outcome, shown = ran(app)["outcome"], kept(run_until_done(app), "counterfactuals_change")
+    outcome, (shown,) = ran(app)["outcome"], kept(run_until_done(app), "counterfactuals_change")
     assert outcome.variant.tokens == shown.variant.tokens and outcome.variant.label == shown.variant.label
     np.testing.assert_allclose(outcome.log_probability_changes, shown.log_probability_changes, atol=1e-4)
     assert outcome.nsp.is_next == pytest.approx(component(app, "gauge")["is_next"], abs=1e-5)
