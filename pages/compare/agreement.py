@@ -65,7 +65,7 @@ def page():
         "agreement",
         key,
         f"Asking both models about {count(len(rows.rows), 'row')}",
-        lambda progress: call.run(*map(_LockedPerTrace, pair), rows.rows, progress=progress),
+        lambda progress: call.run(*map(comparison.LockedPerTrace, pair), rows.rows, progress=progress),
     )
     if result is not None:
         _show(pair, result)
@@ -79,17 +79,6 @@ def _compared_heads(pair):
     if not compared:
         return "They have no head in common that is compared here."
     return f"Only {' and '.join(compared)} are compared."
-
-
-class _LockedPerTrace:
-    """A `Bert` whose shared model is locked for one trace at a time, so that other visitors can use it in between."""
-
-    def __init__(self, shared):
-        self._shared, bert = shared, shared.bert
-        self.tokenizer, self.config, self.heads, self.name = bert.tokenizer, bert.config, bert.heads, bert.name
-
-    def trace(self, *args, **kwargs):
-        return self._shared.run(lambda bert: bert.trace(*args, **kwargs))
 
 
 def _show(pair, result):
