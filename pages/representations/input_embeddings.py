@@ -2,10 +2,11 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import VectorSimilarity, cosine_similarities, embedding_parts, position_similarity
 from bert_tf.plots.representations.vectors import part_shares, position_map
 from pages.representations.snippets.input_embeddings import snippet
-from ui.session import state
+from ui.session import calls, state
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
@@ -47,12 +48,13 @@ def page():
     trace = targets.view_trace(shared, encoding)
     if trace is None:
         return
-    parts = cached("input_embeddings", trace, lambda: shared.run(embedding_parts, trace))
+    call, positions_call = Call.of(embedding_parts), Call.of(position_similarity, step=1)
+    parts = calls.result(shared, call, trace, name="input_embeddings")
     positions = _window(trace)
     _sum(trace, parts, positions)
     of = _similarity(trace, parts, positions)
-    _positions(shared)
-    snippets.give(shared, trace, positions, of)
+    _positions(shared, positions_call)
+    snippets.give(shared, trace, call, positions, of, positions_call, _STEP)
 
 
 def _window(trace):
@@ -136,11 +138,11 @@ def _similarity(trace, parts, positions):
     return of
 
 
-def _positions(shared):
+def _positions(shared, call):
     similarity = cached(
         "input_embeddings_positions",
-        (shared.name, state.view().precision),
-        lambda: shared.run(position_similarity, 1),
+        (shared.name, state.view().precision, call),
+        lambda: shared.run(call.run),
     )
     with inputs.heading("The table of positions"):
         export.save("positions", similarity, {"model": shared.name})
