@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.checkpoints.delta import base_model
 from bert_tf.explain import replace_and_detect
 from bert_tf.plots.theme import ramp
@@ -72,11 +73,12 @@ def page():
         return
     share, seed = _controls(bool(chosen))
     view = state.view()
-    snippets.give(*players, chosen, share, seed)
+    call = Call.of(replace_and_detect, **({"mask": chosen} if chosen else {"share": share / 100}), seed=seed)
+    snippets.give(*players, call)
     game = cached(
         "replaced_token_detection",
-        (players, view.precision, view.a, chosen, share, seed),
-        lambda: _game(discriminator, generator, view.a, chosen, share, seed),
+        (players, view.precision, view.a, call),
+        lambda: _game(discriminator, generator, call, view.a),
     )
     _draw(game)
 
@@ -160,11 +162,11 @@ def _controls(chosen):
     return share, seed
 
 
-def _game(discriminator, generator, text, chosen, share, seed):
+def _game(discriminator, generator, call, text):
     # Both models are locked, always in the same order, so that two visitors cannot deadlock.
     first, second = sorted((discriminator, generator), key=lambda shared: shared.name)
     with first.lock, second.lock:
-        return replace_and_detect(generator.bert, discriminator.bert, text, share / 100, chosen, seed)
+        return call.run(generator.bert, discriminator.bert, text)
 
 
 def _draw(game):

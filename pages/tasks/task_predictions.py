@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import occlusion
 from bert_tf.explain.attribution.target import class_target
 from bert_tf.finetuning.tasks.prediction_results import (
@@ -17,7 +18,7 @@ from pages.tasks.snippets.task_predictions import snippet
 from ui.elements.cells import marks
 from ui.elements.mask_chips import truncated_texts
 from ui.elements.spans import spans, split_at_spans
-from ui.session import jobs, state, task_models
+from ui.session import calls, state, task_models
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
@@ -190,12 +191,10 @@ def _words(shared, settings, label):
         **state.bind_setting("task_predictions.words", "w_task_words", False),
     ):
         return
-    snippets.give(shared, task_models.record(settings, view.a, view.b), trace, label)
     target = shared.run(class_target, trace, label)
-    key = (shared.name, view.precision, view.a, view.b, target)
-    saliency = jobs.result(
-        "task words", key, "Masking words", lambda progress: shared.run(occlusion, trace, target, progress=progress)
-    )
+    call = Call.of(occlusion, target=target)
+    snippets.give(shared, task_models.record(settings, view.a, view.b), trace, call)
+    saliency = calls.job_result(shared, call, trace, label="Masking words", name="task words")
     if saliency is None:
         return
     unit = "points" if settings.regression else "nats"
