@@ -12,7 +12,7 @@ from pages.attention.head_components import weights
 from pages.attention.snippets.attention_methods import snippet
 from ui.session import jobs, state
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, inputs
 
@@ -59,7 +59,7 @@ def page():
         positions,
         _columns(attention, positions),
         position,
-        frame.is_dark(),
+        state.is_dark(),
         lambda chosen: state.set_setting(_TOKEN, chosen, 1),
         "Attention of one token by method",
         "Press a token to see where it looks. Bars are scaled to the longest of their column.",

@@ -13,7 +13,7 @@ from bert_tf.plots.attention.head_profile import cluster_names, head_plane
 from pages.attention.snippets.head_profiles import snippet
 from ui.elements import components
 from ui.session import calls, jobs, state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, figures, file_input, inputs
 from ui.widgets.formatting import count, escape_markdown
@@ -149,7 +149,7 @@ def _measure(measures):
 
 
 def _measures(profile):
-    measures, view, dark = _titled(profile), state.view(), frame.is_dark()
+    measures, view, dark = _titled(profile), state.view(), state.is_dark()
     widget = state.bind_setting(_MEASURE, "w_head_profiles_measure", "entropy", tuple(measures))
     name = _measure(measures)
     heads = profile.clusters.shape[1]

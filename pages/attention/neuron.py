@@ -9,7 +9,7 @@ from pages.attention.head_components import neuron
 from pages.attention.snippets.neuron import snippet
 from ui.session import state
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, inputs
 from ui.widgets.formatting import direction
@@ -64,7 +64,7 @@ def page():
         key,
         selection.rows,
         positions,
-        frame.is_dark(),
+        state.is_dark(),
         _pick_query,
         _pick_key,
     )

@@ -12,7 +12,7 @@ from bert_tf.plots.models.compared_attention import paired_tokens
 from pages.compare import layers_view
 from ui.elements import components
 from ui.session import calls, state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.widgets import attention_controls, comparison, export, figures, inputs, targets
 
 LOOKS = {"attention": "Attention", "layers": "Logit lens"}
@@ -148,7 +148,7 @@ def _draw_map(side, trace, weights, name, drawn, start):
         return
     figures.show(
         f"Attention of {side.name}",
-        plots.heatmap(trace, weights, selection, most=_MOST, dark=frame.is_dark(), height=430),
+        plots.heatmap(trace, weights, selection, most=_MOST, dark=state.is_dark(), height=430),
         key=f"w_side_by_side_map_{side.key}",
         config=export.plot_config(name),
     )
@@ -179,7 +179,7 @@ def _difference(pair, traces, maps, layers, start):
     st.markdown(f"**{pair[0].name}**, layer {layers[0] + 1}, minus **{pair[1].name}**, layer {layers[1] + 1}")
     figures.show(
         "Difference of the two attention maps",
-        difference_map(weights_a - weights_b, tokens, frame.is_dark()),
+        difference_map(weights_a - weights_b, tokens, state.is_dark()),
         key="w_side_by_side_difference",
         config=export.plot_config("difference"),
     )
@@ -189,7 +189,7 @@ def _difference(pair, traces, maps, layers, start):
 def _entropy(entropies):
     figures.show(
         "How widely attention is spread in every layer",
-        plots.depth_profile(entropies, "mean entropy of a row, bits", frame.is_dark()),
+        plots.depth_profile(entropies, "mean entropy of a row, bits", state.is_dark()),
         key="w_profile",
         config=export.plot_config("entropy"),
     )
@@ -232,7 +232,7 @@ def _layers(pair, traces, compared):
     with right:
         figures.show(
             "Each side's prediction after every layer",
-            result.figure(dark=frame.is_dark()),
+            result.figure(dark=state.is_dark()),
             key="w_side_by_side_answers",
             config=export.plot_config("answers"),
         )

@@ -11,7 +11,7 @@ from bert_tf.explain.representations.layer_similarity import MEASURES, WORDS_PER
 from bert_tf.plots.models.compare import similarity_map
 from pages.compare.snippets.layer_similarity import snippet
 from ui.session import jobs, model_store, state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import comparison, export, figures, file_input, inputs
 from ui.widgets.formatting import count, escape_markdown, title
@@ -140,7 +140,7 @@ def _show(pair, measure, result):
         export.save("layer-similarity", result)
     figures.show(
         "Similarity of every layer with every layer",
-        similarity_map(values, *names, frame.is_dark(), measure.upper()),
+        similarity_map(values, *names, state.is_dark(), measure.upper()),
         config=export.plot_config("layer-similarity"),
         key="w_layer_similarity_map",
     )

@@ -22,7 +22,7 @@ from bert_tf.plots.datasets.row_map import (
     drawn_rows,
 )
 from ui.session import jobs, state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import count, escape_markdown, title
 from ui.widgets.projections import NAMES, can_lay_out, laid_out, projection_call
@@ -273,7 +273,7 @@ def _plane(result, view):
     presses = {} if space else {"on_select": _pressed(view, result.indices), "selection_mode": "points"}
     figures.show(
         f"The rows as points, coloured by: {TITLES[view.name]}",
-        result.figure(dark=frame.is_dark()),
+        result.figure(dark=state.is_dark()),
         key="w_dataset_space_map" if space else "w_dataset_map",
         config=export.plot_config(f"row-map-{view.layer}"),
         **presses,

@@ -7,7 +7,7 @@ from bert_tf.explain import MinimalPair, minimal_pairs, pseudo_likelihood
 from bert_tf.plots.interventions.ablation import ranked_bars
 from ui.samples.minimal_pairs import PAIRS
 from ui.session import jobs, state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import title
 
@@ -86,7 +86,7 @@ def _pair(pair, model):
     )
     figures.show(
         "Scores of the tokens that differ",
-        pair.figure(dark=frame.is_dark()),
+        pair.figure(dark=state.is_dark()),
         key="w_counterfactuals_tokens",
         config=export.plot_config("minimal-pair"),
     )
@@ -138,7 +138,7 @@ def _all_pairs(shared, call):
     with right_column:
         figures.show(
             "Preference in each pair",
-            figure(frame.is_dark()),
+            figure(state.is_dark()),
             key="w_counterfactuals_pairs_bars",
             config=export.plot_config("minimal-pairs"),
         )

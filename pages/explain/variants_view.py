@@ -20,7 +20,7 @@ from ui.elements import components
 from ui.elements.cards import cards, with_top_k
 from ui.session import calls, state
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import escape_markdown, percent
 
@@ -133,7 +133,7 @@ def a_word_less(shared, trace):
     with right_column:
         figures.show(
             "The answer without each word",
-            _less_figure(shared, rows, trace, frame.is_dark()),
+            _less_figure(shared, rows, trace, state.is_dark()),
             key="w_counterfactuals_less_bars",
             config=export.plot_config("a-word-less"),
         )

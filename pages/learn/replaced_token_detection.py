@@ -11,7 +11,7 @@ from ui.elements.cells import marks
 from ui.session import state
 from ui.session.model_store import installed
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, inputs
 from ui.widgets.formatting import (
@@ -175,7 +175,7 @@ def _draw(game):
     marks(
         "c_replaced_token_detection",
         {"a": _parts(game)},
-        ramp(frame.is_dark()),
+        ramp(state.is_dark()),
         ("original", "replaced"),
         "Point at a token, or tap it, for its score and the original token. Framed: it was replaced.",
     )

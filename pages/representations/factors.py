@@ -13,7 +13,7 @@ from bert_tf.plots.theme import ramp
 from pages.representations.snippets.factors import snippet
 from ui.elements.cells import marks
 from ui.session import calls, state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, highlights, inputs, targets
 from ui.widgets.formatting import count, escape_markdown, percent
@@ -137,7 +137,7 @@ def _words(trace, factors, weights, factor, first):
     marks(
         "c_factors",
         highlights.token_highlights(trace, factor_weights / strongest, lambda place: f"{factor_weights[place]:.2f}"),
-        ramp(frame.is_dark()),
+        ramp(state.is_dark()),
         ("0", "strongest"),
         "Point at a token, or tap it, for the weight of the factor there.",
     )
@@ -169,7 +169,7 @@ def _map(trace, weights):
         start = st.slider(f"{MAX_TOKENS} tokens from", 1, most, **bound) - 1
     figures.show(
         "All factors at every token",
-        factor_map(weights, trace.tokens, frame.is_dark(), start, MAX_TOKENS),
+        factor_map(weights, trace.tokens, state.is_dark(), start, MAX_TOKENS),
         key="w_factors_map",
         config=export.plot_config("factors"),
     )

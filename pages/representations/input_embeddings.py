@@ -8,7 +8,7 @@ from bert_tf.plots.representations.vectors import part_shares, position_map
 from pages.representations.snippets.input_embeddings import snippet
 from ui.session import calls, state
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import escape_markdown, title
@@ -78,7 +78,7 @@ def _sum(trace, parts, positions):
     with left:
         figures.show(
             "The parts of each token's sum",
-            part_shares(tokens, parts.shares[:, list(positions)], names, frame.is_dark()),
+            part_shares(tokens, parts.shares[:, list(positions)], names, state.is_dark()),
             config=export.plot_config("input-sum"),
             key="w_sum_shares",
         )
@@ -131,7 +131,7 @@ def _similarity(trace, parts, positions):
         export.save(f"similarity-{of}", similarity, {"model": trace.model, "vector": of})
     figures.show(
         f"Similarity of the vectors: {of}",
-        similarity.figure(dark=frame.is_dark()),
+        similarity.figure(dark=state.is_dark()),
         config=export.plot_config(f"similarity-{of}"),
         key="w_sum_map",
     )
@@ -150,14 +150,14 @@ def _positions(shared, call):
     with left:
         figures.show(
             "Similarity of the positions",
-            position_map(similarity.cosines[::_STEP, ::_STEP], _STEP, frame.is_dark()),
+            position_map(similarity.cosines[::_STEP, ::_STEP], _STEP, state.is_dark()),
             config=export.plot_config("positions"),
             key="w_sum_positions",
         )
     with right:
         figures.show(
             "Similarity of positions by their distance",
-            similarity.figure("by-distance", frame.is_dark()),
+            similarity.figure("by-distance", state.is_dark()),
             config=export.plot_config("positions-apart"),
             key="w_sum_apart",
         )

@@ -8,7 +8,7 @@ from bert_tf.analyses import Call
 from bert_tf.explain import count_contexts, label_contexts, nearest
 from bert_tf.explain.representations.nearest_contexts import MAX_COMPARED_TOKENS
 from ui.session import jobs, model_store, state
-from ui.shell import frame, open_row, snippets
+from ui.shell import open_row, snippets
 from ui.widgets import export, figures, file_input, inputs
 from ui.widgets.formatting import count, escape_markdown
 
@@ -219,7 +219,7 @@ def _looks(trace, layer, heads, near, counts):
             st.markdown(f"**{title}**")
             figures.show(
                 f"{title} of the words and of the tokens attended to",
-                counts.figure(slug, frame.is_dark()),
+                counts.figure(slug, state.is_dark()),
                 key=f"w_near_{slug}",
                 config=export.plot_config(f"looked-at-{slug}"),
             )

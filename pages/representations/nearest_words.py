@@ -11,7 +11,7 @@ from pages.representations import nearest_contexts
 from pages.representations.snippets.nearest_words import snippet
 from ui.elements.cells import cells
 from ui.session import calls, state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, inputs, targets
 from ui.widgets.formatting import escape_markdown
@@ -129,7 +129,7 @@ def _table(trace, positions, neighbours, parts):
             for at, line in zip(positions, neighbours.nearest)
             for name, near in zip(names, line)
         ],
-        plots.ramp(frame.is_dark()),
+        plots.ramp(state.is_dark()),
         pressed,
         texts=[one.token for line in best for one in line],
         shades=[round(min(max(one.similarity, 0.0), 1.0), 3) for line in best for one in line],

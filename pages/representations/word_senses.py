@@ -10,7 +10,7 @@ from pages.representations.snippets.word_senses import snippet
 from ui.samples import word_senses
 from ui.session import jobs, state
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import (
@@ -175,7 +175,7 @@ def _points(senses):
         export.save(f"word-senses-{senses.layer}", senses)
     figures.show(
         "The word in each sentence, as points",
-        senses.figure("points", frame.is_dark()),
+        senses.figure("points", state.is_dark()),
         config=export.plot_config(f"word-senses-{senses.layer}"),
         key="w_word_senses_points",
     )
@@ -187,7 +187,7 @@ def _map(similarity, layer):
         export.save(f"word-senses-similarity-{layer}", similarity, {"layer": layer})
     figures.show(
         "Similarity of the sentences' words",
-        cosine_map(similarity.cosines, similarity.labels, similarity.texts, frame.is_dark(), height=460, spread=True),
+        cosine_map(similarity.cosines, similarity.labels, similarity.texts, state.is_dark(), height=460, spread=True),
         config=export.plot_config(f"word-senses-similarity-{layer}"),
         key="w_word_senses_map",
     )
@@ -201,7 +201,7 @@ def _separation(separation, layer):
     with inputs.heading("At which layer the senses separate"):
         export.save("senses-by-layer", separation)
     left, right = st.columns(2, gap="large")
-    dark = frame.is_dark()
+    dark = state.is_dark()
     with left:
         figures.show(
             "How often the nearest sentence has the same sense",

@@ -20,7 +20,7 @@ from ui.elements.mask_chips import truncated_texts
 from ui.elements.spans import spans, split_at_spans
 from ui.session import calls, state, task_models
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, highlights, inputs
 from ui.widgets.formatting import (
@@ -163,7 +163,7 @@ def _classes(shared, settings, prediction):
             )
         figures.show(
             "Probability of each class",
-            probabilities(probabilities_by_class, probabilities_by_class.values(), frame.is_dark()),
+            probabilities(probabilities_by_class, probabilities_by_class.values(), state.is_dark()),
             config=export.plot_config("classes"),
             key="w_task_classes",
         )
@@ -203,7 +203,7 @@ def _words(shared, settings, label):
     marks(
         "c_task_words",
         highlights.word_highlights(trace, saliency.words, saliency.target, unit),
-        diverging_ramp(frame.is_dark()),
+        diverging_ramp(state.is_dark()),
         ("opposes it", "supports it"),
         "Point at a word, or tap it, for its score.",
     )
@@ -270,7 +270,7 @@ def _answers(shared, settings, prediction):
     with right:
         figures.show(
             "Where the answer begins and ends",
-            result.figure(dark=frame.is_dark()),
+            result.figure(dark=state.is_dark()),
             config=export.plot_config("answer"),
             key="w_task_curves",
         )
@@ -286,7 +286,7 @@ def _endings(shared, settings, prediction):
         )
     figures.show(
         "Probability of each ending",
-        probabilities(probabilities_by_ending, probabilities_by_ending.values(), frame.is_dark()),
+        probabilities(probabilities_by_ending, probabilities_by_ending.values(), state.is_dark()),
         config=export.plot_config("endings"),
         key="w_task_endings",
     )

@@ -6,7 +6,7 @@ from bert_tf.explain.models.training_log import TrainingLog
 from bert_tf.plots.training import curves as plots
 from pages.training.snippets.training_curves import snippet
 from ui.session import runs, state, training_jobs
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import (
@@ -97,7 +97,7 @@ def _watch(path):
         with column:
             figures.show(
                 panel,
-                plots.curves(run, panel, frame.is_dark()),
+                plots.curves(run, panel, state.is_dark()),
                 key=f"w_curve_{panel}",
                 config=export.plot_config(f"{run.name}-{panel.lower().replace(' ', '-')}"),
             )
