@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
+from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
-from bert_tf.training.optimizers import OPTIMIZERS
 
 # Options that are fields of `FitSettings`.
 _FIT_OPTIONS = (
@@ -58,7 +58,7 @@ def _add_common(parser, length):
         "--output", required=True, metavar="DIR", help="folder of the new model; if it exists, the run in it is resumed"
     )
     parser.add_argument("--epochs", type=int, default=3, help="passes over the training examples (default 3)")
-    parser.add_argument("--learning-rate", type=float, default=3e-5, help="highest learning rate (default 3e-5)")
+    add_optimizer_arguments(parser, learning_rate=3e-5, warmup=0.1)
     parser.add_argument(
         "--batch-size", type=int, default=32, help="examples of an update, over all devices together (default 32)"
     )
@@ -83,27 +83,12 @@ def _add_common(parser, length):
         "--evaluate-every", type=int, metavar="N", help="updates between evaluations (default: an epoch)"
     )
     parser.add_argument(
-        "--warmup",
-        type=float,
-        default=0.1,
-        help="warm-up updates: a share if below 1, else their number (default 0.1)",
-    )
-    parser.add_argument(
         "--freeze-layers",
         type=int,
         default=0,
         metavar="N",
         help="freeze the embeddings and the lowest N layers",
     )
-    parser.add_argument(
-        "--layer-decay",
-        type=float,
-        default=1.0,
-        metavar="FACTOR",
-        help="the learning rate of each layer is that of the layer above times this factor",
-    )
-    parser.add_argument("--weight-decay", type=float, default=0.01, help="weight decay (default 0.01)")
-    parser.add_argument("--optimizer", default="adamw", help=f"{', '.join(OPTIMIZERS)} (default adamw)")
     parser.add_argument("--dropout", type=float, help="dropout rate, instead of the model's")
     parser.add_argument(
         "--precision",

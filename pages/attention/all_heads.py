@@ -7,7 +7,7 @@ from pages.attention.snippets.all_heads import snippet
 from ui.elements import components
 from ui.session import state
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, figures, inputs
 
@@ -98,7 +98,7 @@ def _overview(trace, selection):
     # The small maps are the same for every chosen head: they are cached, so that they are sent to the browser once.
     key = (trace.model, view.precision, view.a, view.b, trace.masks, selection)
     small = cached("tiles", key, lambda: plots.tiles(trace.attentions, selection))
-    components.grid("c_grid", small, press_head, plots.ramp(frame.is_dark()))
+    components.grid("c_grid", small, press_head, plots.ramp(state.is_dark()))
 
 
 def _heads(shared, trace, selection, chosen):
@@ -114,7 +114,7 @@ def _heads(shared, trace, selection, chosen):
         attention_controls.save(trace, chosen, selection, attention_controls.least(_LEAST))
     as_map = state.setting(_AS, "lines") == "map"
     attention_controls.pickers(trace.attentions.shape, _LEAST)
-    colours = plots.head_colours(frame.is_dark())[: len(chosen)]
+    colours = plots.head_colours(state.is_dark())[: len(chosen)]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.segmented_control(
             "As",
@@ -151,7 +151,7 @@ def _drop(chosen):
 
 
 def _heatmaps(trace, weights, selection, detail, name):
-    dark, least = frame.is_dark(), attention_controls.least(_LEAST)
+    dark, least = state.is_dark(), attention_controls.least(_LEAST)
     config = export.plot_config(name)
     if detail is not selection:
         st.caption("The whole text: each cell shows the largest weight of a block of tokens.")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import attention_flow, token_attention
 from bert_tf.explain.attention.token_attention import mean_maps, scaled
 from bert_tf.explain.attention.value_attention import value_vectors
@@ -11,7 +12,7 @@ from pages.attention.head_components import weights
 from pages.attention.snippets.attention_methods import snippet
 from ui.session import jobs, state
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, inputs
 
@@ -47,8 +48,9 @@ def page():
     detail = attention_controls.detail(selection)
     positions = list(detail.columns)
     head = view.head if state.setting(_OF, "layer") == "head" else None
-    snippets.give(shared, trace, position, head, trace.length <= _MOST_FLOW, detail)
-    attention = _attention(shared, trace, position, head)
+    call = Call.of(token_attention, layer=view.layer, position=position, head=head, flow=trace.length <= _MOST_FLOW)
+    snippets.give(shared, trace, call, detail)
+    attention = _attention(shared, trace, call)
     with menu:
         export.save(f"methods-layer-{view.layer + 1}-token-{position}", attention, {"model": trace.model})
     weights(
@@ -57,7 +59,7 @@ def page():
         positions,
         _columns(attention, positions),
         position,
-        frame.is_dark(),
+        state.is_dark(),
         lambda chosen: state.set_setting(_TOKEN, chosen, 1),
         "Attention of one token by method",
         "Press a token to see where it looks. Bars are scaled to the longest of their column.",
@@ -88,8 +90,8 @@ def _pickers(trace):
     )
 
 
-def _attention(shared, trace, position, head):
-    """The ``TokenAttention`` of the chosen layer; it includes the flow once the background job has finished."""
+def _attention(shared, trace, call):
+    """The result of the ``Call``; it includes the flow once the background job has finished."""
     view = state.view()
     input_key = (shared.name, view.precision, view.a, view.b, trace.masks)
     with st.spinner("Reading …"):
@@ -97,10 +99,10 @@ def _attention(shared, trace, position, head):
         means = cached("methods means", input_key, lambda: mean_maps(trace))
         attention = cached(
             "attention_methods",
-            (input_key, view.layer, position, head),
-            lambda: token_attention(shared.bert, trace, view.layer, position, head, False, values, means),
+            (input_key, call),
+            lambda: call.replace(flow=False).run(shared.bert, trace, values=values, means=means),
         )
-    flow = _flow(trace, position, input_key) if trace.length <= _MOST_FLOW else None
+    flow = _flow(trace, call, input_key) if call["flow"] else None
     return attention if flow is None else replace(attention, flow=scaled(flow))
 
 
@@ -127,8 +129,8 @@ def _values(shared, trace, input_key):
     return cached("methods values", (input_key, layer), lambda: shared.run(value_vectors, trace)[layer].copy())
 
 
-def _flow(trace, position, input_key):
-    layer = state.view().layer
+def _flow(trace, call, input_key):
+    layer, position = call["layer"], call["position"]
 
     def work(progress):
         return attention_flow(trace, layer, (position,), most_tokens=_MOST_FLOW, progress=progress)[0]

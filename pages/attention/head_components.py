@@ -9,20 +9,19 @@ from ui.elements.component_registry import browser_value, register
 _NEURON, _WEIGHTS = register("neuron"), register("weights")
 
 
-def neuron(key, tokens, runs, vectors, query, chosen, queries, keys, dark, on_query, on_key):
+def neuron(key, result, runs, chosen, queries, keys, dark, on_query, on_key):
     """Draw how the weights of one query are computed.
 
     Args:
-        key: the component's key. tokens: the strings of the trace.
-        runs: the direction of the text, "ltr" or "rtl". vectors: a ``bert_tf.explain.HeadVectors``.
-        query: position of the token that looks. chosen: position of the key whose product is drawn enlarged.
+        key: the component's key. result: a ``bert_tf.explain.NeuronView``.
+        runs: the direction of the text, "ltr" or "rtl". chosen: position of the key whose product is drawn enlarged.
         queries, keys: positions that may be chosen. dark: whether the page is dark.
         on_query, on_key: called with the position that was pressed.
     """
     positions = list(keys)
 
     def token_rows(positions):
-        return [{"token": tokens[position], "position": int(position)} for position in positions]
+        return [{"token": result.tokens[position], "position": int(position)} for position in positions]
 
     def press_handler(name, allowed, callback):
         def pressed():
@@ -40,13 +39,13 @@ def neuron(key, tokens, runs, vectors, query, chosen, queries, keys, dark, on_qu
             "queries": token_rows(queries),
             "direction": runs,
             "keys": token_rows(positions),
-            "token": tokens[query],
-            "query": int(query),
+            "token": result.tokens[result.position],
+            "query": int(result.position),
             "key": int(chosen),
-            "query_vector": _floats(vectors.queries[query]),
-            "key_vectors": _floats(vectors.keys[positions]),
-            "scores": [round(float(value), 5) for value in vectors.scores(query)[positions]],
-            "weights": [round(float(value), 6) for value in vectors.weights(query)[positions]],
+            "query_vector": _floats(result.queries[result.position]),
+            "key_vectors": _floats(result.keys[positions]),
+            "scores": [round(float(value), 5) for value in result.scores[positions]],
+            "weights": [round(float(value), 6) for value in result.weights[positions]],
             "dark": dark,
         },
     )

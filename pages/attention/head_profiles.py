@@ -6,13 +6,14 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain import head_profiles, profile_trace
+from bert_tf.analyses import Call
+from bert_tf.explain import head_profiles
 from bert_tf.explain.datasets.text_rows import file_kind, read_rows
 from bert_tf.plots.attention.head_profile import cluster_names, head_plane
 from pages.attention.snippets.head_profiles import snippet
 from ui.elements import components
-from ui.session import jobs, state
-from ui.shell import frame, snippets
+from ui.session import calls, jobs, state
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, figures, file_input, inputs
 from ui.widgets.formatting import count, escape_markdown
@@ -95,15 +96,9 @@ def page():
 
 
 def _of_text(shared, trace):
-    view = state.view()
-    key = (shared.name, view.precision, view.a, view.b, trace.masks)
-    tokens = max(8, min(64, _CELLS // trace.length))
-    snippets.give(shared, _measure(MEASURES), tokens, trace)
-
-    def work(progress):
-        return profile_trace(trace, tokens, progress)
-
-    return jobs.result("head_profiles", key, "Comparing heads", work)
+    call = Call.of(head_profiles, tokens_per_text=max(8, min(64, _CELLS // trace.length)))
+    snippets.give(shared, call, _measure(MEASURES), trace)
+    return calls.job_result(shared, call, trace, label="Comparing heads")
 
 
 def _of_file(shared):
@@ -125,13 +120,14 @@ def _of_file(shared):
         st.caption(note)
     measure = _measure((*MEASURES, *(["syntax"] if any(row.parsed is not None for row in rows) else [])))
     bounds = {"most_rows": limits.max_rows, "max_characters": limits.max_row_characters}
-    snippets.give(shared, measure, _FILE_ROWS, file=name, bounds=bounds)
-    key = (shared.name, state.view().precision, hashlib.sha256(data).hexdigest(), name)
-
-    def work(progress):
-        return shared.run(head_profiles, rows=rows, tokens_per_text=_FILE_ROWS, progress=progress)
-
-    return jobs.result("head_profiles", key, "Reading the file", work)
+    call = Call.of(head_profiles, tokens_per_text=_FILE_ROWS)
+    snippets.give(shared, call, measure, file=name, bounds=bounds)
+    return jobs.result(
+        call.name,
+        (shared.name, state.view().precision, hashlib.sha256(data).hexdigest(), name, call),
+        "Reading the file",
+        lambda progress: shared.run(call.run, None, rows, progress=progress),
+    )
 
 
 def _read(name, data, limits):
@@ -153,7 +149,7 @@ def _measure(measures):
 
 
 def _measures(profile):
-    measures, view, dark = _titled(profile), state.view(), frame.is_dark()
+    measures, view, dark = _titled(profile), state.view(), state.is_dark()
     widget = state.bind_setting(_MEASURE, "w_head_profiles_measure", "entropy", tuple(measures))
     name = _measure(measures)
     heads = profile.clusters.shape[1]

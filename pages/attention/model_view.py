@@ -8,7 +8,7 @@ from pages.attention.snippets.model_view import snippet
 from ui.elements import components
 from ui.session import state
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, inputs
 
@@ -49,7 +49,7 @@ def _zoom(on):
 
 
 def _sheet(trace, selection):
-    view, dark = state.view(), frame.is_dark()
+    view, dark = state.view(), state.is_dark()
     layers, heads = trace.attentions.shape[:2]
     with inputs.heading(f"{layers} × {heads} heads"):
         _save(trace, selection)

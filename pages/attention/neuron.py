@@ -3,12 +3,13 @@
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import HeadVectors, query_key_vectors
+from bert_tf.analyses import Call
+from bert_tf.explain import HeadVectors, neuron_view, query_key_vectors
 from pages.attention.head_components import neuron
 from pages.attention.snippets.neuron import snippet
 from ui.session import state
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, inputs
 from ui.widgets.formatting import direction
@@ -46,25 +47,24 @@ def page():
         menu = st.container(width="content")
     attention_controls.pickers(trace.attentions.shape)
     detail = attention_controls.detail(selection)
-    vectors = _vectors(shared, trace)
+    call = Call.of(neuron_view, head=(view.layer, view.head), position=query)
+    result = call.run(shared.bert, trace, vectors=_vectors(shared, trace))
     positions = list(detail.columns)
     with menu:
-        name = f"layer-{vectors.layer + 1}-head-{vectors.head + 1}-{query}"
-        export.save(name, vectors.neuron_view(trace.tokens, query), {"model": trace.model})
+        name = f"layer-{result.layer + 1}-head-{result.head + 1}-{query}"
+        export.save(name, result, {"model": trace.model})
     key = state.setting(_KEY, -1)
     if key not in positions:
-        key = positions[int(np.argmax(vectors.weights(query)[positions]))]
-    snippets.give(shared, trace, query, key, detail)
+        key = positions[int(np.argmax(result.weights[positions]))]
+    snippets.give(shared, trace, call, key, detail)
     neuron(
         "c_neuron",
-        trace.tokens,
+        result,
         direction(trace.text_a),
-        vectors,
-        query,
         key,
         selection.rows,
         positions,
-        frame.is_dark(),
+        state.is_dark(),
         _pick_query,
         _pick_key,
     )

@@ -65,7 +65,7 @@ def page():
         "agreement",
         key,
         f"Asking both models about {count(len(rows.rows), 'row')}",
-        lambda progress: call.run(*map(_LockedPerTrace, pair), rows.rows, progress=progress),
+        lambda progress: call.run(*map(comparison.LockedPerTrace, pair), rows.rows, progress=progress),
     )
     if result is not None:
         _show(pair, result)
@@ -79,17 +79,6 @@ def _compared_heads(pair):
     if not compared:
         return "They have no head in common that is compared here."
     return f"Only {' and '.join(compared)} are compared."
-
-
-class _LockedPerTrace:
-    """A `Bert` whose shared model is locked for one trace at a time, so that other visitors can use it in between."""
-
-    def __init__(self, shared):
-        self._shared, bert = shared, shared.bert
-        self.tokenizer, self.config, self.heads, self.name = bert.tokenizer, bert.config, bert.heads, bert.name
-
-    def trace(self, *args, **kwargs):
-        return self._shared.run(lambda bert: bert.trace(*args, **kwargs))
 
 
 def _show(pair, result):
@@ -138,40 +127,27 @@ def _show(pair, result):
 
 
 def _table(result):
-    rows = result.rows
-    columns = {
-        "row": [row.row.number for row in rows],
-        "divergence": [row.divergence for row in rows],
-        "a": [row.row.text_a for row in rows],
-        "b": [row.row.text_b for row in rows],
-        "hidden": [" ".join(token or "[MASK]" for token in row.originals) or None for row in rows],
-        "one": [" ".join(mask.predictions_a[0].token for mask in row.masks) or None for row in rows],
-        "other": [" ".join(mask.predictions_b[0].token for mask in row.masks) or None for row in rows],
-        "is_next_a": [row.is_next_a for row in rows],
-        "is_next_b": [row.is_next_b for row in rows],
-        "in_order_a": [row.in_order_a for row in rows],
-        "in_order_b": [row.in_order_b for row in rows],
-        "replaced": [row.replaced_difference for row in rows],
-        "problem": [row.problem for row in rows],
-    }
-    return {name: values for name, values in columns.items() if any(value is not None for value in values)}
+    """The table of the result, the divergence after the row's number, without columns that have no value."""
+    table = result.to_frame().drop(columns="same_top_prediction").replace("", None)
+    table.insert(1, "divergence_bits", table.pop("divergence_bits"))
+    return table.dropna(axis="columns", how="all")
 
 
 def _columns(pair):
     one, other = (title(shared.name) for shared in pair)
     return {
         "row": st.column_config.NumberColumn("Row", width="small"),
-        "a": st.column_config.TextColumn("Text A", width="medium"),
-        "b": st.column_config.TextColumn("Text B", width="medium"),
+        "text_a": st.column_config.TextColumn("Text A", width="medium"),
+        "text_b": st.column_config.TextColumn("Text B", width="medium"),
         "hidden": "Hidden",
-        "one": f"{one} predicts",
-        "other": f"{other} predicts",
-        "divergence": st.column_config.ProgressColumn("Divergence", format="%.3f bits", min_value=0, max_value=1),
+        "prediction_a": f"{one} predicts",
+        "prediction_b": f"{other} predicts",
+        "divergence_bits": st.column_config.ProgressColumn("Divergence", format="%.3f bits", min_value=0, max_value=1),
         "is_next_a": st.column_config.NumberColumn(f"P(IsNext), {one}", format="percent"),
         "is_next_b": st.column_config.NumberColumn(f"P(IsNext), {other}", format="percent"),
         "in_order_a": st.column_config.NumberColumn(f"P(in order), {one}", format="percent"),
         "in_order_b": st.column_config.NumberColumn(f"P(in order), {other}", format="percent"),
-        "replaced": st.column_config.NumberColumn(
+        "replaced_difference": st.column_config.NumberColumn(
             "P(replaced) differs by", format="%.3f", help="The mean over the tokens that both models have in common."
         ),
         "problem": "Problem",

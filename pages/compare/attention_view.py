@@ -3,6 +3,7 @@
 import streamlit as st
 
 from bert_tf import plots
+from bert_tf.analyses import Call
 from bert_tf.explain import aligned_layers, logit_lens
 from bert_tf.explain.models.compared_attention import AlignedAttention, ComparedAttention
 from bert_tf.explain.models.compared_layers import ComparedLayers, LayerAnswers
@@ -10,9 +11,8 @@ from bert_tf.plots.models.compare import difference_map
 from bert_tf.plots.models.compared_attention import paired_tokens
 from pages.compare import layers_view
 from ui.elements import components
-from ui.session import state
-from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.session import calls, state
+from ui.shell import snippets
 from ui.widgets import attention_controls, comparison, export, figures, inputs, targets
 
 LOOKS = {"attention": "Attention", "layers": "Logit lens"}
@@ -54,7 +54,7 @@ def _attention(pair, traces):
     start = _start(traces, drawn)
     chosen = layers[place]
     window = None if drawn == "heatmap" else (start, _MOST)
-    snippets.give(pair, traces, attention=(chosen, head, drawn, window))
+    snippets.add(attention=(chosen, head, drawn, window))
     maps = [_weights(trace, layer, head) for trace, layer in zip(traces, chosen)]
     if drawn == "difference":
         _difference(pair, traces, maps, chosen, start)
@@ -148,7 +148,7 @@ def _draw_map(side, trace, weights, name, drawn, start):
         return
     figures.show(
         f"Attention of {side.name}",
-        plots.heatmap(trace, weights, selection, most=_MOST, dark=frame.is_dark(), height=430),
+        plots.heatmap(trace, weights, selection, most=_MOST, dark=state.is_dark(), height=430),
         key=f"w_side_by_side_map_{side.key}",
         config=export.plot_config(name),
     )
@@ -179,7 +179,7 @@ def _difference(pair, traces, maps, layers, start):
     st.markdown(f"**{pair[0].name}**, layer {layers[0] + 1}, minus **{pair[1].name}**, layer {layers[1] + 1}")
     figures.show(
         "Difference of the two attention maps",
-        difference_map(weights_a - weights_b, tokens, frame.is_dark()),
+        difference_map(weights_a - weights_b, tokens, state.is_dark()),
         key="w_side_by_side_difference",
         config=export.plot_config("difference"),
     )
@@ -189,7 +189,7 @@ def _difference(pair, traces, maps, layers, start):
 def _entropy(entropies):
     figures.show(
         "How widely attention is spread in every layer",
-        plots.depth_profile(entropies, "mean entropy of a row, bits", frame.is_dark()),
+        plots.depth_profile(entropies, "mean entropy of a row, bits", state.is_dark()),
         key="w_profile",
         config=export.plot_config("entropy"),
     )
@@ -199,7 +199,7 @@ def _entropy(entropies):
 def _layers(pair, traces, compared):
     both_classify = all(targets.classes(side.shared) for side in pair)
     if both_classify:
-        snippets.give(pair, traces, classes=True)
+        snippets.add(classes=True)
         layers_view.classes(pair)
     if not compared.masks:
         if not both_classify:
@@ -215,8 +215,12 @@ def _layers(pair, traces, compared):
             **state.bind_setting("side_by_side.at", "w_side_by_side_at", 0, range(len(compared.masks))),
         )
     mask = compared.masks[place]
-    snippets.give(pair, traces, classes=both_classify, lens=(mask.position_a, mask.position_b))
-    lenses = [_lens(*side) for side in zip(pair, traces, (mask.position_a, mask.position_b))]
+    lens_calls = [Call.of(logit_lens, positions=[at], top_k=1) for at in (mask.position_a, mask.position_b)]
+    snippets.add(lens_calls=lens_calls)
+    lenses = [
+        calls.result(side.shared, call, trace, name=f"compare_lens_{side.key}")
+        for side, trace, call in zip(pair, traces, lens_calls)
+    ]
     counts = [side.shared.config.num_hidden_layers for side in pair]
     rows = LayerAnswers.rows(comparison.layer_rows(lenses, pair, aligned_layers(*counts), compared.case_folded))
     result = ComparedLayers(tuple(side.shared.name for side in pair), rows, _curves(pair, lenses))
@@ -228,7 +232,7 @@ def _layers(pair, traces, compared):
     with right:
         figures.show(
             "Each side's prediction after every layer",
-            result.figure(dark=frame.is_dark()),
+            result.figure(dark=state.is_dark()),
             key="w_side_by_side_answers",
             config=export.plot_config("answers"),
         )
@@ -249,9 +253,3 @@ def _curves(pair, lenses):
 
 def _masked_token(pair, mask):
     return pair[0].encoding.tokens[mask.position_a]
-
-
-def _lens(side, trace, position):
-    return cached(
-        f"compare_lens_{side.key}", (trace, position), lambda: side.shared.run(logit_lens, trace, (position,), 1)
-    )

@@ -1,22 +1,17 @@
 """Layer similarity: how similar the layers of two models are, by centred kernel alignment or canonical correlations."""
 
-import functools
+import dataclasses
 
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import compare_traces
-from bert_tf.explain.representations.layer_similarity import (
-    MEASURES,
-    MIN_WORDS,
-    WORDS_PER_DIRECTION,
-    traces_of,
-)
+from bert_tf.analyses import Call
+from bert_tf.explain import TextRow, compare_layers
+from bert_tf.explain.representations.layer_similarity import MEASURES, WORDS_PER_DIRECTION
 from bert_tf.plots.models.compare import similarity_map
 from pages.compare.snippets.layer_similarity import snippet
 from ui.session import jobs, model_store, state
-from ui.session.model_store import text_b_or_none
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import comparison, export, figures, file_input, inputs
 from ui.widgets.formatting import count, escape_markdown, title
@@ -72,15 +67,15 @@ def page():
         st.info("No model is installed here. See Models.", icon=":material/compare_arrows:")
         return
     names = comparison.pickers(installed, "layer_similarity")
-    texts, file = _texts()
-    if not texts:
+    rows, file = _rows()
+    if not rows:
         return
     view = state.view()
     pair = [inputs.model(name) for name in names]
     reads_no_text_b = [shared for shared in pair if file is None and shared.text_b_or_none(view.b) is None]
     if reads_no_text_b:
         inputs.note_unreadable(reads_no_text_b[0], view.b)
-    traced = [(texts[0][0], shared.text_b_or_none(texts[0][1])) for shared in pair]
+    rows = tuple(_readable(row, pair) for row in rows)
     measure = st.segmented_control(
         "Measure",
         list(MEASURES),
@@ -88,25 +83,26 @@ def page():
         required=True,
         **state.bind_setting("layer_similarity.measure", "w_layer_similarity_measure", "cka", MEASURES),
     )
-    snippets.give(names, traced, file, state.limits().max_sentences, MIN_WORDS, measure)
-    key = (*names, view.precision, texts)
+    call = Call.of(compare_layers, measure=measure)
+    snippets.give(names, call, rows, file)
+    one, other = map(comparison.LockedPerTrace, pair)
     # A job for each measure: its result is kept while another measure is shown.
     result = jobs.result(
         measure,
-        key,
-        f"Reading {count(len(texts), 'text')} with both models",
-        lambda progress: _similarity(pair, texts, measure, progress),
+        (*names, view.precision, rows, call),
+        f"Reading {count(len(rows), 'text')} with both models",
+        lambda progress: call.run(one, None, rows, other, progress=progress),
     )
     if result is not None:
         _show(pair, measure, result)
 
 
-def _texts():
+def _rows():
     """The widgets that choose the texts.
 
     Returns:
-        (pairs (text A, text B), the file of the texts or None for the page's text). Without texts there are no pairs,
-        and the page says why.
+        (``TextRow``s, the file of the rows or None for the page's text). Without texts there are no rows, and the page
+        says why.
     """
     source = st.segmented_control(
         "Read",
@@ -120,7 +116,7 @@ def _texts():
         with st.expander("Texts", expanded=not state.view().a.strip(), icon=":material/edit_note:"):
             inputs.examples()
             inputs.text_fields()
-        return ((state.view().a, state.view().b),) if inputs.texts_are_usable() else (), None
+        return (TextRow(1, state.view().a, state.view().b),) if inputs.texts_are_usable() else (), None
     read = file_input.rows("layer_similarity", typed=True)
     if read is None:
         return (), None
@@ -128,16 +124,13 @@ def _texts():
     rows = read[0].rows
     if len(rows) > most:
         st.caption(f"The first {most:,} of {len(rows):,} rows are read.")
-    return tuple((row.text_a, row.text_b or "") for row in rows[:most]), read[1]
+    return rows[:most], read[1]
 
 
-def _similarity(pair, texts, measure, progress):
-    readers = [functools.partial(shared.run, _traced) for shared in pair]
-    return compare_traces(*traces_of(readers, texts, progress=progress), measure)
-
-
-def _traced(bert, a, b):
-    return bert.trace(a, text_b_or_none(b, bert.tokenizer), attentions=False)
+def _readable(row, pair):
+    """The ``TextRow``; without its text B if one of the two models can read none of it."""
+    readable = all(shared.text_b_or_none(row.text_b or "") for shared in pair)
+    return row if readable else dataclasses.replace(row, text_b=None)
 
 
 def _show(pair, measure, result):
@@ -147,7 +140,7 @@ def _show(pair, measure, result):
         export.save("layer-similarity", result)
     figures.show(
         "Similarity of every layer with every layer",
-        similarity_map(values, *names, frame.is_dark(), measure.upper()),
+        similarity_map(values, *names, state.is_dark(), measure.upper()),
         config=export.plot_config("layer-similarity"),
         key="w_layer_similarity_map",
     )

@@ -7,7 +7,6 @@ from bert_tf.explain.models.compared_layers import ComparedClassLayers, Compared
 from ui.elements.mask_chips import truncated_texts
 from ui.session import state, task_models
 from ui.session.session_cache import cached
-from ui.shell import frame
 from ui.widgets import export, figures, inputs, targets, task_predictions
 from ui.widgets.formatting import escape_markdown, percent
 
@@ -98,7 +97,7 @@ def _scores(pair, lenses):
         export.save("scores-by-layer-compared", result)
     figures.show(
         "The score after each layer",
-        result.figure(dark=frame.is_dark()),
+        result.figure(dark=state.is_dark()),
         key="w_side_by_side_class_scores",
         config=export.plot_config("scores"),
     )
@@ -148,7 +147,7 @@ def _classes(pair, lenses):
     with right:
         figures.show(
             "Each side's class after every layer",
-            result.figure(dark=frame.is_dark()),
+            result.figure(dark=state.is_dark()),
             key="w_side_by_side_class_curves",
             config=export.plot_config("classes-by-layer"),
         )

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import compare
 from bert_tf.explain.models.model_facts import ModelFacts, ModelFactsTable
 from bert_tf.explain.models.side_by_side import ComparedAnswers, compared_side
@@ -92,15 +93,14 @@ def page():
     comparison_inputs.token_strips(pair, choice)
     # One forward pass of each model gives all values of the chosen view.
     traces = [side.trace(hidden_states=attention_view.shows_layers()) for side in pair]
-    compared = compare(
+    call = Call.of(compare, top_k=state.view().top_k, across=True)
+    compared = call.run(
         *traces,
         *(side.shared.tokenizer for side in pair),
         *(side.shared.config.num_hidden_layers for side in pair),
-        top_k=state.view().top_k,
-        across=True,
     )
     tasks = [task_predictions.predict_task(side.key, side.shared, side.text_a, side.text_b) for side in pair]
-    snippets.give(pair, traces)
+    snippets.give(pair, traces, call)
     _results(pair, traces, compared, tasks)
     _agreement(pair, traces, compared)
     if None not in tasks:

@@ -8,7 +8,7 @@ from bert_tf.explain import class_curve, curve_labels
 from bert_tf.explain.datasets.confusion import ConfusionMatrix
 from bert_tf.plots.datasets.class_curves import precision_recall_figure, roc_figure
 from ui.session import state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import count, escape_markdown, share
 
@@ -48,7 +48,7 @@ def confusion(classes, heading, name="confusion", key="w_dataset_confusion"):
         export.save(name, matrix)
     figures.show(
         "How often each true class was given each class",
-        matrix.figure(dark=frame.is_dark()),
+        matrix.figure(dark=state.is_dark()),
         config=export.plot_config(name),
         key=key,
     )
@@ -85,7 +85,7 @@ def curves(shared, results, subset=""):
             width=320,
             **state.bind_setting("dataset.threshold", "w_dataset_threshold", _HALF),
         )
-    at, dark = curve.at(threshold), frame.is_dark()
+    at, dark = curve.at(threshold), state.is_dark()
     left, right = st.columns(2, gap="large")
     with left:
         figures.show(

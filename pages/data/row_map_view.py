@@ -22,10 +22,10 @@ from bert_tf.plots.datasets.row_map import (
     drawn_rows,
 )
 from ui.session import jobs, state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import count, escape_markdown, title
-from ui.widgets.projections import NAMES, can_lay_out, laid_out
+from ui.widgets.projections import NAMES, can_lay_out, laid_out, projection_call
 
 _POOLED = {"mean": "Mean of the tokens", "first": "First token"}
 _PROJECTION_NOTES = {
@@ -87,14 +87,15 @@ def draw(shared, file_key, results, filtered, open_row, snippet_arguments):
         near = nearest_rows(view.vectors, chosen, _NEAR) if chosen is not None else ()
         _beside(view, chosen, near, open_row, space)
     with left:
-        places = laid_out("dataset", rows_read, layer, way, 3 if space else 2)
+        projection = projection_call(way, space)
+        places = laid_out("dataset", rows_read, layer, projection)
         if places is not None:
             # The chosen row is drawn under every filter.
             drawn = sorted({*inside, *([] if chosen is None else [chosen])})
             _plane(_filtered(view, places, attributes, rows_read.places, drawn, chosen, near), view)
     number = None if chosen is None else view.rows[chosen].row.number
-    way = way if can_lay_out(way, len(view.rows)) else None
-    snippets.give(*snippet_arguments, plane=(layer, call, way, name, number, _NEAR, 3 if space else 2))
+    drawn = projection if can_lay_out(projection, len(view.rows)) else None
+    snippets.give(*snippet_arguments, plane=(layer, call, drawn, name, number, _NEAR))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -272,7 +273,7 @@ def _plane(result, view):
     presses = {} if space else {"on_select": _pressed(view, result.indices), "selection_mode": "points"}
     figures.show(
         f"The rows as points, coloured by: {TITLES[view.name]}",
-        result.figure(dark=frame.is_dark()),
+        result.figure(dark=state.is_dark()),
         key="w_dataset_space_map" if space else "w_dataset_map",
         config=export.plot_config(f"row-map-{view.layer}"),
         **presses,

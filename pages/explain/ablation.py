@@ -16,7 +16,7 @@ from ui.elements import components
 from ui.elements.cards import class_card, with_top_k
 from ui.elements.cells import cells
 from ui.session import calls, jobs, state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import percent
@@ -134,7 +134,7 @@ def _answer(shared, questions):
 
 def _grid(trace, effect, cells_off, effects, unit, size):
     layers, heads = size
-    dark = frame.is_dark()
+    dark = state.is_dark()
 
     def pressed(layer, column):
         before = ablation_parts.cells_from_text(state.setting("ablation.off", ""), layers, heads)
@@ -330,7 +330,7 @@ def _ranked(sweep_result, effects, question, unit, trace, size):
             [names[index] for index in strongest],
             [strengths[index] for index in strongest],
             f"loss of the answer without it, {unit}",
-            frame.is_dark(),
+            state.is_dark(),
         ),
         key="w_ablation_ranked",
         config=export.plot_config("strongest-parts"),

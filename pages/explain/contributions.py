@@ -14,7 +14,7 @@ from pages.explain import ablation_parts
 from pages.explain.snippets.contributions import snippet
 from ui.elements.cells import cells
 from ui.session import calls, state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import bold, escape_markdown, percent
@@ -108,7 +108,7 @@ def _grid(trace, result):
         [str(layer + 1) for layer in range(layers)],
         [*(str(head + 1) for head in range(heads)), "FF"],
         [_summary(result, cell) for cell in all_cells],
-        diverging_ramp(frame.is_dark()),
+        diverging_ramp(state.is_dark()),
         pressed,
         shades=[round(0.5 + 0.5 * float(value), 3) for value in by_kind(shares, heads).ravel()],
         picked=all_cells.index(picked_cell),
@@ -220,7 +220,7 @@ def _ranked(result):
     )
     figures.show(
         "The strongest parts",
-        _bars(result, kind, frame.is_dark()),
+        _bars(result, kind, state.is_dark()),
         key="w_contributions_ranked",
         config=export.plot_config("contributions"),
     )

@@ -6,7 +6,7 @@ from bert_tf.explain.attribution.hotflip import replaceable_words, text_with_rep
 from bert_tf.explain.attribution.methods import ANALYSIS
 from bert_tf.plots.theme import ramp
 from ui.elements.cells import marks
-from ui.shell import frame
+from ui.session import state
 from ui.widgets import export, figures, highlights, inputs, targets
 from ui.widgets.formatting import bold, count, escape_markdown
 
@@ -70,7 +70,7 @@ def draw(trace, result, settings):
     marks(
         "c_flips",
         highlights.hotflip_highlights(trace, result, _flip_text),
-        ramp(frame.is_dark()),
+        ramp(state.is_dark()),
         ("matters least", "another word here costs most"),
         "Point at a word, or tap it, to see the other word that costs the answer most.",
     )
@@ -87,7 +87,7 @@ def draw(trace, result, settings):
     with left_column:
         figures.show(
             "Other words in the text as it is",
-            result.figure(dark=frame.is_dark()),
+            result.figure(dark=state.is_dark()),
             key="w_flips_bars",
             config=export.plot_config("words-flipped"),
         )

@@ -7,7 +7,7 @@ import streamlit as st
 from bert_tf.explain.attribution.input_reduction import removable_words
 from bert_tf.plots.theme import ramp
 from ui.elements.cells import marks
-from ui.shell import frame
+from ui.session import state
 from ui.widgets import export, figures, highlights, inputs, targets
 from ui.widgets.formatting import count, escape_markdown
 
@@ -46,7 +46,7 @@ def draw(trace, result):
     marks(
         "c_reduction",
         highlights.reduction_highlights(trace, result, lambda score: targets.score_text(result.target, score)),
-        ramp(frame.is_dark()),
+        ramp(state.is_dark()),
         ("removed first", "stays"),
         "Point at a word, or tap it, to see when it is removed.",
     )
@@ -62,7 +62,7 @@ def draw(trace, result):
     with left_column:
         figures.show(
             "The answer while words are removed",
-            result.figure(dark=frame.is_dark()),
+            result.figure(dark=state.is_dark()),
             key="w_reduction_course",
             config=export.plot_config("words-left"),
         )

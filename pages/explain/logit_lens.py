@@ -10,7 +10,7 @@ from bert_tf.plots.representations.logit_lens import state_names
 from pages.explain.snippets.logit_lens import snippet
 from ui.elements.cells import cells
 from ui.session import calls, state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import (
@@ -76,7 +76,7 @@ def _classes(shared, trace):
         export.save("class-by-layer", lens, {"model": trace.model})
     figures.show(
         "The class after each layer",
-        lens.figure(dark=frame.is_dark()),
+        lens.figure(dark=state.is_dark()),
         config=export.plot_config("class-by-layer"),
         key="w_logit_lens_class",
     )
@@ -145,7 +145,7 @@ def _table(trace, lens, row):
         [_token_name(trace, position) for position in lens.positions],
         names,
         _tips(trace, lens, names),
-        plots.ramp(frame.is_dark()),
+        plots.ramp(state.is_dark()),
         pressed,
         texts=[words[0] for token_row in lens.predicted_tokens for words in token_row],
         shades=[round(float(share), 3) for share in lens.probabilities[:, :, 0].ravel()],
@@ -194,7 +194,7 @@ def _detail(shared, trace, lens, row):
             st.markdown(_story(followed))
             figures.show(
                 "Rank and probability of the answer after each layer",
-                followed.figure("curve", frame.is_dark()),
+                followed.figure("curve", state.is_dark()),
                 config=export.plot_config(f"token-{position}"),
                 key="w_logit_lens_curve",
             )

@@ -2,11 +2,12 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import MinimalPair, minimal_pairs, pseudo_likelihood
 from bert_tf.plots.interventions.ablation import ranked_bars
 from ui.samples.minimal_pairs import PAIRS
 from ui.session import jobs, state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import title
 
@@ -25,13 +26,18 @@ def draw(shared):
         st.info("Type both sentences, or choose a pair.", icon=":material/keyboard:")
         return
     view = state.view()
-    snippets.give(shared, "pairs", good, bad, state.setting("counterfactuals.all", False))
-    key = (shared.name, view.precision, good, bad)
+    call, call_of_all = Call.of(pseudo_likelihood), Call.of(minimal_pairs)
+    every = state.setting("counterfactuals.all", False)
+    snippets.give(shared, "pairs", call, good, bad, call_of_all if every else None)
+
+    def score(bert, progress):
+        return MinimalPair(*(call.run(bert, text, progress=progress) for text in (good, bad)))
+
     pair = jobs.result(
         "counterfactuals_pair",
-        key,
+        (shared.name, view.precision, good, bad, call),
         "Reading both sentences with one token hidden at a time",
-        lambda progress: shared.run(_one_pair, good, bad, progress=progress),
+        lambda progress: shared.run(score, progress=progress),
     )
     if pair is not None:
         _pair(pair, shared.name)
@@ -43,11 +49,7 @@ def draw(shared):
     if st.toggle(
         f"All {len(PAIRS)} examples", **state.bind_setting("counterfactuals.all", "w_counterfactuals_all", False)
     ):
-        _all_pairs(shared)
-
-
-def _one_pair(bert, good, bad, progress):
-    return MinimalPair(*(pseudo_likelihood(bert, text, progress=progress) for text in (good, bad)))
+        _all_pairs(shared, call_of_all)
 
 
 def _fields():
@@ -84,20 +86,20 @@ def _pair(pair, model):
     )
     figures.show(
         "Scores of the tokens that differ",
-        pair.figure(dark=frame.is_dark()),
+        pair.figure(dark=state.is_dark()),
         key="w_counterfactuals_tokens",
         config=export.plot_config("minimal-pair"),
     )
 
 
-def _all_pairs(shared):
+def _all_pairs(shared, call):
     view = state.view()
     result = jobs.result(
         "counterfactuals_pairs",
-        (shared.name, view.precision),
+        (shared.name, view.precision, call),
         "Reading all pairs",
         lambda progress: shared.run(
-            minimal_pairs,
+            call.run,
             [(pair.good, pair.bad) for pair in PAIRS],
             progress=progress,
             names=tuple(pair.label for pair in PAIRS),
@@ -136,7 +138,7 @@ def _all_pairs(shared):
     with right_column:
         figures.show(
             "Preference in each pair",
-            figure(frame.is_dark()),
+            figure(state.is_dark()),
             key="w_counterfactuals_pairs_bars",
             config=export.plot_config("minimal-pairs"),
         )

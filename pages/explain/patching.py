@@ -14,7 +14,7 @@ from pages.explain.snippets.patching import snippet
 from ui.samples import patching_pairs
 from ui.session import calls, jobs, state
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import bold, count, escape_markdown
@@ -372,7 +372,7 @@ def _draw(trace, other, result):
     )
     figures.show(
         "What each patch brings back",
-        _map(trace, other, result, frame.is_dark()),
+        _map(trace, other, result, state.is_dark()),
         key="w_patching_map",
         config=export.plot_config("patching"),
     )

@@ -11,7 +11,6 @@ from bert_tf.plots.interventions.ablation import LONGEST_LIST, by_kind, ranked_b
 from pages.explain import ablation_parts
 from ui.elements.cells import cells
 from ui.session import state
-from ui.shell import frame
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import escape_markdown
 
@@ -137,7 +136,7 @@ def _grid(result):
         [str(layer + 1) for layer in range(len(shares))],
         [*(str(head + 1) for head in range(heads)), "FF"],
         [_summary(result, cell) for cell in all_cells],
-        diverging_ramp(frame.is_dark()),
+        diverging_ramp(state.is_dark()),
         pressed,
         shades=[None if math.isnan(shade) else round(shade, 3) for shade in shades],
         picked=all_cells.index(picked_cell),
@@ -205,7 +204,7 @@ def _ranked(result):
     inputs.heading("The strongest paths")
     figures.show(
         "The strongest paths",
-        _bars(result, frame.is_dark()),
+        _bars(result, state.is_dark()),
         key="w_patching_ranked",
         config=export.plot_config("paths"),
     )

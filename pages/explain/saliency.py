@@ -12,7 +12,7 @@ from pages.explain.snippets.saliency import snippet
 from ui.elements.cells import marks
 from ui.samples import concepts
 from ui.session import calls, jobs, state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, highlights, inputs, targets
 from ui.widgets.formatting import escape_markdown
@@ -214,7 +214,7 @@ def _draw(trace, result, method, settings):
     marks(
         "c_saliency",
         highlights.word_highlights(trace, words, result.target, targets.score_unit(result.target)),
-        diverging_ramp(frame.is_dark()),
+        diverging_ramp(state.is_dark()),
         ("opposes it", "supports it"),
         "Point at a word, or tap it, to see its score. The colours are scaled to the strongest word of this text.",
     )
@@ -226,7 +226,7 @@ def _draw(trace, result, method, settings):
     with left_column:
         figures.show(
             "The score of each word",
-            result.figure(dark=frame.is_dark()),
+            result.figure(dark=state.is_dark()),
             key="w_saliency_bars",
             config=export.plot_config(f"words-{method}"),
         )

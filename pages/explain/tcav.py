@@ -10,7 +10,7 @@ from bert_tf.inference.predictions import vocabulary_id
 from pages.explain.snippets.tcav import snippet
 from ui.samples import concepts
 from ui.session import jobs, state
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, file_input, inputs, targets
 from ui.widgets.formatting import (
@@ -236,7 +236,7 @@ def _scores(shared, result, name, concept, rows):
     )
     with inputs.heading("Score by layer"):
         export.save("concept-scores", result, {"model": shared.name, "concept": name or list(concept)})
-    dark = frame.is_dark()
+    dark = state.is_dark()
     left_column, right_column = st.columns([6, 5], gap="large")
     with left_column:
         figures.show(

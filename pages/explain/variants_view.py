@@ -1,10 +1,10 @@
 """The changed texts of the Counterfactuals page: one side of the context, a word less, another word, texts swapped."""
 
 import dataclasses
-import functools
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import (
     Counterfactuals,
     left_context,
@@ -18,9 +18,9 @@ from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.interventions.ablation import ranked_bars
 from ui.elements import components
 from ui.elements.cards import cards, with_top_k
-from ui.session import jobs, state
+from ui.session import calls, state
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import escape_markdown, percent
 
@@ -50,13 +50,10 @@ def one_side(shared, trace):
         st.info("This needs a hidden word: press a word above to hide it.", icon=":material/touch_app:")
         return
     position = _mask_picker(trace)
-    snippets.give(shared, "sides", trace, position)
-    variants = [left_context, right_context]
-    outcomes = cached(
-        "counterfactuals_sides",
-        (trace, position),
-        lambda: shared.run(_predict_sides, trace, variants, position, state.limits().max_top_k),
-    )
+    sides = [Call.of(side, mask=position) for side in (left_context, right_context)]
+    call = Call.of(predict_variants, top_k=state.limits().max_top_k)
+    snippets.give(shared, "sides", trace, call, sides, position)
+    outcomes = _outcomes("counterfactuals_sides", shared, trace, call, sides)
     top_k = state.view().top_k
     full_text = next(mask for mask in fill_mask(trace, shared.tokenizer, top_k) if mask.position == position)
     predictions = [_at(outcome, trace, position) for outcome in outcomes]
@@ -72,8 +69,18 @@ def one_side(shared, trace):
         st.caption(f"{title}: {escape_markdown(' '.join(outcome.variant.tokens))}")
 
 
-def _predict_sides(bert, trace, makers, position, top_k):
-    return predict_variants(bert, trace, [maker(bert, trace, position) for maker in makers], top_k)
+def _outcomes(name, shared, trace, call, changes):
+    """The predictions for changed texts, from the visitor's cache or computed.
+
+    Args:
+        name: of the place in the cache. call: ``Call`` of `predict_variants`.
+        changes: ``Call``s of the functions that make the variants.
+    """
+
+    def predict(bert):
+        return call.run(bert, trace, [change.run(bert, trace) for change in changes])
+
+    return cached(name, (trace, call, changes), lambda: shared.run(predict))
 
 
 def _at(outcome, trace, position):
@@ -99,13 +106,10 @@ def _mask_picker(trace):
 
 def a_word_less(shared, trace):
     """Draw the answer without each word, the word with the largest effect first."""
-    view = state.view()
-    snippets.give(shared, "less", trace)
-    key = (shared.name, view.precision, view.a, view.b, trace.masks)
-    work = functools.partial(shared.run, without_each_word, trace, 1)
-    words_and_outcomes = jobs.result(
-        "counterfactuals_less", key, "Leaving out every word, one at a time", lambda progress: work(progress=progress)
-    )
+    call = Call.of(without_each_word, top_k=1)
+    snippets.give(shared, "less", trace, call)
+    label = "Leaving out every word, one at a time"
+    words_and_outcomes = calls.job_result(shared, call, trace, label=label, name="counterfactuals_less")
     if words_and_outcomes is None:
         return
     if not words_and_outcomes:
@@ -129,7 +133,7 @@ def a_word_less(shared, trace):
     with right_column:
         figures.show(
             "The answer without each word",
-            _less_figure(shared, rows, trace, frame.is_dark()),
+            _less_figure(shared, rows, trace, state.is_dark()),
             key="w_counterfactuals_less_bars",
             config=export.plot_config("a-word-less"),
         )
@@ -207,8 +211,7 @@ def another_word(shared, trace):
         st.info("Type a word to put in its place.", icon=":material/keyboard:")
         return
     word = words[names.index(name)]
-    snippets.give(shared, "word", trace, word, instead)
-    _before_after(shared, trace, functools.partial(with_word, word=word, replacement=instead), (word, instead))
+    _before_after(shared, trace, Call.of(with_word, word=word, replacement=instead))
 
 
 def swapped_texts(shared, trace):
@@ -216,13 +219,14 @@ def swapped_texts(shared, trace):
     if trace.text_b is None:
         st.info("There is only one text. Type a text B to swap them.", icon=":material/swap_horiz:")
         return
-    snippets.give(shared, "swap", trace)
-    _before_after(shared, trace, swapped, "swap")
+    _before_after(shared, trace, Call.of(swapped))
 
 
-def _before_after(shared, trace, maker, key):
-    """Draw the answers before and after a change; maker: callable (bert, trace) -> the variant."""
-    outcome = cached("counterfactuals_change", (trace, key), lambda: shared.run(_changed, trace, maker))
+def _before_after(shared, trace, change):
+    """Draw the answers before and after a change; change: the ``Call`` that makes the variant."""
+    call = Call.of(predict_variants, top_k=_MOST_PREDICTIONS)
+    snippets.give(shared, "change", trace, call, [change])
+    (outcome,) = _outcomes("counterfactuals_change", shared, trace, call, [change])
     variant = outcome.variant
     before = fill_mask(trace, shared.tokenizer, _MOST_PREDICTIONS) if variant.masks else ()
     top_k = state.view().top_k
@@ -249,10 +253,6 @@ def _before_after(shared, trace, maker, key):
         "This is one change in one text: it shows that the answer depends on it here, but not why, nor that it would in"
         " other texts. A text that nobody would write changes the answer too."
     )
-
-
-def _changed(bert, trace, maker):
-    return predict_variants(bert, trace, [maker(bert, trace)], _MOST_PREDICTIONS)[0]
 
 
 def _save(name, shared, trace, outcomes):

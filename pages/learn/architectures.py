@@ -12,7 +12,7 @@ from bert_tf.explain.models.architecture_table import (
 from pages.learn.snippets.architectures import snippet
 from ui.session import jobs, state
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import escape_markdown
@@ -101,14 +101,14 @@ def _figures(table):
     with left:
         figures.show(
             "Parameters by part of each size",
-            table.figure("parts", frame.is_dark()),
+            table.figure("parts", state.is_dark()),
             config=export.plot_config("architectures"),
             key="w_architectures_figure",
         )
     with right:
         figures.show(
             "Time of a pass of each size" if timed else "Work of a pass of each size",
-            table.figure("work", frame.is_dark()),
+            table.figure("work", state.is_dark()),
             config=export.plot_config("architectures-speed" if timed else "architectures-work"),
             key="w_architectures_work",
         )

@@ -17,7 +17,6 @@ from bert_tf.plots.models.architecture import MAX_TOKENS, MOST_UNITS
 from ui.elements import components
 from ui.elements.cards import cards
 from ui.session import state, task_models
-from ui.shell import frame
 from ui.widgets import attention_controls, export, figures, head_predictions
 
 _VALUES, _TOKEN, _UNIT = "architecture.values", "architecture.token", "architecture.unit"
@@ -90,7 +89,7 @@ def _inside(shared, trace, name, layer):
             export.save("mean-attention", attention, {"model": trace.model})
         figures.show(
             "Mean attention of the layer",
-            plots.heatmap(trace, values.mean(axis=0), selection, dark=frame.is_dark(), most=MAX_TOKENS),
+            plots.heatmap(trace, values.mean(axis=0), selection, dark=state.is_dark(), most=MAX_TOKENS),
             config=export.plot_config("attention"),
             key="w_architecture_maps",
         )
@@ -136,7 +135,7 @@ def _values(trace, name, values, label, units=None, layer=None):
         export.save("values", result, {"model": trace.model})
     figures.show(
         f"Values: {label}",
-        result.figure(dark=frame.is_dark()),
+        result.figure(dark=state.is_dark()),
         config=export.plot_config("values"),
         key="w_architecture_values",
     )

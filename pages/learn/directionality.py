@@ -4,6 +4,7 @@ import re
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import Directionality, predict_span
 from bert_tf.inference.words import words_of
 from pages.learn.snippets.directionality import snippet
@@ -64,10 +65,12 @@ def page():
     part = _place(readers["bidirectional"])
     if part is None:
         return
+    text, start, end = part
+    call = Call.of(predict_span, start=start, end=end, top_k=state.view().top_k)
     with st.spinner("Asking them …"):
-        readings = _readings(readers, *part)
+        readings = _readings(readers, call, text)
     asked = {way: reading.model for way, reading in readings.items()}
-    snippets.give([asked[way] for way in directional_models.DIRECTIONS], asked.get("chosen", ""), *part)
+    snippets.give([asked[way] for way in directional_models.DIRECTIONS], asked.get("chosen", ""), call, text)
     _draw(readings, *part)
     _footer()
 
@@ -109,7 +112,7 @@ def _place(shared):
     return text, word.start, word.end
 
 
-def _readings(readers, text, start, end):
+def _readings(readers, call, text):
     """A `Reading` of each reader, and of the chosen model if it has a head for masked words."""
     view = state.view()
     models = dict(readers)
@@ -117,12 +120,8 @@ def _readings(readers, text, start, end):
         chosen = shared_model(view.model, view.precision)
         if "mlm" in chosen.bert.heads:
             models["chosen"] = chosen
-    key = (text, start, end, view.top_k, view.precision, tuple(shared.name for shared in models.values()))
-    return cached(
-        "directionality",
-        key,
-        lambda: {way: shared.run(predict_span, text, start, end, view.top_k) for way, shared in models.items()},
-    )
+    key = (text, view.precision, tuple(shared.name for shared in models.values()), call)
+    return cached("directionality", key, lambda: {way: shared.run(call.run, text) for way, shared in models.items()})
 
 
 def _draw(readings, text, start, end):

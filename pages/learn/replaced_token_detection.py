@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.checkpoints.delta import base_model
 from bert_tf.explain import replace_and_detect
 from bert_tf.plots.theme import ramp
@@ -11,7 +12,7 @@ from ui.samples.examples import REPLACED
 from ui.session import state
 from ui.session.model_store import installed
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, inputs
 from ui.widgets.formatting import (
@@ -74,11 +75,12 @@ def page():
         return
     share, seed = _controls(bool(chosen))
     view = state.view()
-    snippets.give(*players, chosen, share, seed)
+    call = Call.of(replace_and_detect, **({"mask": chosen} if chosen else {"share": share / 100}), seed=seed)
+    snippets.give(*players, call)
     game = cached(
         "replaced_token_detection",
-        (players, view.precision, view.a, chosen, share, seed),
-        lambda: _game(discriminator, generator, view.a, chosen, share, seed),
+        (players, view.precision, view.a, call),
+        lambda: _game(discriminator, generator, call, view.a),
     )
     _draw(game)
 
@@ -162,11 +164,11 @@ def _controls(chosen):
     return share, seed
 
 
-def _game(discriminator, generator, text, chosen, share, seed):
+def _game(discriminator, generator, call, text):
     # Both models are locked, always in the same order, so that two visitors cannot deadlock.
     first, second = sorted((discriminator, generator), key=lambda shared: shared.name)
     with first.lock, second.lock:
-        return replace_and_detect(generator.bert, discriminator.bert, text, share / 100, chosen, seed)
+        return call.run(generator.bert, discriminator.bert, text)
 
 
 def _draw(game):
@@ -175,7 +177,7 @@ def _draw(game):
     marks(
         "c_replaced_token_detection",
         {"a": _parts(game)},
-        ramp(frame.is_dark()),
+        ramp(state.is_dark()),
         ("original", "replaced"),
         "Point at a token, or tap it, for its score and the original token. Framed: it was replaced.",
     )

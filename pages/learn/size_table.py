@@ -4,7 +4,7 @@ import streamlit as st
 
 from bert_tf.explain.models.architecture import all_sizes
 from bert_tf.explain.models.size_comparison import PartSize, PartSizes, SizeComparison, loaded_size
-from ui.shell import frame
+from ui.session import state
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import dimensions, title
 
@@ -25,7 +25,7 @@ def draw(shared, trace, boxes):
         export.save("sizes", comparison, {"model": trace.model})
     figures.show(
         "Parameters of every size",
-        comparison.figure(dark=frame.is_dark()),
+        comparison.figure(dark=state.is_dark()),
         config=export.plot_config("sizes"),
         key="w_architecture_sizes",
     )

@@ -3,16 +3,17 @@
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import FactorUnits, factorise, feed_forward_activations
-from bert_tf.explain.representations.factors import ANALYSIS, MAX_FACTORS, MAX_ITERATIONS, MIN_FACTORS
+from bert_tf.analyses import Call
+from bert_tf.explain import FactorUnits, neuron_factors
+from bert_tf.explain.representations.factors import ANALYSIS, MAX_FACTORS, MIN_FACTORS
 from bert_tf.plots.models.architecture import MAX_TOKENS as TOKENS_THERE
 from bert_tf.plots.models.architecture import MOST_UNITS as UNITS_THERE
 from bert_tf.plots.representations.factors import MAX_TOKENS, factor_map
 from bert_tf.plots.theme import ramp
 from pages.representations.snippets.factors import snippet
 from ui.elements.cells import marks
-from ui.session import jobs, state
-from ui.shell import frame, snippets
+from ui.session import calls, state
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, highlights, inputs, targets
 from ui.widgets.formatting import count, escape_markdown, percent
@@ -50,22 +51,22 @@ def page():
     if trace is None:
         return
     number, layers = _settings(trace, shared.config.num_hidden_layers)
-    positions = _positions(trace)
-    factors = _factorised(shared, trace, number, layers, positions)
+    call = Call.of(neuron_factors, factors=number, layers=layers, special=state.view().special, top_k=_UNITS)
+    factors = calls.job_result(shared, call, trace, label="Factorising the activations", name="factors")
     if factors is None:
         return
-    weights = _at_all_tokens(factors, trace, positions)
+    weights = _at_all_tokens(factors, trace)
     first = _first(trace, weights)
     at = state.setting("factors.at", first + 1) - 1
     factor = at if 0 <= at < len(weights) else first
-    snippets.give(shared, trace, number, layers, positions, factor, _UNITS)
+    snippets.give(shared, trace, call, factor)
     _words(trace, factors, weights, factor, first)
     _map(trace, weights)
     _units(trace, factors, weights, factor)
 
 
 def _settings(trace, layers):
-    """The widgets; returns (number of factors, (first, last) layer from 0)."""
+    """The widgets; returns (number of factors, (first, last) layer from 0 or None for all)."""
     special = state.view().special
     most = min(MAX_FACTORS, trace.length if special else sum(source is not None for source in trace.sources))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -89,7 +90,7 @@ def _settings(trace, layers):
             help="They ([CLS] and [SEP] in BERT) often have a factor of their own: leave them out to see others.",
             **state.bind_field("special", "w_factors_special"),
         )
-    return asked, (span[0] - 1, span[1] - 1)
+    return asked, None if span == (1, layers) else (span[0] - 1, span[1] - 1)
 
 
 def _span(layers):
@@ -107,36 +108,10 @@ def _span(layers):
     return st.slider("Layers", 1, layers, key="w_factors_layers", on_change=chosen, width=260)
 
 
-def _positions(trace):
-    """Positions of the tokens whose activations are factorised."""
-    special = state.view().special
-    return tuple(place for place, source in enumerate(trace.sources) if special or source is not None)
-
-
-def _factorised(shared, trace, number, layers, positions):
-    """The ``Factors`` from a background job; None until they are computed."""
-    view = state.view()
-    key = (shared.name, view.precision, view.a, view.b, trace.masks, number, layers, positions)
-
-    def work(progress):
-        steps = layers[1] - layers[0] + 1
-        activations = shared.run(
-            feed_forward_activations,
-            trace,
-            *layers,
-            positions,
-            progress=lambda done, _: progress(done, steps + MAX_ITERATIONS),
-        )
-        factors = factorise(activations, number, lambda done, _: progress(steps + done, steps + MAX_ITERATIONS))
-        return factors.named(trace.tokens, positions, layers[0], _UNITS)
-
-    return jobs.result("factors", key, "Factorising the activations", work)
-
-
-def _at_all_tokens(factors, trace, positions):
+def _at_all_tokens(factors, trace):
     """The factors' weights at all tokens, float32 [K, T]; 0 at tokens that were left out."""
     weights = np.zeros((len(factors.weights), trace.length), np.float32)
-    weights[:, list(positions)] = factors.weights
+    weights[:, list(factors.positions)] = factors.weights
     return weights
 
 
@@ -162,7 +137,7 @@ def _words(trace, factors, weights, factor, first):
     marks(
         "c_factors",
         highlights.token_highlights(trace, factor_weights / strongest, lambda place: f"{factor_weights[place]:.2f}"),
-        ramp(frame.is_dark()),
+        ramp(state.is_dark()),
         ("0", "strongest"),
         "Point at a token, or tap it, for the weight of the factor there.",
     )
@@ -194,7 +169,7 @@ def _map(trace, weights):
         start = st.slider(f"{MAX_TOKENS} tokens from", 1, most, **bound) - 1
     figures.show(
         "All factors at every token",
-        factor_map(weights, trace.tokens, frame.is_dark(), start, MAX_TOKENS),
+        factor_map(weights, trace.tokens, state.is_dark(), start, MAX_TOKENS),
         key="w_factors_map",
         config=export.plot_config("factors"),
     )

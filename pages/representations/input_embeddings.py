@@ -2,12 +2,13 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import VectorSimilarity, cosine_similarities, embedding_parts, position_similarity
 from bert_tf.plots.representations.vectors import part_shares, position_map
 from pages.representations.snippets.input_embeddings import snippet
-from ui.session import state
+from ui.session import calls, state
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import escape_markdown, title
@@ -47,12 +48,13 @@ def page():
     trace = targets.view_trace(shared, encoding)
     if trace is None:
         return
-    parts = cached("input_embeddings", trace, lambda: shared.run(embedding_parts, trace))
+    call, positions_call = Call.of(embedding_parts), Call.of(position_similarity, step=1)
+    parts = calls.result(shared, call, trace, name="input_embeddings")
     positions = _window(trace)
     _sum(trace, parts, positions)
     of = _similarity(trace, parts, positions)
-    _positions(shared)
-    snippets.give(shared, trace, positions, of)
+    _positions(shared, positions_call)
+    snippets.give(shared, trace, call, positions, of, positions_call, _STEP)
 
 
 def _window(trace):
@@ -76,7 +78,7 @@ def _sum(trace, parts, positions):
     with left:
         figures.show(
             "The parts of each token's sum",
-            part_shares(tokens, parts.shares[:, list(positions)], names, frame.is_dark()),
+            part_shares(tokens, parts.shares[:, list(positions)], names, state.is_dark()),
             config=export.plot_config("input-sum"),
             key="w_sum_shares",
         )
@@ -129,18 +131,18 @@ def _similarity(trace, parts, positions):
         export.save(f"similarity-{of}", similarity, {"model": trace.model, "vector": of})
     figures.show(
         f"Similarity of the vectors: {of}",
-        similarity.figure(dark=frame.is_dark()),
+        similarity.figure(dark=state.is_dark()),
         config=export.plot_config(f"similarity-{of}"),
         key="w_sum_map",
     )
     return of
 
 
-def _positions(shared):
+def _positions(shared, call):
     similarity = cached(
         "input_embeddings_positions",
-        (shared.name, state.view().precision),
-        lambda: shared.run(position_similarity, 1),
+        (shared.name, state.view().precision, call),
+        lambda: shared.run(call.run),
     )
     with inputs.heading("The table of positions"):
         export.save("positions", similarity, {"model": shared.name})
@@ -148,14 +150,14 @@ def _positions(shared):
     with left:
         figures.show(
             "Similarity of the positions",
-            position_map(similarity.cosines[::_STEP, ::_STEP], _STEP, frame.is_dark()),
+            position_map(similarity.cosines[::_STEP, ::_STEP], _STEP, state.is_dark()),
             config=export.plot_config("positions"),
             key="w_sum_positions",
         )
     with right:
         figures.show(
             "Similarity of positions by their distance",
-            similarity.figure("by-distance", frame.is_dark()),
+            similarity.figure("by-distance", state.is_dark()),
             config=export.plot_config("positions-apart"),
             key="w_sum_apart",
         )

@@ -4,15 +4,11 @@ import dataclasses
 
 import streamlit as st
 
-from bert_tf.explain import (
-    count_contexts,
-    head_outputs,
-    label_contexts,
-    nearest_contexts,
-)
+from bert_tf.analyses import Call
+from bert_tf.explain import count_contexts, label_contexts, nearest
 from bert_tf.explain.representations.nearest_contexts import MAX_COMPARED_TOKENS
 from ui.session import jobs, model_store, state
-from ui.shell import frame, open_row, snippets
+from ui.shell import open_row, snippets
 from ui.widgets import export, figures, file_input, inputs
 from ui.widgets.formatting import count, escape_markdown
 
@@ -37,20 +33,30 @@ def show(shared, trace, at, layer, centred):
     parsed = any(row.parsed is not None for row in rows.rows)
     tagger = TAGGER if not parsed and _can_tag() and state.setting("nearest_words.tags", False) else None
     view = state.view()
-    snippets.give(shared, trace, (), centred, _PLACES, at, layer, file_key, heads, tagger, parsed)
-    special = heads is None or view.special  # Hidden states do not depend on it.
-    key = (shared.name, view.precision, view.a, view.b, trace.masks, at, layer, heads, centred, file_key, special)
-    if not file_input.run_requested("nearest_words", key[:-1], len(rows.rows) <= file_input.AT_ONCE):
+    call = Call.of(
+        nearest,
+        positions=(at,),
+        top_k=_PLACES,
+        centred=centred,
+        # Hidden state 0 is the embeddings: layer 0 follows it.
+        layer=layer if heads is None else layer - 1,
+        heads=heads,
+        special=heads is None or view.special,
+    )
+    snippets.give(shared, trace, call, file=file_key, tagger=tagger, parsed=parsed)
+    inputs_key = (shared.name, view.precision, view.a, view.b, trace.masks, file_key)
+    # The choice of special tokens changes what the heads look at, and not the search: it asks for no new press.
+    pressed = (*inputs_key, call.replace(special=True))
+    if not file_input.run_requested("nearest_words", pressed, len(rows.rows) <= file_input.AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}.")
         return
     contexts = jobs.result(
         "nearest_words",
-        key,
+        (*inputs_key, call),
         f"Reading {count(len(rows.rows), 'row')}",
-        lambda progress: shared.run(_search, trace, at, layer, heads, rows.rows, centred, special, progress=progress),
+        lambda progress: shared.run(call.run, trace, rows.rows, progress=progress),
     )
     if contexts is not None:
-        contexts = dataclasses.replace(contexts, tokens=tuple(trace.tokens), positions=(at,))
         _list(trace, at, layer, heads, centred, contexts, tagger, parsed)
 
 
@@ -76,25 +82,12 @@ def _heads(heads, layer):
     return tuple(number - 1 for number in sorted(chosen)) or None
 
 
-def _search(bert, trace, at, layer, heads, rows, centred, special, progress):
-    if heads is None:
-        vectors, index = trace.hidden_states[layer], layer
-    else:
-        index = layer - 1  # Hidden state 0 is the embeddings: layer 0 follows it.
-        vectors = head_outputs(bert, trace.hidden_states[index], index, heads)
-    return nearest_contexts(
-        bert, vectors[[at]], index, rows, _PLACES, centred, progress=progress, head=heads, special=special
-    )
-
-
 def _can_tag():
     return any(info.name == TAGGER for info in model_store.installed())
 
 
-def _labelled(contexts, tagger, parsed):
-    """The contexts with parts of speech and relations of their words; unchanged if there are none yet."""
-    if parsed:
-        return label_contexts(None, contexts)
+def _labelled(contexts, tagger):
+    """The contexts with the parts of speech that the tagger predicts for their words; unchanged if there are none."""
     if tagger is None:
         return contexts
     shared, view = inputs.model(tagger), state.view()
@@ -104,7 +97,9 @@ def _labelled(contexts, tagger, parsed):
         "Reading their sentences",
         lambda progress: shared.run(label_contexts, contexts, progress=progress),
     )
-    return contexts if labelled is None else labelled
+    if labelled is None:
+        return contexts
+    return dataclasses.replace(labelled, counts=tuple(map(count_contexts, labelled.nearest)))
 
 
 def _list(trace, at, layer, heads, centred, contexts, tagger, parsed):
@@ -117,11 +112,10 @@ def _list(trace, at, layer, heads, centred, contexts, tagger, parsed):
                 help="Parts of speech of these words, predicted from their sentences by the shipped tagger.",
             )
         menu = st.container(width="content")
-    contexts = _labelled(contexts, tagger, parsed)
-    (near,) = contexts.nearest
-    counts = count_contexts(near)
+    contexts = _labelled(contexts, tagger)
+    (near,), (counts,) = contexts.nearest, contexts.counts
     with menu:
-        export.save("contexts", dataclasses.replace(contexts, counts=(counts,)), {"model": trace.model})
+        export.save("contexts", contexts, {"model": trace.model})
     for name, title in _TITLES.items():
         if known := getattr(counts, name):
             listed = ", ".join(f"{escape_markdown(label)} {number}" for label, number in known.items())
@@ -225,7 +219,7 @@ def _looks(trace, layer, heads, near, counts):
             st.markdown(f"**{title}**")
             figures.show(
                 f"{title} of the words and of the tokens attended to",
-                counts.figure(slug, frame.is_dark()),
+                counts.figure(slug, state.is_dark()),
                 key=f"w_near_{slug}",
                 config=export.plot_config(f"looked-at-{slug}"),
             )

@@ -3,15 +3,15 @@
 import streamlit as st
 
 from bert_tf import plots
+from bert_tf.analyses import Call
 from bert_tf.explain import nearest_words
 from bert_tf.explain.representations.vectors import parts_of
 from bert_tf.plots.representations.nearest_words import vector_names
 from pages.representations import nearest_contexts
 from pages.representations.snippets.nearest_words import snippet
 from ui.elements.cells import cells
-from ui.session import state
-from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.session import calls, state
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, inputs, targets
 from ui.widgets.formatting import escape_markdown
@@ -57,9 +57,8 @@ def page():
         return
     positions = _window(trace)
     centred = state.setting("nearest_words.centred", True)
-    neighbours = cached(
-        "nearest_words", (trace, positions, centred), lambda: shared.run(nearest_words, trace, positions, _TOP, centred)
-    )
+    call = Call.of(nearest_words, positions=positions, top_k=_TOP, centred=centred)
+    neighbours = calls.result(shared, call, trace)
     if len(neighbours.vectors) == 1:
         st.caption("This model's hidden states are larger than its word vectors: only the static ones have neighbours.")
     _table(trace, positions, neighbours, "three" if "segment" in parts_of(shared.config) else "two")
@@ -67,7 +66,7 @@ def page():
     at, layer = positions[row], column - 1 if column else None
     if _among(trace.tokens[at]) == "vocabulary":
         _detail(neighbours.nearest[row], column)
-        snippets.give(shared, trace, positions, centred, _TOP, at, layer)
+        snippets.give(shared, trace, call, (row, column))
     elif layer is None and len(neighbours.vectors) > 1:
         st.info(
             "A static vector is the same in every context. Press a cell of a layer above.",
@@ -133,7 +132,7 @@ def _table(trace, positions, neighbours, parts):
             for at, line in zip(positions, neighbours.nearest)
             for name, near in zip(names, line)
         ],
-        plots.ramp(frame.is_dark()),
+        plots.ramp(state.is_dark()),
         pressed,
         texts=[one.token for line in best for one in line],
         shades=[round(min(max(one.similarity, 0.0), 1.0), 3) for line in best for one in line],

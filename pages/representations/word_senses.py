@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import WordSenses, occurrences
 from bert_tf.explain.representations.projection import PROJECTIONS
 from bert_tf.plots.representations.vectors import cosine_map
@@ -9,7 +10,7 @@ from pages.representations.snippets.word_senses import snippet
 from ui.samples import word_senses
 from ui.session import jobs, state
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import (
@@ -18,7 +19,7 @@ from ui.widgets.formatting import (
     percent,
     title,
 )
-from ui.widgets.projections import NAMES, can_lay_out, laid_out
+from ui.widgets.projections import NAMES, can_lay_out, laid_out, projection_call
 
 PAGE = Page(
     name="word_senses",
@@ -66,9 +67,15 @@ def page():
             icon=":material/content_cut:",
         )
     shared = inputs.model()
-    occurrences_found = _occurrences(shared, word, read)
+    call = Call.of(occurrences, most=_MOST)
+    occurrences_found = jobs.result(
+        "word_senses",
+        (shared.name, state.view().precision, word, read.texts, call),
+        f"Reading {count(len(read.texts), 'sentence')}",
+        lambda progress: shared.run(call.run, read.texts, word, progress=progress),
+    )
     if occurrences_found is not None:
-        _look(shared, chosen, word, read, occurrences_found)
+        _look(shared, chosen, word, read, call, occurrences_found)
 
 
 def _chooser():
@@ -112,17 +119,7 @@ def _columns(read):
     return {"Sense": list(read.senses), "Sentence": list(read.texts)}
 
 
-def _occurrences(shared, word, read):
-    key = (shared.name, state.view().precision, word, read.texts)
-    return jobs.result(
-        "word_senses",
-        key,
-        f"Reading {count(len(read.texts), 'sentence')}",
-        lambda progress: shared.run(occurrences, read.texts, word, progress=progress, most=_MOST),
-    )
-
-
-def _look(shared, chosen, word, read, occurrences_found):
+def _look(shared, chosen, word, read, call, occurrences_found):
     labels = [read.senses[text] for text in occurrences_found.texts]
     tips = [read.texts[text] for text in occurrences_found.texts]
     layers = occurrences_found.vectors.shape[0] - 1
@@ -133,12 +130,12 @@ def _look(shared, chosen, word, read, occurrences_found):
         without = " (the first ones; the others are not read)"
     st.caption(f"{escape_markdown(title(shared.name))} · {counted}{without}")
     layer, way, space = _settings(layers)
-    dimensions, example = 3 if space else 2, None if chosen == _OWN else chosen
-    drawn = way if can_lay_out(way, len(tips)) else None
-    snippets.give(shared, example, word, read, layer, drawn, dimensions, _MOST)
+    projection, example = projection_call(way, space), None if chosen == _OWN else chosen
+    drawn = projection if can_lay_out(projection, len(tips)) else None
+    snippets.give(shared, example, word, read, call, layer, drawn)
     left, right = st.columns([6, 5], gap="large")
     with left:
-        places = laid_out("word_senses", occurrences_found, layer, way, dimensions)
+        places = laid_out("word_senses", occurrences_found, layer, projection)
     senses = cached(
         "word_senses_result",
         (occurrences_found, layer, way, None if places is None else places[0].tobytes()),
@@ -178,7 +175,7 @@ def _points(senses):
         export.save(f"word-senses-{senses.layer}", senses)
     figures.show(
         "The word in each sentence, as points",
-        senses.figure("points", frame.is_dark()),
+        senses.figure("points", state.is_dark()),
         config=export.plot_config(f"word-senses-{senses.layer}"),
         key="w_word_senses_points",
     )
@@ -190,7 +187,7 @@ def _map(similarity, layer):
         export.save(f"word-senses-similarity-{layer}", similarity, {"layer": layer})
     figures.show(
         "Similarity of the sentences' words",
-        cosine_map(similarity.cosines, similarity.labels, similarity.texts, frame.is_dark(), height=460, spread=True),
+        cosine_map(similarity.cosines, similarity.labels, similarity.texts, state.is_dark(), height=460, spread=True),
         config=export.plot_config(f"word-senses-similarity-{layer}"),
         key="w_word_senses_map",
     )
@@ -204,7 +201,7 @@ def _separation(separation, layer):
     with inputs.heading("At which layer the senses separate"):
         export.save("senses-by-layer", separation)
     left, right = st.columns(2, gap="large")
-    dark = frame.is_dark()
+    dark = state.is_dark()
     with left:
         figures.show(
             "How often the nearest sentence has the same sense",

@@ -12,7 +12,7 @@ from ui.session import (
     state,
     task_models,
 )
-from ui.shell import error_messages, frame, snippets
+from ui.shell import error_messages, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures
 from ui.widgets.formatting import escape_markdown, percent, title
@@ -224,7 +224,7 @@ def _curves(name, status):
         export.save(f"{name}-learning", record)
     figures.show(
         "Loss and score of the training",
-        record.figure(dark=frame.is_dark()),
+        record.figure(dark=state.is_dark()),
         config=export.plot_config("learning"),
         key="w_fine_tune_curve",
     )

@@ -14,7 +14,7 @@ from ui.samples.examples import Example
 from ui.session import state, task_models
 from ui.session.session_cache import cached
 from ui.session.trace_store import attention_trace
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, comparison, export, figures, inputs, targets, task_predictions
 from ui.widgets.formatting import escape_markdown, percent, title
@@ -178,7 +178,7 @@ def _map(divergence):
         export.save("heads-moved", divergence)
     figures.show(
         "How much each head changed",
-        divergence.figure(dark=frame.is_dark()),
+        divergence.figure(dark=state.is_dark()),
         config=export.plot_config("heads-moved"),
         key="w_fine_tuning_changes_map",
     )
@@ -257,7 +257,7 @@ def _moved(traces, layer, head):
         difference_map(
             (weights_after - weights_before)[np.ix_(shown, shown)],
             [traces[0].tokens[at] for at in shown],
-            frame.is_dark(),
+            state.is_dark(),
         ),
         config=export.plot_config(f"moved-layer-{layer + 1}-head-{head + 1}"),
         key="w_fine_tuning_changes_moved",

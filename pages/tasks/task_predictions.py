@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import occlusion
 from bert_tf.explain.attribution.target import class_target
 from bert_tf.finetuning.tasks.prediction_results import (
@@ -18,9 +19,9 @@ from ui.elements.cells import marks
 from ui.elements.mask_chips import truncated_texts
 from ui.elements.spans import spans, split_at_spans
 from ui.samples.examples import Example
-from ui.session import jobs, state, task_models
+from ui.session import calls, state, task_models
 from ui.session.session_cache import cached
-from ui.shell import frame, snippets
+from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, highlights, inputs
 from ui.widgets.formatting import (
@@ -164,7 +165,7 @@ def _classes(shared, settings, prediction):
             )
         figures.show(
             "Probability of each class",
-            probabilities(probabilities_by_class, probabilities_by_class.values(), frame.is_dark()),
+            probabilities(probabilities_by_class, probabilities_by_class.values(), state.is_dark()),
             config=export.plot_config("classes"),
             key="w_task_classes",
         )
@@ -192,12 +193,10 @@ def _words(shared, settings, label):
         **state.bind_setting("task_predictions.words", "w_task_words", False),
     ):
         return
-    snippets.give(shared, task_models.record(settings, view.a, view.b), trace, label)
     target = shared.run(class_target, trace, label)
-    key = (shared.name, view.precision, view.a, view.b, target)
-    saliency = jobs.result(
-        "task words", key, "Masking words", lambda progress: shared.run(occlusion, trace, target, progress=progress)
-    )
+    call = Call.of(occlusion, target=target)
+    snippets.give(shared, task_models.record(settings, view.a, view.b), trace, call)
+    saliency = calls.job_result(shared, call, trace, label="Masking words", name="task words")
     if saliency is None:
         return
     unit = "points" if settings.regression else "nats"
@@ -206,7 +205,7 @@ def _words(shared, settings, label):
     marks(
         "c_task_words",
         highlights.word_highlights(trace, saliency.words, saliency.target, unit),
-        diverging_ramp(frame.is_dark()),
+        diverging_ramp(state.is_dark()),
         ("opposes it", "supports it"),
         "Point at a word, or tap it, for its score.",
     )
@@ -273,7 +272,7 @@ def _answers(shared, settings, prediction):
     with right:
         figures.show(
             "Where the answer begins and ends",
-            result.figure(dark=frame.is_dark()),
+            result.figure(dark=state.is_dark()),
             config=export.plot_config("answer"),
             key="w_task_curves",
         )
@@ -289,7 +288,7 @@ def _endings(shared, settings, prediction):
         )
     figures.show(
         "Probability of each ending",
-        probabilities(probabilities_by_ending, probabilities_by_ending.values(), frame.is_dark()),
+        probabilities(probabilities_by_ending, probabilities_by_ending.values(), state.is_dark()),
         config=export.plot_config("endings"),
         key="w_task_endings",
     )

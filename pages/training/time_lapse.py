@@ -16,7 +16,7 @@ from ui.elements.mask_chips import token_positions
 from ui.samples.examples import LEARNED
 from ui.session import runs, snapshot_store, state
 from ui.session.model_store import text_b_or_none
-from ui.shell import error_messages, frame, snippets
+from ui.shell import error_messages, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, figures, inputs, targets
 from ui.widgets import head_predictions as heads
@@ -158,7 +158,7 @@ def _lapse(run, shared, snapshot_traces):
                 export.save("time-lapse", result)
             figures.show(
                 "The prediction over the training",
-                figure(frame.is_dark()),
+                figure(state.is_dark()),
                 key="w_time_lapse_course",
                 config=export.plot_config("time-lapse"),
             )
@@ -268,7 +268,7 @@ def _attention(run, snapshot_traces, number):
         attention_controls.save(trace, [(layer - 1, head - 1)], selection, 0.0)
     figures.show(
         f"Attention of layer {layer}, head {head}",
-        plots.heatmap(trace, weights, selection, dark=frame.is_dark()),
+        plots.heatmap(trace, weights, selection, dark=state.is_dark()),
         key="w_time_lapse_map",
         config=export.plot_config(f"layer-{layer}-head-{head}"),
     )

@@ -97,7 +97,7 @@ def _watch(path):
         with column:
             figures.show(
                 panel,
-                plots.curves(run, panel, frame.is_dark()),
+                plots.curves(run, panel, state.is_dark()),
                 key=f"w_curve_{panel}",
                 config=export.plot_config(f"{run.name}-{panel.lower().replace(' ', '-')}"),
             )

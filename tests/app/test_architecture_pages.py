@@ -306,13 +306,12 @@ def test_a_file_is_asked_for_the_order_and_for_replaced_tokens(at, twins):
 
 
 def test_two_alberts_and_two_discriminators_agree_as_far_as_the_library_says(at, twins):
-    for name, lines, score in (("albert", LINES, "in_order_a"), ("electra-discriminator", "w1 w2\nw3 w4", "replaced")):
+    cases = (("albert", LINES, "in_order_a"), ("electra-discriminator", "w1 w2\nw3 w4", "replaced_difference"))
+    for name, lines, score in cases:
         app = at(name, page="agreement", **{"with": f"{name}-two", "agreement.file": "typed", "agreement.hide": "last"})
         table = typed(app, "agreement", lines).dataframe[0].value
         found = agreement(twins(name), twins(f"{name}-two"), read_rows(lines).rows, "last")
-        wanted = [
-            getattr(one, {"in_order_a": "in_order_a", "replaced": "replaced_difference"}[score]) for one in found.rows
-        ]
+        wanted = [getattr(one, score) for one in found.rows]
         assert list(table[score]) == pytest.approx(wanted, abs=1e-4) and None not in wanted
     assert "Only scores of replaced tokens are compared" in page_text(app)
 

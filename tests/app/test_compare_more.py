@@ -260,7 +260,7 @@ def test_likeness_and_agreement_read_snapshots_too(open_app, run):
     assert param(app, "agreement.other") == "mini/step-1000"
     rows = app.dataframe[0].value
     wanted = agreement(*pair, read_rows(sample, "text").rows)
-    assert sorted(rows["divergence"]) == pytest.approx(sorted(one.divergence for one in wanted.rows), abs=1e-4)
+    assert sorted(rows["divergence_bits"]) == pytest.approx(sorted(one.divergence for one in wanted.rows), abs=1e-4)
 
 
 def _infos(*names):

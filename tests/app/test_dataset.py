@@ -106,8 +106,10 @@ def test_two_models_agree_as_far_as_the_library_says(open_app, cased, uncased):
     found = agreement(cased, uncased, sample("pairs.jsonl").rows)
     table = app.dataframe[0].value
     assert list(table["row"]) == [one.row.number for one in found.rows]
-    assert list(table["divergence"]) == pytest.approx([one.divergence for one in found.rows], abs=1e-4)
-    assert list(table["one"]) == [one.masks[0].predictions_a[0].token if one.masks else None for one in found.rows]
+    assert list(table["divergence_bits"]) == pytest.approx([one.divergence for one in found.rows], abs=1e-4)
+    assert list(table["prediction_a"]) == [
+        one.masks[0].predictions_a[0].token if one.masks else None for one in found.rows
+    ]
     assert app.metric[1].value == f"{found.divergence:.3f} bits"
     assert app.metric[2].label == "Same next-sentence prediction"
 

@@ -391,7 +391,7 @@ def test_every_word_left_out_has_the_page_s_numbers(open_app, capsys):
 )
 def test_another_word_and_a_swap_are_asked_as_on_the_page(open_app, link):
     app = open_app(page="counterfactuals", **PAIR, mask="a2", **link)
-    outcome, shown = ran(app)["outcome"], kept(run_until_done(app), "counterfactuals_change")
+    outcome, (shown,) = ran(app)["outcome"], kept(run_until_done(app), "counterfactuals_change")
     assert outcome.variant.tokens == shown.variant.tokens and outcome.variant.label == shown.variant.label
     np.testing.assert_allclose(outcome.log_probability_changes, shown.log_probability_changes, atol=1e-4)
     assert outcome.nsp.is_next == pytest.approx(component(app, "gauge")["is_next"], abs=1e-5)
@@ -443,7 +443,7 @@ def test_meaning_reads_the_visitor_s_own_sentences(open_app):
 def test_meaning_by_tsne_is_in_the_lines(open_app):
     app = open_app(page="word_senses", **{"word_senses.way": "tsne", "word_senses.space": "1"})
     names = ran(app)
-    assert "tsne(vectors, 3)" in app.code[0].value
+    assert "project_to_plane(vectors, way='tsne', dimensions=3)" in app.code[0].value
     assert names["places"].shape == of_job(app, "word_senses_places")[0].shape == (len(names["texts"]), 3)
 
 
@@ -453,7 +453,8 @@ def test_meaning_of_an_example_is_read_from_its_file(open_app):
     assert names["result"].texts == of_job(app, "word_senses").texts
     np.testing.assert_allclose(names["vectors"], of_job(app, "word_senses").vectors[3], atol=1e-4)
     # UMAP itself may take another turn at the last digits.
-    assert "umap(vectors, 2)" in app.code[0].value and names["places"].shape == kept(app, "word_senses_places")[0].shape
+    assert "project_to_plane(vectors, way='umap')" in app.code[0].value
+    assert names["places"].shape == kept(app, "word_senses_places")[0].shape
 
 
 def test_neighbours_are_those_of_the_open_cell(open_app):
@@ -461,8 +462,8 @@ def test_neighbours_are_those_of_the_open_cell(open_app):
     app = open_app(page="nearest_words", **PAIR, **link)
     names = ran(app)
     table = app.dataframe[1].value
-    assert list(table["word"]) == [one.token for one in names["near"][0]]
-    np.testing.assert_allclose(table["cosine"], [one.similarity for one in names["near"][0]], atol=1e-4)
+    assert list(table["word"]) == [one.token for one in names["near"]]
+    np.testing.assert_allclose(table["cosine"], [one.similarity for one in names["near"]], atol=1e-4)
 
 
 def test_the_places_of_a_file_are_those_of_the_open_cell(open_app, capsys):
@@ -488,11 +489,11 @@ def test_the_places_of_one_head_and_their_parts_of_speech(open_app, with_tasks, 
     names, table = ran(app), app.dataframe[0].value
     (near,) = names["result"].nearest
     assert [word.strip("«»") for word in table["word"]] == [one.word.text for one in near]
-    assert list(table["tag"]) == list(names["labels"])
+    assert list(table["tag"]) == list(names["tags"])
     np.testing.assert_allclose(table["cosine"], [one.similarity for one in near], atol=1e-4)
-    assert "head_outputs(bert, trace.hidden_states[0], 0, 1)[[2]]" in app.code[0].value
-    assert list(table["looked_tag"]) == list(names["there"])
-    assert "head 2 of layer 1" in app.code[0].value and f"'{names['labels'][0]}'" in capsys.readouterr().out
+    assert "nearest(bert, trace, rows, positions=(2,), top_k=20, layer=0, heads=(1,))" in app.code[0].value
+    assert list(table["looked_tag"]) == list(names["tags_there"])
+    assert "head 2 of layer 1" in app.code[0].value and f"'{names['tags'][0]}'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("own", [False, True])

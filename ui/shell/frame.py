@@ -8,7 +8,6 @@ import streamlit as st
 from ui.elements import components
 from ui.samples.examples import FIRST
 from ui.session import state
-from ui.session.state import is_dark
 from ui.shell import aliases, catalogue
 from ui.shell.limits import ROOT
 from ui.shell.view import LONGEST_SETTING, left_out, to_params
@@ -75,7 +74,7 @@ def navigation():
         for title, members in groups.items()
     ]
     page_links = [link(page, page.title, page.question, page.name == view.page) for page in groups[group]]
-    components.nav("c_nav", group_links, page_links if len(page_links) > 1 else [], is_dark(), go)
+    components.nav("c_nav", group_links, page_links if len(page_links) > 1 else [], state.is_dark(), go)
 
 
 def draw_page():

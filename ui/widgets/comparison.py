@@ -22,6 +22,17 @@ _SIZED = re.compile(r"bert-(base|large)-(cased|uncased)(-embedded|-whole-word-ma
 _PICKED = ("one", "other")
 
 
+class LockedPerTrace:
+    """A `Bert` whose shared model is locked for one trace at a time, so that other visitors can use it in between."""
+
+    def __init__(self, shared):
+        self._shared, bert = shared, shared.bert
+        self.tokenizer, self.config, self.heads, self.name = bert.tokenizer, bert.config, bert.heads, bert.name
+
+    def trace(self, *args, **kwargs):
+        return self._shared.run(lambda bert: bert.trace(*args, **kwargs))
+
+
 def default_models(installed, view):
     """The two models to compare: those of the view, else Base with Large or Small, else any installed ones.
 

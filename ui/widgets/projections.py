@@ -4,6 +4,7 @@ import weakref
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.errors import InputError
 from bert_tf.explain import project_to_plane
 from bert_tf.explain.representations.projection import MIN_POINTS
@@ -18,28 +19,33 @@ _AT_ONCE = 60  # PCA and UMAP project so many points in a moment
 _UNASKED = 300  # t-SNE, which cannot be stopped, projects so many points in about two seconds
 
 
-def can_lay_out(way, points):
-    """Whether there are enough points for a projection."""
-    return way == "pca" or points >= MIN_POINTS
+def projection_call(way, in_space):
+    """The ``Call`` that projects vectors; way: a key of ``NAMES``; in_space: to three dimensions instead of two."""
+    return Call.of(project_to_plane, way=way, dimensions=3 if in_space else 2)
 
 
-def laid_out(page, result, layer, way, dimensions=2):
+def can_lay_out(call, points):
+    """Whether there are enough points for the projection of a ``Call``."""
+    return call["way"] == "pca" or points >= MIN_POINTS
+
+
+def laid_out(page, result, layer, call):
     """The coordinates of vectors in a projection.
 
     Args:
         page: name of the page. result: a result with ``vectors``, float [L+1, W, H]. layer: index into ``vectors``.
-        way: a key of ``NAMES``. dimensions: K, 2 or 3.
+        call: from ``projection_call``.
 
     Returns:
         (coordinates [W, K], each axis's share of the variance or None). None if there are no coordinates, with the
         reason on the page: they are being computed, Run must be pressed, or there are too few points.
     """
-    name, key, points = f"{page}_places", (result, layer, way, dimensions), result.vectors.shape[1]
+    name, key, points, way = f"{page}_places", (result, layer, call), result.vectors.shape[1], call["way"]
 
     def work(progress=None):
-        return project_to_plane(result.vectors[layer], way, dimensions)
+        return call.run(result.vectors[layer])
 
-    if not can_lay_out(way, points) or way != "tsne" and points <= _AT_ONCE:
+    if not can_lay_out(call, points) or way != "tsne" and points <= _AT_ONCE:
         try:
             return cached(name, key, work)
         except InputError as error:

@@ -4,7 +4,7 @@ import argparse
 
 from bert_tf.architectures import ARCHITECTURES
 from bert_tf.cli.prepare import add_example_arguments
-from bert_tf.training.optimizers import OPTIMIZERS
+from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
 from bert_tf.user_errors import SEED, whole_number
 
 
@@ -96,23 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LENGTH:SHARE,…",
         help="instead of --length: short sequences first, like 128:0.9,512:0.1 of the steps",
     )
-    parser.add_argument("--learning-rate", type=float, default=1e-4, help="highest learning rate (default 1e-4)")
-    parser.add_argument(
-        "--warmup", type=float, default=0.05, help="warm-up steps: a share if below 1, else their number (default 0.05)"
-    )
-    parser.add_argument(
-        "--optimizer",
-        default="adamw",
-        help=f"{', '.join(OPTIMIZERS)} (default adamw); lamb is for batches of thousands",
-    )
-    parser.add_argument(
-        "--layer-decay",
-        type=float,
-        default=1.0,
-        metavar="FACTOR",
-        help="the learning rate of each layer is that of the layer above times this factor (1: all equal)",
-    )
-    parser.add_argument("--weight-decay", type=float, default=0.01, help="weight decay (default 0.01)")
+    add_optimizer_arguments(parser, learning_rate=1e-4, warmup=0.05)
     parser.add_argument("--dropout", type=float, help="dropout rate, instead of the model's (0 suits short runs)")
     parser.add_argument(
         "--freeze-layers",

@@ -162,7 +162,9 @@ def head_vectors(
     return HeadVectors(layer, head, queries[layer, head], keys[layer, head])
 
 
-def neuron_view(bert: Bert, trace: Trace, head: tuple[int, int] = (0, 0), position: int = 1) -> NeuronView:
+def neuron_view(
+    bert: Bert, trace: Trace, head: tuple[int, int] = (0, 0), position: int = 1, vectors: HeadVectors | None = None
+) -> NeuronView:
     """How the attention of one token in one head is computed.
 
     Args:
@@ -170,6 +172,7 @@ def neuron_view(bert: Bert, trace: Trace, head: tuple[int, int] = (0, 0), positi
         trace: Trace.
         head: (int, int). Layer and head, both from 0.
         position: int. Position of the token that attends.
+        vectors: HeadVectors or None. The `head_vectors` of the head; None runs the model once.
     Returns:
         `NeuronView`.
     Raises:
@@ -177,7 +180,8 @@ def neuron_view(bert: Bert, trace: Trace, head: tuple[int, int] = (0, 0), positi
         MaskPositionError: there is no such position.
     """
     check_position(trace, position)
-    return head_vectors(bert, trace, *head).neuron_view(trace.tokens, position)
+    vectors = vectors or head_vectors(bert, trace, *head)
+    return vectors.neuron_view(trace.tokens, position)
 
 
 #: The option for the position of the token that attends.

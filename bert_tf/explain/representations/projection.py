@@ -90,13 +90,15 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def project_to_plane(vectors: np.ndarray, way: str = "pca", count: int = 2) -> tuple[np.ndarray, np.ndarray | None]:
+def project_to_plane(
+    vectors: np.ndarray, way: str = "pca", dimensions: int = 2
+) -> tuple[np.ndarray, np.ndarray | None]:
     """Project vectors by one of `PROJECTIONS`.
 
     Args:
         vectors: np.ndarray. float [W, H].
         way: str. "pca", "umap" or "tsne".
-        count: int. K, the number of dimensions, 2 or 3.
+        dimensions: int. K, 2 or 3.
     Returns:
         (coordinates float64 [W, K], share of the variance along each dimension float64 [K]). The shares are None except
         for "pca".
@@ -109,8 +111,8 @@ def project_to_plane(vectors: np.ndarray, way: str = "pca", count: int = 2) -> t
     if way not in PROJECTIONS:
         raise InputError(f"There is no projection {way!r:.40}; choose from {', '.join(PROJECTIONS)}.")
     if way == "pca":
-        return principal_components(vectors, count)
-    return {"umap": umap, "tsne": tsne}[way](vectors, count), None
+        return principal_components(vectors, dimensions)
+    return {"umap": umap, "tsne": tsne}[way](vectors, dimensions), None
 
 
 def _directions(vectors, name):

@@ -11,20 +11,19 @@ for name, one in [("all", result.syntax.overall), *result.syntax.relations.items
     print(name, one.count, one.best_direction.max().round(3))"""
 
 
-def snippet(view, shared, measure, tokens, trace=None, file=None, bounds=None):
+def snippet(view, shared, call, measure, trace=None, file=None, bounds=None):
     """What every head does.
 
     Args:
-        measure: name of the one that is shown. tokens: of a text that distances are taken from.
+        call: ``Call`` of `head_profiles`. measure: name of the one that is shown.
         trace: of the page's text; or file: name of an uploaded one, and bounds: how much of it is read.
     """
-    body = _PROFILE.format(measure=measure)
+    shown = _PROFILE.format(measure=measure)
     if trace is not None:
-        imports = ("from bert_tf.explain import profile_trace",)
-        return about(view, shared, trace, imports, f"result = profile_trace(trace, tokens_per_text={tokens})\n{body}")
-    texts = f"result = head_profiles(bert, rows=rows, tokens_per_text={tokens})"
+        return about(view, shared, trace, call.imports(), f"result = {call.python('bert', 'trace')}\n{shown}")
+    texts = f"result = {call.python('bert', 'rows=rows')}"
     lines = [loading(view, shared.name), reading_rows(file, False, None, None, bounds), texts]
-    parsed = file.lower().endswith(".conllu")
-    imports = ("import pathlib", "from bert_tf.explain import file_kind, head_profiles, read_rows")
-    shown = "" if parsed and measure == "syntax" else body
-    return script(imports, "\n".join(lines), shown, _SYNTAX if parsed else "")
+    is_parsed = file.lower().endswith(".conllu")
+    imports = ("import pathlib", "from bert_tf.explain import file_kind, read_rows", *call.imports())
+    shown = "" if is_parsed and measure == "syntax" else shown
+    return script(imports, "\n".join(lines), shown, _SYNTAX if is_parsed else "")

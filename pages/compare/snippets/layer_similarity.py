@@ -2,33 +2,23 @@
 
 from ui.widgets.snippet_parts import loading_two, rows_of, script
 
-_CKA = """\
-readers = [partial(model.trace, attentions=False) for model in (bert, second)]
-texts = [(row.text_a, row.text_b) for row in rows[:{most}]]
-ones, others = traces_of(readers, texts, enough={words})  # no more texts than give so many words
-print(layer_similarity(ones, others{measure}).round(3))  # row: a state of the one, column: of the other"""
+_SIMILARITY = """\
+result = {call}
+print(result.similarity.round(3))  # row: a hidden state of the one, column: of the other"""
 
 
-def snippet(view, names, traced, file=None, most=0, words=0, measure="cka"):
+def snippet(view, names, call, rows, file=None):
     """How alike the layers of two models are.
 
     Args:
-        names: of the models. traced: (text A, text B or None) of the page as each of them reads it.
-        file: ``ChosenFile``, of which the first ``most`` rows are read instead, until there are
-            ``words`` words.
-        measure: as `layer_similarity` takes it.
+        names: of the models. call: ``Call`` of `compare_layers`. rows: the ``TextRow``s that are read.
+        file: ``ChosenFile`` whose first rows they are; None for the page's text.
     """
-    load, own = loading_two(view, names), "" if measure == "cka" else f", measure={measure!r}"
     if file is None:
-        one, two = (", ".join(repr(text) for text in texts if text is not None) for texts in traced)
-        call = f"layer_similarity([bert.trace({one})], [second.trace({two})]{own})"
-        imports = ("from bert_tf.explain import layer_similarity",)
-        return script(imports, load, f"print({call}.round(3))  # row: a state of the one, column: of the other")
-    imports, read = rows_of(file)
-    imports = [
-        *imports,
-        "from bert_tf.explain import layer_similarity",
-        "from functools import partial",
-        "from bert_tf.explain.representations.layer_similarity import traces_of",
-    ]
-    return script(imports, f"{load}\n{read}", _CKA.format(most=most, words=words, measure=own))
+        (row,) = rows
+        imports = ["from bert_tf.explain import TextRow"]
+        read, written = f"rows = [TextRow(1, {row.text_a!r}, {row.text_b!r})]", "rows"
+    else:
+        (imports, read), written = rows_of(file), f"rows[:{len(rows)}]"
+    body = _SIMILARITY.format(call=call.python("bert", "None", written, "second"))
+    return script([*imports, *call.imports()], f"{loading_two(view, names)}\n{read}", body)

@@ -7,7 +7,7 @@ from ui.widgets.snippet_parts import loading, reading, script
 
 _COMPARE = """\
 layers = bert.config.num_hidden_layers, second.config.num_hidden_layers
-result = compare(trace, other, bert.tokenizer, second.tokenizer, *layers, top_k={top_k}, across=True)
+result = {call}
 for mask in result.masks:
     print([one.token for one in mask.predictions_a], [one.token for one in mask.predictions_b])
     print(mask.overlap, mask.divergence)  # share of common predictions, bits
@@ -27,41 +27,42 @@ for model, texts in ((bert, {first}), (second, {second})):
     classes = class_lens(model, model.trace(*texts))
     print(classes.labels, classes.values.round(3))  # row: a hidden state, the embeddings first"""
 _LAYERS = """\
-lenses = logit_lens(bert, trace, [{first}], top_k=1), logit_lens(second, other, [{second}], top_k=1)
+lenses = {first}, {second}
 for lens in lenses:
     print([word[0] for word in lens.predicted_tokens[0]], lens.probabilities[0, :, 0].round(3))  # the embeddings first
     print(lens.answers[0].token, lens.answer_probabilities[0].round(3))"""
 
 
-def snippet(view, pair, traces, attention=None, classes=False, lens=None):
+def snippet(view, pair, traces, call, attention=None, classes=False, lens_calls=()):
     """Two models on one text, one on two, or both.
 
     Args:
-        pair, traces: the ``ComparisonInput``s and their traces.
+        pair, traces: the ``ComparisonInput``s and their traces. call: ``Call`` of `compare`.
         attention: (the two layers, head or None for the mean, how it is drawn, the first token of the window and how
             many there are in it or None) where attention is shown.
         classes: whether the layers' classes are.
-        lens: the mask's position on either side, where the layers' words are.
+        lens_calls: ``Call`` of `logit_lens` for either side, where the layers' words are.
     """
     one, other = (side.shared.name for side in pair)
     second = "second = bert" if one == other else loading(view, other, "second")
     read = f"{loading(view, one)}\n{second}\n{reading(traces[0])}\n{reading(traces[1], 'other', 'second')}"
-    names, more = ["compare"], []
+    imports, more = call.imports(), []
     if attention:
         (first, last), head, drawn, window = attention
         lines = _DIFFERENCE if drawn == "difference" else _ATTENTION
         part = ".mean(axis=0)" if head is None else f"[{head}]"
         parts = dict(zip(("one", "two"), (part + _window(trace, window) for trace in traces)))
         more = [lines.format(first=first, second=last, **parts), _SPREAD]
-        names.append("summarise_heads")
+        imports.append("from bert_tf.explain import summarise_heads")
     if classes:
         more = [_CLASSES.format(first=_judged(pair[0]), second=_judged(pair[1]))]
-        names.append("class_lens")
-    if lens:
-        more = [*more, _LAYERS.format(first=lens[0], second=lens[1])]
-        names.append("logit_lens")
-    imports = (f"from bert_tf.explain import {', '.join(names)}",)
-    return script(imports, read, _COMPARE.format(top_k=view.top_k), _answers(pair), *more)
+        imports.append("from bert_tf.explain import class_lens")
+    if lens_calls:
+        first, second = lens_calls
+        layers = _LAYERS.format(first=first.python("bert", "trace"), second=second.python("second", "other"))
+        more, imports = [*more, layers], [*imports, *first.imports()]
+    compared = call.python("trace", "other", "bert.tokenizer", "second.tokenizer", "*layers")
+    return script(imports, read, _COMPARE.format(call=compared), _answers(pair), *more)
 
 
 def _window(trace, window):

@@ -19,7 +19,7 @@ _MAP = """\
 result = {call}
 vectors = result.vectors[{layer}]  # [rows, units] after layer {layer}"""
 _PLACES = """
-places, shares = project_to_plane(vectors, {way!r}{dimensions})
+places, shares = {call}
 known = row_attributes(results)[{name!r}]
 for index, place in zip(result.places, places):
     print(rows[index].number, place.round(3), known[index])"""
@@ -43,21 +43,22 @@ def snippet(view, shared, file, call, labelled, subset=None, plane=None, curve=N
         file: ``ChosenFile``. call: ``Call`` of `score_rows`.
         labelled: whether classes are predicted and the file has their labels.
         subset: the chosen one's name and the numbers of its rows, or None.
-        plane: the map of the rows: its layer, the ``Call`` of `row_vectors`, the projection (None where the rows are
-            too few for it), the attribute that colours it, the number of the row whose neighbours are listed (None for
-            none), how many they are, and the dimensions; None for no map.
+        plane: the map of the rows: its layer, the ``Call`` of `row_vectors`, the ``Call`` of `project_to_plane` (None
+            where the rows are too few for it), the attribute that colours it, the number of the row whose neighbours
+            are listed (None for none), and how many they are; None for no map.
         curve: the class whose curves are shown, and a threshold; None for none.
     """
     imports, read = rows_of(file)
     ask = call["ask"]
     laid_out, names = "", ["summarise_rows", *["summarise_classes"] * labelled]
     if plane is not None:
-        layer, vectors, way, name, number, top_k, dimensions = plane
+        layer, vectors, projection, name, number, top_k = plane
         laid_out = _MAP.format(layer=layer, call=vectors.python("bert", "rows"))
         imports = [*imports, *vectors.imports()]
-        if way is not None:
-            laid_out += _PLACES.format(way=way, name=name, dimensions=", 3" if dimensions == 3 else "")
-            names += ["row_attributes", "project_to_plane"]
+        if projection is not None:
+            laid_out += _PLACES.format(call=projection.python("vectors"), name=name)
+            imports += projection.imports()
+            names.append("row_attributes")
         if number is not None:
             laid_out += "\n" + _NEAR.format(number=number, top_k=top_k)
             names.append("nearest_rows")

@@ -1,7 +1,5 @@
 """The Python code for what the page directionality shows."""
 
-from bert_tf.analyses import Call
-from bert_tf.explain import predict_span
 from ui.widgets.snippet_parts import script
 
 _READERS = """\
@@ -12,14 +10,13 @@ for bert in models:
     print(reading.answer.original_probability, reading.visible_spans)"""
 
 
-def snippet(view, readings, chosen, text, start, end):
+def snippet(view, readings, chosen, call, text):
     """What each reader expects in the place of a part of a text.
 
     Args:
         readings: names of the readers, in 32 bits; chosen: name of the sidebar's model, as the view computes, or "".
-        text, start, end: as `predict_span` takes them.
+        call: ``Call`` of `predict_span`. text: as it takes it.
     """
-    call = Call.of(predict_span, start=start, end=end, top_k=view.top_k)
     if chosen and view.precision != "float32":
         line = f"models = [*map(bert_tf.load, {readings}), bert_tf.load({chosen!r}, precision={view.precision!r})]"
     else:

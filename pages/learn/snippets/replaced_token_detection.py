@@ -1,7 +1,5 @@
 """The Python code for what the page replaced token detection shows."""
 
-from bert_tf.analyses import Call
-from bert_tf.explain import replace_and_detect
 from ui.widgets.snippet_parts import loading, script
 
 _GAME = """\
@@ -11,10 +9,8 @@ for token, stood, replaced, score in zip(game.tokens, game.original_tokens, game
 print(game.true_positives, game.false_positives)"""
 
 
-def snippet(view, discriminator, generator, chosen, share, seed):
-    """ELECTRA's game; names of the two models. chosen: positions, or () for a share (in percent) by chance."""
+def snippet(view, discriminator, generator, call):
+    """ELECTRA's game; names of the two models, and the ``Call`` of `replace_and_detect`."""
     load = f"{loading(view, generator, 'generator')}\n{loading(view, discriminator, 'discriminator')}"
-    options = {"mask": chosen} if chosen else {"share": share / 100}
-    call = Call.of(replace_and_detect, **options, seed=seed)
     body = _GAME.format(call=call.python("generator", "discriminator", repr(view.a)))
     return script(call.imports(), load, body)

@@ -4,10 +4,11 @@ from ui.samples import word_senses
 from ui.widgets.snippet_parts import listed, loading, script
 
 _MEANING = """\
-result = occurrences(bert, texts, {word!r}, most={most})
+result = {call}
 vectors = result.vectors[{layer}]  # [occurrences, units] after layer {layer}
 {laid_out}print(cosine_similarities(vectors).round(3))"""
 _LAID_OUT = """\
+places, shares = {call}
 for place, text in zip(places, result.texts):
     print({sense}texts[text], place.round(3))
 """
@@ -16,24 +17,22 @@ apart = sense_separation(result.vectors, [senses[text] for text in result.texts]
 print(apart.nearest.round(3), apart.within.round(3), apart.between.round(3))  # a number a layer"""
 
 
-def snippet(view, shared, chosen, word, read, layer, way, dimensions, most):
+def snippet(view, shared, chosen, word, read, call, layer, projection):
     """One word in many sentences.
 
     Args:
         chosen: the example, or None for the visitor's own sentences. word, read: it and the ``Sentences``.
-        layer, way, dimensions: of the plane or the space; way None where the occurrences are too few for it.
-        most: occurrences that are looked at.
+        call: ``Call`` of `occurrences`. layer: whose vectors are shown, 0 the embeddings.
+        projection: ``Call`` of `project_to_plane`; None where the occurrences are too few for it.
     """
-    names, laid_out = ["cosine_similarities", "occurrences"], ""
-    if way is not None:
-        function, made = ("principal_components", "places, shares") if way == "pca" else (way, "places")
-        says = _LAID_OUT.format(sense="senses[text], " if any(read.senses) else "")
-        laid_out = f"{made} = {function}(vectors, {dimensions})\n{says}"
-        names.append(function)
+    imports, laid_out = [*call.imports(), "from bert_tf.explain import cosine_similarities"], ""
+    if projection is not None:
+        sense = "senses[text], " if any(read.senses) else ""
+        laid_out = _LAID_OUT.format(call=projection.python("vectors"), sense=sense)
+        imports += projection.imports()
     labelled = len({sense for sense in read.senses if sense}) > 1
-    names = sorted([*names, *["sense_separation"] * labelled])
-    body = _MEANING.format(word=word, most=most, layer=layer, laid_out=laid_out)
-    imports = [*(["import pathlib"] if chosen else []), f"from bert_tf.explain import {', '.join(names)}"]
+    imports += ["from bert_tf.explain import sense_separation"] * labelled + ["import pathlib"] * bool(chosen)
+    body = _MEANING.format(call=call.python("bert", "texts", repr(word)), layer=layer, laid_out=laid_out)
     load = f"{loading(view, shared.name)}\n{_sentences(chosen, read)}"
     return script(imports, load, body, _APART if labelled else "")
 
