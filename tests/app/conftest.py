@@ -126,7 +126,7 @@ def saved(monkeypatch):
     return files
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def task_home(tmp_path_factory):
     """A models folder with a random model of each task, and a limits file."""
     from tests.app.random_task_models import save_tasks
