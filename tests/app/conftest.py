@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import csv
+import functools
 import io
 import json
 import pathlib
@@ -55,6 +56,18 @@ def explorer_home(tmp_path_factory):
     save_tiny(home, "tiny-uncased", "bert-small-uncased-embedded", num_hidden_layers=2, num_attention_heads=2)
     (home / "explorer.toml").write_text(LIMITS)
     return home
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_component_scan():
+    """Scan the installed packages for components once, not for each `AppTest`: they stay the same while tests run."""
+    from streamlit.components.v2 import manifest_scanner
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            manifest_scanner, "scan_component_manifests", functools.cache(manifest_scanner.scan_component_manifests)
+        )
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +126,7 @@ def saved(monkeypatch):
     return files
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def task_home(tmp_path_factory):
     """A models folder with a random model of each task, and a limits file."""
     from tests.app.random_task_models import save_tasks

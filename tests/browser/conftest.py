@@ -19,6 +19,16 @@ from tests.browser.page_reading import PATIENCE, TEXTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 expect.set_options(timeout=PATIENCE)
+#: Holds Streamlit's signs of waiting still: Chromium draws each of their frames without a GPU, which takes the time of
+#: the server that the page waits for.
+STILL = """new MutationObserver((_, observer) => {
+  if (document.head) {
+    observer.disconnect();
+    const sheet = document.createElement("style");
+    sheet.textContent = ":is([data-testid=stSpinnerIcon], [data-testid=stSkeleton]) { animation: none !important; }";
+    document.head.append(sheet);
+  }
+}).observe(document, { childList: true, subtree: true });"""
 
 
 def pytest_collection_modifyitems(items):
@@ -164,12 +174,13 @@ class VisitorPage:
 
 
 @pytest.fixture
-def visit(chromium, server, request):
+def visit(chromium, server):
     """A function that opens a page for a new visitor; after the test no page may have an error."""
     visits = []
 
     def open_page(link="/", **options):
         context = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
+        context.add_init_script(STILL)
         visitor_page = VisitorPage(context.new_page(), server)
         visits.append((context, visitor_page))
         return visitor_page.open(link)

@@ -105,6 +105,34 @@ def share(text):
     return float(re.search(r"−?[\d.]+(?=%)", text).group().replace("−", "-")) / 100
 
 
+def settled(page, scheme):
+    """Wait until a page is drawn in a color scheme, and nothing on it has changed for 300 milliseconds."""
+    page.evaluate("""() => {
+      window.lastChange = performance.now();
+      window.changes ??= new MutationObserver(() => { window.lastChange = performance.now(); });
+      window.changes.observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+    }""")
+    page.wait_for_function(
+        """(scheme) => {
+          const app = document.querySelector("[data-testid=stApp]");
+          return app.dataset.testScriptState === "notRunning" && getComputedStyle(app).colorScheme === scheme &&
+            performance.now() - window.lastChange > 300;
+        }""",
+        arg=scheme,
+    )
+
+
+def too_wide(page, name):
+    """The color schemes in which what a page holds is wider than its window: list of texts that begin with ``name``."""
+    wide = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        settled(page, scheme)
+        if (pixels := wider_than_the_screen(page)) > 1:
+            wide.append(f"{name}: {pixels} pixels wider in {scheme}")
+    return wide
+
+
 def wider_than_the_screen(page):
     """By how many pixels what a page holds is wider than its window, once its figures have taken their width."""
     over = """() => {

@@ -11,7 +11,7 @@ from tests.app.conftest import LIMITS, save_tiny
 from tests.app.family_models import GOLDEN_FOLDERS
 from tests.app.random_task_models import save_tasks
 from tests.browser.conftest import serving
-from tests.browser.page_reading import FIGURE, repeat_until, wider_than_the_screen
+from tests.browser.page_reading import FIGURE, repeat_until, settled, wider_than_the_screen
 from tests.layers.test_causal import APART, LEFT, make_reader
 from ui.shell import catalogue
 
@@ -103,32 +103,20 @@ def test_every_page_is_read_by_axe_and_fits_a_telephone(visit, server):
         page.emulate_media(color_scheme="dark")
         one.open(f"/?page={name.split()[0]}&{params}")
         expect(page.locator(sign).last, f"{name}: nothing is drawn").to_be_attached()
-        _settled(page, "dark")
+        settled(page, "dark")
         found = _violations(page, "color-contrast")
         if (pixels := wider_than_the_screen(page)) > 1:
             found.append(f"{pixels} pixels wider than a telephone")
         found += _cut_labels(page)
         page.set_viewport_size({"width": 1440, "height": 900})
         page.emulate_media(color_scheme="light")
-        _settled(page, "light")
+        settled(page, "light")
         wrong[name] = found + _violations(page) + _figures_without_words(page) + _cut_labels(page)
     # A telephone puts the sidebar away.
     page.emulate_media(color_scheme="dark")
-    _settled(page, "dark")
+    settled(page, "dark")
     wrong["sidebar"] = _violations(page, "color-contrast")
     assert {name: found for name, found in wrong.items() if found} == {}
-
-
-def _settled(page, scheme):
-    """Wait until a page is drawn and the server has nothing more to send."""
-    page.wait_for_function(
-        """(scheme) => {
-          const app = document.querySelector("[data-testid=stApp]");
-          return app.dataset.testScriptState === "notRunning" && getComputedStyle(app).colorScheme === scheme;
-        }""",
-        arg=scheme,
-    )
-    page.wait_for_timeout(500)
 
 
 def _violations(page, *rules):
