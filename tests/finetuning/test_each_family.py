@@ -77,9 +77,9 @@ def write(path, text):
 
 #: family: what makes its examples, what writes them, the score, what a guess reaches, options of its own
 CASES = {
-    "tag": (places, tag_file, "f1", 0.3, ("--crf", "--evaluate-every", "10")),
+    "tag": (places, tag_file, "f1", 0.3, ("--crf",)),
     "answer": (colours, answer_file, "exact_match", 60, ("--question-length", "8", "--stride", "16")),
-    "choose": (money_choices, choice_file, "accuracy", 0.5, ("--evaluate-every", "10")),
+    "choose": (money_choices, choice_file, "accuracy", 0.5, ()),
 }
 
 
@@ -90,6 +90,8 @@ def test_a_killed_training_goes_on_and_learns_its_set(task, start_folder, tmp_pa
     make, file, metric, guess, options = CASES[task]
     train, held = file(tmp_path / "train", make(0, 64)), file(tmp_path / "held", make(1, 40))
     arguments = [task, "--model", start_folder, "--train", train, "--dev", train, *options, *HOW]
+    if task != "answer":  # which answers all questions after some epochs only
+        arguments += ["--evaluate-every", "10"]
     add = RunningMeans.add
 
     def ends(self, *values):
