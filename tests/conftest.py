@@ -5,6 +5,8 @@ import os
 # Tests run many small models; the threads of one large one would only get in each other's way.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+# Tests ask what an XLA-compiled step computes, not how fast it is; without LLVM's optimizations it compiles sooner.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import contextlib
 import resource

@@ -1,10 +1,14 @@
 """A short measurement of the highest matrix multiplication speed of the machine."""
 
+import functools
 import time
 
 
+@functools.cache
 def measure_peak_flops(precision: str = "float32", seconds: float = 0.4, size: int | None = None) -> float:
     """Measures the FLOP/s of square matrix products on the default device, the upper bound of a training there.
+
+    A process measures once for each combination of arguments.
 
     Args:
         precision: str. One of `training.precision.PRECISIONS`; all except float32 are measured in the 16-bit type of

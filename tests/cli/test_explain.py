@@ -9,6 +9,8 @@ from bert_tf import explain
 from bert_tf.cli import main
 from bert_tf.results import plain
 
+pytestmark = pytest.mark.usefixtures("models_loaded_once")
+
 TEXTS = ["the cats [MASK] on the mat", "it ran"]
 
 

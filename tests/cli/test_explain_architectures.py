@@ -13,6 +13,8 @@ from bert_tf.cli import main
 from bert_tf.results import plain
 from tests.conftest import make_bert, randomise
 
+pytestmark = pytest.mark.usefixtures("models_loaded_once")
+
 GOLDEN_FOLDERS = Path(__file__).parent.parent / "golden" / "family"
 ALBERT, ELECTRA, DISTILBERT = (GOLDEN_FOLDERS / name for name in ("albert", "electra-discriminator", "distilbert"))
 PAIR = ("the license of the work", "the work")

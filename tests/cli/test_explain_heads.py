@@ -13,6 +13,8 @@ from bert_tf.cli import main
 from bert_tf.results import plain
 from tests.conftest import make_bert
 
+pytestmark = pytest.mark.usefixtures("models_loaded_once")
+
 TEXTS = ("the cats [MASK] on the mat", "it ran")
 TREE = "".join(
     f"{number}\t{word}\t_\t_\t_\t_\t{head}\t{relation}\t_\t_\n"

@@ -9,6 +9,8 @@ import pytest
 from bert_tf.analyses import catalogue
 from bert_tf.cli import main
 
+pytestmark = pytest.mark.usefixtures("models_loaded_once")
+
 CONCEPTS = Path(__file__).parents[2] / "assets" / "samples" / "concepts"
 TEXTS = ("the cats [MASK] on the mat", "it ran")
 ARGUMENTS = {

@@ -11,6 +11,8 @@ from bert_tf import checkpoints, explain
 from bert_tf.cli import main
 from tests.conftest import make_bert, randomise
 
+pytestmark = pytest.mark.usefixtures("models_loaded_once")
+
 GOLDEN_FOLDERS = Path(__file__).parent.parent / "golden" / "family"
 TEXTS = ("the cats [MASK] on the mat", "it ran")
 ROWS = "the cats sat on the mat\tit ran\nthe river bank was big\n\nshe has money\tso it ended\n"

@@ -10,6 +10,8 @@ from bert_tf import explain
 from bert_tf.cli import main
 from tests.app.random_task_models import save_tasks
 
+pytestmark = pytest.mark.usefixtures("models_loaded_once")
+
 BANK = [
     ("river", "the bank of the river"),
     ("river", "a big river bank"),
@@ -55,7 +57,8 @@ def record(say):
     return lambda *arguments: json.loads(say(*arguments, "--json"))
 
 
-def test_the_vectors_of_a_word_in_many_sentences(record, say, tiny_bert, tmp_path):
+def test_the_vectors_of_a_word_in_many_sentences(record, say, tiny_bert, tmp_path, models_loaded_once):
+    models_loaded_once.clear()
     lines = [" | ".join(pair) for pair in BANK] + ["no word of that kind"]
     expected = explain.occurrences(tiny_bert, [text for _, text in BANK], "bank")
     found = record("meaning", "Bank", *lines, "--layer", 1)

@@ -1,5 +1,7 @@
 """The optimisers' formulas, learning rates by layer, warm-up, and rematerialisation."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -171,10 +173,11 @@ def test_warm_up_is_a_share_or_a_number_of_steps():
             warmup_steps(wrong, 200)
 
 
+@functools.cache
 def trained(rematerialised, jit_compile, accumulate):
-    """(values of each update, weights, random states, the step) of one training with dropout."""
+    """(values of each update, weights, random states, the step) of one training of two layers with dropout."""
     keras.utils.set_random_seed(7)
-    model = build_pretraining_model(CONFIG)
+    model = build_pretraining_model(CONFIG.replace(num_hidden_layers=2))
     model.bert_layers["layer_0"].trainable = False
     if rematerialised:
         rematerialise(model)
@@ -204,7 +207,7 @@ def test_rematerialised_layers_are_computed_twice():
         graph = step._run.get_concrete_function(next(batches())).graph.as_graph_def()
         return sum(node.op == "Softmax" for node in graph.node)
 
-    assert [attentions(trained(flag, False, 1)[3]) for flag in (False, True)] == [3, 6]
+    assert [attentions(trained(flag, False, 1)[3]) for flag in (False, True)] == [2, 4]
 
 
 def test_random_states_come_back():

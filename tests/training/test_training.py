@@ -38,7 +38,7 @@ from tests.conftest import small_disk, small_vocabulary
 
 TINY = {
     "hidden_size": 32,
-    "num_hidden_layers": 2,
+    "num_hidden_layers": 1,
     "num_attention_heads": 4,
     "intermediate_size": 64,
     "hidden_dropout_prob": 0.0,
@@ -53,11 +53,20 @@ SENTENCES = {
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
-    """Text whose documents keep to one subject, and a random model to start from."""
-    folder = tmp_path_factory.mktemp("start")
+    """Text whose documents keep to one subject, and a random model of one layer to start from."""
+    return write_start(tmp_path_factory.mktemp("start"))
+
+
+@pytest.fixture(scope="module")
+def start_of_two(tmp_path_factory):
+    """As `start`, with a model of two layers."""
+    return write_start(tmp_path_factory.mktemp("start"), num_hidden_layers=2)
+
+
+def write_start(folder, **settings):
     (folder / "text.txt").write_text("\n\n".join("\n".join([text] * 4) for text in list(SENTENCES.values()) * 10))
     tokenizer = Tokenizer(small_vocabulary(), lower_case=False)
-    config = BertConfig(vocab_size=tokenizer.vocab_size, max_position_embeddings=64, **TINY)
+    config = BertConfig(vocab_size=tokenizer.vocab_size, max_position_embeddings=64, **{**TINY, **settings})
     keras.utils.set_random_seed(1)
     checkpoints.save(folder / "model", config, tokenizer, build_pretraining_model(config))
     return folder
@@ -183,15 +192,15 @@ def test_bfloat16_products_leave_all_else_in_float32():
         apply_precision(model, "int4")
 
 
-def test_fresh_head_starts_from_word_frequencies(start, tmp_path):
-    config, tokenizer, model = checkpoints.read(start / "model")
+def test_fresh_head_starts_from_word_frequencies(start_of_two, tmp_path):
+    config, tokenizer, model = checkpoints.read(start_of_two / "model")
     from bert_tf.models import BertModel
 
     headless = BertModel(config, ("sequence_output",), (), name="headless")
     for name, variable in named_variables(headless).items():
         variable.assign(named_variables(model)[name])
     checkpoints.save(tmp_path / "headless", config, tokenizer, headless)
-    args = options(start, tmp_path / "run", "--steps", 1, "--learning-rate", 0.0)
+    args = options(start_of_two, tmp_path / "run", "--steps", 1, "--learning-rate", 0.0)
     args[args.index("--init") + 1] = str(tmp_path / "headless")
     parser = ArgumentParser()
     command.add_arguments(parser)
@@ -201,17 +210,17 @@ def test_fresh_head_starts_from_word_frequencies(start, tmp_path):
     assert np.exp(bias).sum() == pytest.approx(1, abs=1e-3)
     assert bias[tokenizer.token_to_id("the")] == bias.max() or bias[tokenizer.token_to_id(".")] == bias.max()
     name = "bert.encoder.layer.1.output.dense.weight"
-    np.testing.assert_array_equal(trained[name], weights(start / "model")[name])
+    np.testing.assert_array_equal(trained[name], weights(start_of_two / "model")[name])
 
 
-def test_frozen_layers_stay_as_they_are(start, tmp_path):
-    pretrain(start, tmp_path, "--steps", 3, "--freeze-layers", 1)
-    before, after = weights(start / "model"), weights(tmp_path / "model")
+def test_frozen_layers_stay_as_they_are(start_of_two, tmp_path):
+    pretrain(start_of_two, tmp_path, "--steps", 3, "--freeze-layers", 1)
+    before, after = weights(start_of_two / "model"), weights(tmp_path / "model")
     moved = {name for name in before if not np.array_equal(before[name], after[name])}
     assert not any("embeddings" in name or "layer.0." in name for name in moved)
     assert any("layer.1." in name for name in moved) and "cls.predictions.bias" in moved
     with pytest.raises(ValueError, match="7.*2 layers"):
-        freeze(checkpoints.read(start / "model")[2], 7)
+        freeze(checkpoints.read(start_of_two / "model")[2], 7)
 
 
 @pytest.mark.parametrize("groups, possible", [(1, (0, 4)), (2, (0, 2, 4)), (4, (0, 1, 2, 3, 4))])

@@ -26,7 +26,7 @@ from bert_tf.training.snapshots import SnapshotWriter, is_snapshot_step
 from tests.training import test_training
 from tests.training.test_training import pretrain, weights
 
-start = test_training.start
+start, start_of_two = test_training.start, test_training.start_of_two
 
 
 @pytest.fixture(scope="module")
@@ -241,8 +241,8 @@ def test_an_exported_model_gives_the_same_in_transformers(watched, tmp_path):
     np.testing.assert_allclose(np.asarray(ours["nsp_logits"]), found.seq_relationship_logits.numpy(), atol=2e-5)
 
 
-def test_frozen_layers_are_exported_too(start, tmp_path):
-    pretrain(start, tmp_path / "run", "--steps", 2, "--freeze-layers", 1)
+def test_frozen_layers_are_exported_too(start_of_two, tmp_path):
+    pretrain(start_of_two, tmp_path / "run", "--steps", 2, "--freeze-layers", 1)
     export_run.export(tmp_path / "run", 2, tmp_path / "out")
     whole, found = weights(tmp_path / "run" / "model"), weights(tmp_path / "out")
     for name in whole:

@@ -27,6 +27,12 @@ class Written:
 
     def __init__(self, layer):
         self.stacks = layer.stacks()
+        names = ("query", "key", "value", "output_dense")
+        parts = [[getattr(stack.attention, name) for name in names] for stack in self.stacks]
+        # For each stack: the kernel and the bias of each of its dense layers.
+        self.weights = [
+            [(np.asarray(dense.kernel), np.asarray(dense.bias)) for dense in dense_layers] for dense_layers in parts
+        ]
 
     def _each(self, x):
         return np.split(x, len(self.stacks), axis=-1)
@@ -35,13 +41,14 @@ class Written:
         """[N, T, H], what each head adds to [T, H]; reads: (part, head, [T, H]) for another state read by it."""
         added, count, width = [], 0, x.shape[-1]
         for side, (stack, own) in enumerate(zip(self.stacks, self._each(x))):
-            part, size = stack.attention, stack.attention.head_size
-            for head in range(part.num_heads):
+            size = stack.attention.head_size
+            *dense_layers, (output_kernel, _) = self.weights[side]
+            for head in range(stack.attention.num_heads):
                 made = {}
-                for name, dense in (("queries", part.query), ("keys", part.key), ("values", part.value)):
+                for name, (kernel, bias) in zip(("queries", "keys", "values"), dense_layers):
                     read = self._each(reads[2])[side] if reads and reads[:2] == (name, count) else own
                     columns = slice(head * size, (head + 1) * size)
-                    made[name] = read @ np.asarray(dense.kernel)[:, columns] + np.asarray(dense.bias)[columns]
+                    made[name] = read @ kernel[:, columns] + bias[columns]
                 scores = made["queries"] @ made["keys"].T / np.sqrt(size)
                 before = np.tril(np.ones_like(scores))
                 masks = {CausalEncoderLayer: before, ReverseCausalEncoderLayer: before.T}
@@ -49,14 +56,14 @@ class Written:
                 weights = np.exp(np.where(seen, scores, -np.inf))
                 mixed = weights / weights.sum(axis=1, keepdims=True) @ made["values"]
                 share = np.zeros((len(x), width))
-                rows = np.asarray(part.output_dense.kernel)[head * size : (head + 1) * size]
+                rows = output_kernel[head * size : (head + 1) * size]
                 share[:, side * own.shape[-1] : (side + 1) * own.shape[-1]] = mixed @ rows
                 added.append(share)
                 count += 1
         return np.array(added)
 
     def bias(self):
-        return np.concatenate([np.asarray(stack.attention.output_dense.bias) for stack in self.stacks])
+        return np.concatenate([dense_layers[-1][1] for dense_layers in self.weights])
 
     def feed_forward(self, x):
         each = zip(self.stacks, self._each(x.astype(np.float32)[None]))
@@ -95,11 +102,15 @@ def _run(layers, x, outputs=None, reads=None):
     return states, middles, added
 
 
-def _by_hand(bert, clean, corrupted, target, receiver, sender, position=None):
-    """The target's score with the path from a sender, (layer, head), (layer, None) or "embeddings", patched."""
+def _unpatched(bert, pair):
+    """The layers of a model, and what `_run` returns for the clean and for the corrupted text."""
     layers = [Written(bert.model.bert_layers[f"layer_{index}"]) for index in range(bert.config.num_hidden_layers)]
-    begins = [bert.hooked().embed(one.token_ids[None], one.segments[None]).numpy()[0] for one in (clean, corrupted)]
-    good, bad = (_run(layers, x.astype(np.float64)) for x in begins)
+    begins = [bert.hooked().embed(one.token_ids[None], one.segments[None]).numpy()[0] for one in pair]
+    return layers, *(_run(layers, x.astype(np.float64)) for x in begins)
+
+
+def _by_hand(bert, layers, good, bad, target, receiver, sender, position=None):
+    """The target's score with the path from a sender, (layer, head), (layer, None) or "embeddings", patched."""
     where = slice(None) if position is None else position
     outputs, x = {one: value.copy() for one, value in bad[2].items()}, bad[0][0].copy()
     if sender == "embeddings":
@@ -121,11 +132,11 @@ def _receivers(layer, head):
 
 def _checked(bert, pair, target, receiver, senders, position=None):
     found = patch_paths(bert, *pair, target, receiver, position)
-    heads = bert.config.num_attention_heads
+    heads, unpatched = bert.config.num_attention_heads, _unpatched(bert, pair)
     for sender in senders:
         layer, head = (None, None) if sender == "embeddings" else sender
         score = found.embeddings if layer is None else found.scores[layer, heads if head is None else head]
-        wanted = _by_hand(bert, *pair, target, receiver, sender, position)
+        wanted = _by_hand(bert, *unpatched, target, receiver, sender, position)
         assert score == pytest.approx(wanted, abs=5e-6), (receiver, sender)
     return found
 
