@@ -19,11 +19,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import InputError
+from bert_tf.hook_points import HOOK_POINTS, MASKED_SCORE, POINTS
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
-from bert_tf.layers.attention import MASKED_SCORE
 from bert_tf.layers.encoder import EncoderLayer
-from bert_tf.layers.hooks import HOOK_POINTS, POINTS
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig

@@ -101,7 +101,7 @@ def _pooled(bert, batch, pooling, layer):
     if pooling == "first":
         return states[:, 0].copy()
     if pooling == "attention":
-        return np.asarray(bert.task.network.head.vector(states, None, batch["padding_mask"]))
+        return bert.task.sentence_vectors(states, batch["padding_mask"])
     real = batch["padding_mask"][:, :, None].astype(np.float32)
     if pooling == "max":
         return np.where(real > 0, states, -np.inf).max(axis=1)

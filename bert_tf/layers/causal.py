@@ -11,7 +11,8 @@ from typing import Any
 
 import keras
 
-from bert_tf.layers.attention import MASKED_SCORE, MultiHeadSelfAttention
+from bert_tf.hook_points import MASKED_SCORE
+from bert_tf.layers.attention import MultiHeadSelfAttention
 from bert_tf.layers.common import Shape, Tensor, register
 from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.layers.encoder import EncoderLayer

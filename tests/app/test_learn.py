@@ -233,6 +233,6 @@ def test_runs_of_the_page_spare_what_is_made_beside_it_though_no_model_was_loade
 
 
 def test_the_heads_of_other_members_have_their_explanations():
-    from bert_tf.models import ALL_HEADS
+    from bert_tf.model_outputs import ALL_HEADS
 
     assert set(ALL_HEADS) <= set(PARTS)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bert_tf.config import BertConfig
-from bert_tf.models import HEADS, build_pretraining_model, view
+from bert_tf.model_outputs import HEADS
+from bert_tf.models import build_pretraining_model, view
 from bert_tf.runtime import Runtime, RuntimeInputError, openvino_graph
 from bert_tf.runtime import runtime as runtime_module
 from tests.conftest import outputs_of
