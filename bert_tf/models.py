@@ -11,6 +11,7 @@ Source: Devlin et al. 2019, sections 3 and 3.1.
 """
 
 import importlib
+import math
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -18,9 +19,10 @@ from typing import Any
 import keras
 
 from bert_tf.config import BertConfig
-from bert_tf.hook_points import MASKED_SCORE
-from bert_tf.layers import NextSentenceHead, Pooler, ReplacedTokenHead
 from bert_tf.layers.common import register
+from bert_tf.layers.heads import NextSentenceHead, ReplacedTokenHead
+from bert_tf.layers.hook_points import MASKED_SCORE
+from bert_tf.layers.pooler import Pooler
 from bert_tf.model_outputs import NEEDS, OUTPUTS, PER_LAYER
 from bert_tf.parameters import parameter_spec
 
@@ -76,6 +78,11 @@ class BertModel(keras.Model):
     def bert_layers(self) -> dict[str, keras.layers.Layer]:
         """All layers by name; layers that share their weights are the same object."""
         return self._all_layers()
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all weights in memory."""
+        return sum(v.value.dtype.size * math.prod(v.shape) for v in named_variables(self).values())
 
     def _run_through_graph(self, inputs, operation_fn=lambda op: op, call_fn=None):
         # Only Keras' check at construction passes `call_fn`. The check assumes that every call of a shared layer

@@ -60,10 +60,10 @@ class _QuietLoader(importlib.abc.Loader):
         self._loader = loader
 
     def create_module(self, spec):
-        spec.loader = self._loader
         return self._loader.create_module(spec)
 
     def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self._loader
         with _quietly():
             self._loader.exec_module(module)
         if module.__name__ == "tensorflow":

@@ -12,7 +12,7 @@ from bert_tf.checkpoints.formats.google import find_prefix, open_google
 from bert_tf.checkpoints.formats.huggingface import open_huggingface
 from bert_tf.checkpoints.formats.kerashub import is_preset, open_preset
 from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors
-from bert_tf.checkpoints.stored_model import StoredModel
+from bert_tf.checkpoints.stored_model import StoredModel, build_keras_model
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import heads_present, is_task_tensor, tensor_shapes
 from bert_tf.config import BertConfig
@@ -39,8 +39,10 @@ def read(folder: str | os.PathLike, dtype: str = "float32") -> tuple[BertConfig,
             has another shape, a weight is not finite, or the vocabulary has another size.
         ConfigError, VocabularyError, OSError: the settings or the vocabulary cannot be used.
     """
-    config, tokenizer, stored = read_stored(folder)
-    return config, tokenizer, stored.keras_model(dtype)
+    config, tokenizer, heads, tensors = _checked_folder(folder)
+    # Keras is imported here, so that a folder with an error is refused quickly. Nobody else holds the new model until
+    # this function returns, so no caller sees a partly loaded one.
+    return config, tokenizer, build_keras_model(config, heads, tensors, dtype)
 
 
 def read_stored(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, StoredModel]:
@@ -55,11 +57,15 @@ def read_stored(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, S
     Raises:
         As `read`.
     """
+    config, tokenizer, heads, tensors = _checked_folder(folder)
+    return config, tokenizer, StoredModel(config, heads, {name: tensor.weight() for name, tensor in tensors.items()})
+
+
+def _checked_folder(folder):
     folder = Path(folder)
     config, tokenizer, tensors = open_folder(folder)
     tensors = {name: tensor for name, tensor in tensors.items() if not is_task_tensor(name)}
-    heads = check(folder, config, tokenizer, tensors)
-    return config, tokenizer, StoredModel(config, heads, {name: tensor.weight() for name, tensor in tensors.items()})
+    return config, tokenizer, check(folder, config, tokenizer, tensors), tensors
 
 
 def open_folder(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from bert_tf.checkpoints.stored_tensor import Weight
+from bert_tf.checkpoints.stored_tensor import StoredTensor, Weight
 from bert_tf.config import BertConfig
 from bert_tf.model_outputs import ALL_HEADS
 
@@ -50,34 +50,43 @@ class StoredModel:
         """The Keras model with these weights in float32, built once."""
         with self._lock:
             if self._model is None:
-                self._model = self.keras_model()
+                self._model = build_keras_model(self.bert_config, self.bert_heads, self.weights)
             return self._model
 
-    def keras_model(self, dtype: str = "float32") -> BertModel:
-        """Build a Keras model with these weights.
 
-        Args:
-            dtype: str. The Keras dtype or dtype policy of the model ("float32", "bfloat16", "mixed_bfloat16").
+def build_keras_model(
+    config: BertConfig, heads: Collection[str], weights: Mapping[str, Weight | StoredTensor], dtype: str = "float32"
+) -> BertModel:
+    """Build a Keras model and assign its weights one by one.
 
-        Returns:
-            `BertModel`, with an output for each head.
-        """
-        from bert_tf.layers.common import values_follow
-        from bert_tf.models import build_pretraining_model, named_variables
-        from bert_tf.parameters import is_transposed
+    Args:
+        config: `BertConfig`. The settings.
+        heads: collection of str. The heads.
+        weights: dict of canonical name -> `Weight`, or `StoredTensor`, which is read when its turn comes.
+        dtype: str. The Keras dtype or dtype policy of the model ("float32", "bfloat16", "mixed_bfloat16").
 
-        heads = tuple(head for head in ALL_HEADS if head in self.bert_heads)
-        outputs = [f"{head}_logits" for head in heads if head != "pooler"]
-        if not outputs:
-            outputs = ["sequence_output", *(["pooled_output"] if "pooler" in heads else [])]
-        with values_follow():
-            model = build_pretraining_model(self.bert_config, outputs=tuple(outputs), heads=heads, dtype=dtype)
-        for name, variable in named_variables(model).items():
-            if is_transposed(name):
-                variable.assign(self.weights[name].float32().T)
-            else:
-                _assign(variable, self.weights[name])
-        return model
+    Returns:
+        `BertModel`, with an output for each head.
+
+    Raises:
+        CheckpointError: a tensor cannot be read, or a value is not finite.
+    """
+    from bert_tf.layers.common import values_follow
+    from bert_tf.models import build_pretraining_model, named_variables
+    from bert_tf.parameters import is_transposed
+
+    heads = tuple(head for head in ALL_HEADS if head in heads)
+    outputs = [f"{head}_logits" for head in heads if head != "pooler"]
+    if not outputs:
+        outputs = ["sequence_output", *(["pooled_output"] if "pooler" in heads else [])]
+    with values_follow():
+        model = build_pretraining_model(config, outputs=tuple(outputs), heads=heads, dtype=dtype)
+    for name, variable in named_variables(model).items():
+        if is_transposed(name):
+            variable.assign(weights[name].float32().T)
+        else:
+            _assign(variable, weights[name])
+    return model
 
 
 def _assign(variable, weight):
@@ -89,7 +98,8 @@ def _assign(variable, weight):
     import keras
 
     step = _BLOCK_VALUES // max(1, math.prod(weight.shape[1:]))
-    if keras.backend.backend() != "tensorflow" or weight.shape[0] <= step:
+    is_whole = isinstance(weight, StoredTensor) and not weight.by_rows
+    if keras.backend.backend() != "tensorflow" or is_whole or weight.shape[0] <= step:
         variable.assign(weight.float32())
         return
     import tensorflow as tf

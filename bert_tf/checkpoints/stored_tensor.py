@@ -32,8 +32,8 @@ class Weight:
         """The bytes in memory."""
         return self.values.nbytes + (0 if self.scales is None else self.scales.nbytes)
 
-    def float32(self, rows: slice = slice(None)) -> np.ndarray:
-        """Return the values of these rows (first axis), float32; no copy if they are float32 already."""
+    def float32(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return the values of these rows (a slice or numbers), float32; without copying a float32 slice."""
         if self.scales is None:
             return self.values[rows].astype(np.float32, copy=False)
         return dequantize_rows(self.values[rows], self.scales[rows])
@@ -67,6 +67,10 @@ class StoredTensor:
     read: Callable[..., np.ndarray]
     by_rows: bool = False
     read_eight_bit: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None
+
+    def float32(self, rows: slice = slice(None)) -> np.ndarray:
+        """Read values as `finite` does, as float32."""
+        return self.finite(rows).astype(np.float32, copy=False)
 
     def finite(self, rows: slice = slice(None)) -> np.ndarray:
         """Read values as `read` does and check that they are finite.

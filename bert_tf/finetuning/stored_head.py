@@ -7,12 +7,12 @@ B batch, T tokens, H hidden size, K outputs. The same formulas as the Keras laye
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.hook_points import MASKED_SCORE
+from bert_tf.layers.hook_points import MASKED_SCORE
 
 if TYPE_CHECKING:
     from bert_tf.checkpoints.stored_model import StoredModel
@@ -62,6 +62,7 @@ def sentence_vector(
         float32 [B, H].
     """
     if kind == "cls":
+        assert pooled is not None, "the runtime was asked for the pooled output"
         return pooled
     real = padding_mask[:, :, None].astype(np.float32)
     if kind == "max":
@@ -79,7 +80,11 @@ def _exact_gelu(x):
     return (0.5 * x * (1 + erf(x / np.sqrt(np.float32(2))))).astype(np.float32)
 
 
-_ACTIVATIONS = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0), "gelu": _exact_gelu}
+_ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0),
+    "gelu": _exact_gelu,
+}
 
 
 class StoredNetwork:

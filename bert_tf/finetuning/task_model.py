@@ -17,7 +17,7 @@ from bert_tf.finetuning.stored_head import StoredNetwork
 from bert_tf.finetuning.task_folder import read_head
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import family
-from bert_tf.read_ahead import read_ahead_windows
+from bert_tf.runtime.read_ahead import read_ahead_windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import InputError, checked_pair, require_head
-from bert_tf.read_ahead import read_ahead_windows
+from bert_tf.runtime.read_ahead import read_ahead_windows
 from bert_tf.tokenizers import pad_batch
 
 if TYPE_CHECKING:

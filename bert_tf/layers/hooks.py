@@ -13,12 +13,12 @@ from typing import Any
 
 import keras
 
-from bert_tf.hook_points import POINTS
 from bert_tf.layers.common import Tensor
+from bert_tf.layers.hook_points import POINTS
 
 #: Functions by the names of their hook points: function(tensor) -> replacement, or None to keep the value.
 Hooks = Mapping[str, Callable[[Tensor], Tensor | None]]
-#: A computation that yields (name, value) at its hook points (`bert_tf.hook_points`) and returns its result.
+#: A computation that yields (name, value) at its hook points (`bert_tf.layers.hook_points`) and returns its result.
 Steps = Generator[tuple[str, Tensor], Tensor, Tensor]
 
 

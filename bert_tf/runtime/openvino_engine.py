@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
-from bert_tf.runtime.openvino_graph import FLAGS, VECTORS, build
+from bert_tf.runtime.openvino_graph import FLAGS, VECTORS, build, build_mlm_reading
 from bert_tf.runtime.weights import RunnableModel
 
 _HINTS = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
@@ -28,8 +28,8 @@ _SMALL = 256
 
 
 @functools.cache
-def _core():
-    """The OpenVINO core, created once per process.
+def core() -> ov.Core:
+    """Return the OpenVINO core, created once per process.
 
     On a processor with AMX, each core gives its thread another signal stack when it is created and removes it when it
     is deleted, in any order. After that, the next signal (such as Ctrl-C) would end the process.
@@ -48,6 +48,7 @@ class OpenVINOEngine:
     def __init__(self, model: RunnableModel, precision: str) -> None:
         self._model, self._lock, self._memory = model, threading.Lock(), _ReusedMemory()
         self._requests: dict[str, _Request] = {}
+        self._mlm_reading: Any = None
         self._eight_bits = precision == "int8"
         self._settings = {
             "INFERENCE_PRECISION_HINT": _HINTS[precision],
@@ -78,6 +79,15 @@ class OpenVINOEngine:
             results["mlm_logits"] = [results["mlm_logits"][0][:, :first]]
         return {name: results[name] if name in _LISTS else results[name][0] for name in outputs}
 
+    def read_mlm(self, states: np.ndarray, answers: np.ndarray, top_k: int) -> tuple[np.ndarray, ...]:
+        """Run the MLM head as `Runtime.read_mlm`."""
+        with self._lock:
+            if self._mlm_reading is None:
+                graph = build_mlm_reading(self._model, self._eight_bits)
+                self._mlm_reading = core().compile_model(graph, "CPU", self._settings).create_infer_request()
+            results = self._mlm_reading.infer([states, answers, np.array(top_k, np.int32)])
+            return tuple(results[index].copy() for index in range(5))
+
     def _kind(self, outputs, size):
         if any(name in VECTORS for name in outputs):
             return "vectors"
@@ -107,7 +117,7 @@ class _Request:
 
     def __init__(self, model, kind, eight_bits, settings):
         graph, self.result_indices = build(model, kind, eight_bits)
-        self._request = _core().compile_model(graph, "CPU", settings).create_infer_request()
+        self._request = core().compile_model(graph, "CPU", settings).create_infer_request()
         self._inputs, self._bound = [], None
 
     def run(self, inputs, maps):

@@ -19,7 +19,7 @@ import openvino as ov
 import openvino.opset13 as op
 
 from bert_tf.checkpoints.stored_tensor import Weight
-from bert_tf.hook_points import MASKED_SCORE
+from bert_tf.layers.hook_points import MASKED_SCORE
 from bert_tf.runtime.weights import RunnableModel, graph_weights
 
 ACTIVATIONS = {"gelu": lambda x: op.gelu(x, "erf"), "gelu_new": lambda x: op.gelu(x, "tanh"), "relu": op.relu}
@@ -57,6 +57,39 @@ def build(model: RunnableModel, kind: str, eight_bits: bool = False) -> tuple[ov
         The `ov.Model`, and a dict of output name -> indices of its results.
     """
     return _Graph(model, kind, eight_bits).finish()
+
+
+def build_mlm_reading(model: RunnableModel, eight_bits: bool = False) -> ov.Model:
+    """Build the graph of `Runtime.read_mlm`: the MLM head and a summary of its distributions.
+
+    The inputs are hidden states float32 [P, S, H], answers int32 [P] and the number K, int32; the results are those of
+    `Runtime.read_mlm`. The other arguments are those of `build`.
+    """
+    graph = _Graph(model, "maps", eight_bits)
+    states = op.parameter([-1, -1, model.bert_config.hidden_size], np.float32)
+    answers, top_k = op.parameter([-1], np.int32), op.parameter([], np.int32)
+    shape = op.slice(op.shape_of(states, "i64"), _ints(0), _ints(2), _ints(1))  # P, S
+    logits = graph.mlm_logits(op.reshape(states, _ints(-1, model.bert_config.hidden_size), False))  # [P S, V]
+    top = op.topk(logits, top_k, -1, "max", "value", "i32", True)
+    # Subtract the highest logit: nothing overflows, and the entropy is not a difference of large numbers.
+    highest = op.slice(top.output(0), _ints(0), _ints(1), _ints(1), _ints(1))
+    logits, best = op.subtract(logits, highest), op.subtract(top.output(0), highest)
+    powers = op.exp(logits)
+    total = op.reduce_sum(powers, _ints(1), True)
+    entropies = op.subtract(op.log(total), op.divide(op.reduce_sum(op.multiply(powers, logits), _ints(1), True), total))
+    last = op.gather(op.reshape(op.gather(top.output(1), _int(0), _int(1)), shape, False), _int(-1), _int(1))  # [P]
+    chosen = op.unsqueeze(op.select(op.less(answers, _int(0, np.int32)), last, answers), _ints(1))
+    chosen = op.reshape(op.broadcast(chosen, shape), _ints(-1, 1), False)  # [P S, 1]
+    answer_logits = op.gather_elements(logits, chosen, 1)
+    # A sum of float32 ones is exact up to 2^24.
+    above = op.reduce_sum(op.convert(op.greater(logits, answer_logits), np.float32), _ints(1), True)
+    ranks = op.add(op.convert(above, np.int32), _int(1, np.int32))
+    lists = op.concat([shape, op.unsqueeze(op.convert(top_k, np.int64), _ints(0))], 0)  # P, S, K
+    results = [op.reshape(value, lists, False) for value in (top.output(1), op.divide(op.exp(best), total))]
+    results += [
+        op.reshape(value, shape, False) for value in (entropies, ranks, op.divide(op.exp(answer_logits), total))
+    ]
+    return ov.Model(results, [states, answers, top_k], "mlm_reading")
 
 
 class _Graph:
@@ -154,12 +187,15 @@ class _Graph:
             scores = self.dense(f"{name}.dense_prediction", states)  # [B, T, 1]
             self.results["replaced_logits"] = [op.squeeze(scores, _ints(2))]
         if "mlm" in self.heads:
-            name = "cls.predictions"
             states = op.gather(x, positions, _int(1), batch_dims=1)  # [B, P, H]
-            states = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.transform.dense", states))
-            states = self.norm(f"{name}.transform.LayerNorm", states)
-            logits = op.add(self.product(states, "bert.embeddings.word_embeddings.weight"), self.vector(f"{name}.bias"))
-            self.results["mlm_logits"] = [logits]
+            self.results["mlm_logits"] = [self.mlm_logits(states)]
+
+    def mlm_logits(self, states):
+        """[..., H] -> [..., V]"""
+        name = "cls.predictions"
+        states = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.transform.dense", states))
+        states = self.norm(f"{name}.transform.LayerNorm", states)
+        return op.add(self.product(states, "bert.embeddings.word_embeddings.weight"), self.vector(f"{name}.bias"))
 
     def add_result(self, output, node):
         """Append `node` to the results of this output."""
@@ -238,8 +274,8 @@ def _ints(*values):
     return op.constant(np.array(values, np.int64))
 
 
-def _int(value):
-    return op.constant(np.array(value, np.int64))
+def _int(value, dtype=np.int64):
+    return op.constant(np.array(value, dtype))
 
 
 def _float(value):

@@ -77,6 +77,28 @@ class Runtime:
         self._check_outputs(outputs)
         return self._load_engine().run(self._checked(batch, outputs), outputs)
 
+    def read_mlm(self, states: np.ndarray, answers: np.ndarray, top_k: int) -> tuple[np.ndarray, ...]:
+        """Run the MLM head on any hidden states and summarize its distributions, which over 30,000 tokens are large.
+
+        Args:
+            states: float32 [P, S, H]. S hidden states of each of P positions. In a causal model they are those of the
+                position's neighbour (see `MaskedLMHead.read`).
+            answers: int [P]. One token id for each position, followed through all its states; -1 for the likeliest
+                token of its last state.
+            top_k: int. K, the number of predictions, at most V.
+
+        Returns:
+            Five arrays: the likeliest ids, int32 [P, S, K], and their probabilities, float32 [P, S, K], in descending
+            order and equal ones in the order of their ids; entropies, float32 [P, S], in nats; ranks of the answers,
+            int32 [P, S], from 1; probabilities of the answers, float32 [P, S].
+
+        Raises:
+            RuntimeInputError: the model has no MLM head.
+        """
+        self._check_outputs(("mlm_logits",))
+        states, answers = np.ascontiguousarray(states, np.float32), np.ascontiguousarray(answers, np.int32)
+        return self._load_engine().read_mlm(states, answers, top_k)
+
     def warm(self, outputs: Iterable[str], length: int = 16, batch: int = 1, positions: int = 1) -> None:
         """Load the engine and prepare it for batches of this shape, by one forward pass.
 

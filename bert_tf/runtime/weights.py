@@ -7,32 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from bert_tf.checkpoints.stored_model import StoredModel
 from bert_tf.checkpoints.stored_tensor import Weight
-from bert_tf.config import BertConfig
 from bert_tf.parameters import is_transposed
 
 if TYPE_CHECKING:
     from bert_tf.models import BertModel
 
 
-class RunnableModel(Protocol):
-    """What a `Runtime` needs of a model: a `BertModel` or a `StoredModel`.
-
-    Attributes:
-        bert_config: `BertConfig`. The settings.
-        bert_heads: frozenset of str. The heads.
-    """
-
-    @property
-    def bert_config(self) -> BertConfig: ...
-
-    @property
-    def bert_heads(self) -> frozenset[str]: ...
+#: What a `Runtime` runs. Both have `bert_config`, `bert_heads` and `nbytes`.
+RunnableModel: TypeAlias = "BertModel | StoredModel"
 
 
 @dataclass(frozen=True)
@@ -63,6 +51,23 @@ def graph_weights(model: RunnableModel) -> Callable[[str], GraphWeight]:
 
     variables = named_variables(model)
     return lambda name: GraphWeight(Weight(_memory(variables[name])), not is_transposed(name))
+
+
+def parameter(model: RunnableModel, name: str) -> Weight:
+    """Return one weight of a model, whether its Keras model was built or not.
+
+    Args:
+        model: `BertModel` or `StoredModel`.
+        name: str. The canonical name (see `checkpoints.tensor_names`).
+
+    Returns:
+        `Weight`; a matrix of a dense layer is [H_out, H_in].
+
+    Raises:
+        KeyError: the model has no weight of this name.
+    """
+    stored = graph_weights(model)(name)
+    return stored.weight if stored.is_out_in else Weight(stored.weight.values.T)
 
 
 def keras_model(model: RunnableModel) -> BertModel:

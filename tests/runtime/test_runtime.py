@@ -218,7 +218,7 @@ def test_auto_falls_back_to_tensorflow_where_openvino_is_not_installed(model, mo
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        ({"precision": "float8"}, "float32, bfloat16, not 'float8'"),
+        ({"precision": "float8"}, "float32, bfloat16, int8, not 'float8'"),
         ({"engine": "fast"}, "auto, openvino, tensorflow, not 'fast'"),
     ],
 )

@@ -160,6 +160,7 @@ class MultipleChoice(Task):
         pooled: np.ndarray | None,
         padding_mask: np.ndarray,
     ) -> dict[str, np.ndarray]:
+        assert pooled is not None, "this task reads the pooled output, or the head has a layer of its own"
         return {"logits": dense(tensors, last_layer, pooled)[..., 0]}
 
     def objective(self, settings: TaskSettings) -> Callable[..., dict[str, Any]]:
