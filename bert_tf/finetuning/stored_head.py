@@ -95,10 +95,13 @@ class StoredNetwork:
         tensors: dict of name -> float32 array. The tensors of the head.
         family: `Task`. The task.
         settings: `TaskSettings`. Its settings.
+
+    Attributes:
+        stored: `StoredModel`. The encoder.
     """
 
     def __init__(self, stored: StoredModel, tensors: Tensors, family: Task, settings: TaskSettings) -> None:
-        self._stored, self._tensors, self._family, self._settings = stored, tensors, family, settings
+        self.stored, self._tensors, self._family, self._settings = stored, tensors, family, settings
         self._first_layer = family.first_layer(settings, stored.bert_config)
         self._network: TaskNetwork | None = None
         self._lock = threading.Lock()
@@ -123,7 +126,7 @@ class StoredNetwork:
         from bert_tf.finetuning.task_folder import assign_head
         from bert_tf.finetuning.task_network import network_over
 
-        model = self._stored.model
+        model = self.stored.model
         with self._lock:
             if self._network is None:
                 self._network = network_over(model, self._family, self._settings)

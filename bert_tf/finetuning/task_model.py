@@ -18,6 +18,7 @@ from bert_tf.finetuning.task_folder import read_head
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import family
 from bert_tf.runtime.read_ahead import read_ahead_windows
+from bert_tf.runtime.weights import parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from bert_tf.models import BertModel
     from bert_tf.runtime import Runtime
     from bert_tf.tokenizers.base import BaseTokenizer
+
+
+_PARTS = ("weight", "bias")
 
 
 class TaskModel:
@@ -130,6 +134,34 @@ class TaskModel:
         """The outputs of the head for `Rows`: list with a dict of arrays for each row."""
         return run_rows(rows, batch_size, self._forward)
 
+    def class_scores(self, sequence: np.ndarray) -> np.ndarray:
+        """The output of a classifier from hidden states [B, T, H] of texts without padding, as float32 [B, K].
+
+        It holds the log-probabilities of the classes, with several labels the log-probability of each label by itself,
+        or the value of a regression.
+        """
+        pooled = None
+        if self.family.needs_pooler(self.settings):
+            weight, bias = (parameter(self._encoder, f"bert.pooler.dense.{part}").float32() for part in _PARTS)
+            pooled = np.tanh(sequence[:, 0] @ weight.T + bias)
+        logits = self._head(sequence, pooled, np.ones(sequence.shape[:2], np.int32))["logits"]
+        if self.settings.regression:
+            return logits
+        if self.settings.multi_label:
+            return -np.logaddexp(0, -logits)
+        return logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
+
+    @property
+    def _encoder(self):
+        return self.weights.stored if isinstance(self.weights, StoredNetwork) else self.weights.bert
+
+    def _head(self, sequence, pooled, padding_mask):
+        """The outputs of the head, as NumPy arrays."""
+        if isinstance(self.weights, StoredNetwork):
+            return self.weights.outputs(sequence, pooled, padding_mask)
+        outputs = self.weights.head(sequence, pooled, padding_mask, training=False)
+        return {name: np.asarray(value) for name, value in outputs.items()}
+
     def _forward(self, batch):
         shape = batch["token_ids"].shape
         arrays = {name: batch[name].reshape(-1, shape[-1]) for name in ("token_ids", "segment_ids", "padding_mask")}
@@ -137,12 +169,8 @@ class TaskModel:
         pooled = self.family.needs_pooler(self.settings)
         output_names = ("sequence_output", *(("pooled_output",) if pooled else ()))
         encoded = self._runtime.run(arrays, output_names)
-        inputs = encoded["sequence_output"], encoded.get("pooled_output"), arrays["padding_mask"]
-        if isinstance(self.weights, StoredNetwork):
-            results = self.weights.outputs(*inputs)
-        else:
-            results = self.weights.head(*inputs, training=False)
-        return {name: np.asarray(value).reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()}
+        results = self._head(encoded["sequence_output"], encoded.get("pooled_output"), arrays["padding_mask"])
+        return {name: value.reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()}
 
 
 def run_rows(

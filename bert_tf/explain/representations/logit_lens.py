@@ -140,8 +140,9 @@ def class_lens(bert: Bert, trace: Trace) -> ClassLogitLens:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes to follow.")
     if trace.hidden_states is None:
         raise InputError(_NO_STATES)
+    task: Any = bert.task
     # One hidden state at a time: for a long text in a large model all together are a batch of 25 times 512 tokens.
-    scores = [bert.hooked().class_scores(state[None]).numpy()[0] for state in trace.hidden_states]
+    scores = [task.class_scores(state[None])[0] for state in trace.hidden_states]
     predictions = [class_prediction(settings, layer_scores) for layer_scores in scores]
     values = np.array([list(prediction.values()) for prediction in predictions])
     return ClassLogitLens(tuple(predictions[0]), values, settings.regression)
