@@ -32,7 +32,7 @@ class Ours:
 
         config, _, source = checkpoints.read(folder)
         self.network = network_from(config, source, family, settings)
-        load_head(folder, self.network)
+        load_head(folder, self.network, family, settings)
         apply_precision(self.network.bert, "bfloat16_products" if options.reduced else "float32")
         self.optimizer = make_optimizer(
             self.network.trainable_variables, options.learning_rate, total, warmup_steps(WARMUP, total)

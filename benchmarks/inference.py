@@ -111,7 +111,7 @@ class Worker:
 
 def serve(pipe, name, size, folder):
     """A worker's loop: answers ("prepare", shape, maps), ("turn",) and ("peak",) until the pipe closes."""
-    from peers import PEERS, REDUCED
+    from inference_peers import PEERS, REDUCED
 
     from bert_tf.config import BertConfig
 
@@ -202,7 +202,7 @@ def _row(result, names, first):
         else ""
     )
     others = [one["ms"] for name, one in result["peers"].items() if not name.startswith("ours")]
-    mine = result["peers"].get("ours") or result["peers"].get("ours, bfloat16")
+    mine = result["peers"].get("ours") or result["peers"].get("ours, int8")
     ratio = f"{mine['ms'] / min(others):.2f}" if mine and others else ""
     cells = [f"{result['peers'][name]['ms']:.1f} ({result['peers'][name]['mode']})" for name in names]
     return head + (
@@ -213,7 +213,7 @@ def _row(result, names, first):
 
 
 def _peer_names(options):
-    from peers import PEERS, REDUCED
+    from inference_peers import PEERS, REDUCED
 
     known = REDUCED if options.reduced else PEERS
     chosen = options.peers or list(known)

@@ -48,6 +48,10 @@ def ours_bfloat16(*arguments):
     return ours(*arguments, precision="bfloat16")
 
 
+def ours_int8(*arguments):
+    return ours(*arguments, precision="int8")
+
+
 @functools.cache
 def _kerashub_model(config, maps):
     import keras_hub
@@ -253,6 +257,7 @@ PEERS = {
 REDUCED = {
     "ours, float32": ours,
     "ours, bfloat16": ours_bfloat16,
+    "ours, int8": ours_int8,
     "ONNX Runtime int8": onnx_runtime_int8,
     "OpenVINO bf16": openvino_bf16,
 }

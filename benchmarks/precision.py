@@ -1,10 +1,10 @@
-"""Agreement of the reduced-precision mode with float32: the first predictions of masked words.
+"""Agreement of the reduced precisions with float32: predictions, next sentence, attention and hidden states.
 
-    python benchmarks/precision.py FILE [--model bert-base-cased-embedded] [--tokens 128] [--sequences 40]
-    [--json FILE]
+    python benchmarks/precision.py FILE [--model bert-base-cased-embedded] [--precisions bfloat16 int8]
+    [--tokens 128] [--sequences 40] [--json FILE]
 
-FILE is plain text. Sequences of it have 15% of their tokens replaced by [MASK] (fixed seed); the first
-prediction of every mask is compared between the two precisions, and with the original word.
+FILE is plain text; `--model` is any model or model folder. Sequences of the text have 15% of their tokens replaced by
+[MASK] (fixed seed). The first prediction of every mask is compared with that in float32 and with the original word.
 """
 
 import argparse
@@ -25,28 +25,46 @@ def main(arguments=None):
     from bert_tf.runtime import Runtime
 
     bert = bert_tf.load(options.model)
-    rough = Runtime(bert.model, "bfloat16")
-    agree, right_exact, right_rough, distances = [], [], [], []
+    pairs = "nsp" in bert.heads
+    outputs = ("mlm_logits", "hidden_states", "attentions", *(("nsp_logits",) if pairs else ()))
+    runtimes = {precision: Runtime(bert.weights, precision) for precision in options.precisions}
+    values = {precision: [] for precision in runtimes}
     for batch, labels in batches(bert.tokenizer, options):
-        exact_logits = bert.runtime.run(batch, ("mlm_logits",))["mlm_logits"]
-        rough_logits = rough.run(batch, ("mlm_logits",))["mlm_logits"]
-        exact, near = exact_logits.argmax(-1), rough_logits.argmax(-1)
-        agree.append(exact == near)
-        right_exact.append(exact == labels)
-        right_rough.append(near == labels)
-        distances.append(_total_variation(exact_logits, rough_logits))
-    found = {
-        "model": options.model,
-        "masks": int(np.size(agree)),
-        "top1_agreement": float(np.mean(agree)),
-        "top1_float32": float(np.mean(right_exact)),
-        "top1_bfloat16": float(np.mean(right_rough)),
-        "mean_total_variation": float(np.mean(distances)),
-    }
-    print(json.dumps(found, indent=1))
+        exact = bert.runtime.run(batch, outputs)
+        for precision, runtime in runtimes.items():
+            values[precision].append(_compared(exact, runtime.run(batch, outputs), labels))
+    results = {"model": options.model, "masks": int(sum(row["masks"] for row in values[options.precisions[0]]))}
+    for precision, rows in values.items():
+        results[precision] = {
+            name: round(float(np.mean([row[name] for row in rows])), 5) for name in rows[0] if name != "masks"
+        }
+    print(json.dumps(results, indent=1))
     if options.json:
-        Path(options.json).write_text(json.dumps(found, indent=1))
+        Path(options.json).write_text(json.dumps(results, indent=1))
     return 0
+
+
+def _compared(exact, rough, labels):
+    """The figures of one batch. `top1_*` are shares of the masks; the others are mean absolute differences."""
+    first, second = exact["mlm_logits"].argmax(-1), rough["mlm_logits"].argmax(-1)
+    figures = {
+        "masks": labels.size,
+        "top1_agreement": np.mean(first == second),
+        "top1_float32": np.mean(first == labels),
+        "top1": np.mean(second == labels),
+        "total_variation": _total_variation(exact["mlm_logits"], rough["mlm_logits"]),
+        "attention_weight": _mean_difference(exact["attentions"], rough["attentions"]),
+        "last_hidden_state": _mean_difference(exact["hidden_states"][-1], rough["hidden_states"][-1]),
+    }
+    if "nsp_logits" in exact:
+        answers = [_softmax(values["nsp_logits"]) for values in (exact, rough)]
+        figures["nsp_agreement"] = np.mean(answers[0].argmax(-1) == answers[1].argmax(-1))
+        figures["nsp_probability"] = _mean_difference(*answers)
+    return figures
+
+
+def _mean_difference(one, other):
+    return np.abs(np.asarray(one) - np.asarray(other)).mean()
 
 
 def batches(tokenizer, options, rows=8):
@@ -87,6 +105,7 @@ def _options(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file")
     parser.add_argument("--model", default="bert-base-cased-embedded")
+    parser.add_argument("--precisions", nargs="+", default=["bfloat16", "int8"])
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--sequences", type=int, default=40)
     parser.add_argument("--json")

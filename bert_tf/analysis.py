@@ -119,8 +119,8 @@ class Analysis:
             "text": (bert, text), one text without a trace;
             "texts": (bert, text A, text B or None, words to mask), without a trace.
         target: bool. Whether the next positional argument is a `Target`, the answer to explain.
-        needs: tuple of str. What the model must have: names of `bert_tf.models.ALL_HEADS`, "classes" (a fine-tuned
-            classifier); alternatives are joined with "|".
+        needs: tuple of str. What the model must have: names of `bert_tf.model_outputs.ALL_HEADS`, "classes" (a
+            fine-tuned classifier); alternatives are joined with "|".
         masks: bool. Whether words of the texts can be masked.
         model: bool. Whether a model is loaded for it.
         check: function or None. It takes the dict of options and raises InputError before the model is loaded.

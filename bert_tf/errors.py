@@ -142,7 +142,7 @@ class MissingHead(CheckpointError):
     """A prediction was requested from a model whose checkpoint has no weights for it.
 
     Args:
-        head: str. One of `checkpoints.tensor_names.HEADS`.
+        head: str. One of `bert_tf.model_outputs.ALL_HEADS`.
         model: str. The name of the model, for the message.
     """
 

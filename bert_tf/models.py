@@ -5,23 +5,13 @@ Several models ("views") can share one set of weights.
 B batch, T tokens, P predicted positions, H hidden size, E embedding size (H in BERT), L layers, N heads,
 D head size, V vocabulary.
 
-Inputs (int32): `token_ids` [B, T], `segment_ids` [B, T], `padding_mask` [B, T] (1 for tokens, 0 for padding) and, if
-`mlm_logits` is an output, `mask_positions` [B, P].
-
-Outputs, each computed only if it is requested:
-
-- `sequence_output` [B, T, H] (last hidden state), `pooled_output` [B, H]
-- `mlm_logits` [B, P, V], `mlm_logits_all` [B, T, V], `nsp_logits` [B, 2] (0 IsNext, 1 NotNext),
-  `sop_logits` [B, 2] (0 in order, 1 swapped), `replaced_logits` [B, T] (above 0: replaced), all float32
-- `embeddings_sum` [B, T, E] (token + segment + position), `embeddings` [B, T, H] (normalised, projected to H)
-- `hidden_states`: list of L + 1 [B, T, H], the embeddings first
-- `attentions`: list of L [B, N, T, T], probabilities
-- `queries`, `keys`, `values`: list of L [B, N, T, D]
+Inputs and outputs are those of `bert_tf.model_outputs`; an output is computed only if it is requested.
 
 Source: Devlin et al. 2019, sections 3 and 3.1.
 """
 
 import importlib
+import math
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -29,38 +19,12 @@ from typing import Any
 import keras
 
 from bert_tf.config import BertConfig
-from bert_tf.layers import NextSentenceHead, Pooler, ReplacedTokenHead
-from bert_tf.layers.attention import MASKED_SCORE
 from bert_tf.layers.common import register
+from bert_tf.layers.heads import NextSentenceHead, ReplacedTokenHead
+from bert_tf.layers.hook_points import MASKED_SCORE
+from bert_tf.layers.pooler import Pooler
+from bert_tf.model_outputs import NEEDS, OUTPUTS, PER_LAYER
 from bert_tf.parameters import parameter_spec
-
-#: The pre-training heads of BERT.
-HEADS = ("pooler", "mlm", "nsp")
-ALL_HEADS = (*HEADS, "sop", "replaced")
-#: Output that is a list of L tensors -> the hook point in each layer.
-PER_LAYER = {"attentions": "pattern", "queries": "q", "keys": "k", "values": "v"}
-OUTPUTS = (
-    "sequence_output",
-    "pooled_output",
-    "mlm_logits",
-    "mlm_logits_all",
-    "nsp_logits",
-    "sop_logits",
-    "replaced_logits",
-    "embeddings_sum",
-    "embeddings",
-    "hidden_states",
-    *PER_LAYER,
-)
-#: Output -> the heads that it needs.
-NEEDS = {
-    "pooled_output": ("pooler",),
-    "nsp_logits": ("pooler", "nsp"),
-    "mlm_logits": ("mlm",),
-    "mlm_logits_all": ("mlm",),
-    "sop_logits": ("pooler", "sop"),
-    "replaced_logits": ("replaced",),
-}
 
 
 @register
@@ -115,6 +79,11 @@ class BertModel(keras.Model):
         """All layers by name; layers that share their weights are the same object."""
         return self._all_layers()
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all weights in memory."""
+        return sum(v.value.dtype.size * math.prod(v.shape) for v in named_variables(self).values())
+
     def _run_through_graph(self, inputs, operation_fn=lambda op: op, call_fn=None):
         # Only Keras' check at construction passes `call_fn`. The check assumes that every call of a shared layer
         # returns as many tensors as the first call, but these layers return attention maps only if requested.
@@ -148,7 +117,7 @@ def build_encoder(
 
     Args:
         config: `BertConfig`. The settings.
-        outputs: sequence of str. Names from the docstring of this module.
+        outputs: sequence of str. Names from `bert_tf.model_outputs`.
         dtype: str or `keras.DTypePolicy` or None. The dtype or dtype policy.
         name: str. The name of the model.
 
@@ -173,7 +142,7 @@ def build_pretraining_model(
 
     Args:
         config: `BertConfig`. The settings.
-        outputs: sequence of str or None. Names from the docstring of this module; None for the logits of all heads.
+        outputs: sequence of str or None. Names from `bert_tf.model_outputs`; None for the logits of all heads.
             `mlm_logits` are computed at the `mask_positions` only, `mlm_logits_all` at every token.
         heads: iterable of str or None. Some of `ALL_HEADS`; None for the heads of the architecture's pre-training.
         dtype: str or `keras.DTypePolicy` or None. The dtype or dtype policy.
@@ -195,7 +164,7 @@ def view(model: BertModel, outputs: Sequence[str], name: str | None = None) -> B
 
     Args:
         model: `BertModel`. The model whose layers are used.
-        outputs: sequence of str. Names from the docstring of this module.
+        outputs: sequence of str. Names from `bert_tf.model_outputs`.
         name: str or None. The name; None for the name of `model` with "_view".
 
     Returns:

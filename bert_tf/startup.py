@@ -5,6 +5,8 @@ function is compiled again and again; here this is intended: a step is compiled 
 """
 
 import contextlib
+import importlib.abc
+import importlib.machinery
 import os
 import re
 import sys
@@ -32,19 +34,16 @@ def without_modules() -> Iterator[None]:
             del sys.modules[name]
 
 
-def import_tensorflow() -> None:
-    """Imports TensorFlow; its notes and its warning about repeated compilation are left out of standard error."""
-    if "tensorflow" in sys.modules:
-        return
+@contextlib.contextmanager
+def _quietly():
+    """Imports inside the block write no notes to standard error, and take no libraries that are not needed."""
     sys.stderr.flush()
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as notes:
         os.dup2(notes.fileno(), 2)
         try:
             with without_modules():
-                import tensorflow
-
-            tensorflow.get_logger().addFilter(lambda record: "tf.function retracing" not in record.getMessage())
+                yield
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)
@@ -52,3 +51,45 @@ def import_tensorflow() -> None:
             for line in notes:
                 if not _NOTE.match(line):
                     os.write(2, line)
+
+
+class _QuietLoader(importlib.abc.Loader):
+    """Runs another loader inside `_quietly`."""
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self._loader
+        with _quietly():
+            self._loader.exec_module(module)
+        if module.__name__ == "tensorflow":
+            module.get_logger().addFilter(lambda record: "tf.function retracing" not in record.getMessage())
+
+
+class _QuietFinder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name not in ("tensorflow", "keras"):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _QuietLoader(spec.loader)
+        return spec
+
+
+def quiet_tensorflow() -> None:
+    """Lets the first import of TensorFlow or Keras be quick and quiet, wherever it happens in this process.
+
+    For the programs of this project: a command imports TensorFlow only if it needs it.
+    """
+    if not any(isinstance(finder, _QuietFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _QuietFinder())
+
+
+def import_tensorflow() -> None:
+    """Imports TensorFlow; its notes and its warning about repeated compilation are left out of standard error."""
+    quiet_tensorflow()
+    import tensorflow  # noqa: F401

@@ -104,7 +104,7 @@ def small_vocabulary(lower_case=False):
 
 def outputs_of(heads):
     """The outputs that a model with these heads can give, in the order of `OUTPUTS`."""
-    from bert_tf.models import NEEDS, OUTPUTS
+    from bert_tf.model_outputs import NEEDS, OUTPUTS
 
     return tuple(output for output in OUTPUTS if set(NEEDS.get(output, ())) <= set(heads))
 

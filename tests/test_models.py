@@ -8,7 +8,8 @@ import pytest
 
 from bert_tf import checkpoints
 from bert_tf.config import BertConfig
-from bert_tf.models import HEADS, build_encoder, build_pretraining_model, named_variables, view
+from bert_tf.model_outputs import HEADS
+from bert_tf.models import build_encoder, build_pretraining_model, named_variables, view
 from bert_tf.parameters import parameter_counts
 from tests.conftest import outputs_of
 

@@ -40,7 +40,7 @@ class ModelInfo:
         size_bytes: int. The size of the installed files, or of the download.
         licence: str. The licence, "" if unknown.
         source: str. The source, "" if unknown.
-        heads: frozenset of str or None. The heads (`checkpoints.tensor_names.HEADS`); None if the model must be
+        heads: frozenset of str or None. The heads (`bert_tf.model_outputs.ALL_HEADS`); None if the model must be
             loaded to know them.
         installed: bool. Whether the model is on this machine.
         kind: str. "embedded", "folder" or "released".

@@ -1,10 +1,8 @@
 """Reading a model folder of any supported format into a Keras model.
 
-The headers are checked before a variable is created; then the tensors are read and assigned one by one. Nobody else
-holds the new model until `read` returns, so no caller sees a partly loaded model.
+The headers are checked before a value is read.
 """
 
-import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,23 +14,15 @@ from bert_tf.checkpoints.formats.kerashub import is_preset, open_preset
 from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors
 from bert_tf.checkpoints.library import find
 from bert_tf.checkpoints.model_checksums import check_model_checksums
+from bert_tf.checkpoints.stored_model import StoredModel, build_keras_model
 from bert_tf.checkpoints.stored_tensor import StoredTensor
-from bert_tf.checkpoints.tensor_names import (
-    HEADS,
-    heads_present,
-    is_task_tensor,
-    tensor_shapes,
-)
+from bert_tf.checkpoints.tensor_names import heads_present, is_task_tensor, tensor_shapes
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.tokenizers import BaseTokenizer
 
 if TYPE_CHECKING:  # it imports Keras
     from bert_tf.models import BertModel
-
-# The output of each head in the model that `read` returns.
-_OUTPUTS = {head: f"{head}_logits" for head in HEADS if head != "pooler"}
-_BLOCK_VALUES = 1 << 21
 
 
 def read(folder: str | os.PathLike, dtype: str = "float32") -> tuple[BertConfig, BaseTokenizer, "BertModel"]:
@@ -51,11 +41,33 @@ def read(folder: str | os.PathLike, dtype: str = "float32") -> tuple[BertConfig,
             has another shape, a weight is not finite, or the vocabulary has another size.
         ConfigError, VocabularyError, OSError: the settings or the vocabulary cannot be used.
     """
+    config, tokenizer, heads, tensors = _checked_folder(folder)
+    # Keras is imported here, so that a folder with an error is refused quickly. Nobody else holds the new model until
+    # this function returns, so no caller sees a partly loaded one.
+    return config, tokenizer, build_keras_model(config, heads, tensors, dtype)
+
+
+def read_stored(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, StoredModel]:
+    """Load a model as `read` does, without TensorFlow and Keras: its weights stay as they are stored.
+
+    Args:
+        folder: str or path. The model folder.
+
+    Returns:
+        (`BertConfig`, tokenizer, `StoredModel`).
+
+    Raises:
+        As `read`.
+    """
+    config, tokenizer, heads, tensors = _checked_folder(folder)
+    return config, tokenizer, StoredModel(config, heads, {name: tensor.weight() for name, tensor in tensors.items()})
+
+
+def _checked_folder(folder):
     folder = Path(folder)
     config, tokenizer, tensors = open_folder(folder)
     tensors = {name: tensor for name, tensor in tensors.items() if not is_task_tensor(name)}
-    heads = check(folder, config, tokenizer, tensors)
-    return config, tokenizer, _load(config, heads, tensors, dtype)
+    return config, tokenizer, check(folder, config, tokenizer, tensors), tensors
 
 
 def open_folder(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:
@@ -129,43 +141,3 @@ def check(
     for part in (folder, *([find(base)] if (base := base_model(folder)) else [])):
         check_model_checksums(part)
     return heads
-
-
-def _load(config, heads, tensors, dtype):
-    # Keras and TensorFlow are imported here, so that a folder with an error is refused quickly.
-    from bert_tf.layers.common import values_follow
-    from bert_tf.models import build_pretraining_model, named_variables
-    from bert_tf.parameters import is_transposed
-
-    heads = tuple(head for head in HEADS if head in heads)
-    outputs = [_OUTPUTS[head] for head in heads if head in _OUTPUTS]
-    if not outputs:
-        outputs = ["sequence_output", *(["pooled_output"] if "pooler" in heads else [])]
-    with values_follow():
-        model = build_pretraining_model(config, outputs=tuple(outputs), heads=heads, dtype=dtype)
-    for name, variable in named_variables(model).items():
-        if is_transposed(name):
-            variable.assign(tensors[name].finite().T)
-        else:
-            _assign(variable, tensors[name])
-    return model
-
-
-def _assign(variable, tensor):
-    """Assign a tensor to a variable; a large one in blocks of rows and in place.
-
-    TensorFlow copies a NumPy array twice when it assigns it and keeps the freed memory. For the token embeddings, a
-    fifth of Base, that would need more than half of the model's memory again.
-    """
-    import keras
-
-    step = _BLOCK_VALUES // max(1, math.prod(tensor.shape[1:]))
-    if keras.backend.backend() != "tensorflow" or not tensor.by_rows or tensor.shape[0] <= step:
-        variable.assign(tensor.finite())
-        return
-    import tensorflow as tf
-
-    for start in range(0, tensor.shape[0], step):
-        stop = min(start + step, tensor.shape[0])
-        block = keras.ops.cast(tensor.finite(slice(start, stop)), variable.dtype)
-        variable.value.scatter_update(tf.IndexedSlices(block, tf.range(start, stop)))

@@ -13,8 +13,6 @@ from bert_tf.architectures.architecture import Architecture, rename
 from bert_tf.config import BertConfig
 from bert_tf.parameters import parameter_spec
 
-HEADS = ("pooler", "mlm", "nsp", "sop", "replaced")
-
 _HEAD_STARTS = {
     "pooler": "bert.pooler.",
     "mlm": "cls.predictions.",
@@ -35,7 +33,8 @@ def tensor_shapes(config: BertConfig, heads: Collection[str] | None = None) -> d
 
     Args:
         config: `BertConfig`. The settings.
-        heads: collection of str or None. Some of `HEADS`; None for all heads that the architecture can have.
+        heads: collection of str or None. Some of `bert_tf.model_outputs.ALL_HEADS`; None for all heads that the
+            architecture can have.
 
     Returns:
         Dict of canonical name -> shape, in the order of a forward pass.

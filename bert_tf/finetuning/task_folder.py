@@ -6,6 +6,7 @@ can be loaded here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from bert_tf.config import BertConfig
     from bert_tf.finetuning.task_network import TaskNetwork
     from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.task import Task
     from bert_tf.tokenizers.base import BaseTokenizer
 
 
@@ -87,30 +89,41 @@ def save_task(
     write_model_checksums(folder)
 
 
-def load_head(folder: str | Path, network: TaskNetwork) -> None:
-    """Reads the tensors of the head into a network made by `network_over`.
+def read_head(folder: str | Path, family: Task, settings: TaskSettings, config: BertConfig) -> dict[str, np.ndarray]:
+    """Reads the tensors of the head.
 
     Args:
         folder: str or Path. The model folder.
-        network: `TaskNetwork`.
+        family: `Task`.
+        settings: `TaskSettings`.
+        config: `BertConfig`.
+
+    Returns: dict of Hugging Face name -> float32 array, with the shapes of `Task.head_shapes`.
 
     Raises: CheckpointError if a tensor is missing, unknown, of another shape, or not finite.
     """
     folder = Path(folder)
     stored = {name: tensor for name, tensor in open_folder(folder)[2].items() if is_task_tensor(name)}
-    variables = network.head.named_variables()
-    if unknown := sorted(set(stored) - set(variables)):
-        raise CheckpointError(f"{folder}: {unknown[0]} does not belong to a {network.name!r} head of these settings.")
-    for name, variable in variables.items():
+    shapes = family.head_shapes(settings, config)
+    if unknown := sorted(set(stored) - set(shapes)):
+        raise CheckpointError(f"{folder}: {unknown[0]} does not belong to a {family.task!r} head of these settings.")
+    for name, shape in shapes.items():
         if name not in stored:
             raise CheckpointError(f"{folder}: {name} is missing from the weights; the head is incomplete.")
-        value = _transposed(stored[name].finite()).astype(np.float32)
-        if value.shape != tuple(variable.shape):
-            raise CheckpointError(
-                f"{folder}: {name} has shape {stored[name].shape}, but its settings ask for "
-                f"{_transposed(np.asarray(variable)).shape}."
-            )
-        variable.assign(value)
+        if stored[name].shape != shape:
+            raise CheckpointError(f"{folder}: {name} has shape {stored[name].shape}, but its settings ask for {shape}.")
+    return {name: stored[name].finite().astype(np.float32, copy=False) for name in shapes}
+
+
+def load_head(folder: str | Path, network: TaskNetwork, family: Task, settings: TaskSettings) -> None:
+    """Reads the tensors of the head into a network made by `network_over`; the arguments are those of `read_head`."""
+    assign_head(network, read_head(folder, family, settings, network.bert_config))
+
+
+def assign_head(network: TaskNetwork, tensors: Mapping[str, np.ndarray]) -> None:
+    """Assigns the result of `read_head` to the head of a network made by `network_over`."""
+    for name, variable in network.head.named_variables().items():
+        variable.assign(_transposed(tensors[name]))
 
 
 def _transposed(value):
@@ -158,4 +171,4 @@ def _config_entries(settings, class_name):
     return entries
 
 
-__all__ = ["base_model", "load_head", "save_task"]
+__all__ = ["assign_head", "base_model", "load_head", "read_head", "save_task"]

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 
 from bert_tf import checkpoints
-from bert_tf.finetuning.task_folder import load_head
-from bert_tf.finetuning.task_network import network_over
+from bert_tf.checkpoints.reading import read_stored
+from bert_tf.finetuning.stored_head import StoredNetwork
+from bert_tf.finetuning.task_folder import read_head
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import family
-from bert_tf.read_ahead import read_ahead_windows
+from bert_tf.runtime.read_ahead import read_ahead_windows
+from bert_tf.runtime.weights import parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from bert_tf.checkpoints.stored_model import StoredModel
     from bert_tf.finetuning.data.encoded_examples import EncodedExamples
     from bert_tf.finetuning.task_network import TaskNetwork
     from bert_tf.finetuning.task_settings import TaskSettings
@@ -29,26 +32,48 @@ if TYPE_CHECKING:
     from bert_tf.tokenizers.base import BaseTokenizer
 
 
+_PARTS = ("weight", "bias")
+
+
 class TaskModel:
     """The task of a loaded `Bert`. It is thread-safe.
 
     Args:
         settings: `TaskSettings`.
-        network: the `TaskNetwork` over the model's layers.
+        weights: `TaskNetwork` or `StoredNetwork`. The encoder and the head.
         tokenizer: a `Tokenizer`.
         runtime: the `Runtime` of the encoder.
 
     Attributes:
         settings: `TaskSettings`.
         family: the `Task` of the settings.
-        network: the `TaskNetwork` over the model's layers.
+        weights: `TaskNetwork` or `StoredNetwork`.
     """
 
     def __init__(
-        self, settings: TaskSettings, network: TaskNetwork, tokenizer: BaseTokenizer, runtime: Runtime
+        self,
+        settings: TaskSettings,
+        weights: TaskNetwork | StoredNetwork,
+        tokenizer: BaseTokenizer,
+        runtime: Runtime,
     ) -> None:
-        self.settings, self.network, self.family = settings, network, family(settings.task)
+        self.settings, self.weights, self.family = settings, weights, family(settings.task)
         self._tokenizer, self._runtime = tokenizer, runtime
+
+    @property
+    def network(self) -> TaskNetwork:
+        """The Keras network of the encoder and the head; built when it is first read."""
+        return self.weights.network if isinstance(self.weights, StoredNetwork) else self.weights
+
+    def with_runtime(self, runtime: Runtime) -> TaskModel:
+        """The same task with another `Runtime` of its encoder; the weights are shared."""
+        return TaskModel(self.settings, self.weights, self._tokenizer, runtime)
+
+    def sentence_vectors(self, sequence: np.ndarray, padding_mask: np.ndarray) -> np.ndarray:
+        """The vectors [B, H] of the head's pooling for hidden states [B, T, H] and a padding mask [B, T]."""
+        if isinstance(self.weights, StoredNetwork):
+            return self.weights.sentence_vectors(sequence, padding_mask)
+        return np.asarray(self.weights.head.vector(sequence, None, padding_mask))
 
     def predict(self, inputs: Iterable[Any], batch_size: int = 32) -> list[dict[str, Any]]:
         """Predicts for a list of inputs.
@@ -109,6 +134,34 @@ class TaskModel:
         """The outputs of the head for `Rows`: list with a dict of arrays for each row."""
         return run_rows(rows, batch_size, self._forward)
 
+    def class_scores(self, sequence: np.ndarray) -> np.ndarray:
+        """The output of a classifier from hidden states [B, T, H] of texts without padding, as float32 [B, K].
+
+        It holds the log-probabilities of the classes, with several labels the log-probability of each label by itself,
+        or the value of a regression.
+        """
+        pooled = None
+        if self.family.needs_pooler(self.settings):
+            weight, bias = (parameter(self._encoder, f"bert.pooler.dense.{part}").float32() for part in _PARTS)
+            pooled = np.tanh(sequence[:, 0] @ weight.T + bias)
+        logits = self._head(sequence, pooled, np.ones(sequence.shape[:2], np.int32))["logits"]
+        if self.settings.regression:
+            return logits
+        if self.settings.multi_label:
+            return -np.logaddexp(0, -logits)
+        return logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
+
+    @property
+    def _encoder(self):
+        return self.weights.stored if isinstance(self.weights, StoredNetwork) else self.weights.bert
+
+    def _head(self, sequence, pooled, padding_mask):
+        """The outputs of the head, as NumPy arrays."""
+        if isinstance(self.weights, StoredNetwork):
+            return self.weights.outputs(sequence, pooled, padding_mask)
+        outputs = self.weights.head(sequence, pooled, padding_mask, training=False)
+        return {name: np.asarray(value) for name, value in outputs.items()}
+
     def _forward(self, batch):
         shape = batch["token_ids"].shape
         arrays = {name: batch[name].reshape(-1, shape[-1]) for name in ("token_ids", "segment_ids", "padding_mask")}
@@ -116,10 +169,8 @@ class TaskModel:
         pooled = self.family.needs_pooler(self.settings)
         output_names = ("sequence_output", *(("pooled_output",) if pooled else ()))
         encoded = self._runtime.run(arrays, output_names)
-        results = self.network.head(
-            encoded["sequence_output"], encoded.get("pooled_output"), arrays["padding_mask"], training=False
-        )
-        return {name: np.asarray(value).reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()}
+        results = self._head(encoded["sequence_output"], encoded.get("pooled_output"), arrays["padding_mask"])
+        return {name: value.reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()}
 
 
 def run_rows(
@@ -144,12 +195,12 @@ def run_rows(
     return outputs
 
 
-def load_task(folder: str | Path, model: BertModel, tokenizer: BaseTokenizer, runtime: Runtime) -> TaskModel | None:
+def load_task(folder: str | Path, stored: StoredModel, tokenizer: BaseTokenizer, runtime: Runtime) -> TaskModel | None:
     """Loads the task of a model folder.
 
     Args:
         folder: str or Path. The model folder.
-        model: the loaded `BertModel` of the folder.
+        stored: the `StoredModel` of the folder.
         tokenizer: the `Tokenizer` of the folder.
         runtime: the `Runtime` of the model.
 
@@ -160,9 +211,9 @@ def load_task(folder: str | Path, model: BertModel, tokenizer: BaseTokenizer, ru
     settings = read_settings(folder)
     if settings is None:
         return None
-    network = network_over(model, family(settings.task), settings)
-    load_head(Path(folder), network)
-    return TaskModel(settings, network, tokenizer, runtime)
+    task = family(settings.task)
+    tensors = read_head(folder, task, settings, stored.bert_config)
+    return TaskModel(settings, StoredNetwork(stored, tensors, task, settings), tokenizer, runtime)
 
 
 @dataclass(frozen=True)
@@ -173,7 +224,7 @@ class LoadedModel:
         path: Path. The folder.
         config: `BertConfig`.
         tokenizer: `Tokenizer`.
-        model: `BertModel`.
+        weights: `StoredModel`.
         runtime: the `Runtime` of the model.
         task: `TaskModel`, or None for a model that was not fine-tuned.
     """
@@ -181,9 +232,14 @@ class LoadedModel:
     path: Path
     config: Any
     tokenizer: Any
-    model: Any
+    weights: StoredModel
     runtime: Any
     task: Optional[TaskModel]
+
+    @property
+    def model(self) -> BertModel:
+        """The Keras model; built when it is first read."""
+        return self.weights.model
 
 
 def load_model(name_or_folder: str | Path, precision: str = "float32") -> LoadedModel:
@@ -200,6 +256,6 @@ def load_model(name_or_folder: str | Path, precision: str = "float32") -> Loaded
     from bert_tf.runtime import Runtime
 
     path = checkpoints.find(name_or_folder)
-    config, tokenizer, model = checkpoints.read(path)
-    runtime = Runtime(model, precision=precision)
-    return LoadedModel(path, config, tokenizer, model, runtime, load_task(path, model, tokenizer, runtime))
+    config, tokenizer, stored = read_stored(path)
+    runtime = Runtime(stored, precision=precision)
+    return LoadedModel(path, config, tokenizer, stored, runtime, load_task(path, stored, tokenizer, runtime))

@@ -20,7 +20,7 @@ from bert_tf.inference.predictions import (
     target_ids,
 )
 from bert_tf.inference.trace import NextSentence, SentenceOrder, sigmoid
-from bert_tf.read_ahead import read_ahead_windows
+from bert_tf.runtime.read_ahead import read_ahead_windows
 from bert_tf.tokenizers import pad_batch
 
 if TYPE_CHECKING:  # it imports this module

@@ -34,5 +34,30 @@ def batched_answers(
     block = max(1, TOKENS_PER_BATCH // token_ids.shape[1])
     for start in range(0, len(token_ids), block):
         rows = token_ids[start : start + block]
-        states = bert.hooked().embed(rows, np.repeat(segments[None], len(rows), axis=0))
-        yield start + len(rows), bert.hooked().answers(bert.hooked().finish(states, 0), target)
+        batch = {
+            "token_ids": rows,
+            "segment_ids": np.repeat(segments[None], len(rows), axis=0),
+            "padding_mask": np.ones_like(rows),
+        }
+        yield start + len(rows), _answers(bert, batch, target)
+
+
+def _answers(bert, batch, target):
+    """The log-probabilities float32 [B, K] of all answers of one batch; the value for a regression."""
+    if target.head == "task":
+        return bert.task.class_scores(bert.runtime.run(batch, ("sequence_output",))["sequence_output"])
+    if target.head == "mlm":
+        batch["mask_positions"] = np.full((len(batch["token_ids"]), 1), target.position, np.int32)
+        return log_softmax(bert.runtime.run(batch, ("mlm_logits",))["mlm_logits"][:, 0])
+    output = f"{target.head}_logits"
+    logits = bert.runtime.run(batch, (output,))[output]
+    if target.head == "replaced":
+        logits = logits[:, target.position]
+        return -np.logaddexp(0, np.stack([logits, -logits], axis=-1))
+    return log_softmax(logits)
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Return the logarithms of the softmax over the last axis, float32."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))

@@ -22,11 +22,12 @@ from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import MaskPrediction, fill_mask
 from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
 
-if TYPE_CHECKING:  # these import TensorFlow
+if TYPE_CHECKING:
     from bert_tf.config import BertConfig
     from bert_tf.finetuning.task_model import TaskModel
     from bert_tf.inference.hooked_model import HookedModel
     from bert_tf.models import BertModel
+    from bert_tf.runtime.weights import RunnableModel
     from bert_tf.tokenizers import BaseTokenizer
 
 #: The model that `load` loads by default.
@@ -59,11 +60,10 @@ def load(name_or_folder: str | os.PathLike = DEFAULT_MODEL, precision: str = "fl
     from bert_tf.checkpoints import find
 
     path = find(name_or_folder)
-    # TensorFlow is imported only after the model was found.
     from bert_tf.finetuning.task_model import load_model
 
     loaded = load_model(path, precision)
-    return Bert(loaded.config, loaded.tokenizer, loaded.model, loaded.runtime, path.name, path, loaded.task)
+    return Bert(loaded.config, loaded.tokenizer, loaded.weights, loaded.runtime, path.name, path, loaded.task)
 
 
 class ModelRunner(Protocol):
@@ -80,18 +80,25 @@ class ModelRunner(Protocol):
 
 
 class Bert:
-    """The settings, tokenizer and Keras model of one BERT model, and the runtime that executes it.
+    """The settings, tokenizer and weights of one BERT model, and the runtime that executes it.
 
     Calls do not change the object, so several threads can use it at once.
+
+    Args:
+        config: `BertConfig`. The settings.
+        tokenizer: tokenizer of the model.
+        model: `BertModel` or `StoredModel`. The weights. The Keras model of a `StoredModel` is built when `model` is
+            first read; until then, forward passes on OpenVINO import neither TensorFlow nor Keras.
+        runtime, name, path, task: The attributes.
 
     Attributes:
         config: `BertConfig`. The settings.
         tokenizer: tokenizer of the model.
-        model: `BertModel`. The Keras model.
+        weights: `BertModel` or `StoredModel`. The weights, as they were given.
         runtime: `Runtime`, or another `ModelRunner`. It runs the model.
         name: str. The name of the model.
         path: Path or None. The folder of the model.
-        heads: frozenset of str. The heads of the model, some of `bert_tf.models.ALL_HEADS`.
+        heads: frozenset of str. The heads of the model, some of `bert_tf.model_outputs.ALL_HEADS`.
         task: `TaskModel` or None. The task of a fine-tuned model.
     """
 
@@ -99,7 +106,7 @@ class Bert:
         self,
         config: BertConfig,
         tokenizer: BaseTokenizer,
-        model: BertModel,
+        model: RunnableModel,
         runtime: ModelRunner | None = None,
         name: str = "bert",
         path: Path | None = None,
@@ -111,7 +118,7 @@ class Bert:
             runtime = Runtime(model)
         self.config = config
         self.tokenizer = tokenizer
-        self.model = model
+        self.weights = model
         self.runtime = runtime
         self.name = name
         self.path = path
@@ -122,6 +129,13 @@ class Bert:
         heads = ", ".join(sorted(self.heads)) or "none"
         size = f"{self.config.num_hidden_layers} layers of {self.config.hidden_size}"
         return f"Bert({self.name!r}, {size}, heads: {heads})"
+
+    @property
+    def model(self) -> BertModel:
+        """The Keras model, for gradients, training and export; it has its own copy of the weights."""
+        from bert_tf.runtime.weights import keras_model
+
+        return keras_model(self.weights)
 
     @property
     def max_length(self) -> int:

@@ -21,9 +21,8 @@ import tensorflow as tf
 from bert_tf.errors import InputError
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
-from bert_tf.layers.attention import MASKED_SCORE
 from bert_tf.layers.encoder import EncoderLayer
-from bert_tf.layers.hooks import HOOK_POINTS, POINTS
+from bert_tf.layers.hook_points import HOOK_POINTS, MASKED_SCORE, POINTS
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
@@ -259,26 +258,6 @@ class HookedModel:
         step = self.compiled("mlm", self._mlm, (_floats(None, self.config.hidden_size),))
         return step(tf.constant(rows, tf.float32) if isinstance(rows, np.ndarray) else rows)
 
-    def mlm_reading(self, states: tf.Tensor | np.ndarray, answers: np.ndarray, top_k: int) -> tuple[np.ndarray, ...]:
-        """The MLM head's predictions for hidden states of places, without the distributions over the vocabulary.
-
-        Over 30,000 tokens these distributions are large.
-
-        Args:
-            states: np.ndarray. float32 [P, S, H] as `read` returns them: S hidden states of each place.
-            answers: np.ndarray. int [P], one token id for each place, followed through all its states; -1 for the
-                likeliest token of its last state.
-            top_k: int. K, the number of predictions; at most V.
-        Returns:
-            Five arrays: the likeliest ids, int32 [P, S, K], and their probabilities, float32 [P, S, K], in descending
-            order and equal ones in the order of their ids; entropies, float32 [P, S], in nats; ranks of the answers,
-            int32 [P, S], from 1; probabilities of the answers, float32 [P, S].
-        """
-        signature = _floats(None, None, self.config.hidden_size), _ids(1), _ids(0)
-        step = self.compiled("mlm reading", self._mlm_reading, signature)
-        arguments = tf.constant(states, tf.float32), tf.constant(answers, tf.int32), tf.constant(top_k, tf.int32)
-        return tuple(part.numpy() for part in step(*arguments))
-
     def nsp_log_probabilities(self, x: tf.Tensor) -> tf.Tensor:
         """Logarithms of P(IsNext) and P(NotNext), [B, 2], from a last hidden state [B, T, H]."""
         return self.compiled("nsp", lambda x: self._pair("nsp", x), (self._states(),))(x)
@@ -473,26 +452,6 @@ class HookedModel:
     def _mlm(self, rows, norm=None):
         """Log-probabilities [R, V]. A `norm` such as `frozen_norm` replaces the head's normalisation."""
         return tf.nn.log_softmax(self._mlm_logits(rows, norm))
-
-    def _mlm_reading(self, states, answers, top_k):
-        shape = tf.shape(states)[:2]
-        logits = tf.cast(self._mlm_logits(tf.reshape(states, (-1, self.config.hidden_size))), tf.float32)
-        best, ids = tf.math.top_k(logits, top_k)
-        # Subtract the highest logit: nothing overflows, and the entropy is not a difference of large numbers.
-        highest = best[:, :1]
-        logits = logits - highest
-        weights = tf.exp(logits)
-        total = tf.reduce_sum(weights, axis=1)
-        entropies = tf.math.log(total) - tf.reduce_sum(weights * logits, axis=1) / total
-        likeliest = tf.reshape(ids[:, 0], shape)[:, -1]
-        answers = tf.repeat(tf.where(answers < 0, likeliest, answers), shape[1])[:, None]
-        answer_logits = tf.gather(logits, answers, batch_dims=1)
-        # A sum of float32 ones is exact up to 2^24.
-        ranks = 1 + tf.cast(tf.reduce_sum(tf.cast(logits > answer_logits, tf.float32), axis=1), tf.int32)
-        probabilities = tf.exp(best - highest) / total[:, None]
-        answer_probabilities = tf.exp(answer_logits[:, 0]) / total
-        parts = ids, probabilities, entropies, ranks, answer_probabilities
-        return tuple(tf.reshape(part, tf.concat([shape, tf.shape(part)[1:]], 0)) for part in parts)
 
     def _pair(self, head, x):
         return tf.nn.log_softmax(self.layers[head](self.layers["pooler"](x)))

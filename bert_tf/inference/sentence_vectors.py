@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import InputError, checked_pair, require_head
-from bert_tf.read_ahead import read_ahead_windows
+from bert_tf.runtime.read_ahead import read_ahead_windows
 from bert_tf.tokenizers import pad_batch
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _pooled(bert, batch, pooling, layer):
     if pooling == "first":
         return states[:, 0].copy()
     if pooling == "attention":
-        return np.asarray(bert.task.network.head.vector(states, None, batch["padding_mask"]))
+        return bert.task.sentence_vectors(states, batch["padding_mask"])
     real = batch["padding_mask"][:, :, None].astype(np.float32)
     if pooling == "max":
         return np.where(real > 0, states, -np.inf).max(axis=1)

@@ -78,7 +78,7 @@ class Trace(Result):
 
     Attributes:
         model: str. The name of the model.
-        heads: frozenset of str. The heads of the model, some of `bert_tf.models.ALL_HEADS`.
+        heads: frozenset of str. The heads of the model, some of `bert_tf.model_outputs.ALL_HEADS`.
         text_a: str. The user's text.
         text_b: str or None. The user's second text.
         tokens: tuple of T str. The tokens, "[MASK]" at the masks.

@@ -8,9 +8,6 @@ import keras
 from bert_tf.layers.common import Shape, Tensor, initializer, register
 from bert_tf.layers.hooks import Hooks, Steps, run_steps
 
-# Added to the scores of padded keys: far below any score of a token, and finite in bfloat16 and float16 too.
-MASKED_SCORE = -30000.0
-
 
 @register
 class MultiHeadSelfAttention(keras.layers.Layer):

@@ -11,11 +11,12 @@ from typing import Any
 
 import keras
 
-from bert_tf.layers.attention import MASKED_SCORE, MultiHeadSelfAttention
+from bert_tf.layers.attention import MultiHeadSelfAttention
 from bert_tf.layers.common import Shape, Tensor, register
 from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.layers.encoder import EncoderLayer
 from bert_tf.layers.heads import MaskedLMHead
+from bert_tf.layers.hook_points import MASKED_SCORE
 from bert_tf.layers.hooks import HookedLayer, Steps
 
 

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import keras
 
-from bert_tf.layers.attention import MASKED_SCORE
 from bert_tf.layers.common import Shape, Tensor, initializer, named_dense, register
+from bert_tf.layers.hook_points import MASKED_SCORE
 from bert_tf.layers.pooler import Pooler
 
 

@@ -8,59 +8,18 @@ B batch, T tokens, H hidden size, N heads, D head size, F intermediate size.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import keras
 
 from bert_tf.layers.common import Tensor
+from bert_tf.layers.hook_points import POINTS
 
 #: Functions by the names of their hook points: function(tensor) -> replacement, or None to keep the value.
 Hooks = Mapping[str, Callable[[Tensor], Tensor | None]]
-#: A computation that yields (name, value) at its hook points and returns its result.
+#: A computation that yields (name, value) at its hook points (`bert_tf.layers.hook_points`) and returns its result.
 Steps = Generator[tuple[str, Tensor], Tensor, Tensor]
-
-
-@dataclass(frozen=True)
-class HookPoint:
-    """A named value within an encoder layer.
-
-    Attributes:
-        name: str. The name.
-        shape: str. The axes, as letters of this module's legend.
-        meaning: str. The meaning in a few words.
-    """
-
-    name: str
-    shape: str
-    meaning: str
-
-    @property
-    def stacks_axis(self) -> int:
-        """The axis along which the values of parallel stacks are joined."""
-        return 1 if "N" in self.shape else -1
-
-
-#: In the order of the computation. BERT normalizes after each residual sum (post-LN), and the normalized values are the
-#: residual stream. So `resid_mid` and `resid_post` are values after the normalization, and `resid_post` of a layer is
-#: `resid_pre` of the next layer. (In TransformerLens' BERT both are values before the normalization.)
-HOOK_POINTS = (
-    HookPoint("resid_pre", "BTH", "the hidden state that enters the layer"),
-    HookPoint("q", "BNTD", "each head's queries"),
-    HookPoint("k", "BNTD", "each head's keys"),
-    HookPoint("v", "BNTD", "each head's values"),
-    HookPoint("scores", "BNTT", "attention scores: q k^T / sqrt(D), with the masks added; rows are queries"),
-    HookPoint("pattern", "BNTT", "attention probabilities, the softmax of the scores (before dropout)"),
-    HookPoint("z", "BNTD", "each head's mean of the values, weighted by the pattern"),
-    HookPoint("attn_out", "BTH", "what attention adds: z of all heads through the output matrix"),
-    HookPoint("resid_mid", "BTH", "LayerNorm(resid_pre + attn_out), which the feed-forward block reads"),
-    HookPoint("mlp_pre", "BTF", "the feed-forward block's units before the activation"),
-    HookPoint("mlp_post", "BTF", "the feed-forward block's units after the activation"),
-    HookPoint("mlp_out", "BTH", "what the feed-forward block adds"),
-    HookPoint("resid_post", "BTH", "LayerNorm(resid_mid + mlp_out), the hidden state that leaves the layer"),
-)
-POINTS = {point.name: point for point in HOOK_POINTS}
 
 
 def recording(values: dict[str, Any]) -> Hooks:

@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
-from bert_tf.models import BertModel
-from bert_tf.runtime.openvino_graph import FLAGS, VECTORS, build
+from bert_tf.runtime.openvino_graph import FLAGS, VECTORS, build, build_mlm_reading
+from bert_tf.runtime.weights import RunnableModel
 
-_HINTS = {"float32": "f32", "bfloat16": "bf16"}
+_HINTS = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
+# How many values of an activation share a scale when a product with an eight-bit matrix is computed in eight bits; 0 to
+# compute such products in float, from the dequantized values.
+_GROUP_SIZES = {"float32": 0, "bfloat16": 0, "int8": 32}
 _LISTS = ("hidden_states", "attentions", *VECTORS)
 _ALIGNMENT = 16  # floats: OpenVINO copies results if the memory is not aligned to 64 bytes
 
@@ -25,8 +28,8 @@ _SMALL = 256
 
 
 @functools.cache
-def _core():
-    """The OpenVINO core, created once per process.
+def core() -> ov.Core:
+    """Return the OpenVINO core, created once per process.
 
     On a processor with AMX, each core gives its thread another signal stack when it is created and removes it when it
     is deleted, in any order. After that, the next signal (such as Ctrl-C) would end the process.
@@ -35,17 +38,23 @@ def _core():
 
 
 class OpenVINOEngine:
-    """Runs the graph of a `BertModel` in OpenVINO. Calls from several threads wait for each other: each uses all cores.
+    """Runs the graph of a model in OpenVINO. Calls from several threads wait for each other: each uses all cores.
 
     Args:
-        model: `BertModel`. The model.
-        precision: str. "float32" or "bfloat16".
+        model: `BertModel` or `StoredModel`. The model.
+        precision: str. "float32", "bfloat16" or "int8".
     """
 
-    def __init__(self, model: BertModel, precision: str) -> None:
+    def __init__(self, model: RunnableModel, precision: str) -> None:
         self._model, self._lock, self._memory = model, threading.Lock(), _ReusedMemory()
         self._requests: dict[str, _Request] = {}
-        self._settings = {"INFERENCE_PRECISION_HINT": _HINTS[precision], "PERFORMANCE_HINT": "LATENCY"}
+        self._mlm_reading: Any = None
+        self._eight_bits = precision == "int8"
+        self._settings = {
+            "INFERENCE_PRECISION_HINT": _HINTS[precision],
+            "DYNAMIC_QUANTIZATION_GROUP_SIZE": _GROUP_SIZES[precision],
+            "PERFORMANCE_HINT": "LATENCY",
+        }
 
     def run(self, arrays: dict[str, np.ndarray], outputs: tuple[str, ...]) -> dict[str, Any]:
         """Run one forward pass as `Runtime.run`, with checked arrays."""
@@ -70,6 +79,15 @@ class OpenVINOEngine:
             results["mlm_logits"] = [results["mlm_logits"][0][:, :first]]
         return {name: results[name] if name in _LISTS else results[name][0] for name in outputs}
 
+    def read_mlm(self, states: np.ndarray, answers: np.ndarray, top_k: int) -> tuple[np.ndarray, ...]:
+        """Run the MLM head as `Runtime.read_mlm`."""
+        with self._lock:
+            if self._mlm_reading is None:
+                graph = build_mlm_reading(self._model, self._eight_bits)
+                self._mlm_reading = core().compile_model(graph, "CPU", self._settings).create_infer_request()
+            results = self._mlm_reading.infer([states, answers, np.array(top_k, np.int32)])
+            return tuple(results[index].copy() for index in range(5))
+
     def _kind(self, outputs, size):
         if any(name in VECTORS for name in outputs):
             return "vectors"
@@ -79,7 +97,7 @@ class OpenVINOEngine:
 
     def _request(self, kind):
         if kind not in self._requests:
-            self._requests[kind] = _Request(self._model, kind, self._settings)
+            self._requests[kind] = _Request(self._model, kind, self._eight_bits, self._settings)
         return self._requests[kind]
 
     def _memory_of_maps(self, request, rows, tokens):
@@ -97,9 +115,9 @@ class _Request:
     for the caller. Arrays are bound again only if their shape or memory changes.
     """
 
-    def __init__(self, model, kind, settings):
-        graph, self.result_indices = build(model, kind)
-        self._request = _core().compile_model(graph, "CPU", settings).create_infer_request()
+    def __init__(self, model, kind, eight_bits, settings):
+        graph, self.result_indices = build(model, kind, eight_bits)
+        self._request = core().compile_model(graph, "CPU", settings).create_infer_request()
         self._inputs, self._bound = [], None
 
     def run(self, inputs, maps):

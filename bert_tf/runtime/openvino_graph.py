@@ -1,4 +1,4 @@
-"""The forward pass of BERT and the related architectures as an OpenVINO graph over the weights of a `BertModel`.
+"""The forward pass of BERT and the related architectures as an OpenVINO graph over the weights of a model.
 
 B batch, T tokens, P predicted positions, H hidden size, E embedding size, N heads, D head size, V vocabulary,
 L layers.
@@ -6,6 +6,9 @@ L layers.
 OpenVINO packs the weights again for each graph that it compiles, so a few graphs serve the many sets of outputs. The
 graph "plain", for large batches, returns the first `rows[output]` rows of a hidden state: B if it is requested and 0 if
 not. An output without rows costs almost nothing. In small batches such a slice costs more than it saves.
+
+Matrices in eight bits stay in eight bits: the graph has them as int8 constants, multiplied by the scales of their rows,
+and OpenVINO computes the products from them. In float32 these products equal those of the float32 matrices.
 """
 
 import math
@@ -15,8 +18,9 @@ import numpy as np
 import openvino as ov
 import openvino.opset13 as op
 
-from bert_tf.layers.attention import MASKED_SCORE
-from bert_tf.models import BertModel, named_variables
+from bert_tf.checkpoints.stored_tensor import Weight
+from bert_tf.layers.hook_points import MASKED_SCORE
+from bert_tf.runtime.weights import RunnableModel, graph_weights
 
 ACTIVATIONS = {"gelu": lambda x: op.gelu(x, "erf"), "gelu_new": lambda x: op.gelu(x, "tanh"), "relu": op.relu}
 FLAGS = (
@@ -36,27 +40,62 @@ VECTORS = ("queries", "keys", "values")
 KINDS = ("plain", "maps", "vectors")
 
 
-def build(model: BertModel, kind: str) -> tuple[ov.Model, dict[str, list[int]]]:
+def build(model: RunnableModel, kind: str, eight_bits: bool = False) -> tuple[ov.Model, dict[str, list[int]]]:
     """Build a graph.
 
     The inputs of the graph are token_ids, segment_ids and padding_mask, int32 [B, T]; mask_positions, int32 [B, P],
     with P = 0 for no logits; and rows, int64, one number for each of `FLAGS`.
 
     Args:
-        model: `BertModel`. The graph shares the memory of its weights.
+        model: `BertModel` or `StoredModel`. The graph shares the memory of its weights.
         kind: str. One of `KINDS`: "plain" never stores a complete attention map, "maps" always returns all maps,
             "vectors" also returns the queries, keys and values.
+        eight_bits: bool. Whether to quantize the matrices of the encoder and of the MLM head that the model has in
+            float.
 
     Returns:
         The `ov.Model`, and a dict of output name -> indices of its results.
     """
-    return _Graph(model, kind).finish()
+    return _Graph(model, kind, eight_bits).finish()
+
+
+def build_mlm_reading(model: RunnableModel, eight_bits: bool = False) -> ov.Model:
+    """Build the graph of `Runtime.read_mlm`: the MLM head and a summary of its distributions.
+
+    The inputs are hidden states float32 [P, S, H], answers int32 [P] and the number K, int32; the results are those of
+    `Runtime.read_mlm`. The other arguments are those of `build`.
+    """
+    graph = _Graph(model, "maps", eight_bits)
+    states = op.parameter([-1, -1, model.bert_config.hidden_size], np.float32)
+    answers, top_k = op.parameter([-1], np.int32), op.parameter([], np.int32)
+    shape = op.slice(op.shape_of(states, "i64"), _ints(0), _ints(2), _ints(1))  # P, S
+    logits = graph.mlm_logits(op.reshape(states, _ints(-1, model.bert_config.hidden_size), False))  # [P S, V]
+    top = op.topk(logits, top_k, -1, "max", "value", "i32", True)
+    # Subtract the highest logit: nothing overflows, and the entropy is not a difference of large numbers.
+    highest = op.slice(top.output(0), _ints(0), _ints(1), _ints(1), _ints(1))
+    logits, best = op.subtract(logits, highest), op.subtract(top.output(0), highest)
+    powers = op.exp(logits)
+    total = op.reduce_sum(powers, _ints(1), True)
+    entropies = op.subtract(op.log(total), op.divide(op.reduce_sum(op.multiply(powers, logits), _ints(1), True), total))
+    last = op.gather(op.reshape(op.gather(top.output(1), _int(0), _int(1)), shape, False), _int(-1), _int(1))  # [P]
+    chosen = op.unsqueeze(op.select(op.less(answers, _int(0, np.int32)), last, answers), _ints(1))
+    chosen = op.reshape(op.broadcast(chosen, shape), _ints(-1, 1), False)  # [P S, 1]
+    answer_logits = op.gather_elements(logits, chosen, 1)
+    # A sum of float32 ones is exact up to 2^24.
+    above = op.reduce_sum(op.convert(op.greater(logits, answer_logits), np.float32), _ints(1), True)
+    ranks = op.add(op.convert(above, np.int32), _int(1, np.int32))
+    lists = op.concat([shape, op.unsqueeze(op.convert(top_k, np.int64), _ints(0))], 0)  # P, S, K
+    results = [op.reshape(value, lists, False) for value in (top.output(1), op.divide(op.exp(best), total))]
+    results += [
+        op.reshape(value, shape, False) for value in (entropies, ranks, op.divide(op.exp(answer_logits), total))
+    ]
+    return ov.Model(results, [states, answers, top_k], "mlm_reading")
 
 
 class _Graph:
-    def __init__(self, model, kind):
-        self.config, self.heads, self.kind = model.bert_config, model.bert_heads, kind
-        self.weights = {name: _memory(variable) for name, variable in named_variables(model).items()}
+    def __init__(self, model, kind, eight_bits):
+        self.config, self.heads, self.kind, self.eight_bits = model.bert_config, model.bert_heads, kind, eight_bits
+        self.weights = graph_weights(model)
         self.constants, self.flags = {}, {}
         self.rows = op.parameter([len(FLAGS)], np.int64, name="rows")
         self.results: dict[str, list[Any]] = {}
@@ -78,7 +117,7 @@ class _Graph:
     def encode(self, token_ids, segment_ids, padding_mask):
         total = self.sum_embeddings("bert.embeddings", token_ids, segment_ids)
         x = self.norm("bert.embeddings.LayerNorm", total)
-        if "bert.embeddings_project.weight" in self.weights:
+        if self.config.has_embedding_projection:
             x = self.dense("bert.embeddings_project", x)
         self.add_result("embeddings_sum", total)
         self.add_result("embeddings", x)
@@ -93,15 +132,14 @@ class _Graph:
 
     def sum_embeddings(self, name, token_ids, segment_ids):
         """[B, T] ids -> [B, T, E]"""
-        total = op.gather(self.weight(f"{name}.word_embeddings.weight"), token_ids, _int(0))
+        total = self.rows_of(f"{name}.word_embeddings.weight", token_ids)
         if self.config.type_vocab_size:
             # With one segment the ids are ignored.
             rows = segment_ids if self.config.type_vocab_size > 1 else _int(0)
-            table = self.weight(f"{name}.token_type_embeddings.weight")
-            total = op.add(total, op.gather(table, rows, _int(0)))
+            total = op.add(total, self.rows_of(f"{name}.token_type_embeddings.weight", rows))
         first = _ints(self.config.position_offset)
         length = op.gather(op.shape_of(token_ids, "i64"), _ints(1), _ints(0))
-        table = self.weight(f"{name}.position_embeddings.weight")
+        table = self.vector(f"{name}.position_embeddings.weight")
         return op.add(total, op.slice(table, first, op.add(first, length), _ints(1), _ints(0)))
 
     def layer(self, name, x, bias):
@@ -149,13 +187,15 @@ class _Graph:
             scores = self.dense(f"{name}.dense_prediction", states)  # [B, T, 1]
             self.results["replaced_logits"] = [op.squeeze(scores, _ints(2))]
         if "mlm" in self.heads:
-            name = "cls.predictions"
             states = op.gather(x, positions, _int(1), batch_dims=1)  # [B, P, H]
-            states = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.transform.dense", states))
-            states = self.norm(f"{name}.transform.LayerNorm", states)
-            table = self.weight("bert.embeddings.word_embeddings.weight")
-            logits = op.add(op.matmul(states, table, False, True), self.weight(f"{name}.bias"))
-            self.results["mlm_logits"] = [logits]
+            self.results["mlm_logits"] = [self.mlm_logits(states)]
+
+    def mlm_logits(self, states):
+        """[..., H] -> [..., V]"""
+        name = "cls.predictions"
+        states = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.transform.dense", states))
+        states = self.norm(f"{name}.transform.LayerNorm", states)
+        return op.add(self.product(states, "bert.embeddings.word_embeddings.weight"), self.vector(f"{name}.bias"))
 
     def add_result(self, output, node):
         """Append `node` to the results of this output."""
@@ -176,25 +216,43 @@ class _Graph:
         return op.transpose(split, _ints(0, 2, 1, 3))
 
     def dense(self, name, x):
-        return op.add(op.matmul(x, self.weight(f"{name}.weight"), False, False), self.weight(f"{name}.bias"))
+        return op.add(self.product(x, f"{name}.weight"), self.vector(f"{name}.bias"))
 
     def norm(self, name, x):
         normal = op.mvn(x, _ints(-1), True, self.config.layer_norm_eps, "inside_sqrt")
-        return op.add(op.multiply(normal, self.weight(f"{name}.weight")), self.weight(f"{name}.bias"))
+        return op.add(op.multiply(normal, self.vector(f"{name}.weight")), self.vector(f"{name}.bias"))
 
-    def weight(self, name):
-        # One node for all layers that share the weight, so that OpenVINO packs it once.
+    def product(self, x, name):
+        """[..., H_in] times a matrix -> [..., H_out]"""
+        # One node for all products with the matrix, so that OpenVINO packs it once.
         if name not in self.constants:
-            self.constants[name] = op.constant(self.weights[name], shared_memory=True)
+            stored = self.weights(name)
+            weight, is_out_in = stored.weight, stored.is_out_in
+            if self.eight_bits and weight.scales is None:
+                weight = Weight(weight.values if is_out_in else weight.values.T).quantized()
+                is_out_in = True
+            if weight.scales is None:
+                node = _constant(weight.float32())
+            else:
+                integers = op.convert(_constant(weight.values), np.float32)
+                node = op.multiply(integers, _constant(weight.scales[:, None]))
+            self.constants[name] = node, is_out_in
+        node, is_out_in = self.constants[name]
+        return op.matmul(x, node, False, is_out_in)
+
+    def rows_of(self, name, ids):
+        """Rows of a table: ids [...] -> [..., E]"""
+        weight = self.weights(name).weight
+        rows = op.gather(_constant(weight.values), ids, _int(0))
+        if weight.scales is None:
+            return rows if weight.values.dtype == np.float32 else op.convert(rows, np.float32)
+        return op.multiply(op.convert(rows, np.float32), op.gather(_constant(weight.scales[:, None]), ids, _int(0)))
+
+    def vector(self, name):
+        """A small weight as a float32 constant."""
+        if name not in self.constants:
+            self.constants[name] = _constant(self.weights(name).weight.float32())
         return self.constants[name]
-
-
-def _memory(variable):
-    """A float32 array over the memory of the variable; a copy only if the variable has another dtype."""
-    tensor = variable.value.read_value()
-    if tensor.dtype != "float32":
-        return np.asarray(tensor).astype(np.float32)
-    return np.asarray(_Writable(np.asarray(memoryview(tensor))))
 
 
 class _Writable:
@@ -206,12 +264,18 @@ class _Writable:
         self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
 
 
+def _constant(array):
+    """A constant over the memory of an array."""
+    array = np.ascontiguousarray(array)
+    return op.constant(array if array.flags.writeable else np.asarray(_Writable(array)), shared_memory=True)
+
+
 def _ints(*values):
     return op.constant(np.array(values, np.int64))
 
 
-def _int(value):
-    return op.constant(np.array(value, np.int64))
+def _int(value, dtype=np.int64):
+    return op.constant(np.array(value, dtype))
 
 
 def _float(value):

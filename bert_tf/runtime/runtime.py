@@ -3,6 +3,7 @@
 B batch, T tokens, P predicted positions.
 """
 
+import glob
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,21 +12,24 @@ import numpy as np
 
 from bert_tf.architectures import BERT
 from bert_tf.errors import RuntimeInputError
-from bert_tf.models import NEEDS, OUTPUTS, BertModel
+from bert_tf.model_outputs import NEEDS, OUTPUTS
+from bert_tf.runtime.weights import RunnableModel, keras_model
 
 ENGINES = ("auto", "openvino", "tensorflow")
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = ("float32", "bfloat16", "int8")
+# The device files of NVIDIA and AMD GPUs; of a GPU under the Windows Subsystem for Linux.
+_GPU_DEVICES = ("/dev/nvidia[0-9]*", "/dev/kfd", "/dev/dxg")
 INPUTS = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
 
 
 class Runtime:
-    """Fast forward passes of a `BertModel`. It can be used from several threads.
+    """Fast forward passes of a model. It can be used from several threads.
 
     Args:
-        model: `BertModel`. Its weights are read at the first `run`; after a change of the weights, create another
-            `Runtime`.
-        precision: str. "float32" or "bfloat16" (up to twice as fast on processors that support it; see
-            docs/inference.md).
+        model: `BertModel` or `StoredModel`. Its weights are read at the first `run`; after a change of the weights,
+            create another `Runtime`. The TensorFlow engine builds the Keras model of a `StoredModel`.
+        precision: str. "float32", "bfloat16" or "int8" (eight-bit matrix products, only with OpenVINO; see
+            docs/inference.md for their speed and accuracy).
         engine: str. "openvino", "tensorflow" or "auto". "auto" is OpenVINO if it is installed, there is no GPU and it
             supports the model's activation and encoder layer; otherwise TensorFlow.
 
@@ -44,13 +48,13 @@ class Runtime:
         (1, 3, 128)
     """
 
-    def __init__(self, model: BertModel, precision: str = "float32", engine: str = "auto") -> None:
+    def __init__(self, model: RunnableModel, precision: str = "float32", engine: str = "auto") -> None:
         if precision not in PRECISIONS:
             raise RuntimeInputError(f"precision must be one of {', '.join(PRECISIONS)}, not {precision!r}.")
         if engine not in ENGINES:
             raise RuntimeInputError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}.")
         self.precision = precision
-        self.engine = _choose(model, engine)
+        self.engine = _choose(model, engine, precision)
         self._model, self._lock = model, threading.Lock()
         self._loaded_engine: Any = None
 
@@ -72,6 +76,28 @@ class Runtime:
         outputs = tuple(outputs)
         self._check_outputs(outputs)
         return self._load_engine().run(self._checked(batch, outputs), outputs)
+
+    def read_mlm(self, states: np.ndarray, answers: np.ndarray, top_k: int) -> tuple[np.ndarray, ...]:
+        """Run the MLM head on any hidden states and summarize its distributions, which over 30,000 tokens are large.
+
+        Args:
+            states: float32 [P, S, H]. S hidden states of each of P positions. In a causal model they are those of the
+                position's neighbour (see `MaskedLMHead.read`).
+            answers: int [P]. One token id for each position, followed through all its states; -1 for the likeliest
+                token of its last state.
+            top_k: int. K, the number of predictions, at most V.
+
+        Returns:
+            Five arrays: the likeliest ids, int32 [P, S, K], and their probabilities, float32 [P, S, K], in descending
+            order and equal ones in the order of their ids; entropies, float32 [P, S], in nats; ranks of the answers,
+            int32 [P, S], from 1; probabilities of the answers, float32 [P, S].
+
+        Raises:
+            RuntimeInputError: the model has no MLM head.
+        """
+        self._check_outputs(("mlm_logits",))
+        states, answers = np.ascontiguousarray(states, np.float32), np.ascontiguousarray(answers, np.int32)
+        return self._load_engine().read_mlm(states, answers, top_k)
 
     def warm(self, outputs: Iterable[str], length: int = 16, batch: int = 1, positions: int = 1) -> None:
         """Load the engine and prepare it for batches of this shape, by one forward pass.
@@ -97,7 +123,7 @@ class Runtime:
                 else:
                     from bert_tf.runtime.tensorflow_engine import TensorFlowEngine
 
-                    self._loaded_engine = TensorFlowEngine(self._model, self.precision)
+                    self._loaded_engine = TensorFlowEngine(keras_model(self._model), self.precision)
             return self._loaded_engine
 
     def _check_outputs(self, outputs):
@@ -147,14 +173,16 @@ class Runtime:
         return arrays
 
 
-def _choose(model, engine):
+def _choose(model, engine, precision):
     """The engine to use: OpenVINO unless there is an obstacle."""
-    if engine == "tensorflow":
-        return engine
-    obstacle = _obstacle(model, engine)
+    obstacle = None if engine == "tensorflow" else _obstacle(model, engine)
     if obstacle and engine == "openvino":
         raise RuntimeInputError(f'The OpenVINO engine cannot be used: {obstacle}. Use engine="tensorflow".')
-    return "tensorflow" if obstacle else "openvino"
+    chosen = "tensorflow" if obstacle or engine == "tensorflow" else "openvino"
+    if precision == "int8" and chosen == "tensorflow":
+        reason = f", and OpenVINO cannot be used: {obstacle}" if obstacle else ""
+        raise RuntimeInputError(f"int8 needs the OpenVINO engine{reason}. Choose float32 or bfloat16.")
+    return chosen
 
 
 def _obstacle(model, engine):
@@ -167,9 +195,15 @@ def _obstacle(model, engine):
         return f"it has no activation {model.bert_config.hidden_act!r}"
     if model.bert_config.architecture.layer_class != BERT.layer_class:
         return "its graph computes BERT's encoder layer, and this model has another layer"
-    if engine == "auto":
-        import tensorflow as tf
-
-        if tf.config.list_physical_devices("GPU"):
-            return "there is a GPU, and OpenVINO runs on the CPU only"
+    if engine == "auto" and _has_gpu():
+        return "there is a GPU, and OpenVINO runs on the CPU only"
     return None
+
+
+def _has_gpu():
+    """Whether TensorFlow sees a GPU; it is imported only if the system has the device file of one."""
+    if not any(glob.glob(pattern) for pattern in _GPU_DEVICES):
+        return False
+    import tensorflow as tf
+
+    return bool(tf.config.list_physical_devices("GPU"))

@@ -39,6 +39,7 @@ class TensorFlowEngine:
         self._model = model if precision == "float32" else _in_precision(model, precision)
         self._views: dict[tuple[str, ...], BertModel] = {}
         self._functions: dict[Any, Any] = {}
+        self._mlm_reading: Any = None
         self._lock = threading.Lock()
 
     def run(self, arrays: dict[str, np.ndarray], outputs: tuple[str, ...]) -> dict[str, Any]:
@@ -53,6 +54,22 @@ class TensorFlowEngine:
         padded = [_pad(array, sizes[0], sizes[2 if name == "mask_positions" else 1]) for name, array in arrays.items()]
         results = self._function(outputs, sizes, tuple(arrays))(*padded)
         return {name: _without_padding(name, results[name], rows, tokens, positions) for name in outputs}
+
+    def read_mlm(self, states: np.ndarray, answers: np.ndarray, top_k: int) -> tuple[np.ndarray, ...]:
+        """Run the MLM head as `Runtime.read_mlm`."""
+        with self._lock:
+            if self._mlm_reading is None:
+                layers = self._model.bert_layers
+                head, table = layers["mlm"], layers["embeddings"].token_table
+
+                def read(states, answers, top_k):
+                    return _mlm_reading(head.logits(states, table), answers, top_k)
+
+                shapes = (None, None, self._model.bert_config.hidden_size), (None,), ()
+                signature = [tf.TensorSpec(shape, dtype) for shape, dtype in zip(shapes, (tf.float32, *[tf.int32] * 2))]
+                self._mlm_reading = tf.function(read, input_signature=signature, autograph=False)
+            function = self._mlm_reading.get_concrete_function()
+        return tuple(part.numpy() for part in function(*map(tf.convert_to_tensor, (states, answers, np.int32(top_k)))))
 
     @property
     def compiled(self) -> int:
@@ -70,6 +87,27 @@ class TensorFlowEngine:
                     self._views[outputs] = view(self._model, outputs)
                 self._functions[key] = _compile(self._views[outputs], sizes, names)
             return self._functions[key]
+
+
+def _mlm_reading(logits, answers, top_k):
+    """The results of `Runtime.read_mlm` from logits [P, S, V]."""
+    shape, size = tf.shape(logits)[:2], tf.shape(logits)[2]
+    logits = tf.reshape(tf.cast(logits, tf.float32), (-1, size))
+    best, ids = tf.math.top_k(logits, top_k)
+    # Subtract the highest logit: nothing overflows, and the entropy is not a difference of large numbers.
+    highest = best[:, :1]
+    logits = logits - highest
+    powers = tf.exp(logits)
+    total = tf.reduce_sum(powers, axis=1)
+    entropies = tf.math.log(total) - tf.reduce_sum(powers * logits, axis=1) / total
+    last = tf.reshape(ids[:, 0], shape)[:, -1]
+    answers = tf.repeat(tf.where(answers < 0, last, answers), shape[1])[:, None]
+    answer_logits = tf.gather(logits, answers, batch_dims=1)
+    # A sum of float32 ones is exact up to 2^24.
+    ranks = 1 + tf.cast(tf.reduce_sum(tf.cast(logits > answer_logits, tf.float32), axis=1), tf.int32)
+    probabilities = tf.exp(best - highest) / total[:, None]
+    parts = ids, probabilities, entropies, ranks, tf.exp(answer_logits[:, 0]) / total
+    return tuple(tf.reshape(part, tf.concat([shape, tf.shape(part)[1:]], 0)) for part in parts)
 
 
 def _compile(model, sizes, names):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import read, reading, save
+from bert_tf.checkpoints import read, save, stored_model
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "load_memory.py"
 
@@ -27,7 +27,7 @@ def test_a_table_assigned_in_blocks_is_the_one_assigned_whole(tiny, tmp_path, mo
 
     folder = save(tmp_path / "m", tiny.config, tiny.tokenizer, tiny.model, dtype=stored)
     variables = named_variables(read(folder, dtype=dtype)[2])
-    monkeypatch.setattr(reading, "_BLOCK_VALUES", 32 * 7)  # seven rows; 194 are no multiple of it
+    monkeypatch.setattr(stored_model, "_BLOCK_VALUES", 32 * 7)  # seven rows; 194 are no multiple of it
     blocks = named_variables(read(folder, dtype=dtype)[2])
     for name, variable in variables.items():
         values = np.asarray(blocks[name]).astype(np.float32)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from bert_tf import read_ahead
 from bert_tf.cli import main
 from bert_tf.errors import InputError
 from bert_tf.finetuning.task_folder import save_task
@@ -16,6 +15,7 @@ from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import family
 from bert_tf.inference.sentence_vectors import POOLINGS, sentence_vectors
+from bert_tf.runtime import read_ahead
 
 TEXTS = ["The cat sat on the mat.", "big", 'a "small"\tdog ran in the park', "China"]
 

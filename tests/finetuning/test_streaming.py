@@ -9,10 +9,10 @@ import threading
 
 import pytest
 
-from bert_tf import read_ahead
 from bert_tf.cli import main
 from bert_tf.errors import DataError
 from bert_tf.finetuning.data.labelled_sentences import labelled_words_or_errors
+from bert_tf.runtime import read_ahead
 from tests.app.random_task_models import save_tasks
 from tests.finetuning.test_commands import run
 

@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
-from bert_tf import read_ahead
 from bert_tf.errors import EmptyText, InputError, NothingToPredict
 from bert_tf.inference import batch_predict
 from bert_tf.inference.batch_predict import predict_many
+from bert_tf.runtime import read_ahead
 
 ROWS = [
     ("the cat sat on the [MASK]", None, ()),

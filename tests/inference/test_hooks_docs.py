@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import bert_tf
-from bert_tf.layers.hooks import HOOK_POINTS
+from bert_tf.layers.hook_points import HOOK_POINTS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "hooks.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"^## (.+?)\n.*?```python\n(.*?)```", TEXT, re.MULTILINE | re.DOTALL))

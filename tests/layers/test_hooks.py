@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import erf, softmax
 
-from bert_tf.layers.hooks import HOOK_POINTS, POINTS, recording
+from bert_tf.layers.hook_points import HOOK_POINTS, POINTS
+from bert_tf.layers.hooks import recording
 from tests.conftest import make_bert
 from tests.layers.test_causal import APART, LEFT, make_reader
 

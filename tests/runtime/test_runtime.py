@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bert_tf.config import BertConfig
-from bert_tf.models import HEADS, build_pretraining_model, view
+from bert_tf.model_outputs import HEADS
+from bert_tf.models import build_pretraining_model, view
 from bert_tf.runtime import Runtime, RuntimeInputError, openvino_graph
 from bert_tf.runtime import runtime as runtime_module
 from tests.conftest import outputs_of
@@ -217,7 +218,7 @@ def test_auto_falls_back_to_tensorflow_where_openvino_is_not_installed(model, mo
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        ({"precision": "float8"}, "float32, bfloat16, not 'float8'"),
+        ({"precision": "float8"}, "float32, bfloat16, int8, not 'float8'"),
         ({"engine": "fast"}, "auto, openvino, tensorflow, not 'fast'"),
     ],
 )

@@ -5,9 +5,10 @@ import functools
 import threading
 
 import numpy as np
-from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.scriptrunner import script_runner
 
 from bert_tf.errors import report
+from bert_tf.parameters import parameter_counts
 from ui.elements.mask_chips import truncated_texts
 from ui.session import runs
 from ui.session.fair_lock import FairLock
@@ -40,12 +41,12 @@ class SharedModel:
     @functools.cached_property
     def parameters(self):
         """The number of weights, including those of the heads."""
-        return int(self.bert.model.count_params())
+        return parameter_counts(self.bert.config, self.bert.heads)["total"]
 
     @functools.cached_property
     def weight_bytes(self):
         """The bytes of the weights in memory."""
-        return sum(variable.value.dtype.size * int(np.prod(variable.shape)) for variable in self.bert.model.variables)
+        return self.bert.weights.nbytes
 
     def text_b_or_none(self, b):
         """Text B for the library: None if there is no text that the model can read."""
@@ -101,7 +102,7 @@ class SharedModel:
             return function(self.bert, *args, progress=step, **kwargs)
 
     def warm(self):
-        """Read texts of usual lengths once, as TensorFlow compiles a function for each range of lengths."""
+        """Read texts of usual lengths once: the engine compiles its graph, or a function for each range of lengths."""
         for words in _WARM_WORDS:
             self.trace(" ".join(["a"] * words), "", (1,))
 
@@ -147,30 +148,19 @@ def disable_keras_reset():
     """Keep Streamlit from resetting Keras after each run of a page.
 
     The reset clears the Keras state of all threads. A function that another visitor or a job compiles at that moment
-    would lose its weights, and would compute with the weights of another layer from then on.
+    would lose its weights, and would compute with the weights of another layer from then on. Keras itself is not
+    imported here: most visits never need it.
     """
-    import keras
-
-    reset = keras.backend.clear_session
-    if getattr(reset, "spares_runs", False):
-        return
-
-    def clear_session(*args, **kwargs):
-        if get_script_run_ctx(suppress_warning=True) is None:
-            reset(*args, **kwargs)
-
-    clear_session.spares_runs = True
-    keras.backend.clear_session = clear_session
+    script_runner._clean_problem_modules = lambda: None
 
 
 def _with_precision(precision, bert):
     """The same model in another precision; the weights are not loaded again."""
     from bert_tf import Bert, Runtime
-    from bert_tf.finetuning.task_model import TaskModel
 
-    runtime = Runtime(bert.model, precision=precision)
-    task = bert.task and TaskModel(bert.task.settings, bert.task.network, bert.tokenizer, runtime)
-    return Bert(bert.config, bert.tokenizer, bert.model, runtime, bert.name, bert.path, task)
+    runtime = Runtime(bert.weights, precision=precision)
+    task = bert.task and bert.task.with_runtime(runtime)
+    return Bert(bert.config, bert.tokenizer, bert.weights, runtime, bert.name, bert.path, task)
 
 
 def installed() -> list:

@@ -11,6 +11,7 @@ import time
 import numpy as np
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from bert_tf.runtime.half_precision import to_float16
 from ui.session import state
 from ui.session.byte_store import ByteStore
 from ui.shell.server_cache import server_cache
@@ -62,16 +63,6 @@ def _store() -> TraceStore:
     return store
 
 
-def _halved(maps):
-    """Maps as float16, cast by TensorFlow.
-
-    It rounds as NumPy does, but five times as fast if most weights are tiny.
-    """
-    import tensorflow as tf
-
-    return tf.cast(maps, tf.float16).numpy()
-
-
 def attention_trace(shared, masked, texts=None):
     """The trace of the view's texts with attention maps, from the store or computed.
 
@@ -88,6 +79,6 @@ def attention_trace(shared, masked, texts=None):
     if trace is None:
         trace = shared.trace(a, b, masked, attentions=True)
         if trace.length > 128:
-            trace = dataclasses.replace(trace, attentions=_halved(trace.attentions))
+            trace = dataclasses.replace(trace, attentions=to_float16(trace.attentions))
         _store().put(key, trace)
     return trace

@@ -43,8 +43,8 @@ def draw(installed):
             "Precision",
             PRECISIONS,
             **state.bind_field("precision", "w_precision"),
-            help="bfloat16 computes with fewer digits: it is up to twice as fast if the processor supports it, and the "
-            "first prediction may change if two tokens have nearly the same probability.",
+            help="bfloat16 and int8 compute with fewer digits. They are about twice as fast if the processor supports "
+            "them. The first prediction may change if two tokens have nearly the same probability. float32 is exact.",
         )
 
 

@@ -11,7 +11,7 @@ from ui.shell import aliases, catalogue
 from ui.shell.limits import Limits
 
 SELECTIONS = ("all", "aa", "ab", "ba", "bb")
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = ("float32", "bfloat16", "int8")
 FILLS = ("independent", "joint")
 MOST_SETTINGS, LONGEST_SETTING = 40, 2_000
 _UNCHANGED = (string.ascii_letters + string.digits + "_.-~ ").encode()  # one character in a link; a space becomes "+"

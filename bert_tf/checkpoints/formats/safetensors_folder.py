@@ -126,7 +126,10 @@ def _eight_bit(stored, scale):
     def read(rows=slice(None)):
         return dequantize_rows(stored.read(rows), scale[0].read(rows))
 
-    return StoredTensor(stored.file, stored.name, stored.shape, read, by_rows=True)
+    def read_eight_bit():
+        return stored.read(), scale[0].read()
+
+    return StoredTensor(stored.file, stored.name, stored.shape, read, True, read_eight_bit)
 
 
 def write_tensors(

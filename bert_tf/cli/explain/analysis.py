@@ -14,7 +14,7 @@ from bert_tf.cli.shared.files import writing
 from bert_tf.cli.shared.model import add_model_arguments, add_precision_argument, load_model
 from bert_tf.errors import InputError, checked_pair, checked_text
 from bert_tf.results import plain
-from bert_tf.startup import import_tensorflow
+from bert_tf.startup import quiet_tensorflow
 
 _PAIRS = ("pair", "pair or file", "pair with file")
 _FILES = ("file", "pair or file", "pair with file")
@@ -129,7 +129,7 @@ def _value(option, args):
 
 def _load(names, args):
     """The `Bert` of a name or a folder, or a tuple of `Bert` for several names."""
-    import_tensorflow()
+    quiet_tensorflow()
     from bert_tf.inference.bert import load
 
     if isinstance(names, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from bert_tf.startup import import_tensorflow
+from bert_tf.startup import quiet_tensorflow
 
 if TYPE_CHECKING:
     from bert_tf.finetuning.task_model import TaskModel
@@ -34,7 +34,7 @@ def load_model(args: argparse.Namespace) -> Bert:
     from bert_tf.inference.bert import DEFAULT_MODEL, load
 
     folder = find(args.model or DEFAULT_MODEL)
-    import_tensorflow()
+    quiet_tensorflow()
     return load(folder, precision=args.precision)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from bert_tf.errors import InputError
 from bert_tf.explain.attention.head_summary import attention_maps
 from bert_tf.explain.attention.head_vectors import check_head
+from bert_tf.runtime.weights import parameter
 
 if TYPE_CHECKING:
     from bert_tf.inference.bert import Bert
@@ -192,8 +193,9 @@ def output_kernels(bert: Bert) -> np.ndarray:
 def layer_kernels(bert: Bert, layer: int) -> np.ndarray:
     """`output_kernels` of one layer, float32 [N, D, H]."""
     heads, width = bert.config.num_attention_heads, bert.config.hidden_size
-    stacks = bert.model.bert_layers[f"layer_{layer}"].stacks()
-    kernel = _block_diagonal([np.asarray(stack.attention.output_dense.kernel, np.float32) for stack in stacks])
+    group = bert.config.layer_groups[layer]
+    names = [f"bert.encoder.layer.{group}{stack}.attention.output.dense.weight" for stack in bert.config.stack_names]
+    kernel = _block_diagonal([parameter(bert.weights, name).float32().T for name in names])
     return kernel.reshape(heads, width // heads, width)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from bert_tf.inference.hooked_model import frozen_norm, log_odds
-from bert_tf.layers.attention import MASKED_SCORE
+from bert_tf.layers.hook_points import MASKED_SCORE
 
 if TYPE_CHECKING:
     from bert_tf.layers.common import LayerNorm

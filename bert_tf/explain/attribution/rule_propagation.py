@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from bert_tf.errors import report
-from bert_tf.layers.hooks import POINTS
+from bert_tf.layers.hook_points import POINTS
 
 if TYPE_CHECKING:
     import keras

@@ -184,9 +184,14 @@ def class_target(bert: Bert, trace: Trace | None, label: str | None = None) -> T
     if settings.regression:
         return Target(None, 0, "value", True, is_regression=True)
     if label is None:
-        assert trace is not None, "the likeliest class is that of a trace"
-        hidden_states = bert.hooked().states(trace.token_ids[None], trace.segments[None])
-        return _class(settings, int(bert.hooked().class_scores(hidden_states[-1]).numpy()[0].argmax()))
+        assert trace is not None and bert.task is not None, "the likeliest class is that of a trace"
+        batch = {
+            "token_ids": trace.token_ids[None],
+            "segment_ids": trace.segments[None],
+            "padding_mask": np.ones((1, trace.length), np.int32),
+        }
+        last = bert.runtime.run(batch, ("sequence_output",))["sequence_output"]
+        return _class(settings, int(bert.task.class_scores(last)[0].argmax()))
     if label not in settings.labels:
         raise InputError(f"There is no class {label!r:.60}; this model has {', '.join(settings.labels):.160}.")
     return _class(settings, settings.labels.index(label))

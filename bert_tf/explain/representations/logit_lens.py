@@ -140,8 +140,9 @@ def class_lens(bert: Bert, trace: Trace) -> ClassLogitLens:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes to follow.")
     if trace.hidden_states is None:
         raise InputError(_NO_STATES)
+    task: Any = bert.task
     # One hidden state at a time: for a long text in a large model all together are a batch of 25 times 512 tokens.
-    scores = [bert.hooked().class_scores(state[None]).numpy()[0] for state in trace.hidden_states]
+    scores = [task.class_scores(state[None])[0] for state in trace.hidden_states]
     predictions = [class_prediction(settings, layer_scores) for layer_scores in scores]
     values = np.array([list(prediction.values()) for prediction in predictions])
     return ClassLogitLens(tuple(predictions[0]), values, settings.regression)
@@ -176,10 +177,12 @@ def logit_lens(
     check_top_k(top_k)
     places = _positions(trace, positions)
     hidden_states: Any = trace.hidden_states
-    states = np.asarray(bert.hooked().read(hidden_states))[:, list(places)].swapaxes(0, 1)  # [P, L+1, H]
+    if bert.config.architecture.attention_direction != "bidirectional":
+        hidden_states = np.asarray(bert.hooked().read(hidden_states))
+    states = hidden_states[:, list(places)].swapaxes(0, 1)  # [P, L+1, H]
     count, depth, _ = states.shape
     wanted = np.full(count, -1) if answers is None else _checked(bert, answers, count)
-    ids, probabilities, entropies, ranks, answer_probabilities = _read(bert.hooked(), states, wanted, top_k)
+    ids, probabilities, entropies, ranks, answer_probabilities = _read(bert, states, wanted, top_k)
     answers = ids[:, -1, 0] if answers is None else wanted
     top = ranks == 1
     token = bert.tokenizer.id_to_token
@@ -227,17 +230,18 @@ def _checked(bert, answers, count):
     return answers
 
 
-def _read(hooked, states, answers, top_k):
+def _read(bert, states, answers, top_k):
     """The MLM head's predictions from hidden states [P, L+1, H].
 
     Returns:
         (ids and probabilities [P, L+1, K], entropies in bits [P, L+1], ranks and probabilities [P, L+1] of the answer
         at each position). An answer of -1 is the likeliest token of the last state.
     """
-    top_k = min(top_k, hooked.config.vocab_size)
+    runtime: Any = bert.runtime
+    top_k = min(top_k, bert.config.vocab_size)
     step = max(1, _ROWS // states.shape[1])
     parts = [
-        hooked.mlm_reading(states[start : start + step], answers[start : start + step], top_k)
+        runtime.read_mlm(states[start : start + step], answers[start : start + step], top_k)
         for start in range(0, len(states), step)
     ]
     ids, probabilities, entropies, ranks, answer_probabilities = (np.concatenate(part) for part in zip(*parts))

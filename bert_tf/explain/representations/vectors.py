@@ -19,6 +19,7 @@ from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import check_top_k
 from bert_tf.inference.words import words_of
 from bert_tf.results import Result, frame
+from bert_tf.runtime.weights import parameter
 from bert_tf.tokenizers import pad_batch
 
 if TYPE_CHECKING:
@@ -223,28 +224,23 @@ def embedding_table(bert: Bert, part: str) -> np.ndarray:
         bert: Bert. The model.
         part: str. One of `PARTS`.
     """
-    variable = _stored_table(bert, part)
-    if variable is None:
+    weight = _stored_table(bert, part)
+    if weight is None:
         return np.zeros((2, bert.config.embedding_width), np.float32)
-    table = np.asarray(variable).astype(np.float32, copy=False)
+    table = weight.float32()
     return table[bert.config.position_offset :] if part == "position" else table
 
 
 def _embedding_rows(bert, part, ids):
     """Rows of a stored table, float32 [T, E], without a copy of the whole table, which is 89 MB in Base."""
-    from keras import ops
-
-    variable = _stored_table(bert, part)
-    if variable is None:
+    weight = _stored_table(bert, part)
+    if weight is None:
         return np.zeros((len(ids), bert.config.embedding_width), np.float32)
-    rows = ops.take(variable, np.asarray(ids, np.int32), axis=0)
-    return ops.convert_to_numpy(rows).astype(np.float32, copy=False)
+    return weight.float32(np.asarray(ids))
 
 
 def _stored_table(bert, part):
-    """The Keras variable of a part, with unused positions; None for the segments of a model without them."""
-    from bert_tf.models import named_variables
-
+    """The `Weight` of a part, with unused positions; None for the segments of a model without them."""
     stored = {
         "token": "word_embeddings",
         "segment": "token_type_embeddings",
@@ -252,7 +248,9 @@ def _stored_table(bert, part):
     }
     if part not in stored:
         raise InputError(f"There is no embedding table {part!r}; choose from {', '.join(PARTS)}.")
-    return named_variables(bert.model).get(f"bert.embeddings.{stored[part]}.weight")
+    if part == "segment" and not bert.config.type_vocab_size:
+        return None
+    return parameter(bert.weights, f"bert.embeddings.{stored[part]}.weight")
 
 
 def cosine_similarities(vectors: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:

@@ -20,6 +20,7 @@ from bert_tf.finetuning.data.multiple_choice_examples import (
     choices_of,
     read_choices,
 )
+from bert_tf.finetuning.stored_head import dense
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task, without_folder
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import keras
 
     from bert_tf.config import BertConfig
+    from bert_tf.finetuning.stored_head import Tensors
     from bert_tf.tokenizers.base import BaseTokenizer
 
 
@@ -145,6 +147,21 @@ class MultipleChoice(Task):
             **self.first_layer(settings, config),
             name="head",
         )
+
+    def head_shapes(self, settings: TaskSettings, config: BertConfig) -> dict[str, tuple[int, ...]]:
+        return self.shapes_around(settings, config, 1)
+
+    def head_outputs(
+        self,
+        tensors: Tensors,
+        settings: TaskSettings,
+        last_layer: str,
+        sequence: np.ndarray,
+        pooled: np.ndarray | None,
+        padding_mask: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        assert pooled is not None, "this task reads the pooled output, or the head has a layer of its own"
+        return {"logits": dense(tensors, last_layer, pooled)[..., 0]}
 
     def objective(self, settings: TaskSettings) -> Callable[..., dict[str, Any]]:
         from bert_tf.finetuning.tasks.token_losses import ChoiceCrossEntropy

@@ -21,6 +21,7 @@ from bert_tf.finetuning.data.encoded_examples import EncodedExamples
 from bert_tf.finetuning.data.squad import Question, read_squad, split_by_passage
 from bert_tf.finetuning.metrics.best_spans import best_spans
 from bert_tf.finetuning.metrics.squad_metric import best_threshold, question_scores, squad_scores
+from bert_tf.finetuning.stored_head import dense, dense_shapes
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import keras
 
     from bert_tf.config import BertConfig
+    from bert_tf.finetuning.stored_head import Tensors
     from bert_tf.tokenizers.base import BaseTokenizer
 
 
@@ -180,6 +182,21 @@ class QuestionAnswering(Task):
         from bert_tf.layers.spans import SpanHead
 
         return SpanHead(config.hidden_size, config.initializer_range, name="head")
+
+    def head_shapes(self, settings: TaskSettings, config: BertConfig) -> dict[str, tuple[int, ...]]:
+        return dense_shapes("qa_outputs", 2, config.hidden_size)
+
+    def head_outputs(
+        self,
+        tensors: Tensors,
+        settings: TaskSettings,
+        last_layer: str,
+        sequence: np.ndarray,
+        pooled: np.ndarray | None,
+        padding_mask: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        scores = dense(tensors, "qa_outputs", sequence)
+        return {"start_logits": scores[..., 0], "end_logits": scores[..., 1]}
 
     def objective(self, settings: TaskSettings) -> Callable[..., dict[str, Any]]:
         from bert_tf.finetuning.tasks.token_losses import SpanCrossEntropy

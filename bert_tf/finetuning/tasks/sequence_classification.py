@@ -22,6 +22,7 @@ from bert_tf.finetuning.data.sentence_examples import (
     read_sentences,
 )
 from bert_tf.finetuning.data.tables import records_or_errors, table_format
+from bert_tf.finetuning.stored_head import dense, dense_shapes, sentence_vector
 from bert_tf.finetuning.task_settings import POOLINGS, TaskSettings
 from bert_tf.finetuning.tasks.task import Task
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     import keras
 
     from bert_tf.config import BertConfig
+    from bert_tf.finetuning.stored_head import Tensors
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.task import ErrorAnalysis
     from bert_tf.tokenizers.base import BaseTokenizer
@@ -225,6 +227,25 @@ class SequenceClassification(Task):
             **self.first_layer(settings, config),
             name="head",
         )
+
+    def head_shapes(self, settings: TaskSettings, config: BertConfig) -> dict[str, tuple[int, ...]]:
+        outputs = 1 if settings.regression else len(settings.labels)
+        shapes = self.shapes_around(settings, config, outputs)
+        if settings.pooling == "attention":
+            shapes |= dense_shapes("attention_pooling", 1, config.hidden_size)
+        return shapes
+
+    def head_outputs(
+        self,
+        tensors: Tensors,
+        settings: TaskSettings,
+        last_layer: str,
+        sequence: np.ndarray,
+        pooled: np.ndarray | None,
+        padding_mask: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        vector = sentence_vector(settings.pooling, tensors, sequence, pooled, padding_mask)
+        return {"logits": dense(tensors, last_layer, vector)}
 
     def initialize_head(self, head: keras.layers.Layer, rows: EncodedExamples, settings: TaskSettings) -> None:
         if settings.regression:

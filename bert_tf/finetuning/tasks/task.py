@@ -17,6 +17,7 @@ import numpy as np
 
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.data.tables import records_or_errors
+from bert_tf.finetuning.stored_head import dense_shapes
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from bert_tf.config import BertConfig
     from bert_tf.finetuning.data.encoded_examples import EncodedExamples
+    from bert_tf.finetuning.stored_head import Tensors
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.tokenizers.base import BaseTokenizer
 
@@ -197,6 +199,13 @@ class Task:
             )
         return {"hidden_act": activation, "names": known[1:]}
 
+    def shapes_around(self, settings: TaskSettings, config: BertConfig, outputs: int) -> dict[str, tuple[int, ...]]:
+        """The tensors of a head of one dense layer with K `outputs`, and of its layer on the first token if any."""
+        first_layer, width = self.first_layer(settings, config), config.hidden_size
+        first_name, last_name = first_layer.get("names", ("", "classifier"))
+        shapes = dense_shapes(first_name, width, width) if first_layer else {}
+        return {**shapes, **dense_shapes(last_name, outputs, width)}
+
     def encode(
         self, examples: Sequence[Any], tokenizer: BaseTokenizer, settings: TaskSettings, training: bool = False
     ) -> EncodedExamples:
@@ -212,6 +221,37 @@ class Task:
         Args:
             settings: `TaskSettings`.
             config: `BertConfig`.
+        """
+        raise TypeError(f"{type(self).__name__} has no head.")
+
+    def head_shapes(self, settings: TaskSettings, config: BertConfig) -> dict[str, tuple[int, ...]]:
+        """The tensors of the head in a model folder: dict of Hugging Face name -> shape, matrices [out, in].
+
+        Args:
+            settings: `TaskSettings`.
+            config: `BertConfig`.
+        """
+        raise TypeError(f"{type(self).__name__} has no head.")
+
+    def head_outputs(
+        self,
+        tensors: Tensors,
+        settings: TaskSettings,
+        last_layer: str,
+        sequence: np.ndarray,
+        pooled: np.ndarray | None,
+        padding_mask: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """The outputs of `head` without dropout, computed in NumPy from the tensors of the folder.
+
+        Args:
+            tensors: dict of name -> float32 array, with the shapes of `head_shapes`.
+            settings: `TaskSettings`.
+            last_layer: str. The name of the last layer, if the task has `first_layer`.
+            sequence, pooled, padding_mask: arrays, as the arguments of `head`. `pooled` is the output of the first
+                layer if the head has one.
+
+        Returns: dict of float32 arrays, as `head` returns.
         """
         raise TypeError(f"{type(self).__name__} has no head.")
 

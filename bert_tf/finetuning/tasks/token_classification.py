@@ -30,6 +30,7 @@ from bert_tf.finetuning.data.labelled_sentences import (
 )
 from bert_tf.finetuning.labels import entities, is_entity_scheme, label_list
 from bert_tf.finetuning.metrics.crf_decoding import marginals, viterbi
+from bert_tf.finetuning.stored_head import dense, dense_shapes
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task, without_folder
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     import keras
 
     from bert_tf.config import BertConfig
+    from bert_tf.finetuning.stored_head import Tensors
     from bert_tf.tokenizers.base import BaseTokenizer
 
 
@@ -193,6 +195,27 @@ class TokenClassification(Task):
             settings.extra.get("crf", False),
             name="head",
         )
+
+    def head_shapes(self, settings: TaskSettings, config: BertConfig) -> dict[str, tuple[int, ...]]:
+        labels = len(settings.labels)
+        shapes = dense_shapes("classifier", labels, config.hidden_size)
+        return {**shapes, "crf.transitions": (labels, labels + 2)} if settings.extra.get("crf") else shapes
+
+    def head_outputs(
+        self,
+        tensors: Tensors,
+        settings: TaskSettings,
+        last_layer: str,
+        sequence: np.ndarray,
+        pooled: np.ndarray | None,
+        padding_mask: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        logits = dense(tensors, "classifier", sequence)
+        if not settings.extra.get("crf"):
+            return {"logits": logits}
+        # The folder holds the transitions transposed.
+        transitions = tensors["crf.transitions"].T
+        return {"logits": logits, "transitions": np.broadcast_to(transitions, (len(logits), *transitions.shape))}
 
     def objective(self, settings: TaskSettings) -> Callable[..., dict[str, Any]]:
         from bert_tf.finetuning.tasks.token_losses import CRFLoss, TokenCrossEntropy

@@ -13,7 +13,8 @@ import keras
 
 from bert_tf.architectures import ARCHITECTURES
 from bert_tf.layers.common import register
-from bert_tf.models import PER_LAYER, BertModel, named_variables, view
+from bert_tf.model_outputs import PER_LAYER
+from bert_tf.models import BertModel, named_variables, view
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -11,8 +11,8 @@ from bert_tf.explain.attribution.backward_rules import DeepLiftRules
 from bert_tf.explain.attribution.deeplift import deeplift
 from bert_tf.explain.attribution.rule_propagation import RulePropagation
 from bert_tf.explain.attribution.saliency import baseline_token_ids, integrated_gradients, target_log_probabilities
-from bert_tf.layers.attention import MASKED_SCORE
 from bert_tf.layers.common import LayerNorm, exact_gelu
+from bert_tf.layers.hook_points import MASKED_SCORE
 from tests.explain.attribution.test_lrp import EVERY, LEFT, asked
 from tests.explain.test_class_target import made
 

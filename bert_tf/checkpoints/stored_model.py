@@ -1,0 +1,110 @@
+"""A model in memory as its files store it. Its Keras model is built when it is first asked for.
+
+Forward passes (`bert_tf.runtime`) need only the settings and the weights, so this module imports neither TensorFlow
+nor Keras before that.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from bert_tf.checkpoints.stored_tensor import StoredTensor, Weight
+from bert_tf.config import BertConfig
+from bert_tf.model_outputs import ALL_HEADS
+
+if TYPE_CHECKING:  # it imports Keras
+    from bert_tf.models import BertModel
+
+_BLOCK_VALUES = 1 << 21
+
+
+class StoredModel:
+    """The settings and weights of a model. Several threads can use one object at once.
+
+    Args:
+        config: `BertConfig`. The settings.
+        heads: iterable of str. The heads, some of `bert_tf.model_outputs.ALL_HEADS`.
+        weights: dict of canonical name (see `checkpoints.tensor_names`) -> `Weight`. All tensors of these heads.
+
+    Attributes:
+        bert_config: `BertConfig`. The settings.
+        bert_heads: frozenset of str. The heads.
+        weights: dict of canonical name -> `Weight`.
+    """
+
+    def __init__(self, config: BertConfig, heads: frozenset[str], weights: Mapping[str, Weight]) -> None:
+        self.bert_config, self.bert_heads, self.weights = config, frozenset(heads), dict(weights)
+        self._model: BertModel | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the weights in memory."""
+        return sum(weight.nbytes for weight in self.weights.values())
+
+    @property
+    def model(self) -> BertModel:
+        """The Keras model with these weights in float32, built once."""
+        with self._lock:
+            if self._model is None:
+                self._model = build_keras_model(self.bert_config, self.bert_heads, self.weights)
+            return self._model
+
+
+def build_keras_model(
+    config: BertConfig, heads: Collection[str], weights: Mapping[str, Weight | StoredTensor], dtype: str = "float32"
+) -> BertModel:
+    """Build a Keras model and assign its weights one by one.
+
+    Args:
+        config: `BertConfig`. The settings.
+        heads: collection of str. The heads.
+        weights: dict of canonical name -> `Weight`, or `StoredTensor`, which is read when its turn comes.
+        dtype: str. The Keras dtype or dtype policy of the model ("float32", "bfloat16", "mixed_bfloat16").
+
+    Returns:
+        `BertModel`, with an output for each head.
+
+    Raises:
+        CheckpointError: a tensor cannot be read, or a value is not finite.
+    """
+    from bert_tf.layers.common import values_follow
+    from bert_tf.models import build_pretraining_model, named_variables
+    from bert_tf.parameters import is_transposed
+
+    heads = tuple(head for head in ALL_HEADS if head in heads)
+    outputs = [f"{head}_logits" for head in heads if head != "pooler"]
+    if not outputs:
+        outputs = ["sequence_output", *(["pooled_output"] if "pooler" in heads else [])]
+    with values_follow():
+        model = build_pretraining_model(config, outputs=tuple(outputs), heads=heads, dtype=dtype)
+    for name, variable in named_variables(model).items():
+        if is_transposed(name):
+            variable.assign(weights[name].float32().T)
+        else:
+            _assign(variable, weights[name])
+    return model
+
+
+def _assign(variable, weight):
+    """Assign a weight to a variable; a large one in blocks of rows and in place.
+
+    TensorFlow copies a NumPy array twice when it assigns it and keeps the freed memory. For the token embeddings, a
+    fifth of Base, that would need more than half of the model's memory again.
+    """
+    import keras
+
+    step = _BLOCK_VALUES // max(1, math.prod(weight.shape[1:]))
+    is_whole = isinstance(weight, StoredTensor) and not weight.by_rows
+    if keras.backend.backend() != "tensorflow" or is_whole or weight.shape[0] <= step:
+        variable.assign(weight.float32())
+        return
+    import tensorflow as tf
+
+    for start in range(0, weight.shape[0], step):
+        stop = min(start + step, weight.shape[0])
+        block = keras.ops.cast(weight.float32(slice(start, stop)), variable.dtype)
+        variable.value.scatter_update(tf.IndexedSlices(block, tf.range(start, stop)))

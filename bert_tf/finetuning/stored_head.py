@@ -1,0 +1,137 @@
+"""The head of a fine-tuned model in NumPy, over the tensors of its folder: predictions need no Keras model.
+
+B batch, T tokens, H hidden size, K outputs. The same formulas as the Keras layers of `bert_tf.layers`: `classifier`,
+`tagging`, `spans` and `choosing`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bert_tf.layers.hook_points import MASKED_SCORE
+
+if TYPE_CHECKING:
+    from bert_tf.checkpoints.stored_model import StoredModel
+    from bert_tf.finetuning.task_network import TaskNetwork
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.task import Task
+
+#: The tensors of a head by their names in Hugging Face's files, float32; a matrix of a dense layer is [out, in].
+Tensors = Mapping[str, np.ndarray]
+
+
+def dense_shapes(name: str, size_out: int, size_in: int) -> dict[str, tuple[int, ...]]:
+    """Return the names and shapes of the two tensors of a dense layer."""
+    return {f"{name}.weight": (size_out, size_in), f"{name}.bias": (size_out,)}
+
+
+def dense(tensors: Tensors, name: str, x: np.ndarray) -> np.ndarray:
+    """Return the output [..., out] of a dense layer for x [..., in]."""
+    return x @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
+
+
+def first_token(tensors: Tensors, first_layer: Mapping[str, Any], sequence: np.ndarray) -> np.ndarray:
+    """Return the output [B, H] of a head's own dense layer on the first token.
+
+    Args:
+        tensors: The tensors of the head.
+        first_layer: dict. The result of `Task.first_layer`, not empty.
+        sequence: float32 [B, T, H]. The hidden states.
+    """
+    x = dense(tensors, first_layer["names"][0], sequence[:, 0])
+    return _ACTIVATIONS[first_layer["hidden_act"]](x)
+
+
+def sentence_vector(
+    kind: str, tensors: Tensors, sequence: np.ndarray, pooled: np.ndarray | None, padding_mask: np.ndarray
+) -> np.ndarray:
+    """Return one vector for each sequence, as `layers.classifier.SentenceVector` does.
+
+    Args:
+        kind: str. "cls", "mean", "max" or "attention".
+        tensors: The tensors of the head.
+        sequence: float32 [B, T, H]. The hidden states.
+        pooled: float32 [B, H] or None. The pooled output, for "cls".
+        padding_mask: int32 [B, T]. 1 for tokens, 0 for padding.
+
+    Returns:
+        float32 [B, H].
+    """
+    if kind == "cls":
+        assert pooled is not None, "the runtime was asked for the pooled output"
+        return pooled
+    real = padding_mask[:, :, None].astype(np.float32)
+    if kind == "max":
+        return (sequence + (1 - real) * np.float32(MASKED_SCORE)).max(axis=1)
+    if kind == "attention":
+        scores = dense(tensors, "attention_pooling", sequence) + (1 - real) * np.float32(MASKED_SCORE)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return (sequence * (weights / weights.sum(axis=1, keepdims=True))).sum(axis=1)
+    return (sequence * real).sum(axis=1) / np.maximum(real.sum(axis=1), 1)
+
+
+def _exact_gelu(x):
+    from scipy.special import erf
+
+    return (0.5 * x * (1 + erf(x / np.sqrt(np.float32(2))))).astype(np.float32)
+
+
+_ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0),
+    "gelu": _exact_gelu,
+}
+
+
+class StoredNetwork:
+    """The weights of a fine-tuned model. Its Keras network is built when it is first asked for.
+
+    Args:
+        stored: `StoredModel`. The encoder.
+        tensors: dict of name -> float32 array. The tensors of the head.
+        family: `Task`. The task.
+        settings: `TaskSettings`. Its settings.
+
+    Attributes:
+        stored: `StoredModel`. The encoder.
+    """
+
+    def __init__(self, stored: StoredModel, tensors: Tensors, family: Task, settings: TaskSettings) -> None:
+        self.stored, self._tensors, self._family, self._settings = stored, tensors, family, settings
+        self._first_layer = family.first_layer(settings, stored.bert_config)
+        self._network: TaskNetwork | None = None
+        self._lock = threading.Lock()
+
+    def outputs(
+        self, sequence: np.ndarray, pooled: np.ndarray | None, padding_mask: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Return the outputs of the head for the encoder's outputs; see `Task.head_outputs`."""
+        if self._first_layer:
+            pooled = first_token(self._tensors, self._first_layer, sequence)
+        return self._family.head_outputs(
+            self._tensors, self._settings, self._last_layer(), sequence, pooled, padding_mask
+        )
+
+    def sentence_vectors(self, sequence: np.ndarray, padding_mask: np.ndarray) -> np.ndarray:
+        """Return the vectors [B, H] of the task's pooling for hidden states [B, T, H]; not for "cls"."""
+        return sentence_vector(self._settings.pooling, self._tensors, sequence, None, padding_mask)
+
+    @property
+    def network(self) -> TaskNetwork:
+        """The Keras network, built once."""
+        from bert_tf.finetuning.task_folder import assign_head
+        from bert_tf.finetuning.task_network import network_over
+
+        model = self.stored.model
+        with self._lock:
+            if self._network is None:
+                self._network = network_over(model, self._family, self._settings)
+                assign_head(self._network, self._tensors)
+            return self._network
+
+    def _last_layer(self):
+        return self._first_layer["names"][1] if self._first_layer else "classifier"
