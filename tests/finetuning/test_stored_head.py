@@ -34,7 +34,9 @@ def saved(request, tmp_path_factory, tiny_bert):
     """The Keras network with random weights, its folder and its settings."""
     settings, config = HEADS[request.param], tiny_bert.config
     if ", " in request.param:
-        config = config.replace(model_type=request.param.partition(", ")[2], embedding_size=config.hidden_size)
+        changes = {"distilbert": {"type_vocab_size": 0}, "electra": {"embedding_size": config.hidden_size}}
+        model_type = request.param.partition(", ")[2]
+        config = config.replace(model_type=model_type, **changes[model_type])
     network = build_network(config, family(settings.task), settings)
     randomise(network, 5)
     folder = tmp_path_factory.mktemp("head") / "model"
