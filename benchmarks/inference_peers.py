@@ -40,6 +40,33 @@ def ours(config, folder, maps, batch, precision="float32", engine="auto"):
     return {runtime.engine: lambda: runtime.run(inputs, outputs)}
 
 
+@functools.cache
+def _our_stored_model(config):
+    """The same weights as an eight-bit file has them."""
+    from bert_tf.checkpoints.saving import tensor_values
+    from bert_tf.checkpoints.stored_model import StoredModel
+    from bert_tf.checkpoints.stored_tensor import Weight
+
+    model = _our_model(config)
+    weights = {name: Weight(value) for name, value in tensor_values(model)}
+    rows = {name: weight.quantized() if weight.values.ndim == 2 else weight for name, weight in weights.items()}
+    return StoredModel(config, model.bert_heads, rows)
+
+
+@functools.cache
+def _our_stored_runtime(config):
+    from bert_tf.runtime import Runtime
+
+    return Runtime(_our_stored_model(config))
+
+
+def ours_stored(config, folder, maps, batch):
+    runtime = _our_stored_runtime(config)
+    inputs = dict(zip(NAMES, (array.astype(np.int32) for array in batch)))
+    outputs = ("sequence_output", "pooled_output") + ("attentions",) * maps
+    return {runtime.engine: lambda: runtime.run(inputs, outputs)}
+
+
 def ours_tensorflow(*arguments):
     return ours(*arguments, engine="tensorflow")
 
@@ -256,6 +283,7 @@ PEERS = {
 }
 REDUCED = {
     "ours, float32": ours,
+    "ours, float32 of 8-bit rows": ours_stored,
     "ours, bfloat16": ours_bfloat16,
     "ours, int8": ours_int8,
     "ONNX Runtime int8": onnx_runtime_int8,

@@ -197,10 +197,11 @@ def test_a_model_that_is_not_there_is_named_and_the_default_used(open_app):
         assert param(app, "model") == "tiny-cased"
 
 
-def test_a_model_can_compute_with_fewer_digits(open_app):
-    app = open_app(**PAIR, mask="a1", precision="bfloat16")
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_a_model_can_compute_with_fewer_digits(open_app, precision):
+    app = open_app(**PAIR, mask="a1", precision=precision)
     no_trouble(app)
-    assert component(app, "bars")["cards"] and "bfloat16" in page_text(app)
+    assert component(app, "bars")["cards"] and precision in page_text(app)
 
 
 def test_attention_opens_the_head_of_a_link_and_follows_the_pickers(open_app):
