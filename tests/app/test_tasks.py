@@ -26,6 +26,7 @@ from ui.session import task_models
 from ui.shell.limits import ROOT
 from ui.widgets.formatting import percent
 
+ANSWERED = task_models.EXAMPLES["answer", True]
 pytestmark = pytest.mark.usefixtures("with_tasks")
 
 
@@ -55,6 +56,15 @@ def test_classes_are_those_the_library_gives_with_the_words_that_mattered(open_a
     drawn = component(run_until_done(app), "marks")
     assert [part["text"] for part in drawn["a"] if "tip" in part] == ["the", "cat", "sat"]
     assert f"“{said['label']}”" in page_text(app)
+
+
+def test_a_task_of_two_texts_completes_an_example_of_one_text_but_no_text_of_the_visitor(open_app):
+    (_, praise, _), (_, question, passage) = task_models.EXAMPLES["classify", False][0], ANSWERED[0]
+    app = open_app(page="task_predictions", a=praise, **{"task_predictions.model": "classes"})
+    no_trouble(app.segmented_control(key="w_task_model").set_value("answers").run())
+    assert (param(app, "a"), param(app, "b")) == (question, passage)
+    app = open_app(page="task_predictions", a="the cat sat", **{"task_predictions.model": "answers"})
+    assert param(app, "a") == "the cat sat" and "Passage is empty" in page_text(app)
 
 
 def test_a_pair_task_asks_for_a_second_text(open_app):

@@ -113,7 +113,7 @@ def _start(folder):
 
 def examples(settings):
     """Draw a pill for each example of a task; a press puts the example's texts into the view."""
-    known = EXAMPLES.get((settings.task, settings.pair or settings.task in ("answer", "choose")), ())
+    known = _examples_of(settings)
     labels, view = [label for label, _, _ in known], state.view()
     current = next((label for label, a, b in known if (a, b) == (view.a, view.b)), None)
     state.set_widget("w_task_example", current)
@@ -125,6 +125,22 @@ def examples(settings):
 
     if labels:
         st.pills("Examples", labels, key="w_task_example", on_change=pick, label_visibility="collapsed")
+
+
+def complete_example(settings):
+    """If the task needs two texts and the view has an example of one text, open the task's first example.
+
+    A text that the visitor typed stays.
+    """
+    view, known = state.view(), _examples_of(settings)
+    is_example = any((view.a, view.b) == (a, b) for examples in EXAMPLES.values() for _, a, b in examples)
+    if known and known[0][2] and not view.b.strip() and is_example:
+        _, a, b = known[0]
+        state.correct_view(a=a, b=b, masks=(), start=0)
+
+
+def _examples_of(settings):
+    return EXAMPLES.get((settings.task, bool(settings.pair or settings.task in ("answer", "choose"))), ())
 
 
 def record(settings, a, b):
