@@ -24,7 +24,7 @@ class Ours:
         import tensorflow as tf
 
         from bert_tf import checkpoints
-        from bert_tf.finetuning.task_folder import load_head
+        from bert_tf.finetuning.task_folder import assign_head, read_head
         from bert_tf.training.optimizers.registry import make_optimizer
         from bert_tf.training.optimizers.schedule import warmup_steps
         from bert_tf.training.precision import apply_precision
@@ -32,7 +32,7 @@ class Ours:
 
         config, _, source = checkpoints.read(folder)
         self.network = network_from(config, source, family, settings)
-        load_head(folder, self.network, family, settings)
+        assign_head(self.network, read_head(folder, family, settings, config))
         apply_precision(self.network.bert, "bfloat16_products" if options.reduced else "float32")
         self.optimizer = make_optimizer(
             self.network.trainable_variables, options.learning_rate, total, warmup_steps(WARMUP, total)

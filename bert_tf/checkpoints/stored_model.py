@@ -6,9 +6,10 @@ nor Keras before that.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from bert_tf.checkpoints.stored_tensor import StoredTensor, Weight
@@ -50,8 +51,26 @@ class StoredModel:
         """The Keras model with these weights in float32, built once."""
         with self._lock:
             if self._model is None:
-                self._model = build_keras_model(self.bert_config, self.bert_heads, self.weights)
+                with outside_of_graphs():
+                    self._model = build_keras_model(self.bert_config, self.bert_heads, self.weights)
             return self._model
+
+
+@contextlib.contextmanager
+def outside_of_graphs() -> Iterator[None]:
+    """Create the variables of this block eagerly, also while TensorFlow traces a function that asks for them first.
+
+    Otherwise they would belong to the graph of that function, and would not get the values assigned here.
+    """
+    import keras
+
+    if keras.backend.backend() != "tensorflow":
+        yield
+        return
+    import tensorflow as tf
+
+    with tf.init_scope():
+        yield
 
 
 def build_keras_model(

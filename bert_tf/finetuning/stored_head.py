@@ -123,14 +123,17 @@ class StoredNetwork:
     @property
     def network(self) -> TaskNetwork:
         """The Keras network, built once."""
+        from bert_tf.checkpoints.stored_model import outside_of_graphs
         from bert_tf.finetuning.task_folder import assign_head
         from bert_tf.finetuning.task_network import network_over
 
         model = self.stored.model
         with self._lock:
             if self._network is None:
-                self._network = network_over(model, self._family, self._settings)
-                assign_head(self._network, self._tensors)
+                with outside_of_graphs():
+                    network = network_over(model, self._family, self._settings)
+                    assign_head(network, self._tensors)
+                self._network = network
             return self._network
 
     def _last_layer(self):

@@ -115,11 +115,6 @@ def read_head(folder: str | Path, family: Task, settings: TaskSettings, config: 
     return {name: stored[name].finite().astype(np.float32, copy=False) for name in shapes}
 
 
-def load_head(folder: str | Path, network: TaskNetwork, family: Task, settings: TaskSettings) -> None:
-    """Reads the tensors of the head into a network made by `network_over`; the arguments are those of `read_head`."""
-    assign_head(network, read_head(folder, family, settings, network.bert_config))
-
-
 def assign_head(network: TaskNetwork, tensors: Mapping[str, np.ndarray]) -> None:
     """Assigns the result of `read_head` to the head of a network made by `network_over`."""
     for name, variable in network.head.named_variables().items():
@@ -171,4 +166,4 @@ def _config_entries(settings, class_name):
     return entries
 
 
-__all__ = ["assign_head", "base_model", "load_head", "read_head", "save_task"]
+__all__ = ["assign_head", "base_model", "read_head", "save_task"]

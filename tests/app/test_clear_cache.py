@@ -26,7 +26,11 @@ def send_clear_cache():
         message.clear_cache = True
         session.handle_backmsg(message)
 
-    asyncio.run(deliver())
+    # In a thread of its own: a browser test that ran before in this process leaves an event loop in the main thread.
+    thread = threading.Thread(target=asyncio.run, args=(deliver(),))
+    thread.start()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
 
 
 def test_the_message_empties_streamlits_own_caches():

@@ -82,3 +82,17 @@ def test_a_head_of_other_settings_is_refused(saved):
     fewer = settings.replace(labels=settings.labels[:2])
     with pytest.raises(CheckpointError, match="has shape .*, but its settings ask for"):
         read_head(folder, family(settings.task), fewer, network.bert_config)
+
+
+def test_a_keras_network_first_asked_for_in_a_traced_function_has_the_stored_weights(saved):
+    import tensorflow as tf
+
+    network, folder, settings = saved
+    again = stored_network(folder, settings)
+
+    @tf.function
+    def first_value():
+        return tf.reduce_sum(next(iter(again.network.head.named_variables().values())))
+
+    wanted = next(iter(network.head.named_variables().values()))
+    assert float(first_value()) == pytest.approx(float(np.asarray(wanted).sum()), abs=1e-5)
