@@ -397,12 +397,14 @@ def offer(own_home):
     """A function that puts a model folder under a name into the home and among those that are offered."""
     import shutil
 
+    from bert_tf.checkpoints.model_checksums import write_model_checksums
     from ui.session import model_store, state
 
     def offered(name, folder, **settings):
         shutil.copytree(folder, own_home / name)
         path = own_home / name / "config.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
+        write_model_checksums(path.parent)
         limits = own_home / "explorer.toml"
         limits.write_text(limits.read_text().replace("offered = [", f'offered = ["{name}", '))
         state.limits.clear()
