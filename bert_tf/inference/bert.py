@@ -132,7 +132,11 @@ class Bert:
 
     @property
     def model(self) -> BertModel:
-        """The Keras model, for gradients, training and export; it has its own copy of the weights."""
+        """The Keras model, for gradients, hooks, training and export.
+
+        A loaded model has its own copy of the weights here. If you change them, `Bert(bert.config, bert.tokenizer,
+        bert.model)` predicts with the changed weights.
+        """
         from bert_tf.runtime.weights import keras_model
 
         return keras_model(self.weights)

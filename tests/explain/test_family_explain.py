@@ -38,6 +38,7 @@ from bert_tf.explain import (
 from bert_tf.explain.attention.value_attention import output_kernels
 from bert_tf.explain.datasets.text_rows import TextRow
 from bert_tf.explain.interventions.replaced_token_detection import replaced_scores
+from bert_tf.inference.bert import Bert
 from bert_tf.inference.text_filling import fill_text
 from tests.conftest import randomise
 
@@ -358,10 +359,12 @@ def test_a_game_needs_one_vocabulary_and_both_heads(berts):
 @pytest.fixture(scope="module")
 def others():
     """The same models with other weights."""
-    found = {name: bert_tf.load(GOLDEN_FOLDERS / name) for name in ("albert", "electra-discriminator")}
-    for bert in found.values():
+    changed = {}
+    for name in ("albert", "electra-discriminator"):
+        bert = bert_tf.load(GOLDEN_FOLDERS / name)
         randomise(bert.model, 7)
-    return found
+        changed[name] = Bert(bert.config, bert.tokenizer, bert.model, name=name)
+    return changed
 
 
 ORDER = (TextRow(1, "the work", "the license of the work"), TextRow(2, "the license"), TextRow(3, "of the", "work the"))
