@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui.session import jobs, model_store, state
+from ui.session import history, jobs, model_store, state
 from ui.session.session_cache import visitor_cache
 from ui.shell import error_messages, frame, shutdown, sidebar, snippets, uploads
 
@@ -28,6 +28,7 @@ def home():
     jobs.end()
     visitor_cache().make_room()
     uploads.free()
+    history.record()
     state.write_address()
 
 

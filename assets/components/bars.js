@@ -1,10 +1,11 @@
-// One card for each mask, with the most probable tokens as bars. A press puts the token into the text.
+// One card for each mask, with the most probable tokens as bars. A press puts the token into the text. Linked,
+// only the card of the mask pressed last is open; the others show their first prediction, and a press opens them.
 
 function buildCard() {
   const card = make("div", "card");
   card.setAttribute("role", "group");
   const head = make("div", "head");
-  head.append(make("span", "title"), make("span", "note"));
+  head.append(make("span", "title"), make("span", "first"), make("span", "note"));
   card.append(head, make("ol", "list"), make("p", "foot"), make("p", "ask", "Asked about"), make("ul", "list asked"));
   return card;
 }
@@ -40,9 +41,52 @@ function paintBar(item, card, prediction, still) {
   bar.setAttribute("aria-label", `Fill in ${prediction.text}, ${percent(prediction.p)}${rank}`);
 }
 
+// Opens one card and folds the others; cards that are not linked are all open.
+function fold(root, { cards, linked }, position) {
+  const one = cards.some((card) => card.position === position) ? position : cards[0]?.position;
+  [...root.children].forEach((section, index) => {
+    const card = cards[index];
+    const folded = Boolean(linked) && card.position !== one;
+    section.classList.toggle("folded", folded);
+    const head = section.firstElementChild;
+    section.querySelector(".first").textContent = folded ? card.predictions[0]?.text ?? "" : "";
+    section.querySelector(".note").textContent = folded ? percent(card.predictions[0]?.p ?? 0) : card.note;
+    head.onclick = folded ? () => open(root, { cards, linked }, card.position) : null;
+    if (folded) {
+      head.setAttribute("role", "button");
+      head.setAttribute("aria-expanded", "false");
+      head.tabIndex = 0;
+      head.onkeydown = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); head.click(); } };
+    } else {
+      for (const name of ["role", "aria-expanded", "tabindex"]) head.removeAttribute(name);
+      head.onkeydown = null;
+    }
+  });
+}
+
+function open(root, data, position) {
+  window.bertMask = position;
+  fold(root, data, position);
+}
+
+// The card under the pointer or the focus is the token that the other components show too.
+function link(root, cards) {
+  const tell = (element) => {
+    const index = [...root.children].indexOf(element?.closest?.(".card"));
+    tellToken(index < 0 ? null : cards[index].position);
+  };
+  root.onpointerover = (event) => { if (event.pointerType !== "touch") tell(event.target); };
+  root.onpointerleave = () => tellToken(null);
+  onFocus(root, tell);
+  return onToken((position) => {
+    cards.forEach((card, index) => root.children[index]?.classList.toggle("lit", card.position === position));
+  });
+}
+
 export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".bars");
   const still = Boolean(data.still);
+  root.classList.toggle("linked", Boolean(data.linked));
   resize(root, data.cards.length, buildCard);
   data.cards.forEach((card, index) => {
     const section = root.children[index];
@@ -58,8 +102,10 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     resize(own, asked.length, () => buildBar(still));
     asked.forEach((prediction, row) => paintBar(own.children[row], card, prediction, still));
   });
+  fold(root, data, window.bertMask);
   root.onclick = (event) => {
     const bar = event.target.closest("button.bar");
     if (bar) setTriggerValue("fill", { position: Number(bar.dataset.position), token: Number(bar.dataset.token) });
   };
+  return data.linked ? link(root, data.cards) : undefined;
 });

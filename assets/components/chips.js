@@ -1,11 +1,8 @@
 // The tokens of both texts as chips. A press masks or unmasks one. All user text is set by textContent.
 
 function label(chip, masked) {
-  if (masked) {
-    const parts = [make("span", "mask", "[MASK]")];
-    if (chip.was) parts.push(make("span", "was", chip.was));
-    return parts;
-  }
+  // A masked word is struck through in its own place, so that a press moves no other chip.
+  if (masked) return [chip.was ? make("span", "was", chip.was) : make("span", "mask", "[MASK]")];
   if (chip.kind === "piece" && chip.text.startsWith("##")) {
     return [make("span", "hash", "##"), make("span", "", chip.text.slice(2))];
   }
@@ -25,11 +22,11 @@ function paint(element, chip, next) {
   element.className = ["chip", chip.kind, chip.kind === "piece" ? "joined" : "", joins ? "joins" : "", chip.differs ? "differs" : ""].join(" ");
   element.replaceChildren(...label(chip, chip.masked || chip.kind === "typed"));
   element.title = describe(chip);
+  element.dataset.position = chip.position;
   if (pressable) {
     element.setAttribute("aria-pressed", String(chip.masked));
     element.setAttribute("aria-label", describe(chip));
     element.dataset.spot = chip.spot;
-    element.dataset.position = chip.position;
   }
 }
 
@@ -50,6 +47,20 @@ function fill(line, chips, all) {
     }
   });
   while (line.children.length > chips.length) line.lastElementChild.remove();
+}
+
+// The chip under the pointer or the focus is the token that the other components show too.
+function link(root) {
+  const tell = (element) => {
+    const chip = element?.closest?.(".chip");
+    tellToken(chip ? Number(chip.dataset.position) : null);
+  };
+  root.onpointerover = (event) => { if (event.pointerType !== "touch") tell(event.target); };
+  root.onpointerleave = () => tellToken(null);
+  onFocus(root, tell);
+  return onToken((position) => {
+    for (const chip of root.querySelectorAll(".chip")) chip.classList.toggle("lit", Number(chip.dataset.position) === position);
+  });
 }
 
 function focusable(root) {
@@ -97,7 +108,9 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
       paint(one, { ...chip, masked: !pressed }, data.chips[chip.position + 1]);
       delete one.dataset.signature;
     }
+    if (!pressed) window.bertMask = Number(button.dataset.position);
     setTriggerValue("toggle", word);
   };
   root.onkeydown = (event) => onKey(root, event);
+  return data.linked ? link(root) : undefined;
 });

@@ -281,6 +281,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   svg.hidden = page.hidden = data.style !== "lines";
   svg.onclick = () => downloadSVG(drawing(state), data.name);
   page.onclick = () => downloadPage(drawing(state), data.name);
+  parentElement.querySelector(".png").hidden = !data.name;
   parentElement.querySelector(".png").onclick = () => {
     state.canvas.toBlob((picture) => download(picture, `${data.name}.png`));
   };

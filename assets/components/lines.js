@@ -150,7 +150,16 @@ function hint(state) {
 function set(state, focus) {
   const same = focus?.side === state.focus?.side && focus?.index === state.focus?.index;
   state.focus = focus;
-  if (!same) draw(state);
+  if (same) return;
+  draw(state);
+  if (state.data.linked) tellToken(focus ? focus.index : null);
+}
+
+// Shows where the token looks that another component of the page has under the pointer.
+function follow(state, position) {
+  if (position === (state.focus ? state.focus.index : null)) return;
+  state.focus = position !== null && position < state.data.left.length ? { side: "left", index: position } : state.pinned;
+  draw(state);
 }
 
 function place(element) {
@@ -219,7 +228,7 @@ export default inOrder(function ({ parentElement, data }) {
   const many = Math.max(data.left.length, data.right.length) > 48;
   const before = state.data;
   Object.assign(state, { data, stage, left: find(".left"), right: find(".right"), wires: find(".wires"),
-    hint: find(".hint"), few: find(".few"), bytes: decode(data.bytes), row: many ? 18 : 24, ink: style.color, dark: isDark(style.color),
+    hint: find(".hint"), few: find(".few"), bytes: decode(data.bytes), row: many ? 18 : data.linked ? 20 : 24, ink: style.color, dark: isDark(style.color),
     accent: style.getPropertyValue("--st-primary-color").trim() || "#2b59c3" });
   // A chosen token stays chosen when the heads change; when the tokens change, no token is chosen.
   if (!before || before.left.join() !== data.left.join() || before.right.join() !== data.right.join()) {
@@ -230,9 +239,15 @@ export default inOrder(function ({ parentElement, data }) {
   tokens(state, state.left, data.left, data.sides_left, "left");
   tokens(state, state.right, data.right, data.sides_right, "right");
   listen(state);
+  for (const button of parentElement.querySelectorAll(".save")) button.hidden = Boolean(data.linked);
   find(".svg").onclick = () => downloadSVG(drawing(state), data.name);
   find(".png").onclick = () => downloadPNG(drawing(state), data.name);
   find(".page").onclick = () => downloadPage(drawing(state), data.name);
   draw(state);
-  return onWidth(stage, () => draw(state));
+  const unwatched = onWidth(stage, () => draw(state));
+  const unheard = data.linked ? onToken((position) => follow(state, position)) : () => {};
+  return () => {
+    unwatched();
+    unheard();
+  };
 });

@@ -98,6 +98,17 @@ function onHeads(callback) {
   return () => window.removeEventListener("bert-heads", callback);
 }
 
+// Sends the token under the pointer or the focus, by its position (null: none), to the other components of the page.
+function tellToken(position) {
+  window.dispatchEvent(new CustomEvent("bert-token", { detail: position }));
+}
+
+function onToken(callback) {
+  const hear = (event) => callback(event.detail);
+  window.addEventListener("bert-token", hear);
+  return () => window.removeEventListener("bert-token", hear);
+}
+
 function make(tag, className, text = "") {
   const element = document.createElement(tag);
   element.className = className;

@@ -11,10 +11,10 @@ from pages.compare import attention_view, comparison_inputs
 from pages.compare.snippets.side_by_side import snippet
 from ui.elements import components
 from ui.elements.cards import cards
-from ui.session import downloads, model_store, state
+from ui.session import model_store, state
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
-from ui.widgets import comparison, export, head_predictions, inputs, task_predictions
+from ui.widgets import comparison, export, head_predictions, inputs, model_offer, task_predictions
 from ui.widgets.formatting import count
 
 
@@ -60,6 +60,7 @@ PAGE = Page(
 
 def page():
     installed = model_store.installed()
+    model_offer.draw("side_by_side")
     choice = state.setting("side_by_side.what", "models")
     choice = choice if choice in comparison_inputs.COMPARED else "models"
     st.segmented_control(
@@ -75,7 +76,6 @@ def page():
             "A comparison of models needs two, and only one is installed here. You can compare two texts.",
             icon=":material/compare_arrows:",
         )
-        _offer(installed)
         return
     if choice != "texts":
         comparison.pickers(installed, "side_by_side")
@@ -108,7 +108,6 @@ def page():
     if choice != "texts":
         _facts(pair, traces, {info.name: info for info in installed})
     attention_view.draw(pair, traces, compared)
-    _offer(installed)
 
 
 def _results(pair, traces, compared, tasks):
@@ -230,17 +229,3 @@ def _model_facts(side, trace, seconds, infos):
         tokens=trace.length,
         seconds=seconds,
     )
-
-
-def _offer(installed):
-    if not downloads.downloads_allowed():
-        return
-    here = {info.name for info in installed}
-    missing = [
-        info for info in model_store.catalogue() if info.name in comparison.RECOMMENDED and info.name not in here
-    ]
-    if missing:
-        st.header("The released models", anchor=False)
-        st.caption("The preset compares Base and Large. They are downloaded once, from the Hugging Face hub.")
-        for info in missing:
-            downloads.download_model_button(info, "side_by_side")

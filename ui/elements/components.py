@@ -39,7 +39,7 @@ def nav(key, groups, pages, dark, on_go):
     _NAV(key=key, data=data, on_go_change=pressed, on_theme_change=state.keep_view_next_run)
 
 
-def chips(key, strip, texts, on_toggle):
+def chips(key, strip, texts, on_toggle, linked=False):
     """Draw the tokens as chips.
 
     Args:
@@ -47,6 +47,7 @@ def chips(key, strip, texts, on_toggle):
         strip: the list that ``ui.elements.mask_chips.chips`` returns.
         texts: (text A, text B); each row of chips has the writing direction of its text.
         on_toggle: callable (``str`` of a ``MaskPosition``), called when a chip is pressed.
+        linked: whether pointing at a token marks it in the other linked components of the page too.
     """
 
     def pressed():
@@ -54,17 +55,19 @@ def chips(key, strip, texts, on_toggle):
         if isinstance(value, str):
             on_toggle(value)
 
-    data = {"chips": strip, "directions": {side: direction(text) for side, text in zip("ab", texts)}}
+    data = {"chips": strip, "directions": {side: direction(text) for side, text in zip("ab", texts)}, "linked": linked}
     _CHIPS(key=key, data=data, on_toggle_change=pressed)
 
 
-def bars(key, cards, on_fill=None):
+def bars(key, cards, on_fill=None, linked=False):
     """Draw cards of bars, one for each mask.
 
     Args:
         key: of the component.
         cards: as ``ui.elements.cards.cards`` makes them.
         on_fill: callable (position, token id), called when a bar is pressed; None for bars that cannot be pressed.
+        linked: whether pointing at a card marks its token in the other linked components of the page too. One card is
+            open then, that of the mask pressed last.
     """
 
     def pressed():
@@ -72,10 +75,11 @@ def bars(key, cards, on_fill=None):
         if isinstance(value, dict) and all(type(value.get(name)) is int for name in ("position", "token")):
             on_fill(value["position"], value["token"])
 
+    data = {"cards": cards, "linked": linked}
     if on_fill is None:
-        _BARS(key=key, data={"cards": cards, "still": True})
+        _BARS(key=key, data={**data, "still": True})
     else:
-        _BARS(key=key, data={"cards": cards}, on_fill_change=pressed)
+        _BARS(key=key, data=data, on_fill_change=pressed)
 
 
 def gauge(key, is_next, order=False):
@@ -109,7 +113,7 @@ def grid(
         style: "maps", or "lines" between the tokens, coloured by ``tiles.sides``.
         dark: whether lines are drawn for a dark page. tallest: the greatest height of a row of heads, in pixels.
         texts: a short text for each head, layer by layer, drawn if there is room; None for no texts.
-        name: file name of the saved picture, without its ending.
+        name: file name of the saved picture, without its ending; "" for no button that saves it.
         hint: the text above the tiles. label: name of the component, for screen readers.
     """
 
@@ -167,7 +171,7 @@ def heads(key, chosen, colours, several, on_drop):
     _HEADS(key=key, data={"heads": named, "several": several}, on_drop_change=pressed)
 
 
-def lines(key, weights, name, colours=("",), least=0.0):
+def lines(key, weights, name, colours=("",), least=0.0, linked=False):
     """Draw the attention of one or several heads as lines between tokens.
 
     Args:
@@ -176,6 +180,8 @@ def lines(key, weights, name, colours=("",), least=0.0):
         name: file name of the saved picture, without its ending.
         colours: "#rrggbb" of each head if there are several.
         least: the least weight that is drawn.
+        linked: whether pointing at a token marks it in the other linked components of the page too; the tokens are
+            those of the whole text, and no buttons save the picture.
     """
     _LINES(
         key=key,
@@ -188,6 +194,7 @@ def lines(key, weights, name, colours=("",), least=0.0):
             "name": name,
             "colours": list(colours),
             "least": least,
+            "linked": linked,
         },
     )
 

@@ -7,24 +7,32 @@ from ui.shell.view import MaskPosition
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """A text or a pair of texts, with the words to mask."""
+    """A text or a pair of texts, with the words to mask.
+
+    Attributes:
+        label, a, b: the name of the example and its texts. masks: ``MaskPosition``s.
+        layer, head: the attention head that a first visit opens with, from 0.
+    """
 
     label: str
     a: str
     b: str
     masks: tuple[MaskPosition, ...]
+    layer: int = 0
+    head: int = 0
 
 
-def _example(label, a, b="", masks=""):
-    return Example(label, a, b, tuple(MaskPosition.parse(text) for text in masks.split()))
+def _example(label, a, b="", masks="", **more):
+    return Example(label, a, b, tuple(MaskPosition.parse(text) for text in masks.split()), **more)
 
 
 _HISTORY = "The legislators believed they were on the right side of history."
 
 EXAMPLES = (
+    # In this head of the embedded Base both words "they" look at "legislators".
+    _example("Law after history", _HISTORY, "So they changed the law.", "b4", layer=10, head=7),
+    _example("Bunny after history", _HISTORY, "The bunny ate the carrot.", "b1"),
     _example("Shanghai", "Shanghai is a city in China.", "", "a5"),
-    _example("Law after history", _HISTORY, "So they changed the law.", "a10 b4"),
-    _example("Bunny after history", _HISTORY, "The bunny ate the carrot.", "a10 b1"),
     _example("Right, the direction", "At the crossing, turn right and walk along the street.", "", "a5"),
     _example("Right, the correctness", "You were right about the answer to the question.", "", "a2"),
     _example("River bank", "They sat on the bank of the river and watched the boats.", "", "a4"),

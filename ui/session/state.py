@@ -47,6 +47,8 @@ def open_view() -> View:
         state[_VIEW] = from_params(params, limits())
         if fresh and not {"a", "b"} & params.keys():
             correct_view(a=FIRST.a, b=FIRST.b, masks=FIRST.masks)
+            if not {"layer", "head"} & params.keys():
+                correct_view(layer=FIRST.layer, head=FIRST.head)
     return state[_VIEW]
 
 

@@ -96,6 +96,24 @@ def pickers(installed, page):
     return chosen
 
 
+def second_model_picker(installed, key):
+    """Draw the choice of a second model beside the view's, bound to the view.
+
+    Args:
+        installed: see ``default_models``. key: of the widget.
+    """
+    names = [info.name for info in installed]
+    state.set_widget(key, state.view().other)
+
+    def picked():
+        if st.session_state[key] in names:
+            state.change_view(other=st.session_state[key])
+
+    st.selectbox(
+        "Second model", names, format_func=title, key=key, on_change=picked, label_visibility="collapsed", width=320
+    )
+
+
 def _set_default_models(installed, names, page):
     """If no models are chosen yet, choose ``default_models``; the view's model for other pages does not change."""
     view, known = state.view(), _known()

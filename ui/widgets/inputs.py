@@ -5,29 +5,37 @@ import streamlit as st
 from ui.elements import components
 from ui.elements.mask_chips import chips, token_positions
 from ui.samples.examples import EXAMPLES
-from ui.session import state
+from ui.session import history, state
 from ui.session.model_store import shared_model
 from ui.shell.view import MaskPosition
 from ui.widgets.formatting import count, escape_markdown, title
 
 
-def page_inputs(folded=True, strip=True):
+def page_inputs(strip=True):
     """Draw the inputs of a page, load the model and encode the texts.
 
+    The text fields are in an expander, closed if there is a text.
+
     Args:
-        folded: whether the text fields are in an expander, closed if there is a text.
         strip: whether to draw the chip strip, in which the visitor masks tokens.
 
     Returns:
         (``SharedModel``, ``Encoding``), or None if there is no text to read, with the reason on the page.
     """
-    if folded:
-        with st.expander("Texts and masks", expanded=not state.view().a.strip(), icon=":material/edit_note:"):
-            examples()
-            text_fields()
-    else:
+    with st.expander("Texts and masks", expanded=not state.view().a.strip(), icon=":material/edit_note:"):
         examples()
         text_fields()
+    return encoded_texts(strip)
+
+
+def encoded_texts(strip=True, linked=False):
+    """Load the model, encode the view's texts and draw the chip strip.
+
+    Args:
+        strip: whether to draw the chip strip. linked: see ``components.chips``.
+
+    Returns: as of ``page_inputs``.
+    """
     if not texts_are_usable():
         return None
     shared = model()
@@ -35,7 +43,7 @@ def page_inputs(folded=True, strip=True):
     if encoding is None:
         return None
     if strip:
-        token_strip(shared, encoding, f"c_{state.view().page}_chips")
+        token_strip(shared, encoding, f"c_{state.view().page}_chips", linked)
     return shared, encoding
 
 
@@ -82,7 +90,7 @@ def text_fields(fields=_FIELDS):
     for column, name, (label, hint) in zip(st.columns(len(fields)), "ab", fields):
         key = f"w_text_{name}"
         state.set_widget(key, getattr(view, name))
-        column.text_area(label, key=key, on_change=_texts_changed, placeholder=hint, height=92)
+        column.text_area(label, key=key, on_change=_texts_changed, placeholder=hint, height=68)
 
 
 def _texts_changed():
@@ -173,15 +181,14 @@ def heading(text):
     return row
 
 
-def token_strip(shared, encoding, key):
-    """Draw the chip strip, in which the visitor masks tokens, and the switch for whole words."""
+def token_strip(shared, encoding, key, linked=False):
+    """Draw the chip strip, in which the visitor masks tokens, undo and redo, and the switch for whole words.
+
+    Args:
+        shared: ``SharedModel``. encoding: of the texts. key: of the component. linked: see ``components.chips``.
+    """
     view = state.view()
-    with heading("Tokens"):
-        st.toggle(
-            "Whole words",
-            **state.bind_field("whole", "w_whole"),
-            help="On: a press masks all pieces of a word. Off: it masks one piece.",
-        )
+    row = st.container(horizontal=True, vertical_alignment="top", key="token_strip")
 
     def pressed(text):
         spot, now = MaskPosition.parse(text), state.view()
@@ -193,4 +200,25 @@ def token_strip(shared, encoding, key):
         state.replace_view(now.toggled(spot))
 
     strip = chips(encoding, view.masks, view.whole, shared.tokenizer.mask_id)
-    components.chips(key, strip, (view.a, view.b), pressed)
+    with row:
+        with st.container(width="stretch"):
+            components.chips(key, strip, (view.a, view.b), pressed, linked)
+        with st.container(horizontal=True, vertical_alignment="center", width="content", gap="xsmall"):
+            for name, icon, act, can in (
+                ("Undo", "undo", history.undo, history.can_undo()),
+                ("Redo", "redo", history.redo, history.can_redo()),
+            ):
+                st.button(
+                    "",
+                    icon=f":material/{icon}:",
+                    key=f"w_{icon}",
+                    type="tertiary",
+                    help=f"{name} the last change of the texts or masks.",
+                    on_click=act,
+                    disabled=not can,
+                )
+            st.toggle(
+                "Whole words",
+                **state.bind_field("whole", "w_whole"),
+                help="On: a press masks all pieces of a word. Off: it masks one piece.",
+            )

@@ -12,16 +12,21 @@ for mask in filled.steps:  # the surest first, each with those before it in plac
 print(filled.text_a, filled.text_b)"""
 _ASKED = """
     print([(one.token, one.rank, round(one.probability, 5)) for one in mask.targets])"""
+_ATTENTION = """\
+weights = trace.attentions{weights}  # layer and head counted from 0; row a token that looks, column one looked at
+for token, row in zip(trace.tokens, weights):
+    print(token, "->", trace.tokens[row.argmax()], row.max().round(3))"""
 _REPLACED = """\
 for token, score in zip(trace.tokens, trace.replaced):  # the probability that it was put there
     print(token, score.round(3))"""
 
 
-def snippet(view, shared, trace, targets=()):
+def snippet(view, shared, trace, targets=(), drawn=None):
     """Every answer that the model has: predictions at the masks, the score of a pair, a score for each token.
 
     Args:
         targets: words that are asked about at the masks.
+        drawn: (layer, head) whose attention is drawn; the head is None for the mean. None if none is drawn.
     """
     parts = []
     if trace.masks and trace.logits is not None:
@@ -34,4 +39,8 @@ def snippet(view, shared, trace, targets=()):
         parts.append(lines.format(top_k=view.top_k, **more))
     parts += [f"print(trace.{head})" for head in ("nsp", "sop") if getattr(trace, head) is not None]
     parts += [_REPLACED] if trace.replaced is not None else []
+    if drawn is not None:
+        layer, head = drawn
+        weights = f"[{layer}].mean(axis=0)" if head is None else f"[{layer}, {head}]"
+        parts.append(_ATTENTION.format(weights=weights))
     return about(view, shared, trace, (), "\n".join(parts) or "print(trace.tokens)")

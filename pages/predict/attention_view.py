@@ -1,0 +1,132 @@
+"""The part of the page Predict with the attention of one head, or the mean of a layer, as lines between the tokens."""
+
+import streamlit as st
+
+from bert_tf import plots
+from ui.elements import components
+from ui.session import state
+from ui.session.session_cache import cached
+from ui.widgets import attention_controls, inputs
+from ui.widgets.formatting import count
+
+LONGEST = 128  # tokens; the attention of a longer text is drawn on the page All heads
+_MEAN = "predict.mean"
+
+
+def draw(shared, trace, side="", depth_of=None):
+    """Draw the lines of one head, and for a page with one model the small maps of all heads.
+
+    Args:
+        shared: ``SharedModel``. trace: its ``Trace``; without attention maps a link to the page All heads is drawn.
+        side: the end of the keys, "_other" for the second of two models, which has no choices of its own.
+        depth_of: the configuration of the model whose layers the view counts; this model's layer at the same relative
+            depth is drawn. None: this model's own.
+
+    Returns: (layer, head), from 0; head None for the mean. None if no lines are drawn.
+    """
+    if trace.attentions is None:
+        st.header("Attention", anchor=False)
+        st.caption(f"The text has {count(trace.length, 'token')}; lines are drawn here for up to {LONGEST}.")
+        _more()
+        return None
+    if not side:
+        attention_controls.settle(shared.config)
+    layer, head = _drawn(shared.config, depth_of)
+    mean = head is None
+    if side:
+        st.header(f"Attention, layer {layer + 1}, {'mean of the heads' if mean else f'head {head + 1}'}", anchor=False)
+    else:
+        with inputs.heading("Attention"), st.container(horizontal=True, vertical_alignment="center", width="content"):
+            _choices(shared.config)
+            _more()
+    maps = trace.attentions[layer].mean(axis=0) if mean else trace.attentions[layer, head]
+    everything = plots.select(trace)
+    weights = plots.lines(trace, maps, everything)
+    if depth_of is not None:
+        components.lines(f"c_home_lines{side}", weights, "attention", linked=True)
+        return layer, head
+    left, right = st.columns([8, 5], gap="small")
+    with left:
+        components.lines("c_home_lines", weights, "attention", linked=True)
+    with right:
+        _all_heads(trace, everything, layer, head)
+    return layer, head
+
+
+def _drawn(config, depth_of):
+    """(layer, head) that are drawn, from 0; the head is None for the mean, or if the model has no such head."""
+    view = state.view()
+    layer, head = view.layer, None if state.setting(_MEAN, False) else view.head
+    if depth_of is None or depth_of is config:
+        return layer, head
+    layer = round((layer + 1) / depth_of.num_hidden_layers * config.num_hidden_layers) - 1
+    layer = min(max(layer, 0), config.num_hidden_layers - 1)
+    return layer, head if head is not None and head < config.num_attention_heads else None
+
+
+def _choices(config):
+    """The menus of the layer and of its head or the mean."""
+    layers, heads = range(config.num_hidden_layers), [-1, *range(config.num_attention_heads)]
+    view = state.view()
+    state.set_widget("w_home_layer", view.layer)
+    state.set_widget("w_home_head", -1 if state.setting(_MEAN, False) else view.head)
+    st.selectbox(
+        "Layer",
+        layers,
+        format_func=lambda layer: f"Layer {layer + 1}",
+        key="w_home_layer",
+        on_change=lambda: state.change_view(layer=st.session_state["w_home_layer"]),
+        label_visibility="collapsed",
+        width=118,
+    )
+    st.selectbox(
+        "Head",
+        heads,
+        format_func=lambda head: "Mean" if head < 0 else f"Head {head + 1}",
+        key="w_home_head",
+        on_change=_choose_head,
+        label_visibility="collapsed",
+        width=118,
+    )
+
+
+def _choose_head():
+    head = st.session_state["w_home_head"]
+    state.set_setting(_MEAN, head < 0, False)
+    if head >= 0:
+        state.change_view(head=head)
+
+
+def _more():
+    st.button(
+        "All heads",
+        icon=":material/arrow_forward:",
+        key="w_home_more",
+        type="tertiary",
+        help="The page All heads, with the same text, masks, layer and head: filters, several heads, heatmaps.",
+        on_click=lambda: state.change_view(page="all_heads"),
+    )
+
+
+def _all_heads(trace, selection, layer, head):
+    def press_head(layer, head):
+        state.set_setting(_MEAN, False, False)
+        state.change_view(layer=layer, head=head)
+
+    # The small maps are the same for every chosen head: they are cached, so that they are sent to the browser once.
+    view = state.view()
+    key = (trace.model, view.precision, view.a, view.b, trace.masks)
+    small = cached("home_tiles", key, lambda: plots.tiles(trace.attentions, selection, most_bytes=60_000))
+    chosen = [(layer, other) for other in range(small.heads)] if head is None else [(layer, head)]
+    components.heads(
+        "c_home_heads", chosen, plots.head_colours(state.is_dark())[:1] * len(chosen), False, lambda *_: None
+    )
+    components.grid(
+        "c_home_grid",
+        small,
+        press_head,
+        plots.ramp(state.is_dark()),
+        tallest=26,
+        name="",
+        hint="Layers ↓, heads →. Press one.",
+    )

@@ -1,0 +1,131 @@
+"""The part of the page Predict with the predictions at masks."""
+
+import dataclasses
+
+import streamlit as st
+
+from bert_tf.errors import InputError
+from bert_tf.inference.predictions import fill_mask, vocabulary_id
+from pages.predict.filling import filled
+from ui.elements import components
+from ui.elements.cards import cards
+from ui.session import state
+from ui.session.session_cache import cached
+from ui.widgets import head_predictions, inputs
+from ui.widgets.formatting import escape_markdown, title
+
+_ASK = "predict.ask"
+
+
+def draw(shared, trace, side=""):
+    """Draw a model's answers about single words: predictions at masks, and of a discriminator a score per token.
+
+    Args:
+        shared: ``SharedModel``. trace: its ``Trace``.
+        side: the end of the keys, "_other" for the second of two models. Only the first has options and a download.
+    """
+    if trace.replaced is not None:
+        with inputs.heading("Replaced or original"):
+            if not side:
+                head_predictions.save_replaced(trace)
+        head_predictions.replaced_tokens(f"c_replaced{side}", trace)
+        if not trace.masks:
+            return
+    if not trace.masks:
+        st.header("Predictions", anchor=False)
+        st.info("Nothing is hidden yet. Press a word above, or type [MASK] in the text.", icon=":material/touch_app:")
+        return
+    if trace.logits is None:
+        st.header("Predictions", anchor=False)
+        st.warning(
+            f"{title(shared.name)} has no head for masked words, so it cannot predict them. "
+            "Choose another model in the sidebar.",
+            icon=":material/block:",
+        )
+        return
+    _predictions(shared, trace, side)
+
+
+def asked_words(shared):
+    """The words that the visitor asks about: (those in the model's vocabulary, sentences about the others)."""
+    words = [word for part in state.setting(_ASK, "").split(",") if (word := part.strip())]
+    most_words, known_words, problems = state.limits().max_top_k, [], []
+    for word in words[:most_words]:
+        try:
+            vocabulary_id(shared.tokenizer, word)
+            known_words.append(word)
+        except InputError as error:
+            problems.append(f"{error} You can only ask about words of one token.")
+    if len(words) > most_words:
+        problems.append(f"Only the first {most_words} words are used.")
+    return tuple(known_words), problems
+
+
+def _predictions(shared, trace, side):
+    view = state.view()
+    asked, problems = asked_words(shared)
+    if view.fill == "joint" and len(trace.masks) > 1:
+        joint = _joint(shared, trace, asked, side)
+        answers, answer_cards = joint.steps, cards(joint.steps, number_from=1)
+    else:
+        joint, answers = None, fill_mask(trace, shared.tokenizer, view.top_k, asked)
+        answer_cards = cards(answers)
+
+    def fill(position, token_id):
+        before = state.view()
+        state.replace_view(filled(before, shared, trace, position, token_id))
+        if state.view() != before:
+            word = escape_markdown(shared.tokenizer.spellings[token_id])
+            st.toast(f"“{word}” is in the text now. Undo brings the mask back.", icon=":material/edit:")
+
+    # The download menu is in the heading: below the cards it would open outside a small window.
+    with inputs.heading("Predictions"), st.container(horizontal=True, width="content"):
+        if not side:
+            _options(trace)
+            head_predictions.save_predictions(trace, answers)
+    for problem in problems:
+        st.caption(escape_markdown(problem))
+    components.bars(f"c_bars{side}", answer_cards, fill, linked=True)
+    if joint and not side:
+        _fill_all_button(joint)
+    if not side:
+        st.text_input(
+            "Ask about a word",
+            placeholder="Ask about a word, or several: Rome, Berlin",
+            label_visibility="collapsed",
+            **state.bind_setting(_ASK, "w_predict_ask", ""),
+        )
+
+
+def _joint(shared, trace, asked, side):
+    """The joint filling of all masks. It takes a pass for each mask, so it is cached with its trace."""
+    top_k = state.view().top_k
+    key = (trace, top_k, asked)
+    return cached(f"predict_joint{side}", key, lambda: shared.fill_jointly(trace, top_k, asked))
+
+
+def _options(trace):
+    most = state.limits().max_top_k
+    choices = sorted({k for k in (3, 5, 10, 20) if k <= most} | {state.view().top_k})
+    with st.popover("Options", icon=":material/tune:", type="tertiary"):
+        st.segmented_control("Predictions for each mask", choices, **state.bind_field("top_k", "w_top"))
+        if len(trace.masks) > 1:
+            st.segmented_control(
+                "Several masks",
+                ["independent", "joint"],
+                **state.bind_field("fill", "w_fill"),
+                format_func={"independent": "Independent", "joint": "Most confident first"}.get,
+                help="Independent: every mask is predicted while all the others are hidden. Most confident first: the "
+                "prediction with the highest probability is filled in, then the other masks are predicted again.",
+            )
+        st.caption(
+            "The model predicts what is usual in the texts it was trained on: a confident prediction may be untrue, "
+            "and a word that is missing here may still be right."
+        )
+
+
+def _fill_all_button(joint):
+    def fill_all():
+        state.replace_view(dataclasses.replace(state.view(), a=joint.text_a, b=joint.text_b or "", masks=()))
+
+    st.button("Fill in all first predictions", icon=":material/done_all:", key="w_fill_all", on_click=fill_all)

@@ -1,0 +1,74 @@
+"""The part of the page Predict with the prediction about the pair: next sentence, or sentence order."""
+
+import random
+
+import streamlit as st
+
+from ui.samples.examples import EXAMPLES, example
+from ui.session import state
+from ui.widgets import head_predictions, inputs
+
+_BUNNY = example("Bunny after history").b
+_CAPTIONS = {
+    "nsp": "The model was trained to tell the next part of a text from a part of another text, and the subject alone "
+    "often decides this: a high score does not say that B makes sense after A.",
+    "sop": "The model was trained on two neighbouring parts of one text, swapped half of the time: their subject does "
+    "not help.",
+}
+
+
+def draw(trace, side=""):
+    """Draw the prediction for the pair, with buttons that swap the texts and that take another text B.
+
+    Args:
+        trace: ``Trace``. side: the end of the keys, "_other" for the second of two models, which has no buttons.
+    """
+    head = "sop" if "sop" in trace.heads else "nsp" if "nsp" in trace.heads else None
+    if trace.text_b is None and head is None:
+        return
+    with inputs.heading("Sentence order" if head == "sop" else "Next sentence"):
+        if not side:
+            with st.container(horizontal=True, vertical_alignment="center", width="content"):
+                _buttons(trace)
+                if trace.text_b is not None:
+                    head_predictions.save_pair_prediction(trace)
+    if head is None:
+        st.warning(
+            "This model has no next-sentence head, so it cannot say whether B follows A.", icon=":material/block:"
+        )
+    elif trace.text_b is None:
+        st.caption("There is no text B. Type one, or press “Another B”.")
+    else:
+        head_predictions.pair_prediction(f"c_gauge{side}", trace)
+        if not side:
+            st.caption(_CAPTIONS[head])
+
+
+def _buttons(trace):
+    if trace.text_b is not None:
+        st.button(
+            "Swap",
+            icon=":material/swap_horiz:",
+            key="w_swap",
+            type="tertiary",
+            help="Swap text A and text B.",
+            on_click=lambda: state.replace_view(state.view().swapped()),
+        )
+    st.button(
+        "Another B",
+        icon=":material/shuffle:",
+        key="w_another_b",
+        type="tertiary",
+        help="Put another text B after text A: a sentence of the examples, chosen at random.",
+        on_click=_take_another,
+    )
+
+
+def _take_another():
+    """Put another example's text B into the view: first the bunny, then at random."""
+    view = state.view()
+    texts = {text for one in EXAMPLES for text in (one.a, one.b) if text} - {view.a, view.b}
+    is_first = not st.session_state.get("_another_b", False)
+    st.session_state["_another_b"] = True
+    chosen = _BUNNY if is_first and _BUNNY in texts else random.choice(sorted(texts))
+    state.replace_view(view.with_text(view.a, chosen))
