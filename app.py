@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from ui.session import history, jobs, model_store, state
+from ui.session import jobs, model_store, state
 from ui.session.session_cache import visitor_cache
 from ui.shell import error_messages, frame, shutdown, sidebar, snippets, uploads
+from ui.widgets import history
 
 st.set_page_config(page_title="BERT explorer", page_icon=frame.ICON, layout="wide")
 frame.style()

@@ -5,9 +5,10 @@ import streamlit as st
 from ui.elements import components
 from ui.elements.mask_chips import chips, token_positions
 from ui.samples.examples import EXAMPLES
-from ui.session import history, state
+from ui.session import state
 from ui.session.model_store import shared_model
 from ui.shell.view import MaskPosition
+from ui.widgets import history
 from ui.widgets.formatting import count, escape_markdown, title
 
 
