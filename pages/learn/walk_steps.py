@@ -246,8 +246,8 @@ def _mlm(walk, _):
     return _step(
         "Words",
         "From a vector back to words",
-        f"The last vector {place} is transformed once and compared with the vectors of all {config.vocab_size:,} tokens "
-        "in the table. A softmax makes probabilities of the scores.",
+        f"The last vector {place} is transformed once and compared with the vectors of all {config.vocab_size:,} "
+        "tokens in the table. A softmax makes probabilities of the scores.",
         [("transformed", (("E", config.embedding_width),)), ("scores", (("V", config.vocab_size),))],
         [
             f"t = LayerNorm({_ACTIVATIONS[config.hidden_act]}(h · W + b))",

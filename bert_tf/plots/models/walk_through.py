@@ -1,4 +1,4 @@
-"""What the component "walk" draws of a walk through a model: the values of at most 24 tokens and 24 units of each vector.
+"""What the component "walk" draws of a walk through a model: at most 24 tokens, and 24 units of each vector.
 
 Dimension legend: T tokens, K drawn tokens, U drawn units, N heads, L layers.
 """
