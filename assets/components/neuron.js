@@ -1,30 +1,5 @@
 // The computation of one query's weights. Each key has a row: its vector, the product with the query, the sum, the weight.
 
-function floats(base64) {
-  return new Float32Array(decode(base64).buffer);
-}
-
-// A strip of D components, one pixel each, which the style sheet stretches. Blue is above zero, orange below.
-function strip(canvas, values, greatest, hues) {
-  canvas.width = values.length;
-  canvas.height = 1;
-  const image = new ImageData(values.length, 1);
-  values.forEach((value, at) => {
-    const [red, green, blue] = value < 0 ? hues.least : hues.most;
-    const strength = Math.round(255 * Math.min(1, Math.abs(value) / greatest));
-    image.data.set([red, green, blue, strength], 4 * at);
-  });
-  canvas.getContext("2d").putImageData(image, 0, 0);
-}
-
-function greatest(values) {
-  return values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9);
-}
-
-function signed(value) {
-  return `${value < 0 ? "−" : ""}${Math.abs(value).toFixed(2)}`;
-}
-
 // A share after its name: "= 46.1%", "< 0.1%" or "> 99.9%".
 function relation(share) {
   const text = percent(share);
@@ -132,7 +107,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const query = floats(data.query_vector);
   const keys = floats(data.key_vectors);
   const products = keys.map((value, at) => value * query[at % query.length]);
-  const hues = data.dark ? { least: rgb("#f0b030"), most: rgb("#56b4e9") } : { least: rgb("#d98200"), most: rgb("#0072b2") };
+  const hues = stripHues(data.dark);
   const state = { root, data, query, keys, products, hues, list: root.querySelector(".keys"), send: setTriggerValue,
     pair: Math.max(0, data.keys.findIndex((one) => one.position === data.key)) };
   drawQueries(root.querySelector(".queries"), data, setTriggerValue);

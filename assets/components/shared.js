@@ -155,3 +155,34 @@ function inkOn(colour) {
   const [red, green, blue] = colour.map((part) => (part / 255 <= .04045 ? part / 3294.6 : ((part / 255 + .055) / 1.055) ** 2.4));
   return .2126 * red + .7152 * green + .0722 * blue > .187 ? "#111418" : "#ffffff";
 }
+
+// Numbers that were packed as little-endian float32 in base64.
+function floats(base64) {
+  return new Float32Array(decode(base64).buffer);
+}
+
+// A strip of D components, one pixel each, which the style sheet stretches. Blue is above zero, orange below.
+function strip(canvas, values, greatest, hues) {
+  canvas.width = values.length;
+  canvas.height = 1;
+  const image = new ImageData(values.length, 1);
+  values.forEach((value, at) => {
+    const [red, green, blue] = value < 0 ? hues.least : hues.most;
+    const strength = Math.round(255 * Math.min(1, Math.abs(value) / greatest));
+    image.data.set([red, green, blue, strength], 4 * at);
+  });
+  canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
+function greatest(values) {
+  return values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9);
+}
+
+function signed(value) {
+  return `${value < 0 ? "−" : ""}${Math.abs(value).toFixed(2)}`;
+}
+
+// The colours of a strip: `most` above zero, `least` below.
+function stripHues(dark) {
+  return dark ? { least: rgb("#f0b030"), most: rgb("#56b4e9") } : { least: rgb("#d98200"), most: rgb("#0072b2") };
+}

@@ -7,12 +7,13 @@ B batch, T tokens, H hidden size, K outputs. The same formulas as the Keras laye
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.layers.hook_points import MASKED_SCORE
+from bert_tf.runtime.numpy_layer import ACTIVATIONS
 
 if TYPE_CHECKING:
     from bert_tf.checkpoints.stored_model import StoredModel
@@ -43,7 +44,7 @@ def first_token(tensors: Tensors, first_layer: Mapping[str, Any], sequence: np.n
         sequence: float32 [B, T, H]. The hidden states.
     """
     x = dense(tensors, first_layer["names"][0], sequence[:, 0])
-    return _ACTIVATIONS[first_layer["hidden_act"]](x)
+    return ACTIVATIONS[first_layer["hidden_act"]](x)
 
 
 def sentence_vector(
@@ -72,19 +73,6 @@ def sentence_vector(
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         return (sequence * (weights / weights.sum(axis=1, keepdims=True))).sum(axis=1)
     return (sequence * real).sum(axis=1) / np.maximum(real.sum(axis=1), 1)
-
-
-def _exact_gelu(x):
-    from scipy.special import erf
-
-    return (0.5 * x * (1 + erf(x / np.sqrt(np.float32(2))))).astype(np.float32)
-
-
-_ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "tanh": np.tanh,
-    "relu": lambda x: np.maximum(x, 0),
-    "gelu": _exact_gelu,
-}
 
 
 class StoredNetwork:

@@ -134,17 +134,21 @@ class TaskModel:
         """The outputs of the head for `Rows`: list with a dict of arrays for each row."""
         return run_rows(rows, batch_size, self._forward)
 
+    def head_outputs(self, sequence: np.ndarray) -> dict[str, np.ndarray]:
+        """The outputs of the head for hidden states [B, T, H] of texts without padding, see `Task.head_outputs`."""
+        pooled = None
+        if self.family.needs_pooler(self.settings):
+            weight, bias = (parameter(self._encoder, f"bert.pooler.dense.{part}").float32() for part in _PARTS)
+            pooled = np.tanh(sequence[:, 0] @ weight.T + bias)
+        return self._head(sequence, pooled, np.ones(sequence.shape[:2], np.int32))
+
     def class_scores(self, sequence: np.ndarray) -> np.ndarray:
         """The output of a classifier from hidden states [B, T, H] of texts without padding, as float32 [B, K].
 
         It holds the log-probabilities of the classes, with several labels the log-probability of each label by itself,
         or the value of a regression.
         """
-        pooled = None
-        if self.family.needs_pooler(self.settings):
-            weight, bias = (parameter(self._encoder, f"bert.pooler.dense.{part}").float32() for part in _PARTS)
-            pooled = np.tanh(sequence[:, 0] @ weight.T + bias)
-        logits = self._head(sequence, pooled, np.ones(sequence.shape[:2], np.int32))["logits"]
+        logits = self.head_outputs(sequence)["logits"]
         if self.settings.regression:
             return logits
         if self.settings.multi_label:

@@ -17,7 +17,7 @@ from ui.widgets.formatting import dimensions, direction, percent
 PAGE = Page(
     name="architecture",
     group="Learn",
-    order=1,
+    order=2,
     title="Architecture",
     question="The model, box by box",
     summary=(

@@ -20,7 +20,7 @@ from ui.widgets.formatting import escape_markdown
 PAGE = Page(
     name="architectures",
     group="Learn",
-    order=4,
+    order=5,
     title="Architectures",
     question="The family: what came after BERT",
     summary=(

@@ -25,7 +25,7 @@ from ui.widgets.formatting import escape_markdown, percent, title
 PAGE = Page(
     name="directionality",
     group="Learn",
-    order=2,
+    order=3,
     title="Directionality",
     question="What a model gains by reading both sides of a word",
     summary=(

@@ -8,7 +8,7 @@ from ui.shell.page import Page, Press
 PAGE = Page(
     name="guide",
     group="Learn",
-    order=5,
+    order=6,
     title="Guide",
     question="BERT in seven short pieces",
     summary="BERT in seven short pieces, each with links to the pages that show it on the visitor's text",

@@ -1,0 +1,273 @@
+"""What the page Walk through says at each step: two sentences, shapes, a formula and the page that goes deeper."""
+
+from ui.widgets.formatting import dimensions
+
+_READS = {
+    "bidirectional": "every token",
+    "left_to_right": "the tokens up to itself",
+    "two_one_way": "the tokens on its side, before it in one half of the heads and after it in the other",
+}
+_ACTIVATIONS = {"gelu": "GELU", "gelu_new": "GELU", "relu": "ReLU"}
+_TASKS = {
+    "classify": (
+        "The answer",
+        "One vector that stands for the whole text goes through the head that was fine-tuned. It gives one number for "
+        "each class, and {softmax} makes probabilities of them.",
+        "logits = vector · W + b",
+    ),
+    "tag": (
+        "A label for every token",
+        "The last vector of each token goes through one small matrix, the same for all tokens. A softmax turns the "
+        "numbers of the labels into probabilities.",
+        "P(label | token) = softmax(h · W + b)",
+    ),
+    "answer": (
+        "Where the answer stands",
+        "Two numbers are computed from each token's last vector: does the answer begin here, does it end here? A "
+        "softmax over all tokens turns each into probabilities.",
+        "P(begins), P(ends) = softmax over tokens (h · W + b)",
+    ),
+    "choose": (
+        "The score of an ending",
+        "The vector of the first token gives a single number for the two texts together. With several endings, each "
+        "is read in a pass of its own, and the highest number wins.",
+        "score = vector · w + b",
+    ),
+}
+
+
+def texts(walk, task=None):
+    """The texts of each step of a walk.
+
+    Args:
+        walk: a ``WalkThrough``. task: the ``TaskSettings`` of a fine-tuned model, or None.
+
+    Returns:
+        dict from the step to a dict with "short", "title", "text", "shapes" (pairs of a name and a shape), "formula"
+        (a list of lines), "page" (the name of the page that goes deeper) and "settings" of that page (with the values
+        "token" and "layer" where the browser's or the view's go).
+    """
+    return {step: _WRITERS[step](walk, task) for step in walk.steps}
+
+
+def _step(short, title, text, shapes, formula, page, **settings):
+    return {
+        "short": short,
+        "title": title,
+        "text": text,
+        "shapes": [[name, dimensions(shape)] for name, shape in shapes],
+        "formula": formula,
+        "page": page,
+        "settings": settings,
+    }
+
+
+def _tokens(walk):
+    return "T", len(walk.tokens)
+
+
+def _states(walk):
+    return _tokens(walk), ("H", walk.config.hidden_size)
+
+
+def _pieces(walk, _):
+    added = "and adds its own marks where a text begins and ends" if len(walk.words) else "and adds its own marks"
+    return _step(
+        "Pieces",
+        "Words become tokens",
+        f"The tokenizer cuts your words into pieces that stand in its list of {walk.config.vocab_size:,}, {added}. "
+        "From here on, a piece is only its number in that list.",
+        [("token ids", (_tokens(walk),))],
+        [f"text → T numbers from 0 to {walk.config.vocab_size - 1:,}"],
+        "predict",
+    )
+
+
+def _embeddings(walk, _):
+    config = walk.config
+    kinds = ["one for what it is", "one for where it stands"]
+    if "segment" in walk.part_names:
+        kinds.append("one for its text, A or B" if config.type_vocab_size > 1 else "one that all tokens share")
+    number = {2: "two", 3: "three"}[len(kinds)]
+    last = "Their sum is normalised; the neighbours play no part yet."
+    if config.has_embedding_projection:
+        last = (
+            f"Their sum is normalised and a matrix brings it from {config.embedding_width:,} to "
+            f"{config.hidden_size:,} numbers; the neighbours play no part yet."
+        )
+    elif config.stacks > 1:
+        last = "Their sum is normalised, and both readers begin with it; the neighbours play no part yet."
+    terms = {"token": "E[token]", "segment": "S[segment]", "position": "P[position]"}
+    formula = [f"x = LayerNorm({' + '.join(terms[part] for part in walk.part_names)})"]
+    if config.has_embedding_projection:
+        formula.append("h₀ = x · W + b")
+    return _step(
+        "Embeddings",
+        f"{number.capitalize()} vectors become one",
+        f"Each token looks up {number} vectors: {', '.join(kinds[:-1])} and {kinds[-1]}. {last}",
+        [("one vector", (("E", config.embedding_width),)), ("all tokens", _states(walk))],
+        formula,
+        "input_embeddings",
+    )
+
+
+def _head(walk, _):
+    size = walk.queries.shape[-1]
+    return _step(
+        "One head",
+        "One head looks around",
+        f"The token's query is compared with the keys of {_READS[walk.config.architecture.attention_direction]}, and a "
+        "softmax makes weights of the scores that add up to 100%. The head's output is the sum of the values, each "
+        "with its weight.",
+        [("queries, keys, values", (_tokens(walk), ("D", size))), ("weights", (_tokens(walk), _tokens(walk)))],
+        [
+            "Q = h · W_Q + b,  K = h · W_K + b,  V = h · W_V + b",
+            f"softmax(Q Kᵀ / √{size}) V",
+        ],
+        "neuron",
+        query="token",
+    )
+
+
+def _heads(walk, _):
+    heads, _, size = walk.queries.shape
+    halves = " in two readers of half the width" if walk.config.stacks > 1 else ""
+    return _step(
+        "All heads",
+        "The heads side by side",
+        f"All {heads} heads of the layer work at the same time{halves}, and each looks at tokens of its own. Their "
+        "outputs are put side by side, and a matrix mixes them.",
+        [("heads", (("N", heads), _tokens(walk), ("D", size))), ("output", _states(walk))],
+        [f"[head 1; …; head {heads}] · W_O + b"],
+        "all_heads",
+    )
+
+
+def _attention_norm(walk, _):
+    return _step(
+        "Add & norm",
+        "Add, then normalise",
+        "What the heads found is added to the token's own vector, so that nothing is lost. The layer normalisation "
+        "then brings every vector to one scale.",
+        [("output", _states(walk))],
+        [
+            "x = LayerNorm(h + heads)",
+            f"LayerNorm(x) = γ (x − mean) / √(variance + {walk.config.layer_norm_eps:g}) + β",
+        ],
+        "architecture",
+        open="attention_norm",
+        layer="layer",
+    )
+
+
+def _feed_forward(walk, _):
+    config, name = walk.config, _ACTIVATIONS[walk.config.hidden_act]
+    return _step(
+        "Feed-forward",
+        "Each token by itself",
+        f"The vector is widened to {config.intermediate_size:,} units, the {name} mutes those below zero, and a second "
+        f"matrix brings them back to {config.hidden_size:,}. The result is added and normalised: the layer is done.",
+        [("inside", (_tokens(walk), ("F", config.intermediate_size))), ("output", _states(walk))],
+        [f"FFN(x) = {name}(x · W₁ + b₁) · W₂ + b₂", "hₗ = LayerNorm(x + FFN(x))"],
+        "architecture",
+        open="feed_forward",
+        layer="layer",
+    )
+
+
+def _layers(walk, _):
+    config, sets = walk.config, len(set(walk.config.layer_groups))
+    shared = "" if sets == config.num_hidden_layers else f", with {sets} set{'s' * (sets > 1)} of weights for all"
+    asked = (
+        "On every floor the head for masked words is asked early: the word is what it would say there."
+        if "mlm" in walk.steps
+        else "This model has no head for masked words, so no word can be read off on the way."
+    )
+    return _step(
+        "All layers",
+        "Up through the layers",
+        f"The same happens in {config.num_hidden_layers} layers, one above the other{shared}. {asked}",
+        [("hidden states", (("L + 1", config.num_hidden_layers + 1), *_states(walk)))],
+        ["hₗ = layer(hₗ₋₁)", *(["word on floor l: softmax(MLM(hₗ))"] if "mlm" in walk.steps else [])],
+        "logit_lens",
+    )
+
+
+def _pair(question, yes):
+    def write(walk, _):
+        first = walk.tokens[0]
+        answer = f"Two numbers from it say {yes}."
+        if walk.pair is None:
+            answer += " There is only one text here: type a text B to see them."
+        return _step(
+            "Pair",
+            question,
+            f"The last vector of {first} goes through the pooler, a matrix and a tanh. {answer}",
+            [("pooled", (("H", walk.config.hidden_size),)), ("answer", (("classes", 2),))],
+            [f"p = tanh(h[{first}] · W + b)", "softmax(p · W′ + b′)"],
+            "predict",
+        )
+
+    return write
+
+
+def _replaced(walk, _):
+    return _step(
+        "Replaced?",
+        "Original or replaced?",
+        "One number is computed from every token's last vector. It says how probable it is that the token was put "
+        "there in the place of another.",
+        [("scores", (_tokens(walk),))],
+        [f"P(replaced) = sigmoid({_ACTIVATIONS[walk.config.hidden_act]}(h · W + b) · w + b′)"],
+        "predict",
+    )
+
+
+def _task(walk, task):
+    title, text, formula = _TASKS[task.task]
+    softmax = "a sigmoid for each" if task.multi_label else "a softmax"
+    if task.regression:
+        text = (
+            "One vector that stands for the whole text goes through the head that was fine-tuned. It gives one number."
+        )
+    return _step(
+        "Answer",
+        title,
+        text.format(softmax=softmax),
+        [("output", tuple(zip(("T", "K") if walk.task.values.ndim == 2 else ("K",), walk.task.values.shape)))],
+        [formula],
+        "task_predictions",
+    )
+
+
+def _mlm(walk, _):
+    config = walk.config
+    place = "beside the place" if config.architecture.attention_direction != "bidirectional" else "at the place"
+    return _step(
+        "Words",
+        "From a vector back to words",
+        f"The last vector {place} is transformed once and compared with the vectors of all {config.vocab_size:,} "
+        "tokens in the table. A softmax makes probabilities of the scores.",
+        [("transformed", (("E", config.embedding_width),)), ("scores", (("V", config.vocab_size),))],
+        [
+            f"t = LayerNorm({_ACTIVATIONS[config.hidden_act]}(h · W + b))",
+            "softmax(t · Eᵀ + b′), E the table of token vectors",
+        ],
+        "predict",
+    )
+
+
+_WRITERS = {
+    "pieces": _pieces,
+    "embeddings": _embeddings,
+    "head": _head,
+    "heads": _heads,
+    "attention_norm": _attention_norm,
+    "feed_forward": _feed_forward,
+    "layers": _layers,
+    "nsp": _pair("Does B follow A?", "whether text B follows text A"),
+    "sop": _pair("In order or swapped?", "whether the two texts are in order or swapped"),
+    "replaced": _replaced,
+    "task": _task,
+    "mlm": _mlm,
+}
