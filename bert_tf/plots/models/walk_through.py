@@ -128,7 +128,7 @@ def _strip(values, units, width):
 def _groups(walk, places):
     """The drawn tokens by word: dicts with the word's text, None for a token that the model adds, and its tokens."""
     word_of = {position: word for word in walk.words for position in word.positions}
-    groups = []
+    groups: list[dict[str, Any]] = []
     for index, place in enumerate(places):
         word = word_of.get(place)
         if word is not None and index and word_of.get(places[index - 1]) is word:
