@@ -19,6 +19,7 @@ def home():
     """Draw the page that the view names, and write the view into the address bar."""
     visitor_cache().begin()
     jobs.begin()
+    history.record()
     with error_messages.shown_errors():
         sidebar.draw(model_store.installed())
         frame.navigation()
@@ -29,7 +30,6 @@ def home():
     jobs.end()
     visitor_cache().make_room()
     uploads.free()
-    history.record()
     state.write_address()
 
 

@@ -34,7 +34,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from ui.shell import catalogue  # noqa: E402
-from ui.shell.page import GROUPS  # noqa: E402
+from ui.shell.page import SECTIONS  # noqa: E402
 
 TEXT_A = "The people of the city walked along the river and looked at the boats on the water."
 TEXT_B = "Some of them stayed there until the sun went down."
@@ -71,7 +71,7 @@ PRESS = """async ([act, turn, spot]) => {
   const app = document.querySelector('[data-testid=stApp]');
   const running = () => ['running', 'rerunRequested'].includes(app.dataset.testScriptState);
   const shown = () => [document.querySelector('[data-testid=stMain]').innerText, ...shadows().map((root) =>
-    root.querySelector('.chips') || root.querySelector('.nav') ? '' : root.textContent), location.search,
+    root.querySelector('.chips') || root.querySelector('.sections') ? '' : root.textContent), location.search,
     ...every('.wires path').map((path) => path.getAttribute('d'))].join(' ');
   const frame = () => new Promise(requestAnimationFrame);
   const press = () => {
@@ -229,24 +229,15 @@ def measure(page, address, name, tokens, model, clicks):
 def _pressed(name):
     """The clicked element in the form of the browser's script: for a link its text."""
     what, page = PRESSES[name].what, catalogue.pages()[name.partition(":")[0]]
-    return f"open: {_link_text(page)}" if what == "open" else what
-
-
-def _link_text(page):
-    """The text of the link to a page: only the group if it has no other page."""
-    alone = [one.group for one in catalogue.pages().values()].count(page.group) == 1
-    return page.group if alone else page.title
+    return f"open: {page.title}" if what == "open" else what
 
 
 def _leave(page, name):
-    """Opens another page of the same group, or the first of the previous group, which has a link to click."""
-    left, pages = catalogue.pages()[name], list(catalogue.pages().values())
-    away = next((one for one in pages if one.group == left.group and one is not left), None)
-    text = away and away.title
-    if away is None:
-        text = GROUPS[GROUPS.index(left.group) - 1]
-        away = next(one for one in pages if one.group == text)
-    page.get_by_role("link", name=text, exact=True).first.click()
+    """Opens another page of the same section of the navigation, so that the link to the page can be clicked."""
+    left = catalogue.pages()[name]
+    groups = next(groups for groups in SECTIONS.values() if left.group in groups)
+    away = next(one for one in catalogue.pages().values() if one.group in groups and one is not left)
+    page.get_by_role("link", name=away.title, exact=True).first.click()
     page.get_by_role("heading", level=1, name=away.title, exact=True).wait_for()
     settled(page)
 

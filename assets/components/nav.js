@@ -1,39 +1,128 @@
-// Links to the pages. They contain the whole view, so that a page in a new tab has the same texts.
+// Links to the pages, by section, and a search among them. A link contains the whole view, so that a page in a new tab
+// has the same texts.
 
 export default inOrder(function ({ parentElement, data, setTriggerValue }) {
-  const nav = parentElement.querySelector(".nav");
+  const [search, sections, results, none] = [".search", ".sections", ".results", ".none"].map((name) =>
+    parentElement.querySelector(name));
   // The server colours the figures. It does not learn of a change of the theme before the next run: start one.
-  const dark = isDark(getComputedStyle(nav).color);
-  if (dark !== data.dark && nav.told !== dark) {
-    nav.told = dark;
+  const dark = isDark(getComputedStyle(search).color);
+  if (dark !== data.dark && sections.told !== dark) {
+    sections.told = dark;
     setTriggerValue("theme", dark);
   } else if (dark === data.dark) {
-    nav.told = undefined;
+    sections.told = undefined;
   }
-  fill(nav, data.groups);
-  fill(parentElement.querySelector(".within"), data.pages);
 
-  function fill(row, pages) {
-    while (row.children.length < pages.length) row.append(document.createElement("a"));
-    while (row.children.length > pages.length) row.lastChild.remove();
-    pages.forEach((page, index) => {
-      const link = row.children[index];
-      link.textContent = page.title;
-      link.title = page.hint;
-      link.href = page.href;
-      mark(link, page.current);
-      // On a narrow screen the row is wider than the page: scroll to the current link.
-      if (page.current) row.scrollLeft = Math.max(0, link.offsetLeft + link.offsetWidth / 2 - row.clientWidth / 2);
-      link.onclick = (event) => {
-        if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
-        event.preventDefault();
-        for (const other of row.children) mark(other, other === link);
-        setTriggerValue("go", page.name);
-      };
+  fillSections();
+  search.oninput = find;
+  search.onkeydown = (event) => {
+    const first = results.querySelector("a");
+    if (event.key === "Escape") leave();
+    else if (event.key === "Enter" && first) open(first.page);
+    else if (event.key === "ArrowDown" && first) first.focus();
+    else return;
+    event.preventDefault();
+  };
+  results.onkeydown = (event) => {
+    const { activeElement } = results.getRootNode();
+    const next = { ArrowDown: activeElement.nextElementSibling, ArrowUp: activeElement.previousElementSibling ?? search };
+    if (event.key === "Escape") { leave(); search.focus(); }
+    else if (event.key in next) next[event.key]?.focus();
+    else return;
+    event.preventDefault();
+  };
+  find();
+  const listening = new AbortController();
+  document.addEventListener("keydown", slash, { signal: listening.signal });
+  return () => listening.abort();
+
+  function fillSections() {
+    data.sections.forEach((section, index) => {
+      const part = sections.children[index] ?? sections.appendChild(newSection());
+      part.querySelector("summary").textContent = section.title;
+      // A section that the visitor opens or closes stays so until the page changes.
+      const here = section.pages.some((page) => page.name === data.current);
+      if (part.shown !== data.current) part.open = here;
+      part.shown = data.current;
+      part.classList.toggle("here", here);
+      const links = part.querySelectorAll("a");
+      section.pages.forEach((page, place) => aim(links[place] ?? part.appendChild(document.createElement("a")), page));
     });
   }
 
-  function mark(link, current) {
-    if (current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+  function newSection() {
+    const part = document.createElement("details");
+    part.append(document.createElement("summary"));
+    return part;
+  }
+
+  function aim(link, page) {
+    link.page = page;
+    link.textContent = page.title;
+    link.title = page.question;
+    link.href = "?" + new URLSearchParams({ ...data.params, ...page.params });
+    if (page.name === data.current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+    link.onclick = (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+      event.preventDefault();
+      open(page);
+    };
+  }
+
+  function open(page) {
+    leave();
+    setTriggerValue("go", page.name);
+    // On a telephone the sidebar lies over the page.
+    if (matchMedia("(max-width: 768px)").matches) button("stSidebarCollapseButton")?.click();
+  }
+
+  function leave() {
+    search.value = "";
+    find();
+  }
+
+  // Every word of the search must begin a word of the page's title, question, section or terms; titles come first.
+  function find() {
+    const asked = words(search.value);
+    const ranked = [];
+    if (asked.length) {
+      for (const section of data.sections) {
+        for (const page of section.pages) {
+          const places = [page.title, page.terms, page.question, section.title].map(words);
+          const ranks = asked.map((start) => places.findIndex((found) => found.some((word) => word.startsWith(start))));
+          if (!ranks.includes(-1)) ranked.push({ page, rank: Math.max(...ranks) });
+        }
+      }
+    }
+    ranked.sort((one, other) => one.rank - other.rank);
+    results.replaceChildren(...ranked.map(({ page }) => {
+      const link = document.createElement("a");
+      aim(link, page);
+      link.append(Object.assign(document.createElement("small"), { textContent: page.question }));
+      return link;
+    }));
+    results.hidden = !asked.length;
+    sections.hidden = !!asked.length;
+    none.textContent = asked.length && !ranked.length ? `No page matches “${search.value.trim()}”.` : "";
+  }
+
+  function words(text) {
+    return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  }
+
+  function slash(event) {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+    const [at] = event.composedPath();
+    if (at.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(at.tagName)) return;
+    event.preventDefault();
+    if (document.querySelector('[data-testid="stSidebar"]')?.getAttribute("aria-expanded") === "false") {
+      button("stExpandSidebarButton")?.click();
+    }
+    search.focus();
+  }
+
+  function button(name) {
+    const place = document.querySelector(`[data-testid="${name}"]`);
+    return place?.matches("button") ? place : place?.querySelector("button");
   }
 });

@@ -22,6 +22,7 @@ PAGE = Page(
     order=4,
     title="Attention methods",
     question="Raw attention and four other methods",
+    terms="rollout flow gradient attention is not explanation value-weighted norms",
     summary="one token's attention raw, effective, norm-weighted, by rollout and by flow, side by side",
     presses={"": Press("button.token")},
     analyses=("attention-methods",),

@@ -24,6 +24,7 @@ PAGE = Page(
     order=5,
     title="Head profiles",
     question="What heads do",
+    terms="head roles previous next delimiter separator syntax dependency entropy patterns",
     summary=(
         "entropy, distance, shares on [CLS], [SEP], the token before, after and itself, of every head over "
         "the text or a file; heads with similar attention on a plane; with a CoNLL-U file, which heads follow its "

@@ -18,6 +18,7 @@ PAGE = Page(
     order=2,
     title="Model view",
     question="Every head of every layer",
+    terms="attention heads layers overview thumbnails BertViz",
     summary="the lines or maps of all layers by all heads on one sheet; a press enlarges one",
     presses={"": Press("zoom")},
     settings=("as", "zoom", "least"),

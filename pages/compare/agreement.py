@@ -17,6 +17,7 @@ PAGE = Page(
     order=3,
     title="Agreement",
     question="Where two models differ",
+    terms="two models disagree overlap predictions file",
     summary=(
         "two models, or snapshots of a training, on every row of a file: share of equal first predictions, "
         "Jensen-Shannon divergence, predictions for pairs (next sentence, sentence order), scores of replaced "

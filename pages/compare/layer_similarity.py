@@ -22,6 +22,7 @@ PAGE = Page(
     order=2,
     title="Layer similarity (CKA)",
     question="How alike are the layers",
+    terms="CKA SVCCA representation similarity cosine layers",
     summary=(
         "linear CKA, SVCCA or PWCCA of every layer of one model (or snapshot of a training) with every layer "
         "of another (or the same) on the texts of a file"

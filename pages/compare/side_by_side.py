@@ -31,6 +31,7 @@ PAGE = Page(
     order=1,
     title="Side by side",
     question="Two models on one text, one model on two texts, or both",
+    terms="base large compare two models two texts difference",
     summary=(
         "two models (also snapshots of a training) on one text, one model on two texts, or both: predictions "
         "with differences marked, predictions for pairs, predictions of fine-tuned models (classes, labels, "

@@ -29,6 +29,9 @@ PAGE = Page(
     order=1,
     title="Dataset",
     question="A whole file at once",
+    terms=(
+        "data file CSV JSONL rows upload metrics perplexity accuracy confusion matrix PR ROC curve subsets map UMAP PCA"
+    ),
     summary=(
         "predictions for all rows of a file, by the heads that the model has: hidden words, next sentence, sentence "
         "order, replaced tokens, pseudo-perplexity; with a model fine-tuned to classify, the class of every row, and "

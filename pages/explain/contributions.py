@@ -25,6 +25,7 @@ PAGE = Page(
     order=3,
     title="Contributions",
     question="What each part adds to the answer",
+    terms="direct logit attribution residual stream heads MLP decomposition ALTI",
     summary=(
         "the last hidden state that the answer is read from, taken apart: what the input, every head, every "
         "feed-forward block and the biases put into a masked word, a verdict on the pair, a token's being "

@@ -26,6 +26,7 @@ PAGE = Page(
     order=1,
     title="Logit lens",
     question="What each layer already knows",
+    terms="hidden state vocabulary layer by layer tuned lens residual stream",
     summary=(
         "the head for masked words on every layer's hidden state: the likeliest word at each depth, from "
         "where on the final answer stays on top, rank and probability of any word followed through the "

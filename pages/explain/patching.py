@@ -25,6 +25,7 @@ PAGE = Page(
     order=5,
     title="Patching",
     question="Where the answer is decided",
+    terms="activation patching causal tracing path patching interchange intervention circuit",
     summary=(
         "two inputs of equally many tokens: which hidden state of one, or what attention or feed-forward adds "
         "in a layer, put into the other, brings the answer back, layers by tokens, or which head, layers by "

@@ -27,6 +27,7 @@ PAGE = Page(
     order=6,
     title="Concepts (TCAV)",
     question="What a concept does to an answer",
+    terms="concept activation vector CAV concepts",
     summary=(
         "TCAV: whether a fine-tuned class, a word at a mask or a verdict on pairs depends on what some example "
         "sentences have in common (positive feeling, negation, place names, questions, past tense, or the "

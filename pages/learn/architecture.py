@@ -20,6 +20,7 @@ PAGE = Page(
     order=2,
     title="Architecture",
     question="The model, box by box",
+    terms="diagram parameters FLOPs shapes memory boxes layer norm feed-forward GELU pooler",
     summary=(
         "the loaded model as boxes (embeddings, a layer of the encoder, pooler, heads of pre-training and of "
         "a task), each with its shape, parameters, share of the work and its values for the text; the "

@@ -23,6 +23,7 @@ PAGE = Page(
     order=5,
     title="Architectures",
     question="The family: what came after BERT",
+    terms="RoBERTa ALBERT DistilBERT ELECTRA DeBERTa family members variants",
     summary=(
         "RoBERTa, DistilBERT, ALBERT and ELECTRA beside BERT: what each changed, sizes, parameters, work, speed here"
     ),

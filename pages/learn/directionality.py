@@ -28,6 +28,7 @@ PAGE = Page(
     order=3,
     title="Directionality",
     question="What a model gains by reading both sides of a word",
+    terms="bidirectional left to right one way causal ELMo GPT OpenAI",
     summary=(
         "a hidden word predicted by a left-to-right reader, by two one-way readers, by a BERT of their size and "
         "by the chosen model: the text that each has seen, its predictions, and the word's probability"

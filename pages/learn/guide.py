@@ -11,6 +11,7 @@ PAGE = Page(
     order=6,
     title="Guide",
     question="BERT in seven short pieces",
+    terms="introduction tutorial paper pretraining masking learn lessons teacher",
     summary="BERT in seven short pieces, each with links to the pages that show it on the visitor's text",
     presses={"": Press("open", of_texts=False)},
     reads_texts=False,

@@ -28,6 +28,7 @@ PAGE = Page(
     order=4,
     title="Replaced-token detection",
     question="Which words were replaced?",
+    terms="ELECTRA discriminator generator",
     summary=(
         "ELECTRA's training task: a generator replaces some words; the discriminator's score of every token, and "
         "where it was right"

@@ -21,6 +21,7 @@ PAGE = Page(
     order=1,
     title="Walk through",
     question="Your sentence, step by step through the model",
+    terms="steps animation explain transformer tour how it works encoder self-attention",
     summary=(
         "the visitor's text on its way through the loaded model, one step at a time and moving: tokens, the sum of the "
         "embeddings, one head, all heads, add & norm, feed-forward, the layers with the likeliest word after each, and "

@@ -1,5 +1,6 @@
 """The part of the page Predict with the prediction about the pair: next sentence, or sentence order."""
 
+import dataclasses
 import random
 
 import streamlit as st
@@ -71,4 +72,5 @@ def _take_another():
     is_first = not st.session_state.get("_another_b", False)
     st.session_state["_another_b"] = True
     chosen = _BUNNY if is_first and _BUNNY in texts else random.choice(sorted(texts))
-    state.replace_view(view.with_text(view.a, chosen))
+    masks = tuple(spot for spot in view.masks if spot.source == "a")
+    state.replace_view(dataclasses.replace(view, b=chosen, masks=masks, start=0))

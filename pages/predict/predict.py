@@ -19,6 +19,7 @@ PAGE = Page(
     order=1,
     title="Predict",
     question="Hide a word: what does the model expect, does B follow A, where do the heads look?",
+    terms="masked language model MLM fill mask next sentence NSP pair tokens WordPiece compare bunny",
     summary=(
         "texts, tokens as chips to mask, the likeliest words at every mask, rank and probability of any word "
         "asked about, the next-sentence score, the attention of one head or of a layer's mean with small maps of all "

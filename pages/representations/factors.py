@@ -24,6 +24,7 @@ PAGE = Page(
     order=4,
     title="Neuron factors (NMF)",
     question="Which units are active together",
+    terms="NMF feed-forward neurons activations units matrix factorisation Ecco",
     summary=(
         "the activations inside the feed-forward blocks, of one layer, several or all, factorised into "
         "groups of units that are active together: the weight of each group at the visitor's words, its share of "

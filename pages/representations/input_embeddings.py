@@ -19,6 +19,7 @@ PAGE = Page(
     order=1,
     title="Input embeddings",
     question="The input of the first layer: a sum of vectors",
+    terms="word token position segment vectors type sum norm",
     summary=(
         "the parts of the sum token + segment + position of every token: lengths, shares, cosines; the table "
         "of positions"

@@ -22,6 +22,7 @@ PAGE = Page(
     order=3,
     title="Nearest words",
     question="Which words lie nearest",
+    terms="neighbours cosine similarity embeddings contexts analogy",
     summary=(
         "the words of the vocabulary nearest to each token's static vector and to its hidden state after "
         "every layer; the contexts in a file, each word in its sentence, nearest to a token's hidden state or "

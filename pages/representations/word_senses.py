@@ -27,6 +27,7 @@ PAGE = Page(
     order=2,
     title="Word senses",
     question="One word, many meanings",
+    terms="contextual embeddings polysemy bank clusters disambiguation",
     summary=(
         "one word in many sentences (bank, right, bat, spring, or the visitor's own): its vectors after every "
         "layer by PCA, UMAP or t-SNE in 2 or 3 dimensions, their cosines, and the layer at which the "

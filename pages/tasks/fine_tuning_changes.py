@@ -25,6 +25,7 @@ PAGE = Page(
     order=2,
     title="Fine-tuning changes",
     question="A model before and after fine-tuning: what changed",
+    terms="before after weights frozen layers difference",
     summary=(
         "a fine-tuned model beside its base model: its prediction; predictions for hidden words and for the pair "
         "before and after, if both models have the heads; how much the attention of each head changed on a text, "

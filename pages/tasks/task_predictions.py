@@ -43,6 +43,10 @@ PAGE = Page(
     order=1,
     title="Task predictions",
     question="Fine-tuned: one model, many tasks",
+    terms=(
+        "classification sentiment NER named entities part of speech question answering SQuAD multiple choice fine- "
+        "tuned"
+    ),
     summary=(
         "a fine-tuned model on the visitor's text: classes, labelled words, an answer in a passage, endings; "
         "which words matter, by masking each"

@@ -28,6 +28,7 @@ PAGE = Page(
     order=2,
     title="Time-lapse",
     question="How a prediction changes during the training",
+    terms="snapshots checkpoints pretraining learning over time",
     summary=(
         "one text through the snapshots of a run: predictions, the score of the pair (next sentence or "
         "sentence order), replaced tokens, a head's map at each step, and the step at which the final prediction "

@@ -22,6 +22,7 @@ PAGE = Page(
     order=1,
     title="Training curves",
     question="Watch a model learn",
+    terms="loss learning rate pretraining progress logs throughput tokens per second",
     summary=(
         "a run's loss, accuracy and learning rate, updated while it trains; a small run on the visitor's text "
         "can be started, paused, continued, stopped and deleted"

@@ -14,7 +14,7 @@ from ui.shell.catalogue import pages
 
 #: What stands on a page whatever the member, below its title and question.
 SIGNS = {
-    "predict": "Tokens",
+    "predict": "the address of this page is a link to this view",
     "all_heads": "Layer 1, head 1",
     "model_view": "In each drawing the tokens run down both sides",
     "neuron": "The query says what a token looks for",

@@ -6,11 +6,13 @@ import pytest
 
 from tests.app.page_reading import (
     component,
+    components,
     page_text,
     param,
     run_until_done,
     walk,
 )
+from ui.samples.examples import FIRST
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
@@ -29,9 +31,10 @@ def test_a_page_opens_without_trouble_on_an_empty_link(open_app, page):
 def test_the_front_page_shows_an_example_with_its_predictions(open_app):
     app = open_app()
     no_trouble(app)
-    assert app.text_area(key="w_text_a").value == "Shanghai is a city in China."
+    assert [app.text_area(key=f"w_text_{name}").value for name in "ab"] == [FIRST.a, FIRST.b]
     cards = component(app, "bars")["cards"]
-    assert [card["title"] for card in cards] == ["China"] and len(cards[0]["predictions"]) == 5
+    assert [card["title"] for card in cards] == ["law"] and len(cards[0]["predictions"]) == 5
+    assert component(app, "gauge") and component(app, "lines") and component(app, "heads")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +44,7 @@ def test_the_front_page_shows_an_example_with_its_predictions(open_app):
         ("directionality", "It is one of the largest cities in the world."),
         ("time_lapse", "He was born in London."),
         ("task_predictions", "A warm, funny film, and one of the finest of the year."),
-        ("all_heads", "Shanghai is a city in China."),
+        ("all_heads", FIRST.a),
     ],
 )
 def test_a_page_opens_with_its_own_example(open_app, page, text):
@@ -270,7 +273,7 @@ def _runtime_error(*_, **__):
     raise RuntimeError("inner detail")
 
 
-@pytest.mark.parametrize("place", ["session.model_store.SharedModel.trace", "shell.sidebar.draw"])
+@pytest.mark.parametrize("place", ["session.model_store.SharedModel.encode", "shell.sidebar.draw"])
 @pytest.mark.parametrize("broken", [_runtime_error, lambda *_, **__: int("inner detail")])
 def test_a_fault_of_the_program_is_a_sentence_and_logged_and_not_a_trace(open_app, monkeypatch, caplog, place, broken):
     monkeypatch.setattr(f"ui.{place}", broken)
@@ -307,10 +310,54 @@ def test_out_of_the_box_the_embedded_model_answers(open_app, monkeypatch, tmp_pa
     monkeypatch.setattr(model_store.SharedModel, "warm", lambda self: None)
     state.limits.clear()
     model_store.catalogue.clear()
-    app = open_app()
+    app = open_app(a="Shanghai is a city in China.", mask="a5")
     no_trouble(app)
     assert app.selectbox(key="w_model").value == "bert-base-cased-embedded"
     assert "China" in [one["text"] for one in component(app, "bars")["cards"][0]["predictions"]]
+
+
+def test_an_edit_keeps_the_masks_of_the_words_that_it_keeps(open_app):
+    app = open_app(a="The bunny ate the carrot.", mask="a1,a4")
+    app.text_area(key="w_text_a").set_value("Look , the bunny ate a turnip.").run()
+    assert param(app, "mask") == "a3"
+
+
+def test_undo_and_redo_go_back_and_forth_over_texts_and_masks(open_app):
+    app = open_app(a="The bunny ate the carrot.", mask="a1")
+    assert app.button(key="w_undo").disabled and app.button(key="w_redo").disabled
+    app.text_area(key="w_text_a").set_value("It was good.").run()
+    app.button(key="w_undo").click().run()
+    assert (param(app, "a"), param(app, "mask")) == ("The bunny ate the carrot.", "a1")
+    app.button(key="w_redo").click().run()
+    assert (param(app, "a"), param(app, "mask")) == ("It was good.", None)
+    app.button(key="w_undo").click().run()
+    app.text_area(key="w_text_b").set_value("So it was.").run()
+    assert app.button(key="w_redo").disabled  # a new act takes the place of what was undone
+
+
+def test_another_b_is_the_bunny_first_and_then_any_example(open_app):
+    app = open_app()
+    app.button(key="w_another_b").click().run()
+    assert "bunny" in param(app, "b") and param(app, "a") == FIRST.a
+    seen = {param(app, "b")}
+    for _ in range(4):
+        before = param(app, "b")
+        app.button(key="w_another_b").click().run()
+        assert param(app, "b") not in (before, FIRST.a, "")
+        seen.add(param(app, "b"))
+    assert len(seen) > 1
+    no_trouble(app)
+
+
+def test_one_switch_shows_the_same_three_things_of_a_second_model(open_app):
+    app = open_app(**PAIR, mask="a1")
+    assert len(components(app, "gauge")) == len(components(app, "lines")) == len(components(app, "bars")) == 1
+    app.toggle(key="w_predict_compare").set_value(True).run()
+    no_trouble(app)
+    assert len(components(app, "gauge")) == len(components(app, "lines")) == len(components(app, "bars")) == 2
+    assert param(app, "predict.compare") == "1" and param(app, "with") not in (None, param(app, "model"))
+    app.toggle(key="w_predict_compare").set_value(False).run()
+    assert len(components(app, "gauge")) == 1
 
 
 def test_a_view_without_texts_opens_without_texts_again(open_app):

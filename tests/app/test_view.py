@@ -14,7 +14,7 @@ from ui.shell.limits import (
     LimitsError,
     read_limits,
 )
-from ui.shell.page import GROUPS
+from ui.shell.page import GROUPS, SECTIONS
 from ui.shell.view import (
     PRECISIONS,
     MaskPosition,
@@ -160,9 +160,13 @@ def test_masking_a_whole_word_takes_the_place_of_its_pieces():
     assert view.toggled(MaskPosition("a", 1)).masks == (MaskPosition("a", 1), MaskPosition("a", 2, 0))
 
 
-def test_masks_of_a_changed_text_are_dropped_and_those_of_the_other_kept():
+def test_an_edit_drops_the_masks_of_words_that_are_gone_and_keeps_the_others():
     view = View(a="x", b="y", masks=(MaskPosition("a", 0), MaskPosition("b", 0)))
-    assert view.with_text("new", "y").masks == (MaskPosition("b", 0),)
+    assert view.with_text("new", "y", str.split).masks == (MaskPosition("b", 0),)
+    view = View(a="the cat sat on the mat", masks=(MaskPosition("a", 1), MaskPosition("a", 2, 1), MaskPosition("a", 5)))
+    longer = view.with_text("see , the old cat sat on the rug", "", str.split)
+    assert longer.masks == (MaskPosition("a", 4), MaskPosition("a", 5, 1))
+    assert view.with_text("", "", str.split).masks == ()
 
 
 def test_swapping_twice_changes_nothing():
@@ -297,6 +301,7 @@ def test_a_page_is_declared_under_the_name_of_its_file():
     from bert_tf.analyses import catalogue
 
     shown = set()
+    assert len(SECTIONS) <= 7
     for group in GROUPS:
         orders = [page.order for page in pages().values() if page.group == group]
         assert orders == list(range(1, len(orders) + 1))

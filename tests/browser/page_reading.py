@@ -144,3 +144,17 @@ def wider_than_the_screen(page):
     except Overdue:
         pass
     return page.evaluate(over)
+
+
+def open_page(page, title):
+    """Press the link to the page with this title in the sidebar, which a telephone has folded away."""
+    expand, sections = page.get_by_test_id("stExpandSidebarButton"), page.locator(".sections details")
+    named = page.locator("a").filter(has_text=re.compile(f"^{re.escape(title)}$"))
+    section = sections.filter(has=named)
+    link = section.locator(named)
+    link.wait_for(state="attached")
+    if expand.is_visible():
+        expand.click()
+    if not section.evaluate("(one) => one.open"):
+        section.locator("summary").click()
+    link.click()

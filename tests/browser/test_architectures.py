@@ -12,7 +12,11 @@ from bert_tf.explain import predict_span, replace_and_detect
 from tests.app.family_models import GOLDEN_FOLDERS, TEXTS
 from tests.app.test_directionality import NAMES
 from tests.browser.conftest import serving
-from tests.browser.page_reading import too_wide, wait_for_link
+from tests.browser.page_reading import (
+    open_page,
+    too_wide,
+    wait_for_link,
+)
 from tests.layers.test_causal import APART, LEFT, make_reader
 from ui.widgets.formatting import percent
 
@@ -97,7 +101,7 @@ def test_a_member_opens_on_the_pages(visit, home, name):
     expect(page.locator(".card .share")).to_have_text(
         [percent(one.probability) for answer in answers for one in answer.predictions]
     )
-    page.get_by_role("link", name="Attention", exact=True).click()
+    open_page(page, "All heads")
     page.locator(".board canvas").wait_for()
     expect(page.locator(".lines .left .token")).to_have_count(trace.length)
 

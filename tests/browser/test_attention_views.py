@@ -11,6 +11,7 @@ from tests.browser.page_reading import (
     PAIR,
     PATIENCE,
     download,
+    open_page,
     point,
     share,
     too_wide,
@@ -220,7 +221,7 @@ def test_nothing_is_wider_than_a_telephone(visit):
         ("Attention methods", ".weights .bar"),
         ("Head profiles", ".js-plotly-plot"),
     ):
-        page.get_by_role("link", name=name).click()
+        open_page(page, name)
         page.locator(sign).last.wait_for()
         assert too_wide(page, name) == []
 

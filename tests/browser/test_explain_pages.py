@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 from tests.browser.page_reading import (
     download,
+    open_page,
     point,
     too_wide,
     wait_for_link,
@@ -131,7 +132,7 @@ def test_no_page_is_wider_than_a_telephone(visit):
         ("Patching", "[data-testid=stAlert]"),
         ("Counterfactuals", ".bars .bar"),
     ):
-        page.get_by_role("link", name=name).click()
+        open_page(page, name)
         page.locator(sign).last.wait_for()
         assert too_wide(page, name) == []
 
@@ -144,7 +145,7 @@ def test_a_visitor_s_markup_stays_text(visit):
         ("Saliency", ".marks .word"),
         ("Counterfactuals", ".card"),
     ):
-        page.get_by_role("link", name=name).click()
+        open_page(page, name)
         page.locator(sign).last.wait_for()
         assert page.locator("img[src=x]").count() == 0
         assert page.locator(".cells b, .marks b, .card b, [data-testid=stCaptionContainer] b").count() == 0

@@ -9,6 +9,7 @@ from tests.browser.page_reading import (
     PAIR,
     chip,
     download,
+    open_page,
     parameters,
     point,
     too_wide,
@@ -32,7 +33,7 @@ def test_from_a_typed_pair_to_a_reopened_link(visit):
     expect(page.locator(".card .share").first).to_have_text(re.compile(r"\d\.\d%"))
     wait_for_link(page, "mask", "a4")
 
-    page.get_by_role("link", name="Attention").click()
+    open_page(page, "All heads")
     board = page.locator(".board canvas")
     board.wait_for()
     box = board.bounding_box()
@@ -43,14 +44,14 @@ def test_from_a_typed_pair_to_a_reopened_link(visit):
     token = page.locator(".lines .left .token", has_text="people")
     point(page, token, page.locator(".lines .hint"), re.compile("“people” looks most at"))
 
-    page.get_by_role("link", name="Compare").click()
+    open_page(page, "Side by side")
     expect(page.get_by_role("heading", name="Where they agree")).to_be_visible()
     expect(page.locator(".bars")).to_have_count(2)
     expect(page.locator(".gauge")).to_have_count(2)
     expect(page.get_by_text("Weights in memory")).to_be_visible()
     wait_for_link(page, "with", "tiny-uncased")
 
-    page.get_by_role("link", name="Attention").click()
+    open_page(page, "All heads")
     wait_for_link(page, "page", "all_heads")
     found = parameters(page)
     assert (found["a"], found["b"]) == ("The people changed the law.", "The house was good.")
@@ -101,8 +102,8 @@ def test_text_is_never_taken_for_markup(visit):
     evil = "<img src=x onerror=alert(1)> <b>bold</b> </script>"
     link = "?a=" + urllib.parse.quote(evil) + "&b=" + urllib.parse.quote(evil) + "&mask=a1,a10"
     page = visit("/" + link).page
-    for name, sign in (("Predict", ".card"), ("Attention", ".lines .token"), ("Compare", ".gauge")):
-        page.get_by_role("link", name=name).click()
+    for name, sign in (("Predict", ".card"), ("All heads", ".lines .token"), ("Side by side", ".gauge")):
+        open_page(page, name)
         page.locator(sign).last.wait_for()
         assert page.locator("img[src=x]").count() == 0
         assert page.locator(".chips b, .lines b, .card b").count() == 0
@@ -161,12 +162,12 @@ def test_a_download_without_a_network_fails_with_a_sentence(visit):
 def test_nothing_is_wider_than_a_telephone(visit):
     page = visit(f"{PAIR}&mask=a1", viewport={"width": 390, "height": 844}).page
     for name, sign in (
-        ("Attention", ".board canvas"),
-        ("Compare", ".js-plotly-plot"),
+        ("All heads", ".board canvas"),
+        ("Side by side", ".js-plotly-plot"),
         ("Models", "[data-testid=stExpander]"),
-        ("Predict", ".bars .bar"),
+        ("Predict", ".card .title"),
     ):
-        page.get_by_role("link", name=name).click()
+        open_page(page, name)
         page.locator(sign).last.wait_for()
         assert too_wide(page, name) == []
 

@@ -33,6 +33,7 @@ from tests.browser.page_reading import (
     PAIR,
     chip,
     numbers,
+    open_page,
     parameters,
     press_row,
     saved,
@@ -265,7 +266,7 @@ def test_an_uploaded_file_is_asked_filtered_and_opened(visit, cased):
     expect(page.get_by_role("heading", level=1, name="Predict")).to_be_visible()
     wait_for_link(page, "a", "A dog ran.")
     assert parameters(page)["mask"]
-    page.get_by_role("link", name="Data").click()
+    open_page(page, "Dataset")
     expect(page.get_by_text("Read from mine.jsonl")).to_be_visible()
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
 
@@ -289,11 +290,11 @@ def test_nothing_is_wider_than_a_telephone(visit):
         ("Input embeddings", FIGURE),
         ("Word senses", FIGURE),
         ("Nearest words", ".cells"),
-        ("Compare", FIGURE),
+        ("Side by side", FIGURE),
         ("Layer similarity (CKA)", FIGURE),
         ("Agreement", "[data-testid=stDataFrame]"),
-        ("Data", "[data-testid=stDataFrame]"),
+        ("Dataset", "[data-testid=stDataFrame]"),
     ):
-        page.get_by_role("link", name=name, exact=True).click()
+        open_page(page, name)
         page.locator(sign).last.wait_for()
         assert wider_than_the_screen(page) <= 1, name

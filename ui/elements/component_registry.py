@@ -1,6 +1,7 @@
 """Register the components of ``assets/components``, draw them and read the values that they send."""
 
 import json
+import re
 import time
 
 import streamlit as st
@@ -17,7 +18,9 @@ def register(name):
         callable (key, data, **callbacks) that draws the component; ``data`` must be serialisable as JSON.
     """
     parts = {kind: (_FOLDER / f"{name}.{kind}").read_text("utf-8") for kind in ("html", "css", "js")}
-    parts["js"] = (_FOLDER / "shared.js").read_text("utf-8") + parts["js"]
+    script = (_FOLDER / "shared.js").read_text("utf-8") + parts["js"]
+    # Streamlit sends the script with every drawing: comments and indents stay here.
+    parts["js"] = re.sub(r"^\s+(?://.*\n)?|^//.*\n", "", script, flags=re.MULTILINE)
     mount = st.components.v2.component(f"bert_{name}", **parts)
 
     def draw(key, data, **callbacks):

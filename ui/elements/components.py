@@ -20,12 +20,16 @@ _PICTURES = ("svg", "png")
 MOST_STRANDS, FAINTEST_STRAND = 80, 0.06
 
 
-def nav(key, groups, pages, dark, on_go):
-    """Draw links to the groups of pages and, in a second row, to the pages of the open group.
+def nav(key, sections, params, current, dark, on_go):
+    """Draw links to the pages by section, and a search among them.
 
     Args:
         key: of the component.
-        groups, pages: dicts with ``name``, ``title``, ``hint``, ``href`` and ``current``.
+        sections: list of dicts with ``title`` and ``pages``. A page is a dict with ``name``, ``title``, ``question``,
+            ``terms`` (further words by which the search shows it) and ``params``, the parameters of its link that
+            differ from ``params``.
+        params: dict. The parameters that the links of all pages share.
+        current: name of the open page.
         dark: whether this run draws for a dark page. If the browser's page has the other theme, the page runs again.
         on_go: callable (page's name), called when a link is pressed.
     """
@@ -35,7 +39,7 @@ def nav(key, groups, pages, dark, on_go):
         if isinstance(value, str):
             on_go(value)
 
-    data = {"groups": groups, "pages": pages, "dark": dark}
+    data = {"sections": sections, "params": params, "current": current, "dark": dark}
     _NAV(key=key, data=data, on_go_change=pressed, on_theme_change=state.keep_view_next_run)
 
 

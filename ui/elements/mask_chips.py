@@ -17,6 +17,17 @@ def word_positions(encoding):
     return positions
 
 
+def words(encoding, text):
+    """The words of ``text``, a list of str as ``MaskPosition`` counts them; ``encoding`` has the text as text A."""
+    spans = {}
+    for source, word, offsets in zip(encoding.sources, encoding.word_ids, encoding.offsets):
+        if source == "a":
+            start, _ = spans.get(word, offsets)
+            spans[word] = (start, offsets[1])
+    # A number that no token has is that of an empty word.
+    return [text[slice(*spans.get(number, (0, 0)))] for number in range(max(spans, default=-1) + 1)]
+
+
 def token_positions(encoding, mask_positions):
     """Token positions of the ``MaskPosition``s, ascending; one that is not in the texts is ignored."""
     masked = set(mask_positions)

@@ -10,6 +10,7 @@ from ui.samples.examples import FIRST
 from ui.session import state
 from ui.shell import aliases, catalogue
 from ui.shell.limits import ROOT
+from ui.shell.page import SECTIONS
 from ui.shell.view import LONGEST_SETTING, left_out, to_params
 
 ICON = str(ROOT / "assets" / "icon.png")
@@ -53,35 +54,33 @@ def _with_example(view, before, after):
 
 
 def navigation():
-    """Draw links to the groups of pages and, below, to the pages of the open group; each link has the current view."""
-    view, pages = state.view(), catalogue.pages()
-    groups = {}
-    for page in pages.values():
-        groups.setdefault(page.group, []).append(page)
-    group = current_page().group
+    """Draw the links to all pages into the sidebar; each link has the current view."""
+    view, pages, limits = state.view(), catalogue.pages(), state.limits()
+    params = {name: to_params(view_of(name), limits) for name in pages}
+    # A text can be long: what all links have in common is sent once.
+    shared = dict(set.intersection(*(set(one.items()) for one in params.values())))
 
-    def link(page, title, hint, current):
-        params = to_params(view_of(page.name), state.limits())
-        href = "?" + urllib.parse.urlencode(params)
-        return {"name": page.name, "title": title, "hint": hint, "href": href, "current": current}
+    def link(page):
+        own = {name: value for name, value in params[page.name].items() if name not in shared}
+        return {"name": page.name, "title": page.title, "question": page.question, "terms": page.terms, "params": own}
 
     def go(name):
         if name in pages:
             state.replace_view(view_of(name))
 
-    group_links = [
-        link(members[0], title, " · ".join(page.title for page in members), title == group)
-        for title, members in groups.items()
+    sections = [
+        {"title": title, "pages": [link(page) for page in pages.values() if page.group in groups]}
+        for title, groups in SECTIONS.items()
     ]
-    page_links = [link(page, page.title, page.question, page.name == view.page) for page in groups[group]]
-    components.nav("c_nav", group_links, page_links if len(page_links) > 1 else [], state.is_dark(), go)
+    with st.sidebar:
+        components.nav("c_nav", sections, shared, view.page, state.is_dark(), go)
 
 
 def draw_page():
     """Draw the page that the view names: its title, its question and its contents."""
     page = current_page()
-    st.title(page.title, anchor=False)
-    with st.container(key="page_question"):
+    with st.container(key="page_title"):
+        st.title(page.title, anchor=False)
         st.markdown(page.question)
     catalogue.draw(page.name)
 

@@ -1,6 +1,6 @@
 """`Page`, the declaration of a page. Each page has one in its file; navigation, links, snippets and tests read it.
 
-The groups of the navigation are in this file too.
+The sections of the navigation are in this file too.
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ui.samples.examples import Example
 
-#: The groups of pages in the order of their links; each has a folder in `pages/`.
-GROUPS = (
-    "Predict",
-    "Attention",
-    "Explain",
-    "Representations",
-    "Compare",
-    "Tasks",
-    "Training",
-    "Data",
-    "Learn",
-    "Models",
-)
+#: Sections of the navigation, in order -> their groups of pages; each group has a folder in `pages/`.
+SECTIONS = {
+    "Predict": ("Predict", "Data"),
+    "Attention": ("Attention",),
+    "Explain": ("Explain",),
+    "Representations": ("Representations",),
+    "Compare": ("Compare",),
+    "Models and training": ("Models", "Tasks", "Training"),
+    "Learn": ("Learn",),
+}
+#: The groups in the order of the navigation.
+GROUPS = tuple(group for groups in SECTIONS.values() for group in groups)
 #: Link parameters that mask the second word of text A.
 MASKED = {"mask": "a1"}
 
@@ -64,6 +63,7 @@ class Page:
         summary: the contents of the page; its row in docs/explorer.md.
         presses: name of a view of the page ("" for the page as it opens) -> the `Press` of the click benchmark.
         analyses: kinds of `python -m bert_tf explain` that the page shows.
+        terms: further words by which the search of the navigation shows the page: its views, methods and other names.
         reads_texts: whether the page reads text A and text B.
         reads_texts_if: (setting, value): the page reads the texts only if the setting has this value. None: see
             `reads_texts`.
@@ -88,6 +88,7 @@ class Page:
     summary: str
     presses: Mapping[str, Press]
     analyses: tuple[str, ...] = ()
+    terms: str = ""
     reads_texts: bool = True
     reads_texts_if: tuple[str, str] | None = None
     example: Example | None = None

@@ -15,7 +15,7 @@ def draw(installed):
         installed: ``ModelInfo``s of the models that may be chosen, the default first.
     """
     with st.sidebar:
-        st.markdown("**BERT explorer**")
+        st.container(key="brand").markdown("**BERT explorer**")
         if not installed:
             st.warning("No model is installed. See Models.")
             return

@@ -4,6 +4,7 @@ A ``View`` is immutable and does not use Streamlit; ``ui.session.state`` holds o
 """
 
 import dataclasses
+import difflib
 import re
 import string
 
@@ -81,12 +82,24 @@ class View:
         not_default = ((key, value) for key, value in changed.items() if value is not None)
         return dataclasses.replace(self, settings=tuple(sorted(not_default)))
 
-    def with_text(self, a, b):
-        """The view with other texts; the masks of a changed text are dropped."""
-        masks = tuple(
-            spot for spot in self.masks if (spot.source == "a" and a == self.a) or (spot.source == "b" and b == self.b)
-        )
-        return dataclasses.replace(self, a=a, b=b, masks=masks, start=0)
+    def with_text(self, a, b, words):
+        """The view with other texts; the masks of words that an edit has kept stay, with the words' new numbers.
+
+        Args:
+            a, b: str. The texts.
+            words: callable (text) -> list of str, its words as `MaskPosition` counts them. Called only if a changed
+                text has masks.
+        """
+        before, after = {"a": self.a, "b": self.b}, {"a": a, "b": b}
+        masks = [spot for spot in self.masks if after[spot.source] == before[spot.source]]
+        for source in {spot.source for spot in self.masks} - {spot.source for spot in masks}:
+            moved = _kept_words(words(before[source]), words(after[source]))
+            masks += [
+                dataclasses.replace(spot, word=moved[spot.word])
+                for spot in self.masks
+                if spot.source == source and spot.word in moved
+            ]
+        return dataclasses.replace(self, a=a, b=b, masks=tuple(sorted(masks)), start=0)
 
     def toggled(self, spot):
         """The view with ``spot`` masked; if it is masked already, with it unmasked."""
@@ -128,6 +141,12 @@ _NUMBERS = {
     "depth": ("depth", 0),
 }
 _SWITCHES = {"whole": "words", "special": "special", "punctuation": "punctuation"}
+
+
+def _kept_words(before, after):
+    """Number of a word before an edit -> its number after it, for the words that the edit has kept."""
+    blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
+    return {old + step: new + step for old, new, size in blocks for step in range(size)}
 
 
 def to_params(view: View, limits: Limits) -> dict[str, str]:

@@ -9,7 +9,7 @@ _LONGEST = 100  # steps that are kept
 
 
 def record():
-    """Add the view's texts and masks to the history if they have changed. Call it at the end of a run."""
+    """Add the view's texts and masks to the history if they have changed. Call it before the page is drawn."""
     steps, at = st.session_state.get(_HISTORY, ((), -1))
     now = _inputs(state.view())
     if at < 0 or steps[at] != now:

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from ui.elements import components
-from ui.elements.mask_chips import chips, token_positions
+from ui.elements.mask_chips import chips, token_positions, words
 from ui.samples.examples import EXAMPLES
 from ui.session import state
 from ui.session.model_store import shared_model
@@ -99,7 +99,13 @@ def _texts_changed():
     texts = [state.typed_text(f"w_text_{name}", getattr(view, name)) for name in "ab"]
     # A visitor cannot clear two fields at once: if both are empty, a slow browser has not filled them yet.
     if any(texts) or not (view.a and view.b):
-        state.replace_view(view.with_text(*texts))
+        state.replace_view(view.with_text(*texts, _words))
+
+
+def _words(text):
+    view = state.view()
+    shared = shared_model(view.model, view.precision)
+    return words(shared.encode(text, ""), text)
 
 
 def texts_are_usable():
