@@ -71,6 +71,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
 
   function open(page) {
     leave();
+    search.blur();
     setTriggerValue("go", page.name);
     // On a telephone the sidebar lies over the page.
     if (matchMedia("(max-width: 768px)").matches) button("stSidebarCollapseButton")?.click();
@@ -115,9 +116,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     const [at] = event.composedPath();
     if (at.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(at.tagName)) return;
     event.preventDefault();
-    if (document.querySelector('[data-testid="stSidebar"]')?.getAttribute("aria-expanded") === "false") {
-      button("stExpandSidebarButton")?.click();
-    }
+    button("stExpandSidebarButton")?.click(); // which is there while the sidebar is folded away
     search.focus();
   }
 

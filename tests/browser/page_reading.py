@@ -158,3 +158,15 @@ def open_page(page, title):
     if not section.evaluate("(one) => one.open"):
         section.locator("summary").click()
     link.click()
+
+
+def press_head(page, layer, head):
+    """A press on the canvas of three layers by four heads, behind its margin of numbers."""
+    board = page.locator(".board canvas")
+    board.wait_for()
+    box = board.bounding_box()
+    across, down = (
+        22 + (box[side] - 22) * (place - 0.5) / count
+        for side, place, count in (("width", head, 4), ("height", layer, 3))
+    )
+    board.click(position={"x": across, "y": down})

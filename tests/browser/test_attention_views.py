@@ -13,6 +13,7 @@ from tests.browser.page_reading import (
     download,
     open_page,
     point,
+    press_head,
     share,
     too_wide,
 )
@@ -30,18 +31,6 @@ def model(server_home):
 @pytest.fixture(scope="module")
 def trace(model):
     return model.trace(*TEXTS)
-
-
-def press_head(page, layer, head):
-    """A press on the canvas of three layers by four heads, behind its margin of numbers."""
-    board = page.locator(".board canvas")
-    board.wait_for()
-    box = board.bounding_box()
-    across, down = (
-        22 + (box[side] - 22) * (place - 0.5) / count
-        for side, place, count in (("width", head, 4), ("height", layer, 3))
-    )
-    board.click(position={"x": across, "y": down})
 
 
 def test_several_heads_are_drawn_together(visit, trace):

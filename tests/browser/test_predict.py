@@ -1,0 +1,123 @@
+"""The home screen in a real Chromium: three things at once, linked; the navigation; undo."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.page_reading import chip, parameters, press_head, too_wide, wait_for_link
+
+BELOW = "(one) => one.getBoundingClientRect().bottom"
+
+
+def test_predictions_next_sentence_and_attention_stand_above_the_fold(visit):
+    page = visit().page
+    for sign in (".card .bar >> nth=4", ".gauge .left", ".lines .right .token >> nth=-1", ".board canvas"):
+        thing = page.locator(sign)
+        thing.wait_for()
+        assert thing.evaluate(BELOW) <= 900, sign
+    assert page.locator(".lines .left .token").count() >= 20
+    narrow = visit(viewport={"width": 390, "height": 844}).page
+    narrow.locator(".board canvas").wait_for()
+    assert too_wide(narrow, "Predict") == []
+
+
+def test_a_token_lights_up_in_all_three(visit):
+    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page.locator(".lines .left .token").first.wait_for()
+    # The mask takes the place of the whole word: "bunny" is the second word of the text.
+    masked = page.locator("button.chip[aria-pressed=true]").first
+    masked.hover()
+    expect(page.locator(".card.lit")).to_have_count(1)
+    expect(page.locator(".lines .hint")).to_have_text(re.compile(r"looks"))
+    page.mouse.move(0, 0)
+    expect(page.locator(".card.lit")).to_have_count(0)
+    chip(page, "ate").focus()
+    expect(page.locator(".lines .hint")).to_have_text(re.compile("“ate” looks"))
+
+
+def test_a_press_on_a_small_map_opens_the_head_here(visit):
+    page = visit().page
+    page.locator(".board canvas").wait_for()
+    press_head(page, 2, 3)
+    wait_for_link(page, "head", "3")
+    assert parameters(page)["layer"] == "2" and "page" not in parameters(page)
+    expect(page.locator(".lines .left .token").first).to_be_visible()
+    page.get_by_role("button", name="All heads").click()
+    expect(page.get_by_role("heading", name="Layer 2, head 3")).to_be_visible()
+
+
+def test_undo_and_redo_by_their_buttons(visit):
+    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.").page
+    chip(page, "ate").click()
+    wait_for_link(page, "mask", "a2")
+    page.get_by_role("button", name="Undo").click()
+    page.wait_for_url(lambda address: "mask=" not in address)
+    expect(page.locator("button.chip[aria-pressed=true]")).to_have_count(0)
+    page.get_by_role("button", name="Redo").click()
+    wait_for_link(page, "mask", "a2")
+
+
+def test_the_switch_compares_two_models_and_swap_and_another_b_act(visit):
+    page = visit().page
+    page.get_by_text("Compare two models").click()
+    expect(page.locator(".gauge")).to_have_count(2)
+    expect(page.locator(".lines")).to_have_count(2)
+    page.get_by_role("button", name="Another B").first.click()
+    wait_for_link(page, "b", "The bunny ate the carrot.")
+    page.get_by_role("button", name="Swap").first.click()
+    wait_for_link(page, "a", "The bunny ate the carrot.")
+    expect(page.locator(".gauge")).to_have_count(2)
+
+
+@pytest.mark.parametrize("asked, title", [("rollout", "Attention methods"), ("squad", "Task predictions")])
+def test_a_slash_opens_the_search_and_enter_the_first_page(visit, asked, title):
+    page = visit().page
+    page.locator(".lines .left .token").first.wait_for()
+    page.keyboard.press("/")
+    search = page.get_by_role("searchbox", name="Search pages")
+    expect(search).to_be_focused()
+    page.keyboard.type(asked)
+    expect(page.locator(".results a").first).to_have_text(re.compile(f"^{title}"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1, name=title)).to_be_visible()
+    expect(search).to_have_value("")
+    page.keyboard.press("/")
+    page.keyboard.type("qqq")
+    expect(page.get_by_text("No page matches “qqq”.")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".sections details").first).to_be_visible()
+
+
+def test_results_of_the_search_are_reached_by_arrow_keys(visit):
+    page = visit().page
+    page.locator(".lines .left .token").first.wait_for()
+    page.keyboard.press("/")
+    page.keyboard.type("attention")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".results a").nth(1)).to_be_focused()
+    name = page.locator(".results a").nth(1).evaluate("(one) => one.firstChild.textContent")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1, name=name, exact=True)).to_be_visible()
+
+
+def test_on_a_telephone_the_navigation_unfolds_and_folds_away(visit):
+    page = visit(viewport={"width": 390, "height": 844}).page
+    unfold = page.get_by_test_id("stExpandSidebarButton")
+    unfold.wait_for()
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox", name="Search pages")).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    page.locator(".sections summary", has_text="Explain").click()
+    page.locator(".sections a", has_text="Logit lens").click()
+    expect(page.get_by_role("heading", level=1, name="Logit lens")).to_be_visible()
+    expect(unfold).to_be_visible()
+    assert too_wide(page, "Logit lens") == []
+
+
+def test_a_link_of_the_navigation_opens_the_same_texts_in_a_new_tab(visit):
+    page = visit("/?a=The+bunny+ate.&b=&mask=a1").page
+    page.locator(".lines .left .token").first.wait_for()
+    link = page.locator(".sections a", has_text="Logit lens").get_attribute("href")
+    assert set(link.removeprefix("?").split("&")) >= {"page=logit_lens", "a=The+bunny+ate.", "mask=a1"}
