@@ -121,3 +121,25 @@ def test_a_link_of_the_navigation_opens_the_same_texts_in_a_new_tab(visit):
     page.locator(".lines .left .token").first.wait_for()
     link = page.locator(".sections a", has_text="Logit lens").get_attribute("href")
     assert set(link.removeprefix("?").split("&")) >= {"page=logit_lens", "a=The+bunny+ate.", "mask=a1"}
+
+
+def test_enter_applies_and_what_was_not_applied_survives_a_reload(visit):
+    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page.locator(".lines .left .token").first.wait_for()
+    field = page.get_by_label("Text A")
+    field.fill("The bunny slept.")
+    expect(page.locator(".stMainBlockContainer")).to_have_attribute("data-typing", "")
+    field.press("Enter")
+    wait_for_link(page, "a", "The bunny slept.")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("The bunny slept.")
+    assert parameters(page)["mask"] == "a1"
+    expect(page.locator(".stMainBlockContainer")).not_to_have_attribute("data-typing", "")
+    field.press("End")
+    field.press("Shift+Enter")
+    page.keyboard.type("Then it woke")
+    page.reload()
+    expect(page.get_by_label("Text A")).to_have_value("The bunny slept.\nThen it woke")
+    assert parameters(page)["a"] == "The bunny slept."
+    page.get_by_label("Text A").press("Enter")
+    wait_for_link(page, "a", "The bunny slept.\nThen it woke")

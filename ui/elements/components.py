@@ -12,8 +12,8 @@ from ui.elements.component_registry import browser_value, register
 from ui.session import state
 from ui.widgets.formatting import direction
 
-_NAV, _CHIPS, _BARS, _GAUGE, _GRID, _LINES, _HEADS, _PICTURE = map(
-    register, ("nav", "chips", "bars", "gauge", "grid", "lines", "heads", "picture")
+_NAV, _TYPING, _CHIPS, _BARS, _GAUGE, _GRID, _LINES, _HEADS, _PICTURE = map(
+    register, ("nav", "typing", "chips", "bars", "gauge", "grid", "lines", "heads", "picture")
 )
 _PICTURES = ("svg", "png")
 #: The most lines that the grid draws for a head; the least weight drawn, as a share of the head's greatest weight.
@@ -41,6 +41,11 @@ def nav(key, sections, params, current, dark, on_go):
 
     data = {"sections": sections, "params": params, "current": current, "dark": dark}
     _NAV(key=key, data=data, on_go_change=pressed, on_theme_change=state.keep_view_next_run)
+
+
+def typing(key, keys):
+    """Let Enter apply the text fields with these widget keys, and give back what was typed before a reload."""
+    _TYPING(key=key, data={"keys": keys})
 
 
 def chips(key, strip, texts, on_toggle, linked=False):

@@ -92,6 +92,7 @@ def text_fields(fields=_FIELDS):
         key = f"w_text_{name}"
         state.set_widget(key, getattr(view, name))
         column.text_area(label, key=key, on_change=_texts_changed, placeholder=hint, height=68)
+    components.typing("c_typing", [f"w_text_{name}" for name, _ in zip("ab", fields)])
 
 
 def _texts_changed():

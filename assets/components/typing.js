@@ -1,0 +1,36 @@
+// Typing in the text fields. Enter applies the text, Shift+Enter starts a new line. What was typed and not applied dims
+// the results below it, and a reload of the page gives it back.
+
+export default inOrder(function ({ data }) {
+  const fields = data.keys.map((key) => `.st-key-${key} textarea`).join();
+  const page = document.querySelector(".stMainBlockContainer");
+  const listening = new AbortController();
+  const on = (type, act) => document.addEventListener(type, (event) => {
+    if (event.target.matches?.(fields)) act(event.target, event);
+  }, { capture: true, signal: listening.signal });
+  const draft = (field) => `draft ${field.getAttribute("aria-label")} ${location.search}`;
+
+  on("input", (field) => {
+    page?.setAttribute("data-typing", "");
+    try { sessionStorage.setItem(draft(field), field.value); } catch { /* no room: the draft is not kept */ }
+  });
+  on("focusout", (field) => {
+    page?.removeAttribute("data-typing");
+    sessionStorage.removeItem(draft(field));
+  });
+  on("keydown", (field, event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    event.stopPropagation();
+    field.blur(); // Streamlit applies a text when its field is left
+    field.focus();
+  });
+  document.querySelectorAll(fields).forEach((field) => {
+    const kept = sessionStorage.getItem(draft(field));
+    if (kept === null || kept === field.value || field.matches(":focus")) return;
+    field.focus();
+    Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(field, kept);
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  return () => listening.abort();
+});
