@@ -11,8 +11,8 @@ from typing import Any
 
 from bert_tf.errors import CheckpointError
 
-# Errors of a full disk; the system reports them without the name of the file.
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: Errors of a full disk; the system reports them without the name of the file.
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _UNFINISHED = ".unfinished"
 
 
@@ -62,7 +62,7 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
         if not is_special:
             os.replace(temporary, target)
     except OSError as error:
-        if error.filename == os.fspath(temporary) or error.filename is None and error.errno in _DISK_FULL:
+        if error.filename == os.fspath(temporary) or error.filename is None and error.errno in DISK_FULL:
             error.filename, error.filename2 = os.fspath(path), None
         raise
     finally:

@@ -9,7 +9,10 @@ import hashlib
 import os
 import re
 import shutil
+import threading
+import time
 from collections.abc import Callable
+from concurrent import futures
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,12 +32,20 @@ _OPTIONAL = ("tokenizer_config.json",)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _GIT_SHA1 = re.compile(r"[0-9a-f]{40}")
 
+# A hub that sends fewer bytes a second, on average over so many seconds, is left. Its library waits for ever while a
+# byte comes every few seconds.
+_LEAST_SPEED, _PATIENCE = 1024, 60.0
+# Bytes that huggingface_hub collects before it counts and stores them; its own 10 MB take minutes on a slow connection.
+_CHUNK = 1 << 14
+_POLL = 0.1  # seconds between two looks at a call to the hub
+
 
 def download(
     name: str,
     progress: Callable[[int, int], Any] | None = None,
     endpoint: str | None = None,
     folder: str | os.PathLike | None = None,
+    note: Callable[[str], Any] | None = None,
 ) -> Path:
     """Download a released model into the models folder, or resume an interrupted download.
 
@@ -45,14 +56,16 @@ def download(
         endpoint: str or None. The address of the hub; None for HF_ENDPOINT or, if that is not set,
             https://huggingface.co.
         folder: str or path or None. The models folder; None for `models_dir()`.
+        note: callable or None. It is called with a sentence that names the files which could not be checked, because
+            neither the registry nor the hub has their hash. The model's card says the same.
 
     Returns:
         Path of the model's folder. Nothing is downloaded if the model is already installed.
 
     Raises:
         UnknownModel: there is no released model of this name.
-        DownloadError: there is no network, the hub does not have a file, the disk is full, a file has another
-            hash, or the model's folder exists and holds other files.
+        DownloadError: there is no network, the hub is too slow or does not have a file, the disk is full, a file has
+            another hash, or the model's folder exists and holds other files.
     """
     model = released(name)
     if model is None:
@@ -70,13 +83,15 @@ def download(
         unfinished.mkdir(parents=True, exist_ok=True)
         with _download_lock(unfinished):
             if not looks_like_model(target):
-                _fetch_all(model, unfinished, progress, endpoint)
+                unchecked = _fetch_all(model, unfinished, progress, endpoint)
                 for outdated in unfinished.glob("*.part"):
                     outdated.unlink()
-                write_text(unfinished / "README.md", _card(model))
+                write_text(unfinished / "README.md", _card(model, unchecked))
                 if target.is_dir():
                     target.rmdir()
                 os.replace(unfinished, target)
+                if unchecked and note is not None:
+                    note(f"{model.name} is downloaded. {_unchecked_sentence(unchecked)}")
     except (OSError, _transport_error()) as error:
         raise _explained(error, model, root) from error
     return target
@@ -113,6 +128,7 @@ def _download_lock(unfinished):
 
 
 def _fetch_all(model, unfinished, progress, endpoint):
+    """Fetches all files of a model. Returns: names of the files whose hash neither the registry nor the hub has."""
     files, revision = {}, model.revision
     vocabulary = _VOCABULARIES[model.config.architecture.tokenizer]
     for name in ("config.json", *vocabulary, WEIGHTS, *_OPTIONAL):
@@ -122,8 +138,10 @@ def _fetch_all(model, unfinished, progress, endpoint):
             revision = metadata.commit_hash or revision  # so that all files are of one commit
     meter = _Meter(sum(metadata.size or 0 for metadata in files.values()), progress)
     _check_free_space(unfinished, meter.total)
+    hashes = {name: _expected_hash(model, name, metadata) for name, metadata in files.items()}
     for name, metadata in files.items():
-        _fetch(unfinished / name, metadata, _expected_hash(model, name, metadata), meter)
+        _fetch(unfinished / name, metadata, hashes[name], meter)
+    return [name for name, expected in hashes.items() if expected is None]
 
 
 def _file_metadata(model, name, revision, endpoint):
@@ -134,7 +152,7 @@ def _file_metadata(model, name, revision, endpoint):
     url = hf_hub_url(model.repo, name, revision=revision, endpoint=endpoint)
     try:
         # The models are public, so the user's token is not sent.
-        return get_hf_file_metadata(url, token=False, endpoint=endpoint)
+        return _watched(partial(get_hf_file_metadata, url, token=False, endpoint=endpoint))
     except EntryNotFoundError as error:
         if name in _OPTIONAL:
             return None
@@ -162,6 +180,7 @@ def _expected_hash(model, name, metadata):
 def _fetch(path, metadata, expected, meter):
     if path.is_file() and path.stat().st_size == metadata.size and _matches(path, expected):
         meter.add(metadata.size)
+        meter.report()
         return
     # The name holds the version: after a change on the hub, the old part must not be resumed.
     version = hashlib.sha256((metadata.etag or "").encode()).hexdigest()[:16]
@@ -177,8 +196,11 @@ def _fetch(path, metadata, expected, meter):
 
 
 def _stream(metadata, part, meter):
+    from huggingface_hub import constants
     from huggingface_hub.file_download import http_get
 
+    # Nothing else uses the constant, and two downloads at the same time set the same.
+    constants.DOWNLOAD_CHUNK_SIZE = min(constants.DOWNLOAD_CHUNK_SIZE, _CHUNK)
     part.touch()
     with part.open("r+b") as file:
         stored_bytes = file.seek(0, os.SEEK_END)
@@ -186,7 +208,8 @@ def _stream(metadata, part, meter):
             stored_bytes = file.seek(0)
             file.truncate()
         meter.add(stored_bytes)
-        http_get(
+        fetch = partial(
+            http_get,
             metadata.location,
             file,
             resume_size=stored_bytes,
@@ -195,6 +218,56 @@ def _stream(metadata, part, meter):
             displayed_filename=part.name,
             tqdm_class=partial(_ProgressBar, meter),  # type: ignore[arg-type]  # it is only called
         )
+        # If the call is left, the file is closed, so the next write of the thread fails and ends it.
+        _watched(fetch, meter)
+
+
+def _watched(call, meter=None):
+    """The result of a call to the hub, which runs in a thread of its own so that a hub that is too slow can be left.
+
+    Args:
+        call: callable without arguments.
+        meter: `_Meter` or None. It counts the bytes of the call, and its callback is called in this thread.
+
+    Raises:
+        DownloadError: the hub sent less than the least speed, or its answer is against HTTP.
+        Exception: what the call raises, or the callback of the meter.
+    """
+    outcome: futures.Future = futures.Future()
+
+    def run():
+        try:
+            outcome.set_result(call())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    since, counted = time.monotonic(), meter.done if meter else 0
+    while not futures.wait([outcome], _POLL).done:
+        if meter:
+            meter.report()
+        if time.monotonic() - since > _PATIENCE:
+            now = meter.done if meter else 0
+            if now - counted < _LEAST_SPEED * _PATIENCE:
+                raise _TooSlow(f"the hub sent {max(now - counted, 0):,} bytes in {_PATIENCE:.0f} seconds")
+            since, counted = time.monotonic(), now
+    try:
+        result = outcome.result()
+    except ValueError as error:  # an address or a number in the headers that cannot be read
+        if isinstance(error, _transport_error()):
+            raise
+        raise _BadAnswer("the hub's answer cannot be read") from error
+    if meter:
+        meter.report()
+    return result
+
+
+class _TooSlow(OSError):
+    """The hub sends less than the least speed."""
+
+
+class _BadAnswer(OSError):
+    """The hub's answer is against the protocol."""
 
 
 def _matches(path, expected):
@@ -208,15 +281,19 @@ def _matches(path, expected):
 
 
 class _Meter:
-    """Counts the bytes of all files and reports them to the progress callback."""
+    """Counts the bytes of all files; `report` passes them to the progress callback."""
 
     def __init__(self, total, progress):
-        self.done, self.total, self.progress = 0, total, progress
+        self.done, self.total, self.progress, self._reported = 0, total, progress, None
 
     def add(self, count):
         self.done += count
-        if self.progress is not None:
-            self.progress(self.done, self.total)
+
+    def report(self):
+        done = self.done
+        if self.progress is not None and done != self._reported:
+            self._reported = done
+            self.progress(done, self.total)
 
 
 class _ProgressBar:
@@ -264,13 +341,43 @@ def _explained(error, model, root):
         )
     if getattr(error, "errno", None) and not isinstance(error, ConnectionError):
         return DownloadError(f"{model.name} was not downloaded: {root} cannot be written ({error.strerror}).")
-    return DownloadError(f"{model.name} was not downloaded: the connection to the hub failed ({error}). {again}")
+    return DownloadError(f"{model.name} was not downloaded: {_transport_reason(error)}. {again}")
 
 
-def _card(model):
-    checked = f"SHA-256 {model.sha256}" if model.sha256 else "checked against the hash the hub declares"
+def _transport_reason(error):
+    """What went wrong on the way, in words of this project: the hub's own bytes can be in the library's message."""
+    if isinstance(error, (_TooSlow, _BadAnswer)):
+        return str(error)
+    reasons = {
+        "TimeoutException": "the hub did not answer in time",
+        "ConnectError": "there is no connection to the hub",
+        "NetworkError": "the connection to the hub broke off",
+        "ProtocolError": "the hub broke off, or its answer is not HTTP",
+        "UnsupportedProtocol": "the hub refers to an address that is not on the web",
+        "TooManyRedirects": "the hub refers from one address to the next without end",
+        "DecodingError": "the hub's answer cannot be unpacked",
+    }
+    # The classes are named, as the HTTP library's package is another one in each version of huggingface_hub.
+    named = (reasons[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in reasons)
+    if isinstance(error, OSError) and not isinstance(
+        error, ConnectionError
+    ):  # huggingface_hub's error of a file that is shorter or longer than declared
+        return "the hub sent a file of another size than it declares"
+    return next(named, "the connection to the hub failed")
+
+
+def _unchecked_sentence(names):
+    return f"Not checked, as the hub declares no hash: {', '.join(names)}; only the size was compared."
+
+
+def _card(model, unchecked):
+    if model.sha256:
+        checked = f" (SHA-256 {model.sha256})"
+    else:
+        checked = "" if WEIGHTS in unchecked else " (checked against the hash the hub declares)"
+    exceptions = f"{_unchecked_sentence(unchecked)}\n" if unchecked else ""
     return (
         f"---\nlicense: {model.licence}\nbase_model: {model.repo}\n---\n\n# {model.name}\n\n"
-        f"Downloaded from the Hugging Face hub, {model.repo}, revision {model.revision} ({checked}).\n"
-        f"Source: {model.source}. Licence: {model.licence}.\n"
+        f"Downloaded from the Hugging Face hub, {model.repo}, revision {model.revision}{checked}.\n"
+        f"{exceptions}Source: {model.source}. Licence: {model.licence}.\n"
     )

@@ -1,8 +1,8 @@
 """The command line, `python -m bert_tf COMMAND`: one module for each command, imported only for that command.
 
 Exit codes: 0 for success, 1 for a file that `check` found damaged, 2 for a mistake of the user (one line on standard
-error), 130 for an interruption by the keyboard, 143 for a training that saved its state because a signal stopped it
-before its end.
+error), 3 for a file of inputs of which some could not be answered, 130 for an interruption by the keyboard, 143 for a
+training that saved its state because a signal stopped it before its end.
 """
 
 import argparse

@@ -4,9 +4,11 @@ import argparse
 import json
 import sys
 from collections import deque
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
+from itertools import islice
 
-from bert_tf.cli.shared.files import refuse_same_file, unchanged_note, writing
+from bert_tf.cli.shared.answers import answers_to, told_counts
+from bert_tf.cli.shared.files import refuse_same_file, unchanged_note
 from bert_tf.cli.shared.model import load_model
 from bert_tf.errors import InputError
 
@@ -23,7 +25,7 @@ def predict_file(args: argparse.Namespace) -> int:
     Args:
         args: argparse.Namespace. The parsed options of `predict`.
 
-    Returns: int, the exit code.
+    Returns: int, the exit code, `answers.BAD_INPUTS` if some lines are bad.
 
     Raises: InputError if an option is out of its range, both files are the same, or all lines are bad.
     """
@@ -33,17 +35,14 @@ def predict_file(args: argparse.Namespace) -> int:
     if args.batch_size < 1:
         raise InputError(f"--batch-size must be at least 1, not {args.batch_size}.")
     refuse_same_file(args.input, args.output)
-    with _source(args.input) as (lines, total), _target(args.output) as out:
+    with _source(args.input) as (lines, total), answers_to(args) as out:
         bert = load_model(args)
-        good, bad = _answer_lines(bert, lines, total, out, args)
-        if bad and not good:
-            raise InputError(f"None of the {bad} lines of {args.input} could be answered{unchanged_note(args.output)}.")
-    summary = f"{good:,} answered"
-    if bad:
-        summary += f", {bad:,} bad lines"
-    if not args.quiet or bad:
-        print(summary + ".", file=sys.stderr)
-    return 0
+        _answer_lines(bert, lines, total, out, args)
+        if out.bad and not out.good:
+            raise InputError(
+                f"None of the {out.bad} lines of {args.input} could be answered{unchanged_note(args.output)}."
+            )
+    return told_counts(out, "lines", args.quiet)
 
 
 def _answer_lines(bert, lines, total, out, args):
@@ -57,30 +56,29 @@ def _answer_lines(bert, lines, total, out, args):
 
     def rows():
         nonlocal paired
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                numbers.append(number)
-                row = _row(line)
-                paired = paired or not isinstance(row, BadLine) and str(row[1] or "").strip() != ""
-                yield row
+        filled = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+        for number, line in islice(filled, out.done, None):
+            numbers.append(number)
+            row = _row(line)
+            paired = paired or not isinstance(row, BadLine) and str(row[1] or "").strip() != ""
+            yield row
 
-    good = bad = 0
-    with tqdm(total=total, unit="line", disable=args.quiet, file=sys.stderr, mininterval=0.5) as progress:
+    with tqdm(
+        total=total, initial=out.done, unit="line", disable=args.quiet, file=sys.stderr, mininterval=0.5
+    ) as progress:
         answers = bert.predict_many(rows(), args.batch_size, args.top_k, errors="return", targets=args.target)
         for answer in answers:
             number = numbers.popleft()
-            if isinstance(answer, Exception):
-                bad += 1
+            is_bad = isinstance(answer, Exception)
+            if is_bad:
                 progress.write(f"line {number}: {' '.join(str(answer).split())}", file=sys.stderr)
                 record = {"line": number, "error": str(answer)}
             else:
-                good += 1
                 record = answer.to_dict()
-            print(json.dumps(record, ensure_ascii=False), file=out, flush=args.batch_size == 1)
+            out.write(json.dumps(record, ensure_ascii=False) + "\n", good=not is_bad, bad=is_bad)
             progress.update()
-    if good and (note := pair_note(paired, bert.heads, bert.name)):
+    if out.good and (note := pair_note(paired, bert.heads, bert.name)):
         print(note, file=sys.stderr)
-    return good, bad
 
 
 def _row(line):
@@ -110,7 +108,3 @@ def _source(path):
             total = sum(1 for line in file if line.strip())
             file.seek(0)
         yield file, total
-
-
-def _target(path):
-    return nullcontext(sys.stdout) if path in (None, "-") else writing(path)

@@ -17,6 +17,7 @@ def run(args: argparse.Namespace) -> int:
     from bert_tf.checkpoints import download
 
     bar = None
+    notes: list[str] = []
 
     def progress(done, total):
         # The bar is made with the first bytes, so that an unknown name prints no empty bar above its error.
@@ -27,9 +28,10 @@ def run(args: argparse.Namespace) -> int:
         bar.update(done - bar.n)
 
     try:
-        path = download(args.name, progress=progress)
+        path = download(args.name, progress=progress, note=notes.append)
     finally:
         if bar is not None:
             bar.close()
+    print(*notes, sep="\n", end="\n" if notes else "", file=sys.stderr)
     print(path)
     return 0

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 
+from bert_tf.cli.shared.answers import refuse_file_options
 from bert_tf.cli.shared.files import writing
 from bert_tf.cli.shared.model import add_model_arguments, load_model
 from bert_tf.cli.shared.reading_options import READING, add_reading_arguments
@@ -57,7 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         help='JSON lines, one for each line of the input in the same order, {"line", "error"} for a bad line; '
-        "the file gets this name when it is complete; - for standard output (default)",
+        "the file gets this name when it is complete, before it is FILE.partial; - for standard output (default)",
+    )
+    file_options.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the partial file of an interrupted run, if there is one",
     )
     file_options.add_argument(
         "--batch-size",
@@ -87,8 +93,7 @@ def run(args: argparse.Namespace) -> int:
         from bert_tf.cli.batch import predict_file
 
         return predict_file(args)
-    if args.output is not None:
-        raise InputError("--output goes with --input; a single prediction is printed.")
+    refuse_file_options(args)
     if args.text_a is None:
         # These options take all words that follow them, also the text.
         greedy_option = next((name for name in ("mask", "target") if getattr(args, name)), None)

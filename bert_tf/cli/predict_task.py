@@ -2,14 +2,16 @@
 
 import argparse
 import csv
+import io
 import json
 import sys
 from collections import deque
-from contextlib import nullcontext
+from itertools import islice
 from typing import Any
 
 from bert_tf.checkpoints import find
-from bert_tf.cli.shared.files import refuse_same_file, unchanged_note, writing
+from bert_tf.cli.shared.answers import answers_to, refuse_file_options, told_counts
+from bert_tf.cli.shared.files import refuse_same_file, unchanged_note
 from bert_tf.cli.shared.model import load_task_model
 from bert_tf.cli.shared.reading_options import READING
 from bert_tf.cli.shared.render import bar, percent, table
@@ -30,8 +32,7 @@ def run_task(args: argparse.Namespace) -> int:
         )
     if args.input is not None:
         return _predict_file(args)
-    if args.output is not None:
-        raise InputError("--output goes with --input; a single prediction is printed.")
+    refuse_file_options(args)
     if args.text_a is None:
         raise InputError("Give a text to predict for, or --input FILE.")
     task = load_task_model(args)
@@ -87,15 +88,12 @@ def _predict_file(args):
         raise InputError(f"{args.input} contains no example.")
     as_csv = args.output not in (None, "-") and table_format(args.output) != "jsonl"
     task_model = load_task_model(args)
-    target = nullcontext(sys.stdout) if args.output in (None, "-") else writing(args.output)
-    with target as out:
-        write = _csv_writer(out, args.output) if as_csv else _json_writer(out, live=args.batch_size == 1)
-        good, bad = _answer(task_model, _chained(first, records), write, args)
-        if bad and not good:
-            raise InputError(f"None of the {bad} rows of {args.input} could be answered{unchanged_note(args.output)}.")
-    if bad or not args.quiet:
-        print(f"{good:,} answered{f', {bad:,} bad rows' if bad else ''}.", file=sys.stderr)
-    return 0
+    with answers_to(args) as out:
+        write = _csv_writer(out, args.output) if as_csv else _json_writer(out)
+        rows = _answer(task_model, islice(_chained(first, records), out.done, None), write, out.done, args)
+        if rows and not out.good:
+            raise InputError(f"None of the {rows} rows of {args.input} could be answered{unchanged_note(args.output)}.")
+    return told_counts(out, "rows", args.quiet)
 
 
 def _check_reading(task, args):
@@ -113,39 +111,37 @@ def _chained(first, rest):
     yield from rest
 
 
-def _answer(task, records, write, args):
-    """Writes the prediction for each record. Returns: (number of good rows, number of bad rows)."""
+def _answer(task, records, write, done, args):
+    """Writes the prediction for each record after the first `done`. Returns: number of rows, with those."""
     from tqdm import tqdm
 
     # The (number, record) pairs that are read but not yet predicted; the model reads a bounded number ahead.
     waiting: deque[tuple[int, Any]] = deque()
-    good = bad = 0
 
     def inputs():
         for number, record in records:
             waiting.append((number, record))
             yield task.family.asked(record, args)
 
-    with tqdm(unit="row", disable=args.quiet, file=sys.stderr, mininterval=0.5) as progress:
+    with tqdm(initial=done, unit="row", disable=args.quiet, file=sys.stderr, mininterval=0.5) as progress:
         for prediction in task.predict_many(inputs(), args.batch_size, errors="return"):
             number, record = waiting.popleft()
             if isinstance(prediction, Exception):
-                bad += 1
                 progress.write(f"line {number}: {' '.join(str(prediction).split())}", file=sys.stderr)
                 write(number, record, None, str(prediction))
             else:
-                good += 1
                 write(number, record, prediction, None)
+            done += 1
             progress.update()
-    return good, bad
+    return done
 
 
-def _json_writer(out, live):
-    """A function that writes one prediction as a JSON line, and flushes it if `live`."""
+def _json_writer(out):
+    """A function that writes one prediction as a JSON line."""
 
     def write(number, record, prediction, problem):
         answer = {"line": number, "error": problem} if problem else prediction
-        print(json.dumps(answer, ensure_ascii=False), file=out, flush=live)
+        out.write(json.dumps(answer, ensure_ascii=False) + "\n", good=not problem, bad=bool(problem))
 
     return write
 
@@ -155,9 +151,11 @@ def _csv_writer(out, path):
 
     The first good row sets the columns, so the bad rows before it are held until then.
     """
-    write_row = _tsv_row(out) if table_format(path) == "tsv" else csv.writer(out, lineterminator="\n").writerow
-    input_columns: list[str] = []
-    output_columns: dict[str, str] = {}  # key of the prediction -> name of its column
+    lines = io.StringIO()
+    write_row = _tsv_row(lines) if table_format(path) == "tsv" else csv.writer(lines, lineterminator="\n").writerow
+    input_columns: list[str] = out.columns.setdefault("input", [])
+    # key of the prediction -> name of its column
+    output_columns: dict[str, str] = out.columns.setdefault("output", {})
     held_rows: list[tuple[dict, dict]] = []  # (values of the input, values of the prediction)
 
     def write(number, record, prediction, problem):
@@ -179,6 +177,9 @@ def _csv_writer(out, path):
                     *(_cell(row_outputs.get(name, "")) for name in output_columns),
                 ]
             )
+        out.write(lines.getvalue(), good=not problem, bad=len(held_rows) + bool(problem))
+        lines.seek(0)
+        lines.truncate()
         held_rows.clear()
 
     return write

@@ -132,12 +132,13 @@ class Hub:
             once for each entry of this list. hashes: name -> ETag to declare instead of the true one.
         redirect: whether the weights are sent from another address, as the real hub does with large files.
         requests: (method, name, Range header or None) as they came.
+        drip: seconds between two pieces of 20 bytes of the second half of the weights; 0 for the half at once.
         gate: the second half of the weights is sent when this event is set, as it is from the beginning.
     """
 
     def __init__(self):
         self.files, self.cut_after, self.hashes, self.requests, self.status = {}, [], {}, [], 200
-        self.redirect, self.gate = False, threading.Event()
+        self.redirect, self.drip, self.gate = False, 0.0, threading.Event()
         self.gate.set()
         hub = self
 
@@ -211,7 +212,10 @@ class Hub:
         if name == "model.safetensors":
             self.gate.wait(600)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who asked may have gone
-            handler.wfile.write(data[half:])
+            step = 20 if self.drip and name == "model.safetensors" else len(data)
+            for start in range(half, len(data), step):
+                handler.wfile.write(data[start : start + step])
+                threading.Event().wait(self.drip)
 
     def _refuse(self, handler, repo):
         known = any(key[0] == repo for key in self.files)

@@ -1,10 +1,13 @@
 """Downloads, driven through the real code against a hub on this machine."""
 
+import contextlib
 import dataclasses
 import errno
 import hashlib
 import re
+import socket
 import threading
+import time
 
 import pytest
 
@@ -174,9 +177,98 @@ def test_a_known_hash_is_stronger_than_the_hubs(served, tmp_path, monkeypatch):
         download(NAME, endpoint=served.endpoint, folder=tmp_path)
 
 
-def test_an_etag_that_is_no_hash_is_not_taken_for_one(served, tmp_path):
-    served.hashes["model.safetensors"] = "just-a-version"
-    assert download(NAME, endpoint=served.endpoint, folder=tmp_path).is_dir()
+@pytest.mark.parametrize("declared", ["just-a-version", ""])
+def test_what_was_not_checked_is_said(served, tmp_path, declared):
+    served.hashes["model.safetensors"] = declared
+    notes = []
+    folder = download(NAME, endpoint=served.endpoint, folder=tmp_path, note=notes.append)
+    sentence = "Not checked, as the hub declares no hash: model.safetensors; only the size was compared."
+    assert len(notes) == 1 and sentence in notes[0]
+    card = (folder / "README.md").read_text()
+    assert sentence in card and "checked against the hash" not in card
+
+
+def test_nothing_is_said_where_all_was_checked(served, tmp_path):
+    notes = []
+    folder = download(NAME, endpoint=served.endpoint, folder=tmp_path, note=notes.append)
+    assert notes == [] and "checked against the hash the hub declares" in (folder / "README.md").read_text()
+
+
+@pytest.fixture
+def raw_hub():
+    """raw_hub(*parts, every=0): the address of a hub that answers every request with these bytes, with pauses."""
+    sockets = []
+
+    def start(*parts, every=0.0):
+        pause, listener = threading.Event(), socket.create_server(("127.0.0.1", 0))
+        sockets.append(listener)
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(65536)
+                    for part in parts:
+                        connection.sendall(part)
+                        pause.wait(every)
+
+        threading.Thread(target=serve, daemon=True).start()
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    yield start
+    for listener in sockets:
+        listener.close()
+
+
+def test_a_hub_that_drips_its_headers_is_left(raw_hub, tmp_path, monkeypatch):
+    monkeypatch.setattr(module(), "_PATIENCE", 0.5)
+    drops = (bytes([letter]) for letter in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"a" * 1000)
+    endpoint, since = raw_hub(*drops, every=0.05), time.monotonic()
+    with pytest.raises(DownloadError, match="the hub sent 0 bytes in 0 seconds"):
+        download(NAME, endpoint=endpoint, folder=tmp_path)
+    assert time.monotonic() - since < 5
+
+
+def test_a_hub_that_drips_the_weights_is_left_and_the_part_is_kept(served, tmp_path, tiny_folder, monkeypatch):
+    monkeypatch.setattr(module(), "_PATIENCE", 0.5)
+    served.drip = 0.05
+    since, waiting = time.monotonic(), threading.active_count()
+    with pytest.raises(DownloadError, match="the hub sent .* bytes in .* seconds.*the next try resumes it"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert time.monotonic() - since < 5 and not (tmp_path / MODEL.name).exists()
+    served.drip = 0
+    folder = download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert (folder / "model.safetensors").read_bytes() == (tiny_folder / "model.safetensors").read_bytes()
+    assert threading.active_count() <= waiting + 4  # of the hub and of the call that was left
+
+
+_HEAD = b'HTTP/1.1 200 OK\r\nETag: "x"\r\nX-Repo-Commit: ' + b"0" * 40 + b"\r\n"
+_SENT_ON = b'HTTP/1.1 302 Found\r\nETag: "x"\r\nContent-Length: 0\r\nLocation: '
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"\x16\x03\x01garbage\r\n\r\n", "its answer is not HTTP"),
+        (_HEAD + b"Transfer-Encoding: chunked\r\n\r\nzzzz\r\n", "its answer is not HTTP"),
+        (_HEAD + b"Content-Length: many\r\n\r\n", "its answer is not HTTP"),
+        (_HEAD + b"Content-Length: 3\r\nX-Linked-Size: -7\r\n\r\nabc", "of another size than it declares"),
+        (_HEAD + b"Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", "cannot be unpacked"),
+        (_SENT_ON + b"http://[bad\r\n\r\n", "the hub's answer cannot be read"),
+        (_SENT_ON + b"ftp://host/file\r\n\r\n", "not on the web"),
+        (b"", "the hub broke off"),
+        (b"HTTP/1.1 400 Bad\r\nX-Error-Message: \x1b[31m<script>\r\nContent-Length: 0\r\n\r\n", "answered 400"),
+    ],
+)
+def test_a_lying_hub_is_one_clean_sentence(raw_hub, tmp_path, answer, reason):
+    with pytest.raises(DownloadError, match=f"{MODEL.name} was not downloaded: .*{reason}") as caught:
+        download(NAME, endpoint=raw_hub(answer), folder=tmp_path)
+    said = str(caught.value)
+    assert "bytearray" not in said and "garbage" not in said and "script" not in said and said.isprintable()
+    assert not (tmp_path / MODEL.name).exists()
 
 
 def test_a_repository_without_safetensors_says_what_is_missing(served, tmp_path):

@@ -234,7 +234,7 @@ def test_a_file_is_answered_line_by_line_and_bad_lines_are_told(tmp_path, tiny_f
         "--batch-size",
         2,
     ]
-    assert main([str(argument) for argument in argv]) == 0
+    assert main([str(argument) for argument in argv]) == 3
     records = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
     assert len(records) == 10
     bad = {record["line"]: record["error"] for record in records if "error" in record}

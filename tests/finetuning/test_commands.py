@@ -189,7 +189,7 @@ def test_words_are_read_from_a_field_of_another_name(tagger, capsys, tmp_path):
     options = ["predict", "--model", tagger[0], "--input", data, "--quiet"]
     code, out, _ = run(capsys, *options, "--words-field", "tokens")
     good, without, text = map(json.loads, out.splitlines())
-    assert code == 0 and good["words"] == ["a", "park"] and len(good["labels"]) == 2
+    assert code == 3 and good["words"] == ["a", "park"] and len(good["labels"]) == 2
     assert without["line"] == 2 and without["error"].endswith("There is no field 'tokens'; the fields are words.")
     assert text["line"] == 3 and '"words" as a list of strings' in text["error"]
     code, out, _ = run(capsys, *options)

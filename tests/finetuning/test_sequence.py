@@ -200,7 +200,7 @@ def test_a_file_is_predicted_line_by_line(trained, tmp_path, capsys):
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     lines = open(held, encoding="utf-8").read().splitlines()[:5]
     source.write_text("\n".join([*lines, "one field too many,large,x", "the big cat,large"]), encoding="utf-8")
-    assert main(["predict", "--model", str(folder), "--input", str(source), "--output", str(target)]) == 0
+    assert main(["predict", "--model", str(folder), "--input", str(source), "--output", str(target)]) == 3
     rows = list(csv.DictReader(open(target, encoding="utf-8")))
     assert len(rows) == 6 and rows[-1]["predicted_label"] == "large" and rows[0]["text"] == lines[1].split(",")[0]
     assert "line 6: 3 fields, where 2 are expected" in rows[4]["error"]
@@ -214,7 +214,7 @@ def predict_file(folder, source, target):
 def test_bad_rows_before_the_first_good_one_wait_for_its_columns(trained, tmp_path):
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_bytes(b'text,n\n"a"b,1\n,2\na big dog,3\n\xff,4\na small cat,5\n')
-    assert predict_file(trained[0], source, target) == 0
+    assert predict_file(trained[0], source, target) == 3
     with open(target, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["n"] for row in rows] == ["", "2", "3", "", "5"]

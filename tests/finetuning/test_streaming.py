@@ -68,7 +68,7 @@ def test_a_sentence_that_cannot_be_read_is_told_in_its_place(tagger, tmp_path, c
     )
     code, out, err = run(capsys, "predict", "--model", tagger, "--input", tmp_path / "in.conllu", "--quiet")
     first, second, third, fourth = map(json.loads, out.splitlines())
-    assert code == 0 and first["words"] == ["the"] and fourth["words"] == ["it"]
+    assert code == 3 and first["words"] == ["the"] and fourth["words"] == ["it"]
     assert second["line"] == 3 and "Line 3 has 2 fields" in second["error"]
     assert third["line"] == 5 and "not UTF-8" in third["error"]
     assert err.splitlines()[-1] == "2 answered, 2 bad rows."

@@ -26,6 +26,12 @@ def refuse_same_file(source: str, target: str | None) -> None:
         raise InputError(f"--input and --output are the same file, {target}: give another name to write to.")
 
 
+def refuse_folder(path: str) -> None:
+    """Checks that a path to write is not a folder; raises InputError if it is."""
+    if os.path.isdir(path):
+        raise InputError(f"{path} is a folder: give the name of a file to write.")
+
+
 def unchanged_note(output: str | None) -> str:
     """The end of an error message: the file of `--output` was not written; "" if the output is a terminal or a pipe."""
     if output is None or output == "-" or os.path.exists(output) and not os.path.isfile(output):
@@ -45,8 +51,7 @@ def writing(path: str, mode: str = "w") -> Iterator[IO[Any]]:
         InputError: `path` is a folder.
         OSError: the file cannot be written; the error names `path`.
     """
-    if os.path.isdir(path):
-        raise InputError(f"{path} is a folder: give the name of a file to write.")
+    refuse_folder(path)
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
     with atomic_write(path) as temporary, open(temporary, mode, encoding=encoding, newline=newline) as file:
         yield file

@@ -1,0 +1,242 @@
+"""The output of `predict --input`: a file that is kept when the command is interrupted, and gone on with later."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bert_tf.cli.shared.files import refuse_folder
+from bert_tf.errors import InputError
+from bert_tf.files import DISK_FULL, read_json, write_json
+
+#: Exit code where some inputs could not be answered.
+BAD_INPUTS = 3
+
+_SAVE_EVERY = 1.0  # seconds between two notes of how far the file is
+# Options that change neither the answers nor their order, so that they may differ when a run goes on.
+_FREE_OPTIONS = ("run", "quiet", "resume", "batch_size", "output", "json")
+
+
+class Answers:
+    """Where the answers go, and how many there are.
+
+    Args:
+        send: callable that takes the next text of the output and returns its number of bytes.
+
+    Attributes:
+        good, bad: int. The inputs that were answered, and those that could not be, with those of the run that is gone
+            on with. columns: what a writer of tables must know to go on, JSON values.
+    """
+
+    def __init__(self, send: Callable[[str], int]) -> None:
+        self._send = send
+        # Set in one step, so that Ctrl-C finds bytes and inputs that belong together.
+        self._place = (0, 0, 0)  # bytes, good, bad
+        self.columns: dict[str, Any] = {}
+
+    @property
+    def good(self) -> int:
+        return self._place[1]
+
+    @property
+    def bad(self) -> int:
+        return self._place[2]
+
+    @property
+    def done(self) -> int:
+        """The inputs at the start of the file to read that have their place in the output already."""
+        return self.good + self.bad
+
+    def write(self, text: str, good: int = 0, bad: int = 0) -> None:
+        """Writes the text of so many inputs."""
+        size, so_far, so_bad = self._place
+        self._place = (size + self._send(text), so_far + good, so_bad + bad)
+
+
+@contextmanager
+def answers_to(args: argparse.Namespace) -> Iterator[Answers]:
+    """Opens the output of `predict --input`.
+
+    A file gets its name when it is complete. Until then it is called `OUTPUT.partial`, beside `OUTPUT.partial.json`,
+    which says how far it is. Both stay if the block ends with an exception after the first good answer.
+
+    Args:
+        args: argparse.Namespace. The options of `predict`.
+
+    Raises:
+        InputError: the output is a folder; there is a partial file and no `--resume`; another process writes it; or it
+            is of a run with other options or of an input that has changed.
+        OSError: the output cannot be written; the error names it.
+    """
+    path = None if args.output == "-" else args.output
+    if path is not None:
+        refuse_folder(path)
+    if path is None or os.path.exists(path) and not os.path.isfile(path):
+        if args.resume:
+            raise InputError("--resume goes with --output FILE.")
+        with nullcontext(sys.stdout) if path is None else open(path, "w", encoding="utf-8", newline="\n") as stream:
+            yield Answers(partial(_send_to, stream, args.batch_size == 1))
+        return
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    unfinished = target.with_name(f"{target.name}.partial")
+    with _names(path), _only_writer(unfinished):
+        output = _PartialFile(unfinished, _settings(args), args.resume)
+        try:
+            yield output
+            output.close()
+            os.replace(unfinished, target)
+            output.state.unlink(missing_ok=True)
+        except BaseException:
+            output.keep()
+            raise
+
+
+def _send_to(stream, live, text):
+    stream.write(text)
+    if live:
+        stream.flush()
+    return len(text)
+
+
+@contextmanager
+def _names(path):
+    """Errors of the partial file are told as those of the output."""
+    try:
+        yield
+    except OSError as error:
+        is_partial = str(error.filename).startswith(f"{os.path.realpath(path)}.partial")
+        if is_partial or error.filename is None and error.errno in DISK_FULL:
+            error.filename, error.filename2 = path, None
+        raise
+
+
+@contextmanager
+def _only_writer(partial):
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(partial.with_name(f"{partial.name}.lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise InputError(
+            f"Another `predict` is writing {partial}; wait until it ends, or give another --output."
+        ) from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.unlink(lock.lock_file)
+        lock.release()
+
+
+class _PartialFile(Answers):
+    """Answers in a file that is not complete yet."""
+
+    def __init__(self, partial, settings, resume):
+        super().__init__(lambda text: self._file.write(text.encode("utf-8")))
+        self.partial, self.state = partial, partial.with_name(f"{partial.name}.json")
+        self._settings, self._saved = settings, time.monotonic()
+        if self.state.exists() and not resume:
+            raise InputError(
+                f"{partial} holds the answers of an interrupted run: go on with --resume, or delete it to start again."
+            )
+        if self.state.exists():
+            self._restore(read_json(self.state))
+        size = self._place[0]
+        self._file = partial.open("r+b" if size else "wb")
+        self._file.truncate(size)
+        self._file.seek(size)
+
+    def _restore(self, state):
+        if not {"bytes", "good", "bad", "columns", "settings"} <= state.keys():
+            raise InputError(f"{self.state} cannot be read: delete it and {self.partial} to start again.")
+        if other := [name for name in self._settings if state["settings"].get(name) != self._settings[name]]:
+            what = (
+                f"{self._settings['input']} has changed since"
+                if other == ["input_state"]
+                else f"it is of a run with another {_option(other[0])}"
+            )
+            raise InputError(f"{self.partial} cannot be gone on with: {what}. Delete it to start again.")
+        if not self.partial.is_file() or self.partial.stat().st_size < state["bytes"]:
+            raise InputError(f"{self.partial} is shorter than {self.state} says: delete both to start again.")
+        self._place, self.columns = (state["bytes"], state["good"], state["bad"]), state["columns"]
+
+    def write(self, text, good=0, bad=0):
+        super().write(text, good, bad)
+        if time.monotonic() - self._saved > _SAVE_EVERY:
+            self._save()
+
+    def _save(self):
+        self._file.flush()
+        counts = dict(zip(("bytes", "good", "bad"), self._place, strict=True))
+        write_json(self.state, {**counts, "columns": self.columns, "settings": self._settings})
+        self._saved = time.monotonic()
+
+    def close(self):
+        """Writes what is buffered, and closes the file."""
+        self._file.close()
+
+    def keep(self):
+        """Keeps the file after an exception and says so, or deletes it if it has no good answer."""
+        if not self.good:
+            self._delete()
+            return
+        with suppress(OSError, ValueError):  # a full disk: what the last note says is there
+            self._save()
+        with suppress(OSError):
+            self._file.close()
+        if not self.state.exists():
+            self._delete()
+            return
+        kept = read_json(self.state)
+        count = f"{kept['good'] + kept['bad']:,}"
+        print(f"{count} answers are kept in {self.partial}; the same command with --resume goes on.", file=sys.stderr)
+
+    def _delete(self):
+        with suppress(OSError):
+            self._file.close()
+        for path in (self.partial, self.state):
+            path.unlink(missing_ok=True)
+
+
+def _settings(args):
+    """What must be the same when a run goes on: the options, and the size and time of the input."""
+    settings = {name: value for name, value in vars(args).items() if name not in _FREE_OPTIONS}
+    with suppress(OSError):
+        found = os.stat(args.input)
+        settings["input_state"] = [found.st_size, found.st_mtime_ns]
+    return json.loads(json.dumps(settings, default=str))
+
+
+def _option(name):
+    return f"--{name.replace('_', '-')}"
+
+
+def refuse_file_options(args: argparse.Namespace) -> None:
+    """Checks that a command without `--input` has no option of files; raises InputError if it has."""
+    for name in ("output", "resume"):
+        if getattr(args, name) not in (None, False):
+            raise InputError(f"--{name} goes with --input; a single prediction is printed.")
+
+
+def told_counts(answers: Answers, name: str, quiet: bool) -> int:
+    """Prints how many inputs were answered. Returns: the exit code, `BAD_INPUTS` if some could not be.
+
+    Args:
+        answers: `Answers`. name: str, "lines" or "rows". quiet: bool. Only bad inputs are reported.
+    """
+    if answers.bad or not quiet:
+        bad = f", {answers.bad:,} bad {name}" if answers.bad else ""
+        print(f"{answers.good:,} answered{bad}.", file=sys.stderr)
+    return BAD_INPUTS if answers.bad else 0
