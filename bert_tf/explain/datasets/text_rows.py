@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Optional
 from bert_tf.analysis import Option
 from bert_tf.errors import InputError
 from bert_tf.explain.attention.syntax import ParsedSentence, read_conllu
+from bert_tf.finetuning.data.tables import delimiter_of
 from bert_tf.inference.words import Word, words_of
 
 if TYPE_CHECKING:
@@ -285,8 +286,7 @@ def _is_text(record):
 
 
 def _table(data):
-    head = data.split("\n", 1)[0]
-    delimiter = max(",;\t", key=head.count)
+    delimiter = delimiter_of(data.split("\n", 1)[0])
     reader = csv.DictReader(io.StringIO(data, newline=""), delimiter=delimiter, restkey="")
     records = []
     try:
