@@ -41,6 +41,10 @@ _FIT_OPTIONS = (
 )
 
 
+class TooFewExamples(TaskError):
+    """A file too small to hold out a part of it for evaluation."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds a sub-command for each task."""
     tasks = parser.add_subparsers(metavar="TASK", required=True, dest="task", parser_class=type(parser))
@@ -174,7 +178,7 @@ def checked_examples(args: argparse.Namespace) -> tuple[list, list, TaskSettings
 
     Returns: the training examples, the dev examples, and the settings of the task that they give.
 
-    Raises: DataError, TaskError or OSError if no training can be made of the files.
+    Raises: DataError, TaskError (`TooFewExamples` among them) or OSError if no training can be made of the files.
     """
     import random
 
@@ -209,10 +213,7 @@ def _examples(task, args):
         raise TaskError(f"--dev-share is {args.dev_share}; it must lie between 0 and 1.")
     train, dev = task.split(train, args.dev_share)
     if not train or not dev:
-        raise TaskError(
-            f"{args.train} has too few examples to hold out {args.dev_share:.0%} of them for evaluation: give more, or "
-            "give --dev."
-        )
+        raise TooFewExamples(f"{args.train} is too small for a --dev-share of {args.dev_share}; give a --dev file.")
     return train, dev
 
 

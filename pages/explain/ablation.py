@@ -193,7 +193,7 @@ def _faint(share):
 
 
 def _token_widget(trace):
-    state.set_widget("w_ablation_tokens", list(_tokens(trace)))
+    state.set_widget("w_ablation_tokens", list(_tokens(trace)), trace.tokens)
 
     def pull():
         state.set_setting("ablation.tokens", ".".join(map(str, sorted(st.session_state["w_ablation_tokens"]))), "")

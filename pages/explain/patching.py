@@ -132,13 +132,13 @@ def _paths(shared, trace, other, target):
 
 def _place(trace):
     """The position at which heads are patched, or None for all positions."""
-    options = ["", *map(str, range(trace.length))]
+    labels = {"": "All tokens"} | {str(place): f"{place}: {token}" for place, token in enumerate(trace.tokens)}
     chosen = st.selectbox(
         "Patch at",
-        options,
-        format_func=lambda option: f"{option}: {trace.tokens[int(option)]}" if option else "All tokens",
+        list(labels),
+        format_func=labels.get,
         width=260,
-        **state.bind_setting("patching.place", "w_patching_place", "", options),
+        **state.bind_setting("patching.place", "w_patching_place", "", labels, labels.items()),
     )
     return int(chosen) if chosen else None
 

@@ -172,9 +172,11 @@ def examine(task, file_name, content, model, label_kind=None):
         arguments = [task, "--train", path, "--output", folder, *options(task, model, 1, False, label_kind)]
         try:
             train, dev, settings = finetune.checked_examples(finetune.parsed(list(map(str, arguments))))
+        except finetune.TooFewExamples:
+            raise ValueError(f"{file_name} has too few examples: a fifth of them is held out for evaluation.") from None
         except ValueError as error:
             # An option of the command is of no use on the page.
-            message = re.sub(r", or (name it with|give) --\S+?(?= |\.$)", "", str(error))
+            message = re.sub(r", or name it with --\S+?(?=\.$)", "", str(error))
             raise ValueError(message.replace(str(path), file_name)) from None
     examples = [*train, *dev]
     # The labels of text classification are those of the examples, except numbers; of the other tasks only tags.
