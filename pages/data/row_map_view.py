@@ -172,7 +172,7 @@ def _chosen(view, inside):
     number = st.selectbox(
         "Row",
         list(labels),
-        format_func=labels.get,
+        format_func=labels.__getitem__,
         **state.bind_setting("dataset.row", "w_dataset_row", _NONE, numbers, labels.items()),
     )
     return numbers.get(number)

@@ -96,7 +96,7 @@ def _mask_picker(trace):
     bound = state.bind_setting(
         "counterfactuals.at", "w_counterfactuals_at", str(trace.masks[0]), labels, labels.items()
     )
-    return int(st.selectbox("Hidden word", list(labels), format_func=labels.get, width=300, **bound))
+    return int(st.selectbox("Hidden word", list(labels), format_func=labels.__getitem__, width=300, **bound))
 
 
 def a_word_less(shared, trace):
@@ -192,7 +192,7 @@ def another_word(shared, trace):
         name = st.selectbox(
             "Replace",
             names,
-            format_func=labels.get,
+            format_func=labels.__getitem__,
             width=260,
             **state.bind_setting("counterfactuals.word", "w_counterfactuals_word", names[0], names, labels.items()),
         )

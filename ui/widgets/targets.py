@@ -154,7 +154,7 @@ def target_picker(page, shared, trace):
         of = st.selectbox(
             "What is explained",
             places,
-            format_func=labels.get,
+            format_func=labels.__getitem__,
             width=260,
             **state.bind_setting(f"{page}.of", f"w_{page}_of", places[0], places, labels.items()),
         )
@@ -209,7 +209,7 @@ def scored_token_picker(page, trace):
     return st.selectbox(
         "Token",
         positions,
-        format_func=labels.get,
+        format_func=labels.__getitem__,
         width=260,
         **state.bind_setting(f"{page}.at", f"w_{page}_at", most_suspected, positions, labels.items()),
     )
