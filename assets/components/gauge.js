@@ -6,7 +6,7 @@ const WORDS = {
 };
 
 // A probability this close to one half is no verdict.
-const UNDECIDED = .05;
+const UNDECIDED = .1;
 
 export default inOrder(function ({ parentElement, data }) {
   const root = parentElement.querySelector(".gauge");

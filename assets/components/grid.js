@@ -42,6 +42,8 @@ function strands(data, bytes, wide, tall, hues) {
   sheet.width = heads * wide;
   sheet.height = layers * tall;
   const pen = sheet.getContext("2d");
+  // Lines of neighbouring rows leave a gap: with many rows they would be one block of colour.
+  const broadest = Math.min(wide / 40, 2.2, .4 * tall / rows);
   for (let layer = 0; layer < layers; layer++) {
     for (let head = 0; head < heads; head++) {
       pen.save();
@@ -49,7 +51,7 @@ function strands(data, bytes, wide, tall, hues) {
       const at = (layer * heads + head) * rows * columns;
       for (const [share, row, column] of strongest(data, bytes.subarray(at, at + rows * columns))) {
         pen.globalAlpha = Math.max(.08, share);
-        pen.lineWidth = Math.max(.7, Math.min(wide / 40, 2.2) * share);
+        pen.lineWidth = Math.max(Math.min(.7, broadest), broadest * share);
         pen.strokeStyle = hues[data.sides[row]] ?? hues[""];
         const [y1, y2] = [((row + .5) / rows) * tall, ((column + .5) / columns) * tall];
         pen.beginPath();

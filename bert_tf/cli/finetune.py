@@ -1,11 +1,19 @@
 """`python -m bert_tf finetune TASK`: fine-tunes a model on a file of examples; a run can be resumed."""
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bert_tf.finetuning.task_settings import TaskSettings
 
 # Options that are fields of `FitSettings`.
 _FIT_OPTIONS = (
@@ -31,6 +39,10 @@ _FIT_OPTIONS = (
     "store",
     "delta",
 )
+
+
+class TooFewExamples(TaskError):
+    """A file too small to hold out a part of it for evaluation."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,28 +130,12 @@ def _add_common(parser, length):
 
 def run(args: argparse.Namespace) -> int:
     """Trains with the parsed options. Returns: exit code, `training.loop.STOPPED` if a signal came before the end."""
-    import random
-
-    from bert_tf.checkpoints import find
-    from bert_tf.checkpoints.library import read_config
     from bert_tf.finetuning.repeated_seeds import fit_seeds
     from bert_tf.startup import import_tensorflow
 
     task = family(args.task)
-    folder = find(args.model)
-    if args.length is None:
-        args.length = min(task.length, read_config(folder).max_tokens)
-    if args.max_train is not None and args.max_train < 1 or args.seeds < 1:
-        raise TaskError("--max-train and --seeds must be 1 or more.")
+    train, dev, settings = checked_examples(args)
     fit_settings = _fit_settings(args)
-    train, dev = _examples(task, args)
-    if args.max_train and args.max_train < len(train):
-        train = random.Random(0).sample(train, args.max_train)
-    settings = task.settings(args, train)
-    settings = task.training_settings(args, train, settings)
-    task.check(train, settings)
-    task.check(dev, settings)
-    task.check_metric(settings, dev or train)
     print(f"{len(train):,} training examples, {len(dev):,} dev examples.", flush=True)
     import_tensorflow()
     from bert_tf.training.strategy import choose, use_threads
@@ -167,6 +163,45 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options of a command line, without the words `python -m bert_tf finetune`."""
+    parser = argparse.ArgumentParser(prog="finetune", exit_on_error=False)
+    add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+def checked_examples(args: argparse.Namespace) -> tuple[list, list, TaskSettings]:
+    """Reads and checks the files of a training, before a model is built.
+
+    Args:
+        args: the parsed options.
+
+    Returns: the training examples, the dev examples, and the settings of the task that they give.
+
+    Raises: DataError, TaskError (`TooFewExamples` among them) or OSError if no training can be made of the files.
+    """
+    import random
+
+    from bert_tf.checkpoints import find
+    from bert_tf.checkpoints.library import read_config
+
+    task = family(args.task)
+    folder = find(args.model)
+    if args.length is None:
+        args.length = min(task.length, read_config(folder).max_tokens)
+    if args.max_train is not None and args.max_train < 1 or args.seeds < 1:
+        raise TaskError("--max-train and --seeds must be 1 or more.")
+    train, dev = _examples(task, args)
+    if args.max_train and args.max_train < len(train):
+        train = random.Random(0).sample(train, args.max_train)
+    settings = task.settings(args, train)
+    settings = task.training_settings(args, train, settings)
+    task.check(train, settings)
+    task.check(dev, settings)
+    task.check_metric(settings, dev or train)
+    return train, dev, settings
+
+
 def _examples(task, args):
     """(training examples, dev examples)."""
     train = list(task.read(args.train, args))
@@ -178,7 +213,7 @@ def _examples(task, args):
         raise TaskError(f"--dev-share is {args.dev_share}; it must lie between 0 and 1.")
     train, dev = task.split(train, args.dev_share)
     if not train or not dev:
-        raise TaskError(f"{args.train} is too small for a --dev-share of {args.dev_share}; give a --dev file.")
+        raise TooFewExamples(f"{args.train} is too small for a --dev-share of {args.dev_share}; give a --dev file.")
     return train, dev
 
 

@@ -87,17 +87,19 @@ def _settings(layers, traces):
     last = len(layers) - 1
     heads = min(trace.attentions.shape[1] for trace in traces)
     ways = [way for way in _DRAWN if way != "difference" or traces[0].length == traces[1].length]
+    depths = [" | ".join(f"layer {layer + 1}" for layer in pair) for pair in layers]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         place = st.select_slider(
             "Depth",
             range(last + 1),
-            format_func=lambda index: "layer {} | layer {}".format(*(layer + 1 for layer in layers[index])),
+            format_func=depths.__getitem__,
             width=380,
             **state.bind_field(
                 "depth",
                 "w_depth",
                 read=lambda index: round(100 * (index + 1) / (last + 1)),
                 show=lambda depth: min(max(round(depth * (last + 1) / 100) - 1, 0), last),
+                offered=depths,
             ),
         )
         head = st.selectbox(
@@ -129,7 +131,7 @@ def _start(traces, drawn):
         f"{_MOST} tokens from",
         1,
         most,
-        **state.bind_field("start", "w_start", lambda number: number - 1, lambda index: index + 1),
+        **state.bind_field("start", "w_start", lambda number: number - 1, lambda index: index + 1, offered=(most,)),
     )
     return state.view().start
 
@@ -207,12 +209,13 @@ def _layers(pair, traces, compared):
         return
     place = 0
     if len(compared.masks) > 1:
+        labels = [f"{number}: {_masked_token(pair, mask)}" for number, mask in enumerate(compared.masks, 1)]
         place = st.selectbox(
             "Mask",
-            range(len(compared.masks)),
-            format_func=lambda index: f"{index + 1}: {_masked_token(pair, compared.masks[index])}",
+            range(len(labels)),
+            format_func=labels.__getitem__,
             width=260,
-            **state.bind_setting("side_by_side.at", "w_side_by_side_at", 0, range(len(compared.masks))),
+            **state.bind_setting("side_by_side.at", "w_side_by_side_at", 0, range(len(labels)), labels),
         )
     mask = compared.masks[place]
     lens_calls = [Call.of(logit_lens, positions=[at], top_k=1) for at in (mask.position_a, mask.position_b)]

@@ -95,6 +95,12 @@ _SCORES = {
     "pearson": "Pearson",
     "spearman": "Spearman",
 }
+#: Task that this page does not show -> what a model is fine-tuned to do.
+_OWN_TASK = {
+    "tag": "to label every word",
+    "answer": "to find answers in passages",
+    "choose": "to choose the best continuation",
+}
 _MOST_NAMED = 8  # models listed in a sentence
 
 
@@ -133,9 +139,11 @@ def _settings(shared, rows):
     """The widgets that choose the predictions; returns (names of `_ASK`, which words are hidden)."""
     able = [name for name in _ASK if name in supported_predictions(shared.bert)]
     if not able:
+        task = task_models.names().get(shared.name)
+        own = f"It was fine-tuned {_OWN_TASK[task.task]}: the page Task predictions shows that. " if task else ""
         st.warning(
-            f"{title(shared.name)} has no head for words, pairs, tokens or classes, so it makes no predictions "
-            "here. Choose another model in the sidebar.",
+            f"{title(shared.name)} predicts no masked words, pairs, replaced tokens or classes of texts, which this "
+            f"page shows. {own}Choose another model in the sidebar.",
             icon=":material/block:",
         )
         return (), "given"

@@ -168,11 +168,12 @@ def _chosen(view, inside):
     numbers, tips = {result.row.number: index for index, result in enumerate(view.rows)}, view.tips
     offered = {view.rows[index].row.number for index in inside}
     offered |= {state.setting("dataset.row", _NONE)} & set(numbers)
+    labels = {_NONE: "None chosen"} | {number: tips[numbers[number]][:120] for number in sorted(offered)}
     number = st.selectbox(
         "Row",
-        [_NONE, *sorted(offered)],
-        format_func=lambda number: tips[numbers[number]][:120] if number else "None chosen",
-        **state.bind_setting("dataset.row", "w_dataset_row", _NONE, numbers),
+        list(labels),
+        format_func=labels.__getitem__,
+        **state.bind_setting("dataset.row", "w_dataset_row", _NONE, numbers, labels.items()),
     )
     return numbers.get(number)
 

@@ -47,6 +47,7 @@ PAGE = Page(
 )
 
 
+_SWEPT_AT_ONCE = 32  # the most tokens for which the page opens with a sweep
 _SWEPT_TOKENS = 128  # the most tokens for which the sweep also switches off the attention to each token
 
 
@@ -87,20 +88,25 @@ def _tokens(trace):
 def _switches(shared, trace, cells_off, ablation):
     """Draw the widgets above the grid.
 
+    While everything is on, no head looks elsewhere: the grid then opens with the effect of each part, if the text is
+    short.
+
     Returns: (what the colours show, "shift" or "effect"; the answer whose effects are shown, as of `_question`).
     """
+    is_on = not cells_off and not ablation.tokens
+    first = "effect" if is_on and trace.length <= _SWEPT_AT_ONCE else "shift"
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         colour = st.segmented_control(
             "Colours",
             ["shift", "effect"],
             format_func={"shift": "How other heads react", "effect": "Effect of each part alone"}.get,
-            **state.bind_setting("ablation.colour", "w_ablation_colour", "shift", ("shift", "effect")),
+            **state.bind_setting("ablation.colour", "w_ablation_colour", first, ("shift", "effect")),
             help=(
                 "The effect of each part needs a sweep: every head, feed-forward block and layer is switched off once."
             ),
         )
         question = _question(shared, trace) if colour == "effect" else None
-        if cells_off or ablation.tokens:
+        if not is_on:
             st.button("Switch everything on", icon=":material/restart_alt:", key="w_ablation_reset", on_click=_reset)
     return colour, question
 
@@ -194,7 +200,7 @@ def _faint(share):
 
 
 def _token_widget(trace):
-    state.set_widget("w_ablation_tokens", list(_tokens(trace)))
+    state.set_widget("w_ablation_tokens", list(_tokens(trace)), trace.tokens)
 
     def pull():
         state.set_setting("ablation.tokens", ".".join(map(str, sorted(st.session_state["w_ablation_tokens"]))), "")

@@ -5,7 +5,8 @@ import streamlit as st
 from bert_tf.analyses import Call
 from bert_tf.explain import MinimalPair, minimal_pairs, pseudo_likelihood
 from bert_tf.plots.interventions.ablation import ranked_bars
-from ui.samples.minimal_pairs import PAIRS
+from ui.samples.examples import is_example
+from ui.samples.minimal_pairs import PAIRS, partner
 from ui.session import jobs, state
 from ui.shell import snippets
 from ui.widgets import export, figures, inputs
@@ -54,8 +55,8 @@ def draw(shared):
 
 def _fields():
     """Draw the examples and the two text fields; returns the two sentences."""
-    labels = [pair.label for pair in PAIRS]
-    good, bad = (state.setting(f"counterfactuals.{side}", getattr(PAIRS[0], side)) for side in ("good", "bad"))
+    labels, first = [pair.label for pair in PAIRS], _first_pair()
+    good, bad = (state.setting(f"counterfactuals.{side}", getattr(first, side)) for side in ("good", "bad"))
     example = next((pair.label for pair in PAIRS if (pair.good, pair.bad) == (good, bad)), None)
     state.set_widget("w_counterfactuals_example", example)
 
@@ -63,7 +64,7 @@ def _fields():
         chosen_label = st.session_state["w_counterfactuals_example"]
         pair = PAIRS[labels.index(chosen_label or example or labels[0])]
         for side in ("good", "bad"):
-            state.set_setting(f"counterfactuals.{side}", getattr(pair, side), getattr(PAIRS[0], side))
+            state.set_setting(f"counterfactuals.{side}", getattr(pair, side), getattr(first, side))
 
     st.pills("Pairs", labels, key="w_counterfactuals_example", on_change=pick, label_visibility="collapsed")
     most_characters = min(state.limits().max_characters, 500)
@@ -71,9 +72,15 @@ def _fields():
         column.text_input(
             label,
             max_chars=most_characters,
-            **state.bind_setting(f"counterfactuals.{side}", f"w_counterfactuals_{side}", getattr(PAIRS[0], side)),
+            **state.bind_setting(f"counterfactuals.{side}", f"w_counterfactuals_{side}", getattr(first, side)),
         )
     return good[:most_characters], bad[:most_characters]
+
+
+def _first_pair():
+    """The pair with which the page opens: the visitor's text A and its ungrammatical partner, or else an example."""
+    text = state.view().a
+    return (None if is_example(text) else partner(text)) or PAIRS[0]
 
 
 def _pair(pair, model):

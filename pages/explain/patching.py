@@ -12,6 +12,7 @@ from bert_tf.plots.interventions.patching import patch_map, patched_heads_map
 from pages.explain import path_patching_view
 from pages.explain.snippets.patching import snippet
 from ui.samples import patching_pairs
+from ui.samples.examples import example
 from ui.session import calls, jobs, state
 from ui.session.session_cache import cached
 from ui.shell import snippets
@@ -37,6 +38,7 @@ PAGE = Page(
         "paths": Press("chip", {**MASKED, "patching.part": "path"}, long=True, most=128),
     },
     analyses=("patching", "path-patching"),
+    example=example("Shanghai"),
     settings=("a", "b", "part", "place", "into", "layer", "head", "sender", "of", "token", "at", "follows", "label"),
     settings_help=(
         "the other input; `attention`, `feed_forward` or `head` for what a block or head adds in the place of "
@@ -133,13 +135,13 @@ def _paths(shared, trace, other, target):
 
 def _place(trace):
     """The position at which heads are patched, or None for all positions."""
-    options = ["", *map(str, range(trace.length))]
+    labels = {"": "All tokens"} | {str(place): f"{place}: {token}" for place, token in enumerate(trace.tokens)}
     chosen = st.selectbox(
         "Patch at",
-        options,
-        format_func=lambda option: f"{option}: {trace.tokens[int(option)]}" if option else "All tokens",
+        list(labels),
+        format_func=labels.__getitem__,
         width=260,
-        **state.bind_setting("patching.place", "w_patching_place", "", options),
+        **state.bind_setting("patching.place", "w_patching_place", "", labels, labels.items()),
     )
     return int(chosen) if chosen else None
 
@@ -164,13 +166,18 @@ def _other_texts(shared, trace):
 def _default_texts(shared, trace):
     """The (text_a, text_b) of the other input until the visitor changes it.
 
-    They are a prepared pair, or else a word of text A is exchanged for a likely other one. If the visitor has changed
-    text B alone, text A is not exchanged.
+    They are a prepared pair, if it differs in a word that is not masked, or else a word of text A is exchanged for a
+    likely other one. If the visitor has changed text B alone, text A is not exchanged.
     """
     clean_texts = (trace.text_a, trace.text_b)
+    if state.view().setting("patching.b") is not None:
+        return clean_texts
     texts = tuple(text and patching_pairs.corrupted_text(text) for text in clean_texts)
-    if texts != clean_texts or state.view().setting("patching.b") is not None:
-        return texts
+    if texts != clean_texts:
+        other = shared.encode(texts[0], texts[1] or "")
+        changed = np.flatnonzero(other.token_ids != trace.token_ids) if patching_pairs.aligned(trace, other) else ()
+        if set(changed) - set(trace.masks):
+            return texts
     return cached("patching_default", (trace,), lambda: _exchanged(shared, trace))
 
 

@@ -92,16 +92,11 @@ def _mask_picker(trace):
     """The position of the chosen mask; with several masks, draw a widget for it."""
     if len(trace.masks) == 1:
         return trace.masks[0]
-    names = [str(position) for position in trace.masks]
-    return int(
-        st.selectbox(
-            "Hidden word",
-            names,
-            format_func=lambda name: targets.position_label(trace, int(name)),
-            width=300,
-            **state.bind_setting("counterfactuals.at", "w_counterfactuals_at", names[0], names),
-        )
+    labels = {str(position): targets.position_label(trace, position) for position in trace.masks}
+    bound = state.bind_setting(
+        "counterfactuals.at", "w_counterfactuals_at", str(trace.masks[0]), labels, labels.items()
     )
+    return int(st.selectbox("Hidden word", list(labels), format_func=labels.__getitem__, width=300, **bound))
 
 
 def a_word_less(shared, trace):
@@ -190,15 +185,16 @@ def another_word(shared, trace):
     if not words:
         st.info("Every word is hidden; there is none to replace.", icon=":material/notes:")
         return
-    names = [f"{word.source}{word.index}" for word in words]
+    # Streamlit tells options apart by their text, and a word may occur twice: the options have a number.
+    labels = {f"{word.source}{word.index}": f"{number}: {word.text}" for number, word in enumerate(words, 1)}
+    names = list(labels)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         name = st.selectbox(
             "Replace",
             names,
-            # Streamlit tells options apart by their text, and a word may occur twice: the options have a number.
-            format_func=lambda name: f"{names.index(name) + 1}: {words[names.index(name)].text}",
+            format_func=labels.__getitem__,
             width=260,
-            **state.bind_setting("counterfactuals.word", "w_counterfactuals_word", names[0], names),
+            **state.bind_setting("counterfactuals.word", "w_counterfactuals_word", names[0], names, labels.items()),
         )
         instead = st.text_input(
             "by",

@@ -6,6 +6,7 @@ import streamlit as st
 
 from bert_tf.analyses import Call
 from bert_tf.explain import Directionality, predict_span
+from bert_tf.explain.models.directionality import MASK
 from bert_tf.inference.words import words_of
 from pages.learn.snippets.directionality import snippet
 from ui.elements import components
@@ -66,6 +67,8 @@ def page():
     part = _place(readers["bidirectional"])
     if part is None:
         return
+    if state.view().b.strip():
+        st.caption("Text A alone is read here; text B is kept for the other pages.")
     text, start, end = part
     call = Call.of(predict_span, start=start, end=end, top_k=state.view().top_k)
     with st.spinner("Asking them …"):
@@ -134,7 +137,10 @@ def _draw(readings, text, start, end):
         with column:
             st.markdown(f"**{escape_markdown(name)}**")
             spans(f"c_directionality_text_{way}", _parts(text, start, end, reading), [], sees)
-            components.bars(f"c_directionality_bars_{way}", cards([reading.answer]))
+            (card,) = cards([reading.answer])
+            if reading.answer.original is None and text[start:end] != MASK:
+                card |= {"title": text[start:end], "foot": "The original is several word pieces here."}
+            components.bars(f"c_directionality_bars_{way}", [card])
 
 
 def _named(way, reading):
@@ -160,13 +166,22 @@ def _parts(text, start, end, reading):
 
 def _verdict(readings, word):
     """Write the probability of the word itself for each reader that has it as one token."""
-    known = [(way, reading.answer) for way, reading in readings.items() if reading.answer.original is not None]
-    if not known:
+    if word == MASK:
         return
-    probabilities = ", ".join(
-        f"{_named(way, readings[way])[0]} {percent(answer.original_probability)}" for way, answer in known
-    )
-    st.markdown(f"How likely “{escape_markdown(word)}” is to each: {escape_markdown(probabilities)}.")
+    names = {way: _named(way, reading)[0] for way, reading in readings.items()}
+    known = [
+        f"{names[way]} {percent(reading.answer.original_probability)}"
+        for way, reading in readings.items()
+        if reading.answer.original is not None
+    ]
+    splitting = [names[way] for way, reading in readings.items() if reading.answer.original is None]
+    sentences = [f"How likely “{word}” is to each: {', '.join(known)}."] if known else []
+    if splitting:
+        sentences.append(
+            f"“{word}” is several word pieces for {', '.join(splitting)}: a model that fills one place gives it no "
+            "probability. Hide a more frequent word to compare all."
+        )
+    st.markdown(escape_markdown(" ".join(sentences)))
 
 
 def _footer():

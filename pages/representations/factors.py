@@ -100,7 +100,7 @@ def _span(layers):
     wanted = tuple(int(text) if text.isascii() and text.isdecimal() else 0 for text in (first, last or first))
     if not 1 <= wanted[0] <= wanted[1] <= layers:
         wanted = (1, layers)
-    state.set_widget("w_factors_layers", wanted)
+    state.set_widget("w_factors_layers", wanted, (layers,))
 
     def chosen():
         span = st.session_state["w_factors_layers"]

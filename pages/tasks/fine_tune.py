@@ -12,10 +12,11 @@ from ui.session import (
     state,
     task_models,
 )
+from ui.session.session_cache import cached
 from ui.shell import error_messages, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures
-from ui.widgets.formatting import escape_markdown, percent, title
+from ui.widgets.formatting import count, escape_markdown, percent, title
 
 PAGE = Page(
     name="fine_tune",
@@ -35,14 +36,9 @@ PAGE = Page(
 
 
 _REFRESH = 2.0  # seconds between two updates of the page while a training runs
+_MOST_LABELS = 20  # labels that are listed with their counts
 _DEFAULT_MODEL = "bert-small-uncased-embedded"
-_TASK_TITLES = {
-    "classify": "Text classification",
-    "tag": "Token classification",
-    "answer": "Question answering",
-    "choose": "Multiple choice",
-}
-_LABEL_TITLES = {"One of several": "Single label", "Any number of several": "Multi-label", "A number": "Regression"}
+_STARTED = "_fine_tune_started"  # in the session: the training that this visitor has started last
 
 
 def page():
@@ -51,6 +47,11 @@ def page():
         return
     _form()
     trainings = finetuning_jobs.names()
+    own = st.session_state.get(_STARTED)
+    if problem := finetuning_jobs.problem(own):
+        st.error(
+            f"The training {own} failed, and nothing of it is kept. {escape_markdown(problem)}", icon=":material/error:"
+        )
     if not trainings:
         return
     name = trainings[0]
@@ -73,24 +74,27 @@ def _form():
         task = st.segmented_control(
             "Task",
             list(finetuning_jobs.TASKS),
-            format_func=_TASK_TITLES.get,
+            format_func=lambda task: finetuning_jobs.TASKS[task].title,
             default="classify",
             key="w_fine_tune_task",
         )
         task = task or "classify"
-        file = st.file_uploader("Examples", type=list(finetuning_jobs.TASKS[task][1]), key=f"w_fine_tune_file_{task}")
-        st.caption(finetuning_jobs.TASKS[task][2])
-        answers = None
+        kind = finetuning_jobs.TASKS[task]
+        st.caption(kind.caption)
+        label_kind = None
         if task == "classify":
-            answers = st.segmented_control(
-                "Labels of a text",
-                list(finetuning_jobs.ANSWER_KINDS),
-                format_func=_LABEL_TITLES.get,
-                default="One of several",
-                key="w_fine_tune_answers",
-                help="Single label: one of several classes. Multi-label: any number of classes, separated by |. "
-                "Regression: a number, such as 3.5.",
+            label_kind = st.segmented_control(
+                "Labels of a text", list(finetuning_jobs.LABEL_KINDS), default="Single label", key="w_fine_tune_labels"
             )
+            label_kind = label_kind or "Single label"
+            st.caption(finetuning_jobs.LABEL_KINDS[label_kind][1])
+        with st.container(key="fine_tune_file"):
+            file = st.file_uploader(
+                f"Examples, at most {limits.max_text / 1000:,.0f} kB",
+                type=list(kind.endings),
+                key=f"w_fine_tune_file_{task}",
+            )
+        st.caption(kind.contents)
     with right:
         offered = [info.name for info in plain_models if finetuning_jobs.can_learn(task, info.config)]
         if not offered:
@@ -103,15 +107,54 @@ def _form():
         model = st.selectbox("Start from", offered, index=first, format_func=title, key="w_fine_tune_model")
         epochs = st.slider("Epochs", 1, limits.max_epochs, min(3, limits.max_epochs), key="w_fine_tune_epochs")
         top_only = _top_only(model)
+        name = st.text_input(
+            "Name",
+            max_chars=finetuning_jobs.LONGEST_NAME,
+            placeholder="film reviews",
+            help="Optional. The name of the new model; the date and the time are added.",
+            key="w_fine_tune_name",
+        )
         pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_fine_tune_start")
     st.caption(
-        f"A fifth of the examples is held out for evaluation. At most {limits.max_text:,} bytes and "
-        f"{limits.max_minutes} minutes here; everybody who opens this explorer sees the model."
+        f"A fifth of the examples is held out for evaluation. A training takes at most {limits.max_minutes} minutes "
+        "here; everybody who opens this explorer sees the model."
     )
-    file_name = file.name if file else f"examples.{finetuning_jobs.TASKS[task][1][0]}"
-    snippets.give(task, finetuning_jobs.options(task, model, epochs, top_only, answers), file_name)
-    if pressed:
-        _start(task, file, model, epochs, top_only, answers)
+    file_name = file.name if file else f"examples.{kind.endings[0]}"
+    snippets.give(task, finetuning_jobs.options(task, model, epochs, top_only, label_kind), file_name)
+    if file is None:
+        if pressed:
+            st.warning("Choose a file of examples first.", icon=":material/upload_file:")
+        return
+    try:
+        _look(task, file, model, label_kind)
+        if pressed:
+            started = finetuning_jobs.start(task, file.name, file.getvalue(), model, epochs, top_only, label_kind, name)
+            st.session_state[_STARTED] = started
+            state.set_setting("fine_tune.run", started, "")
+    except (ValueError, OSError) as error:
+        st.warning(escape_markdown(str(error)), icon=":material/block:")
+
+
+def _look(task, file, model, label_kind):
+    """Draw what the visitor's file holds: its labels and its first rows."""
+    content = file.getvalue()
+    key = (task, file.name, content, model, label_kind)
+    summary = cached("fine_tune_file", key, lambda: finetuning_jobs.examine(*key))
+    with st.expander(f"What {escape_markdown(file.name)} holds", expanded=True, icon=":material/table_rows:"):
+        st.markdown(
+            f"**{count(summary.examples, 'example')}**: {summary.examples - summary.held_out:,} to learn from, "
+            f"{summary.held_out:,} held out."
+        )
+        if summary.labels:
+            each = "words" if task == "tag" else "examples"
+            listed = [f"{escape_markdown(label)} {number:,}" for label, number in summary.labels.items()]
+            more = f" · and {len(listed) - _MOST_LABELS:,} more" if len(listed) > _MOST_LABELS else ""
+            st.markdown(
+                f"{count(len(listed), 'label')}, with the number of {each}: {' · '.join(listed[:_MOST_LABELS])}{more}"
+            )
+        st.dataframe(summary.rows, hide_index=True, key="w_fine_tune_rows")
+        if summary.examples > len(summary.rows):
+            st.caption(f"The first {len(summary.rows)} examples.")
 
 
 def _top_only(model):
@@ -129,17 +172,6 @@ def _top_only(model):
     )
 
 
-def _start(task, file, model, epochs, top_only, answers):
-    if file is None:
-        st.warning("Choose a file of examples first.", icon=":material/upload_file:")
-        return
-    try:
-        name = finetuning_jobs.start(task, file.name, file.getvalue(), model, epochs, top_only, answers)
-        state.set_setting("fine_tune.run", name, "")
-    except (ValueError, OSError) as error:
-        st.warning(escape_markdown(str(error)), icon=":material/block:")
-
-
 def _watch(name):
     """Draw a training; a fragment that runs again by itself while the training runs."""
     training = finetuning_jobs.started(name)
@@ -147,6 +179,9 @@ def _watch(name):
         state.rerun()  # Another visitor has deleted it.
         return
     status = training.status
+    if status == "failed":
+        state.rerun()  # The whole page says why to the visitor who started it, and lists it no longer.
+        return
     if status not in ("running", "ending") and st.session_state.get("_fine_tune_live") == name:
         # It has just ended: the pickers get the new model, and the fragment stops running again.
         finetuning_jobs.delete_input(name)
@@ -159,7 +194,6 @@ def _watch(name):
         "ending": "Saving …",
         "stopped": "Stopped.",
         "done": "Done.",
-        "failed": "Failed.",
     }
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{status_text[status]}**", width="content")
@@ -176,12 +210,8 @@ def _watch(name):
             # Not in a callback: after one, Streamlit would run this fragment alone.
             state.replace_view(_view_of_model(name))
             state.rerun()
-        if ended and st.button("Delete", icon=":material/delete:", key="w_fine_tune_delete", width="content"):
-            finetuning_jobs.remove(name)
-            model_store.catalogue.clear()
-            state.rerun()
-    if status == "failed":
-        st.error(escape_markdown(training.problem), icon=":material/error:")
+        if ended:
+            _delete_button(name)
     if status == "stopped":
         st.caption(
             "The best model of the evaluations until then was saved."
@@ -189,6 +219,16 @@ def _watch(name):
             else "It was stopped before the first evaluation, so there is no model."
         )
     _curves(name, status)
+
+
+def _delete_button(name):
+    """The button that deletes a model; it opens a second one, as the model may be another visitor's."""
+    with st.popover("Delete", icon=":material/delete:", width="content"):
+        st.markdown("The model is deleted for everybody who opens this explorer.")
+        if st.button("Delete it", type="primary", key="w_fine_tune_delete"):
+            finetuning_jobs.remove(name)
+            model_store.catalogue.clear()
+            state.rerun()
 
 
 def _view_of_model(name):

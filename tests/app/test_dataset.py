@@ -212,3 +212,11 @@ def test_the_rows_two_models_differ_on_are_saved(open_app, saved, cased, uncased
     offered(app, saved, ("agreement",))
     found = agreement(cased, uncased, sample("sentences.txt").rows, "last", 5)
     near(column(saved["agreement"], "divergence_bits"), [one.divergence for one in found.rows])
+
+
+@pytest.mark.usefixtures("with_tasks")
+def test_a_model_that_labels_words_is_not_said_to_have_no_head_for_tokens(open_app, monkeypatch):
+    # As the shipped tagger, which has no pre-training heads.
+    monkeypatch.setattr("pages.data.dataset.supported_predictions", lambda bert: ())
+    (warning,) = open_app(page="dataset", model="tags").warning
+    assert "no head" not in warning.value and "It was fine-tuned to label every word" in warning.value

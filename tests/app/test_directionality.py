@@ -166,3 +166,20 @@ def test_the_map_of_a_file_s_rows_offers_first_tokens_that_differ(readers, open_
     # The mean is the default, which the code leaves out.
     assert ("row_vectors(bert, rows, pooling='first')" in app.code[0].value) == told_apart
     assert ("row_vectors(bert, rows)" in app.code[0].value) != told_apart
+
+
+def test_a_word_of_several_pieces_is_told_of_for_every_model_that_splits_it(readers, open_app):
+    import bert_tf
+
+    text = "The bunnys sat on the mat."
+    app = run_until_done(open_app(page="directionality", a=text, b="They slept.", mask="a1"))
+    names = (*(NAMES[way] for way in ("left_to_right", "two_one_way", "bidirectional")), "tiny-cased")
+    readings = [predict_span(bert_tf.load(readers / name), text, 4, 10) for name in names]
+    split = [reading.answer.original is None for reading in readings]
+    assert True in split
+    cards = [drawn["cards"][0] for drawn in components(app, "bars")]
+    assert [card["foot"] == "The original is several word pieces here." for card in cards] == split
+    assert all(card["title"] == "bunnys" for card in cards)
+    said = page_text(app).replace("\\", "")
+    assert "“bunnys” is several word pieces for" in said and "Text A alone is read here" in said
+    assert all(name in said for name in ("Left to right", "Two one-way readers", "Both ways: BERT", "tiny-cased"))

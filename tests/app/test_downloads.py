@@ -140,6 +140,8 @@ def test_a_download_that_fails_says_so_until_it_is_pressed_again(open_app, hub):
     for _ in range(3):
         app.run()
         assert "the hub answered 503" in page_text(app).replace("\\", "") and offers(app)
+    other = open_app(page="models")
+    assert offers(other) and not other.error
     hub.status = 200
     hub.gate.clear()
     app.button(key=key("get")).click().run()
@@ -147,3 +149,18 @@ def test_a_download_that_fails_says_so_until_it_is_pressed_again(open_app, hub):
     hub.gate.set()
     assert ended().status == "done"
     assert not offers(app.run()) and not app.error
+
+
+def test_the_message_of_a_failed_download_goes_with_the_comparison_it_was_pressed_under(open_app, hub, monkeypatch):
+    from ui.widgets import comparison
+
+    monkeypatch.setattr(comparison, "RECOMMENDED", (NAME,))
+    hub.status = 503
+    app = open_app(page="side_by_side", a="The bunny ate the carrot.")
+    app.button(key=f"w_get_side_by_side_{NAME}").click().run()
+    ended()
+    assert "the hub answered 503" in page_text(app.run()).replace("\\", "")
+    app.button_group(key="w_side_by_side_what").set_value("texts").run()
+    assert not app.error and not app.exception
+    app.button_group(key="w_side_by_side_what").set_value("models").run()
+    assert not app.error

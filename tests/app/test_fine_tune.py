@@ -19,6 +19,7 @@ from tests.app.page_reading import (
     offered,
     page_text,
     param,
+    walk,
 )
 from ui.widgets.formatting import percent
 
@@ -230,7 +231,7 @@ def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
     assert len(finetuning_jobs.records(name)[1]) < 10 and app.button(key="w_fine_tune_try")
 
 
-@pytest.mark.parametrize("answers, told_as", [("A number", "regression"), ("Any number of several", "multi_label")])
+@pytest.mark.parametrize("answers, told_as", [("Regression", "regression"), ("Multi-label", "multi_label")])
 def test_numbers_and_several_labels_are_learnt(answers, told_as, own_home):
     from bert_tf.finetuning.task_settings import read_settings
     from ui.session import finetuning_jobs
@@ -337,14 +338,14 @@ def test_a_second_training_waits_for_the_first(own_home):
         finetuning_jobs.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
     assert [path.name for path in own_home.glob("own-*")] == [first]
     finetuning_jobs.started(first).kill()
-    finetuning_jobs.check("classify", "csv", examples(), 1)
+    finetuning_jobs.check(1)
 
 
 def test_a_training_is_given_the_minutes_of_the_limits(own_home, monkeypatch):
     from ui.session import finetuning_jobs, state
 
     given = []
-    monkeypatch.setattr(finetuning_jobs, "Training", lambda folder, arguments, seconds: given.append(seconds))
+    monkeypatch.setattr(finetuning_jobs, "Training", lambda folder, arguments, seconds, **_: given.append(seconds))
     limits = own_home / "explorer.toml"
     limits.write_text(limits.read_text() + "\n[training]\nmax_minutes = 7\n")
     state.limits.clear()
@@ -356,30 +357,108 @@ def test_a_training_is_given_the_minutes_of_the_limits(own_home, monkeypatch):
 @pytest.mark.parametrize(
     "name, content, says",
     [
-        ("films.csv", b" \n", "The file is empty"),
-        ("films.exe", b"x", "The file ends in .exe; this task reads .csv, .tsv, .jsonl"),
+        ("films.csv", b" \n", "films.csv is empty"),
+        ("films.csv", b"text,label\n", "films.csv holds no example"),
+        ("films.csv", b"text,label\na,good\nb,good\nc,good\nd,good\ne,good\n", "films.csv holds only the label 'good'"),
+        ("films.csv", b"text,label\na,good\nb,bad\n", "films.csv has too few examples"),
+        ("films.csv", b"a,b\n1,2\n", "films.csv: no column with the text was found"),
+        ("films.csv", b'text,label\na,good\n"b,bad\n', "films.csv line 3: not CSV"),
+        ("films.exe", b"x", "films.exe ends in .exe; this task reads .csv, .tsv, .jsonl"),
         ("films.csv", b"x" * 600_000, "600,000 bytes; at most 500,000"),
     ],
 )
-def test_files_that_cannot_be_learnt_from_are_refused_with_a_sentence(name, content, says):
+def test_files_that_cannot_be_learnt_from_are_refused_with_a_sentence(name, content, says, own_home):
     from ui.session import finetuning_jobs
 
-    with pytest.raises(ValueError, match=says.replace(".", r"\.").replace(";", ".")):
+    with pytest.raises(ValueError, match=says.replace(".", r"\.").replace(";", ".")) as raised:
         finetuning_jobs.start("classify", name, content, "tiny-cased", 1, True)
+    message = str(raised.value)
+    assert not list(own_home.glob("own-*")) and "task-input" not in message and "/" not in message
+    assert "--" not in message
 
 
-def test_a_file_the_command_cannot_read_ends_with_its_sentence(open_app):
+def test_a_table_with_semicolons_is_learnt_from(own_home):
     from ui.session import finetuning_jobs
 
-    name = finetuning_jobs.start("classify", "films.csv", b"a,b\n1,2\n", "tiny-cased", 1, True)
+    rows = "".join(f"good, {number} times;yes\nbad;no\n" for number in range(10))
+    summary = finetuning_jobs.examine("classify", "films.csv", f"text;label\n{rows}".encode(), "tiny-cased")
+    assert summary.labels == {"yes": 10, "no": 10} and (summary.examples, summary.held_out) == (20, 4)
+
+
+def test_the_page_shows_rows_and_labels_before_it_trains(open_app, own_home):
+    from ui.session import finetuning_jobs
+
+    app = open_app(page="fine_tune")
+    app.file_uploader(key="w_fine_tune_file_classify").upload("films.csv", examples(), "text/csv").run()
+    rows = list(csv.DictReader(io.StringIO(examples().decode())))
+    counts = {label: sum(row["label"] == label for row in rows) for label in ("good", "bad")}
+    assert not app.exception and not app.warning, page_text(app)
+    assert "**60 examples**: 48 to learn from, 12 held out." in page_text(app)
+    assert all(f"{label} {number}" in page_text(app) for label, number in counts.items())
+    table = app.dataframe[0].value
+    assert list(table.columns) == ["text", "label"] and len(table) == 5 and set(table["label"]) <= set(counts)
+    assert not finetuning_jobs.names()
+
+
+def test_a_bad_file_is_told_of_as_soon_as_it_is_chosen(open_app, own_home):
+    app = began(open_app(page="fine_tune"), "films.csv", b"text,label\n")
+    (warning,) = app.warning
+    assert warning.value.replace("\\", "") == "films.csv holds no example; it needs a row for each."
+    assert not list(own_home.glob("own-*"))
+
+
+def test_a_model_gets_the_name_of_its_visitor(own_home):
+    from ui.session import finetuning_jobs
+
+    name = finetuning_jobs.start(
+        "classify", "films.csv", examples(), "tiny-cased", 1, True, None, "Kritiken: Köln/../x"
+    )
+    assert re.fullmatch(r"own-kritiken-koln-x-\d{6}-\d{4}-[0-9a-f]{4}", name) and (own_home / name).is_dir()
+    finetuning_jobs.started(name).kill()
+    with pytest.raises(ValueError, match="needs Latin letters or digits"):
+        finetuning_jobs.start("classify", "films.csv", examples(), "tiny-cased", 1, True, None, "映画")
+
+
+def test_a_model_is_deleted_by_a_second_press(open_app, own_home):
+    from ui.session import finetuning_jobs
+
+    (own_home / "own-one" / "run").mkdir(parents=True)
+    finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
+    app = open_app(page="fine_tune")
+    button = app.button(key="w_fine_tune_delete")
+    popover = next(block for block in walk(app._tree.root) if getattr(block, "type", "") == "popover")
+    assert button in list(walk(popover)) and "for everybody" in page_text(app)
+
+
+def test_a_failed_training_is_not_kept_and_told_of_to_its_visitor_alone(open_app, own_home, monkeypatch):
+    from ui.session import finetuning_jobs
+
+    monkeypatch.setattr(finetuning_jobs, "examine", lambda task, *_: finetuning_jobs.FileSummary(1, 0, {}, []))
+    app = began(open_app(page="fine_tune"), "films.csv", b"a,b\n1,2\n")
+    (name,) = finetuning_jobs.names()
     training = finetuning_jobs.started(name)
     deadline = time.monotonic() + PATIENCE
     while training.status == "running" and time.monotonic() < deadline:
         time.sleep(0.2)
     assert training.status == "failed"
-    assert training.problem.startswith("task-input.csv: no column")
-    app = open_app(page="fine_tune")
-    assert any("no column" in one.value for one in app.error)
+    assert training.problem.startswith("films.csv: no column")
+    other = open_app(page="fine_tune")
+    assert not other.error and not other.exception and name not in page_text(other)
+    assert not (own_home / name).exists() and not finetuning_jobs.names()
+    app.run()
+    assert [f"The training {name} failed, and nothing of it is kept. " in one.value for one in app.error] == [True]
+    assert "films.csv: no column" in app.error[0].value.replace("\\", "")
+    # The status of a training whose files are deleted is known still.
+    assert training.status == "failed" and training.problem.startswith("films.csv: no column")
+
+
+def test_a_training_that_failed_and_was_deleted_names_no_path(tmp_path):
+    from ui.session.training_jobs import Training
+
+    training = Training(tmp_path, ["no-such-command"], 60)
+    training._process.wait()
+    (tmp_path / "output.log").unlink()
+    assert training.status == "failed" and training.problem == "The training ended without an error message."
 
 
 def test_where_training_is_switched_off_the_page_says_so(open_app, own_home):

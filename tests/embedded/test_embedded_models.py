@@ -149,3 +149,20 @@ def test_the_discriminator_suspects_what_does_not_fit(text, word, other):
     place = text.split().index(word) + 1
     right, wrong = (judge.trace(one).replaced[place] for one in (text, text.replace(f" {word} ", f" {other} ")))
     assert wrong > right and wrong > 0.3
+
+
+def test_the_partners_of_patching_have_as_many_tokens_and_make_the_hidden_word_less_likely(base):
+    from bert_tf.inference.words import Word
+    from ui.samples.examples import EXAMPLES
+    from ui.samples.patching_pairs import aligned, corrupted_text
+
+    for example in EXAMPLES:
+        inputs = [(example.a, example.b or None)]
+        inputs.append(tuple(text and corrupted_text(text) for text in inputs[0]))
+        encodings = [base.tokenizer.encode(*texts) for texts in inputs]
+        assert inputs[0] != inputs[1] and aligned(*encodings), example.label
+        masked = [Word(spot.source, spot.word) for spot in example.masks]
+        likely = [
+            fill_mask(base.trace(*texts, mask=masked), base.tokenizer, 1)[0].original_probability for texts in inputs
+        ]
+        assert likely[1] < likely[0] / 2.5, (example.label, likely)

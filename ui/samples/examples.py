@@ -74,3 +74,8 @@ REPLACED = (_example("Football", "The children played football in the park after
 def example(label, offered=EXAMPLES):
     """The example with this label among ``offered``."""
     return next(one for one in offered if one.label == label)
+
+
+def is_example(text):
+    """Whether a text is text A of an example of any page."""
+    return any(text == one.a for one in (*EXAMPLES, *LEARNED, *ONE_WAY, *REPLACED))

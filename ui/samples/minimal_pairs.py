@@ -1,6 +1,7 @@
 """Sample minimal pairs, written for this explorer in the style of BLiMP (Warstadt et al. 2020)."""
 
 import dataclasses
+import re
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,3 +39,34 @@ PAIRS = (
     SamplePair("Passive", "The letter was written by the teacher.", "The letter was wrote by the teacher."),
     SamplePair("Island", "Who did you say that she met there?", "Who did you make the claim that she met there?"),
 )
+
+# English words -> the same word of the other number; with it a sentence is no longer grammatical, as its subject or
+# noun has the first number.
+_NUMBERS = (
+    ("is", "are"),
+    ("was", "were"),
+    ("has", "have"),
+    ("does", "do"),
+    ("this", "these"),
+    ("that", "those"),
+    ("himself", "themselves"),
+    ("herself", "themselves"),
+    ("itself", "themselves"),
+)
+_OTHER_NUMBER = {one: other for pair in _NUMBERS for one, other in (pair, pair[::-1])}
+_WORD = re.compile(r"[A-Za-z]+")
+
+
+def partner(text):
+    """The ``SamplePair`` of an English sentence and the same with one word in the wrong number; None if it has none.
+
+    The word is a verb before any other, as "that" has other uses.
+    """
+    words = [match for match in _WORD.finditer(text) if match[0].lower() in _OTHER_NUMBER]
+    if not words:
+        return None
+    order = list(_OTHER_NUMBER)
+    word = min(words, key=lambda match: order.index(match[0].lower()))
+    other = _OTHER_NUMBER[word[0].lower()]
+    other = other.capitalize() if word[0][0].isupper() else other
+    return SamplePair("", text, f"{text[: word.start()]}{other}{text[word.end() :]}")

@@ -8,20 +8,18 @@ from dataclasses import dataclass
 
 from bert_tf.inference.words import words_of
 
-# Text of an example -> the same text with one word replaced by another of as many pieces.
+# Text of an example -> the same text with one word replaced by another of as many pieces, after which the hidden word
+# of the example is much less likely (`tests/embedded/test_embedded_models.py`).
 _PARTNERS = {
     "Shanghai is a city in China.": "Paris is a city in China.",
-    "The legislators believed they were on the right side of history.": (
-        "The legislators believed they were on the left side of history."
-    ),
-    "At the crossing, turn right and walk along the street.": (
-        "At the crossing, turn right and sail along the street."
-    ),
-    "You were right about the answer to the question.": "You were right about the answer to the prayer.",
+    "So they changed the law.": "So they took the law.",
+    "The bunny ate the carrot.": "The bunny called the carrot.",
+    "At the crossing, turn right and walk along the street.": "At the crossing, turn right then walk along the street.",
+    "You were right about the answer to the question.": "People were right about the answer to the question.",
     "They sat on the bank of the river and watched the boats.": (
         "They sat on the bank of the street and watched the boats."
     ),
-    "She opened an account at the bank to save her money.": ("She opened an account at the bank to save her life."),
+    "She opened an account at the bank to save her money.": "She opened an inn at the bank to save her money.",
 }
 
 

@@ -20,6 +20,8 @@ from ui.widgets.formatting import escape_markdown, megabytes
 _POLL = 0.5  # seconds between two updates of the progress bar
 _AT_ONCE = 2  # downloads that run at the same time; a third one waits
 
+_PRESSED = "_pressed_downloads"  # in the session: name of a model -> the view in which the visitor pressed its button
+
 
 class Download(Job):
     """The download of a model: a job with bytes as its steps.
@@ -87,6 +89,8 @@ def is_running(download):
 def download_model_button(info, where):
     """Draw a button that downloads a model; while the download runs, its progress bar; if it failed, the error.
 
+    Only the visitor who pressed the button sees the error, until the visitor changes the view.
+
     Args:
         info: ``ModelInfo`` of a released model that is not installed.
         where: str, a part of the button's key, for pages that draw two buttons for one model.
@@ -97,17 +101,25 @@ def download_model_button(info, where):
     if is_running(last):
         _bar(info, where)
         return
-    if last is not None and last.problem:
+    pressed = st.session_state.get(_PRESSED, {})
+    if pressed.get(info.name) != state.view():
+        pressed.pop(info.name, None)
+    elif last is not None and last.problem:
         st.error(escape_markdown(last.problem), icon=":material/cloud_off:")
     st.button(
         f"Get {info.name} ({megabytes(info.size_bytes)})",
         icon=":material/download:",
         key=f"w_get_{where}_{info.name}",
-        on_click=shared_downloads().start,
+        on_click=_press,
         args=(info.name,),
     )
     if held := partial_download_bytes(info.name):
         st.caption(f"{megabytes(held)} of it are downloaded already; the download continues from there.")
+
+
+def _press(name):
+    st.session_state.setdefault(_PRESSED, {})[name] = state.view()
+    shared_downloads().start(name)
 
 
 def downloads_allowed():

@@ -1,6 +1,13 @@
 """Fine-tunings started from the page: each runs `python -m bert_tf finetune` in a process, within the limits."""
 
+import collections
+import dataclasses
 import json
+import pathlib
+import re
+import shutil
+import tempfile
+import unicodedata
 
 from bert_tf.checkpoints import find, models_dir
 from bert_tf.checkpoints.delta import base_model
@@ -20,29 +27,60 @@ from ui.session.training_jobs import (
 )
 from ui.shell.server_cache import server_cache
 
-#: Task -> (its label on the page, the endings of its files, the contents of its files).
+
+@dataclasses.dataclass(frozen=True)
+class TaskKind:
+    """A task that a visitor's file can be for.
+
+    Attributes:
+        title: the field's name. caption: what the model learns, in plain words. endings: of its files.
+        contents: the contents of its files.
+    """
+
+    title: str
+    caption: str
+    endings: tuple
+    contents: str
+
+
+#: Task -> ``TaskKind``.
 TASKS = {
-    "classify": (
-        "Classes of texts",
+    "classify": TaskKind(
+        "Text classification",
+        "A label for a whole text, or for a pair of texts.",
         ("csv", "tsv", "jsonl"),
         "A table with the columns text and label (and text2 for pairs), or JSON lines with these names.",
     ),
-    "tag": (
-        "Labels of words",
+    "tag": TaskKind(
+        "Token classification",
+        "A label for every word, such as its part of speech or the name that it belongs to.",
         ("conll", "conllu", "txt", "jsonl"),
         "CoNLL: a word and its label on each line, a blank line between sentences; CoNLL-U for parts of speech; or "
         "JSON lines with words and labels.",
     ),
-    "answer": ("Answers in passages", ("json",), "A file in the format of SQuAD 1.1 or 2.0."),
-    "choose": (
-        "The best of several endings",
+    "answer": TaskKind(
+        "Question answering",
+        "The part of a passage that answers a question.",
+        ("json",),
+        "A file in the format of SQuAD 1.1 or 2.0.",
+    ),
+    "choose": TaskKind(
+        "Multiple choice",
+        "The best of several continuations of a text.",
         ("csv", "tsv", "jsonl"),
         "A table in the format of SWAG: sent1, sent2, ending0, ending1 … and label, the number of the right ending "
         "from 0; or JSON lines with context, choices and label.",
     ),
 }
-#: The kind of answer that a text has -> the option of `finetune` for it.
-ANSWER_KINDS = {"One of several": None, "Any number of several": "--multi-label", "A number": "--regression"}
+#: The kind of label of a text -> (the option of `finetune` for it, what it is in plain words).
+LABEL_KINDS = {
+    "Single label": (None, "Each text has one of several labels, such as good or bad."),
+    "Multi-label": ("--multi-label", "Each text has any number of labels, separated by |, or none."),
+    "Regression": ("--regression", "Each text has a number, such as 3.5."),
+}
+_FIRST_ROWS = 5
+#: Characters of the visitor's name for a model.
+LONGEST_NAME = 30
 _FILE = "task-input"
 
 
@@ -79,18 +117,105 @@ def _is_done(name):
 
 
 def names():
-    """The names of the fine-tunings that were started from the page, the newest first."""
+    """The names of the fine-tunings that were started from the page, the newest first; no failed ones."""
+    _discard_failed()
     return [path.name for path in folders_started_here(models_dir()) if started(path.name)]
 
 
-def start(task, file_name, content, model, epochs, top_only, answers=None):
+def _discard_failed():
+    """Delete the files of trainings that failed; their error message stays in memory, for whoever started them."""
+    for training in list(_started().values()):
+        if training.status == "failed":
+            shutil.rmtree(training.folder, ignore_errors=True)
+
+
+def problem(name):
+    """The error message of a training that was started on this server and failed, else None."""
+    training = _started().get(name)
+    return training.problem if training and training.status == "failed" else None
+
+
+@dataclasses.dataclass(frozen=True)
+class FileSummary:
+    """What a visitor's file holds.
+
+    Attributes:
+        examples: number of examples. held_out: number of them that only evaluate.
+        labels: dict label -> number of its examples, or of its words; empty if the answers are no labels.
+        rows: the first examples, a list of dicts from columns to texts.
+    """
+
+    examples: int
+    held_out: int
+    labels: dict
+    rows: list
+
+
+def examine(task, file_name, content, model, label_kind=None):
+    """Read a visitor's file as the training would.
+
+    Args:
+        as in ``start``.
+
+    Returns:
+        ``FileSummary``.
+
+    Raises:
+        ValueError: no training can be made of the file; the message is for the visitor and names the visitor's file.
+    """
+    from bert_tf.cli import finetune
+
+    ending = _check_file(task, file_name, content)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / f"{_FILE}.{ending}"
+        path.write_bytes(content)
+        arguments = [task, "--train", path, "--output", folder, *options(task, model, 1, False, label_kind)]
+        try:
+            train, dev, settings = finetune.checked_examples(finetune.parsed(list(map(str, arguments))))
+        except finetune.TooFewExamples:
+            raise ValueError(f"{file_name} has too few examples: a fifth of them is held out for evaluation.") from None
+        except ValueError as error:
+            # An option of the command is of no use on the page.
+            message = re.sub(r", or name it with --\S+?(?=\.$)", "", str(error))
+            raise ValueError(message.replace(str(path), file_name)) from None
+    examples = [*train, *dev]
+    # The labels of text classification are those of the examples, except numbers; of the other tasks only tags.
+    labels = collections.Counter(label for example in examples for label in finetune.family(task).labels(example))
+    rows = [_ROWS[task](example) for example in examples[:_FIRST_ROWS]]
+    return FileSummary(len(examples), len(dev), dict(labels.most_common()), rows)
+
+
+def _text_row(example):
+    texts = {"text": example.text_a} if example.text_b is None else {"text": example.text_a, "text2": example.text_b}
+    target = example.target
+    return {**texts, "label": " | ".join(target) if isinstance(target, tuple) else str(target)}
+
+
+_ROWS = {
+    "classify": _text_row,
+    "tag": lambda example: {"words": " ".join(example.words), "labels": " ".join(example.labels)},
+    "answer": lambda example: {
+        "question": example.question,
+        "answer": example.answer_texts[0] if example.answers else "",
+        "passage": example.passage,
+    },
+    "choose": lambda example: {
+        "context": example.context,
+        "right": example.choices[example.label],
+        "others": " | ".join(choice for place, choice in enumerate(example.choices) if place != example.label),
+    },
+}
+
+
+def start(task, file_name, content, model, epochs, top_only, label_kind=None, name=""):
     """Start a fine-tuning on a visitor's file; a fifth of its examples are the dev set.
 
     Args:
-        task: a key of ``TASKS``. file_name: of the upload, for its ending. content: bytes of the file.
+        task: a key of ``TASKS``. file_name: of the upload. content: bytes of the file.
         model: name of an installed model. epochs: number of passes over the file.
         top_only: whether only the head and the highest layers learn, see ``frozen_layers``.
-        answers: a key of ``ANSWER_KINDS``, for the task "classify".
+        label_kind: a key of ``LABEL_KINDS``, for the task "classify".
+        name: the visitor's name for the model; "" for the task's.
 
     Returns:
         the new model's name.
@@ -98,21 +223,37 @@ def start(task, file_name, content, model, epochs, top_only, answers=None):
     Raises:
         ValueError: the file cannot be used or a limit is exceeded; the message is for the visitor.
     """
-    ending = file_name.rpartition(".")[2].lower()
-    check(task, ending, content, epochs)
-    settings = options(task, model, epochs, top_only, answers)
+    ending = _check_file(task, file_name, content)
+    check(epochs)
+    kind = _name_part(name) or task
+    settings = options(task, model, epochs, top_only, label_kind)
+    examine(task, file_name, content, model, label_kind)
     with one_start(_check_number):
-        name = fresh_name(f"{task}-")
+        name = fresh_name(f"{kind}-")
         folder = models_dir() / name
         folder.mkdir(parents=True)
         source = folder / f"{_FILE}.{ending}"
         source.write_bytes(content)
         arguments = ["finetune", task, "--train", source, "--output", folder, *settings]
-        _started()[name] = Training(folder, arguments, 60 * state.limits().max_minutes)
+        names = {source.name: file_name}
+        _started()[name] = Training(folder, arguments, 60 * state.limits().max_minutes, file_names=names)
     return name
 
 
-def options(task, model, epochs, top_only, answers=None):
+def _name_part(name):
+    """A visitor's name for a model as a part of a folder's name: small Latin letters, digits and "-".
+
+    Raises:
+        ValueError: nothing of the name is left.
+    """
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    part = re.sub("[^a-z0-9]+", "-", plain).strip("-")[:LONGEST_NAME].strip("-")
+    if name.strip() and not part:
+        raise ValueError("The name of the model needs Latin letters or digits.")
+    return part
+
+
+def options(task, model, epochs, top_only, label_kind=None):
     """The options of `python -m bert_tf finetune` beside the file and the folder: a list; arguments as in ``start``."""
     config, frozen = _config(model), frozen_layers(model) if top_only else 0
     settings = ["--model", model, "--dev-share", 0.2, "--epochs", epochs]
@@ -120,8 +261,8 @@ def options(task, model, epochs, top_only, answers=None):
     settings += ["--learning-rate", 2e-4 if frozen else 5e-5, "--precision", "bfloat16_products"]
     if task == "answer":
         settings += ["--length", min(256, config.max_tokens)]
-    if task == "classify" and ANSWER_KINDS.get(answers):
-        settings.append(ANSWER_KINDS[answers])
+    if task == "classify" and label_kind and LABEL_KINDS[label_kind][0]:
+        settings.append(LABEL_KINDS[label_kind][0])
     if task == "classify" and config.architecture.attention_direction == "left_to_right":
         settings += ["--pooling", "mean"]  # the first token does not attend to the others
     if base_model(find(model)) is None:
@@ -154,8 +295,8 @@ def trainable_layers(model):
     return _config(model).num_hidden_layers - frozen_layers(model)
 
 
-def check(task, ending, content, epochs):
-    """Check that a fine-tuning on this file may start now.
+def check(epochs):
+    """Check that a fine-tuning may start now.
 
     Raises:
         ValueError: it may not; the message is for the visitor.
@@ -163,20 +304,31 @@ def check(task, ending, content, epochs):
     limits = state.limits()
     if not limits.train:
         raise ValueError("Training from the page is switched off here (explorer.toml, [training]).")
-    if ending not in TASKS[task][1]:
-        raise ValueError(
-            f"The file ends in .{ending:.10}; this task reads {', '.join('.' + known for known in TASKS[task][1])}."
-        )
-    if not content.strip():
-        raise ValueError("The file is empty; upload one with examples.")
-    if len(content) > limits.max_text:
-        raise ValueError(f"The file has {len(content):,} bytes; at most {limits.max_text:,} are allowed here.")
     if not 1 <= epochs <= limits.max_epochs:
         raise ValueError(f"The number of epochs must be 1 to {limits.max_epochs} here, not {epochs}.")
     _check_number()
 
 
+def _check_file(task, file_name, content):
+    """The ending of a visitor's file, in small letters.
+
+    Raises:
+        ValueError: the task reads no such files, or the file is empty or too large; the message is for the visitor.
+    """
+    ending, endings, most = file_name.rpartition(".")[2].lower(), TASKS[task].endings, state.limits().max_text
+    if ending not in endings:
+        raise ValueError(
+            f"{file_name} ends in .{ending:.10}; this task reads {', '.join('.' + known for known in endings)}."
+        )
+    if not content.strip():
+        raise ValueError(f"{file_name} is empty; upload a file with examples.")
+    if len(content) > most:
+        raise ValueError(f"{file_name} has {len(content):,} bytes; at most {most:,} are allowed here.")
+    return ending
+
+
 def _check_number():
+    _discard_failed()
     limits = state.limits()
     if len(folders_started_here(models_dir())) >= limits.max_models:
         raise ValueError(

@@ -18,6 +18,7 @@ from ui.shell.server_cache import server_cache
 from ui.shell.view import View, from_params, to_params
 
 _VIEW, _WRITTEN, _TOUCHED = "_view", "_written_params", "_touched"
+_OFFERED = "_offered"
 _GIVEN, _AGAIN, _REPLACED, _ENDED = "_given", "_again", "_replaced_params", "_ended"
 # For so many seconds a browser may still send the replaced address, with a run that the visitor did not start.
 _LATE = 3.0
@@ -98,7 +99,7 @@ def write_address() -> None:
         st.query_params.from_dict(params)
 
 
-def bind_field(name: str, key: str, read=lambda value: value, show=lambda value: value) -> dict:
+def bind_field(name: str, key: str, read=lambda value: value, show=lambda value: value, offered=None) -> dict:
     """Keyword arguments that bind a widget to one field of the view.
 
     The widget's value is set from the view before the widget is drawn. When the visitor changes it, the view changes
@@ -109,8 +110,9 @@ def bind_field(name: str, key: str, read=lambda value: value, show=lambda value:
         key: the widget's key.
         read: callable, widget's value -> field's value. If the widget's value is None, the field stays unchanged.
         show: callable, field's value -> widget's value.
+        offered: the values or labels that the widget offers, see ``set_widget``.
     """
-    set_widget(key, show(getattr(view(), name)))
+    set_widget(key, show(getattr(view(), name)), offered)
 
     def pull():
         value = st.session_state[key]
@@ -120,14 +122,28 @@ def bind_field(name: str, key: str, read=lambda value: value, show=lambda value:
     return {"key": key, "on_change": pull}
 
 
-def set_widget(key: str, value) -> None:
+def set_widget(key: str, value, offered=None) -> None:
     """Set a widget's value before it is drawn.
 
     If a browser receives a value and then, before it has drawn the widget, a run without the value, it shows an empty
     widget and reports the empty value as the visitor's choice. So the value is sent again in every run that the visitor
     did not start.
+
+    A slider with other bounds is a new widget for the browser, and a choice among other labels loses its old one: both
+    would show their first value. So the value is sent again when ``offered`` changes.
+
+    Args:
+        key: the widget's key.
+        value: the widget's value.
+        offered: iterable of the values or labels that the widget offers; None if they never change.
     """
     sent = st.session_state.setdefault(_GIVEN, set())
+    if offered is not None:
+        before = st.session_state.setdefault(_OFFERED, {})
+        offered = tuple(offered)
+        if before.get(key) != offered:
+            before[key] = offered
+            sent.add(key)
     if key in sent or key not in st.session_state or st.session_state[key] != value:
         sent.add(key)
         st.session_state[key] = value
@@ -160,7 +176,7 @@ def set_setting(name: str, value, default) -> None:
     replace_view(view().with_setting(name, None if value == default else _written(value)))
 
 
-def bind_setting(name: str, key: str, default, allowed=None) -> dict:
+def bind_setting(name: str, key: str, default, allowed=None, labels=None) -> dict:
     """Keyword arguments that bind a widget to a setting of one page, as ``bind_field`` does to a field of the view.
 
     Args:
@@ -168,11 +184,12 @@ def bind_setting(name: str, key: str, default, allowed=None) -> dict:
         key: the widget's key.
         default: the value if the link does not have the setting.
         allowed: container of the allowed values; any other value in a link is replaced by the default. None: all.
+        labels: the labels of the allowed values if the same values may get other labels, see ``set_widget``.
     """
     value_in_link = setting(name, default)
     if allowed is not None and value_in_link not in allowed:
         value_in_link = default
-    set_widget(key, value_in_link)
+    set_widget(key, value_in_link, allowed if labels is None else labels)
 
     def pull():
         is_text = isinstance(default, str) and allowed is None

@@ -1,10 +1,12 @@
 """The installed fine-tuned models, example inputs for their tasks, and their predictions in the form to draw."""
 
+import dataclasses
 import json
 from pathlib import Path
 
 import streamlit as st
 
+from ui.samples.examples import is_example
 from ui.session import model_store, state
 from ui.shell.server_cache import server_cache
 from ui.widgets.formatting import percent
@@ -137,6 +139,27 @@ def complete_example(settings):
     if known and known[0][2] and not view.b.strip() and is_example:
         _, a, b = known[0]
         state.correct_view(a=a, b=b, masks=(), start=0)
+
+
+def with_example(view, page_example):
+    """The view with an example that suits its model, if its text is an example that does not.
+
+    A model that is fine-tuned for a task gets the first example of the task; another model gets the page's example in
+    the place of a task's.
+
+    Args:
+        view: ``View``. page_example: ``Example`` of the view's page.
+    """
+    settings, texts = names().get(view.model), (view.a, view.b)
+    of_tasks = {(a, b) for known in EXAMPLES.values() for _, a, b in known}
+    if settings is None:
+        if texts not in of_tasks or texts == (page_example.a, page_example.b):
+            return view
+        return dataclasses.replace(view, a=page_example.a, b=page_example.b, masks=page_example.masks, start=0)
+    suiting = [(a, b) for _, a, b in _examples_of(settings)]
+    if not suiting or texts in suiting or not (texts in of_tasks or is_example(view.a)):
+        return view
+    return dataclasses.replace(view, a=suiting[0][0], b=suiting[0][1], masks=(), start=0)
 
 
 def _examples_of(settings):

@@ -49,13 +49,14 @@ class Training:
     Args:
         folder: of the run. arguments: of `python -m bert_tf`. seconds: the time limit of the training.
         last_status: the status of a training of an earlier server; None starts the training.
+        file_names: dict from names of files in the folder to the visitor's names for them, for error messages.
 
     Attributes:
         problem: a sentence for the visitor if the training failed, else None.
     """
 
-    def __init__(self, folder, arguments, seconds, last_status=None):
-        self.folder, self.problem = folder, None
+    def __init__(self, folder, arguments, seconds, last_status=None, file_names=None):
+        self.folder, self.problem, self._file_names = folder, None, file_names or {}
         self._command = [sys.executable, "-m", "bert_tf", *map(str, arguments)]
         self._left, self._began, self._process, self._wish = seconds, None, None, "run"
         self._timer, self._lock, self._left_as = None, threading.Lock(), last_status
@@ -80,7 +81,8 @@ class Training:
             if code == _STOPPED:
                 return "stopped"
             if code:
-                self.problem = self._last_line() if code > 0 else _killed(-code)
+                # Read once: the files of a failed training may be deleted.
+                self.problem = self.problem or (self._last_line() if code > 0 else _killed(-code))
                 return "failed"
             return "done"
 
@@ -89,6 +91,7 @@ class Training:
         with self._lock:
             if self._process is not None and self._process.poll() is None:
                 return
+            self.problem = None
             with open(self.folder / "output.log", "a", encoding="utf-8") as log:
                 self._process = subprocess.Popen(
                     self._command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
@@ -148,9 +151,14 @@ class Training:
             self.end("pause")
 
     def _last_line(self):
-        lines = (self.folder / "output.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        try:
+            lines = (self.folder / "output.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        except OSError:
+            lines = []  # another visitor has deleted the training
         # A visitor must not see the paths of the server.
         message = lines[-1].rsplit("bert_tf: ", 1)[-1].replace(f"{self.folder}{os.sep}", "") if lines else ""
+        for stored, shown in self._file_names.items():
+            message = message.replace(stored, shown)
         return message or "The training ended without an error message."
 
 

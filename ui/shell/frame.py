@@ -7,7 +7,7 @@ import streamlit as st
 
 from ui.elements import components
 from ui.samples.examples import FIRST
-from ui.session import state
+from ui.session import state, task_models
 from ui.shell import aliases, catalogue
 from ui.shell.limits import ROOT
 from ui.shell.page import SECTIONS
@@ -28,9 +28,13 @@ def current_page():
 
 
 def open_example():
-    """Put the open page's own example into the view if neither the link nor the visitor has given a text."""
+    """Put the example of the open page, or of its model, into the view if neither link nor visitor has given a text."""
     if not {"a", "b"} & st.query_params.keys():
-        state.correct_view(**_with_example(state.view(), FIRST, current_page().example or FIRST))
+        example = current_page().example or FIRST
+        state.correct_view(**_with_example(state.view(), FIRST, example))
+        if current_page().reads_texts and state.view().model in task_models.names():
+            suited = task_models.with_example(state.view(), example)
+            state.correct_view(a=suited.a, b=suited.b, masks=suited.masks)
 
 
 def view_of(name):

@@ -77,7 +77,7 @@ def pickers(shape, threshold=None):
     sliders = [(name, most) for name, most in zip(("layer", "head"), shape) if most > 1]
     columns = st.columns(max(1, len(sliders) + bool(threshold)))
     for column, (name, most) in zip(columns, sliders):
-        column.slider(name.capitalize(), 1, most, **state.bind_field(name, f"w_{name}", **_FROM_ONE))
+        column.slider(name.capitalize(), 1, most, **state.bind_field(name, f"w_{name}", **_FROM_ONE, offered=(most,)))
     if threshold:
         with columns[-1]:
             threshold_picker(threshold)
@@ -103,7 +103,9 @@ def detail(selection):
     most = longest - WINDOW + 1
     if state.view().start >= most:
         state.correct_view(start=most - 1)
-    st.slider(f"Detail: {WINDOW} tokens from", 1, most, **state.bind_field("start", "w_start", **_FROM_ONE))
+    st.slider(
+        f"Detail: {WINDOW} tokens from", 1, most, **state.bind_field("start", "w_start", **_FROM_ONE, offered=(most,))
+    )
     return selection.window(state.view().start, WINDOW)
 
 

@@ -7,12 +7,9 @@ import re
 import streamlit as st
 
 from bert_tf.explain import summarise_heads
-from ui.session import (
-    jobs,
-    model_store,
-    runs,
-    state,
-)
+from ui.samples.examples import FIRST
+from ui.session import jobs, model_store, runs, state, task_models
+from ui.shell import catalogue
 from ui.widgets.formatting import megabytes, milliseconds, title
 
 RECOMMENDED = ("bert-base-uncased", "bert-large-uncased")
@@ -130,8 +127,12 @@ def _set_default_models(installed, names, page):
 
 
 def with_model(view, name):
-    """The view with another model for all pages; if the open page compares models, it is the first of its two."""
-    return dataclasses.replace(view, model=name).with_setting(f"{view.page}.{_PICKED[0]}", None)
+    """The view with another model for all pages; if the open page compares models, it is the first of its two.
+
+    An example that does not suit the model is replaced, see ``task_models.with_example``.
+    """
+    view = dataclasses.replace(view, model=name).with_setting(f"{view.page}.{_PICKED[0]}", None)
+    return task_models.with_example(view, catalogue.pages()[view.page].example or FIRST)
 
 
 def _known():

@@ -150,12 +150,13 @@ def target_picker(page, shared, trace):
     if classes(shared):
         places.insert(0, "class")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        labels = {place: question_name(shared, place) or position_label(trace, int(place)) for place in places}
         of = st.selectbox(
             "What is explained",
             places,
-            format_func=lambda place: question_name(shared, place) or position_label(trace, int(place)),
+            format_func=labels.__getitem__,
             width=260,
-            **state.bind_setting(f"{page}.of", f"w_{page}_of", places[0], places),
+            **state.bind_setting(f"{page}.of", f"w_{page}_of", places[0], places, labels.items()),
         )
         if of == "class":
             return class_target(shared.bert, trace, _class_picker(page, classes(shared)))
@@ -201,12 +202,16 @@ def scored_token_picker(page, trace):
     """
     positions = [place for place, source in enumerate(trace.sources) if source is not None]
     most_suspected = max(positions, key=lambda place: trace.replaced[place])
+    labels = {
+        place: f"{place}: {trace.tokens[place]}, replaced {percent(float(trace.replaced[place]))}"
+        for place in positions
+    }
     return st.selectbox(
         "Token",
         positions,
-        format_func=lambda place: f"{place}: {trace.tokens[place]}, replaced {percent(float(trace.replaced[place]))}",
+        format_func=labels.__getitem__,
         width=260,
-        **state.bind_setting(f"{page}.at", f"w_{page}_at", most_suspected, positions),
+        **state.bind_setting(f"{page}.at", f"w_{page}_at", most_suspected, positions, labels.items()),
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Optional
 from bert_tf.analysis import Option
 from bert_tf.errors import InputError
 from bert_tf.explain.attention.syntax import ParsedSentence, read_conllu
+from bert_tf.finetuning.data.tables import delimiter_of
 from bert_tf.inference.words import Word, words_of
 
 if TYPE_CHECKING:
@@ -285,18 +286,52 @@ def _is_text(record):
 
 
 def _table(data):
-    head = data.split("\n", 1)[0]
-    delimiter = max(",;\t", key=head.count)
-    reader = csv.DictReader(io.StringIO(data, newline=""), delimiter=delimiter, restkey="")
-    records = []
+    header, records, problems = None, [], []
+    for number, fields in enumerate(_csv_rows(data)):
+        if isinstance(fields, str):
+            problems.append((number, fields))
+        elif header is None:
+            header = fields
+            _check_columns(header)
+        else:
+            # As many values as names: surplus values have no name, and a missing one is None.
+            records.append((number, dict(zip(header, [*fields, *[None] * (len(header) - len(fields))]))))
+    return records, problems
+
+
+def _csv_rows(data):
+    """The rows of a table, lists of str; in the place of a row that cannot be read a message.
+
+    A quote that is not closed would make one value of the lines up to the next quote: only its line is left out.
+    """
+    delimiter = delimiter_of(data.split("\n", 1)[0])
+    lines = io.StringIO(data, newline="").readlines()
+    begin = 0
+    while begin < len(lines):
+        reader, taken = csv.reader(lines[begin:], delimiter=delimiter), 0
+        try:
+            for fields in reader:
+                read = lines[begin + taken : begin + reader.line_num]
+                if len(read) > 1 and not _is_well_quoted("".join(read), delimiter):
+                    yield f"A quote in it is not closed: {read[0].strip():.40}"
+                    break
+                taken = reader.line_num
+                if fields:
+                    yield fields
+            else:
+                return
+        except csv.Error as error:
+            yield f"It cannot be read: {error}."
+        begin += taken + 1
+
+
+def _is_well_quoted(row, delimiter):
+    """Whether every quoted value of a row's text ends with a quote before the next delimiter."""
     try:
-        _check_columns(reader.fieldnames or ())
-        for number, record in enumerate(reader, 1):
-            record.pop("", None)
-            records.append((number, record))
-    except csv.Error as error:
-        return records, [(len(records) + 1, f"The table cannot be read from here on: {error}.")]
-    return records, []
+        list(csv.reader(io.StringIO(row, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error:
+        return False
+    return True
 
 
 def _check_columns(columns):

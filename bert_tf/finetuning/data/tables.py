@@ -1,7 +1,8 @@
 """Reads tables of examples (CSV, TSV and JSON lines) row by row with their line numbers.
 
-CSV follows RFC 4180 (quoted fields may contain commas and line breaks). In TSV a quote is an ordinary character, as in
-GLUE's files. A byte-order mark and CRLF are removed.
+CSV follows RFC 4180 (quoted fields may contain commas and line breaks); a header line with semicolons or tabs makes
+these the delimiter. In TSV a quote is an ordinary character, as in GLUE's files. A byte-order mark and CRLF are
+removed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import sys
 from collections import deque
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +60,11 @@ def table_format(path: str | Path, name: str | None = None) -> str:
     return FORMATS[ending]
 
 
+def delimiter_of(header: str) -> str:
+    """The delimiter of a CSV file: of comma, semicolon and tab the one that its header line has most of."""
+    return max(",;\t", key=header.count)
+
+
 def read_rows(path: str | Path, kind: str) -> Iterator[tuple[int, list[str]]]:
     """Yields (line number, list of fields) of a CSV or TSV file, blank lines left out.
 
@@ -69,10 +76,10 @@ def read_rows(path: str | Path, kind: str) -> Iterator[tuple[int, list[str]]]:
         yield number, fields
 
 
-def _try_rows(path, kind):
-    """As `read_rows`, but yields the DataError of a bad row."""
+def _try_rows(path, kind, has_header=False):
+    """As `read_rows`, but yields the DataError of a bad row; the header line decides the delimiter of a CSV file."""
     if kind == "csv":
-        yield from _try_csv(path)
+        yield from _try_csv(path, has_header)
         return
     for number, line in numbered_lines(path):
         if isinstance(line, DataError):
@@ -81,10 +88,15 @@ def _try_rows(path, kind):
             yield number, line.rstrip("\r\n").split("\t")
 
 
-def _try_csv(path):
+def _try_csv(path, has_header):
     """The rows of a CSV file. Only the first line of a bad row is skipped: a missing quote would skip good rows too."""
     csv.field_size_limit(_LONGEST_FIELD)
     source = numbered_lines(path)
+    delimiter = ","
+    if has_header:
+        first = next(source, (1, ""))
+        delimiter = delimiter_of(first[1]) if isinstance(first[1], str) else delimiter
+        source = chain([first], source)
     taken: list[tuple] = []
     again: deque[tuple] = deque()
 
@@ -97,7 +109,7 @@ def _try_csv(path):
 
     while True:
         try:
-            for fields in csv.reader(lines(), strict=True):
+            for fields in csv.reader(lines(), delimiter=delimiter, strict=True):
                 number = taken[0][0]
                 taken.clear()
                 if fields:
@@ -147,7 +159,7 @@ def records_or_errors(
     if kind == "jsonl":
         yield from _of_lines(path, lambda number, line: _json_record(path, number, line))
         return
-    rows = _try_rows(path, kind)
+    rows = _try_rows(path, kind, has_header=columns is None)
     if columns is None:
         _, columns = next(rows, (0, None))
         if columns is None:

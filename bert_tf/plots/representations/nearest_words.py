@@ -68,7 +68,9 @@ def _tip(context):
     before, word, after = context.around(_SIDE)
     text = f"row {context.row.number}: {before}[{word}]{after}"
     attended = context.most_attended
-    return text if attended is None else f"{text}, looks at {attended.token} {attended.share:.2f}"
+    if attended is None or round(attended.share, 2) == 0:
+        return text
+    return f"{text}, attends most to {attended.token} {attended.share:.2f}"
 
 
 def context_bars(result: NearestContexts, row: int = 0, dark: bool = False) -> go.Figure:

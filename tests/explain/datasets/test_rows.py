@@ -167,3 +167,14 @@ def test_a_table_of_very_many_columns_is_refused_at_once():
     with pytest.raises(InputError, match="1,001 columns"):
         read_rows(json.dumps({f"c{number}": "a" for number in range(1001)}), "jsonl")
     assert len(read_rows("\n".join([",".join(f"c{number}" for number in range(1000)), "a,b"]), "table").columns) == 1000
+
+
+def test_a_quote_that_is_never_closed_leaves_out_its_line_alone():
+    table = 'text,label\nGood film.,good\n"Not closed,bad\nLong film.,good\n"Two\nlines.",bad\nShort film.,bad\n'
+    found = read_rows(table, "table")
+    assert [row.text_a for row in found.rows] == ["Good film.", "Long film.", "Two\nlines.", "Short film."]
+    assert [row.label for row in found.rows] == ["good", "good", "bad", "bad"]
+    ((number, why),) = found.problems
+    assert number == 2 and why == 'A quote in it is not closed: "Not closed,bad'
+    closed = read_rows('text\nOne.\n"Two\nlines."\n', "table")
+    assert not closed.problems and closed.rows[1].text_a == "Two\nlines."
