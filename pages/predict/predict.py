@@ -44,6 +44,7 @@ _COMPARE, _WIDGET = "predict.compare", "w_predict_compare"
 
 def page():
     installed = model_store.installed()
+    _walk_link()
     second = _second_model(installed)
     inputs.text_fields()
     page_inputs = inputs.encoded_texts(linked=True)
@@ -66,6 +67,19 @@ def page():
         model_offer.draw("predict")
     snippets.give(shared, trace, mask_predictions.asked_words(shared)[0], drawn)
     _footer(shared, trace)
+
+
+def _walk_link():
+    """Draw the link to the walk, beside the title."""
+    with st.container(key="walk_link"):
+        st.button(
+            "Explain this",
+            icon=":material/animation:",
+            key="w_walk",
+            type="tertiary",
+            help="Walk through: these texts move through the model, step by step, with the numbers of each step.",
+            on_click=lambda: state.change_view(page="walk_through"),
+        )
 
 
 def _second_model(installed):
@@ -122,17 +136,28 @@ def _one_model(shared, trace):
 
 
 def _two_models(installed, *models):
-    """Draw the three things of two models, each model in its column."""
-    first = models[0][0]
-    for side, column, (shared, trace) in zip(("", "_other"), st.columns(2, gap="large"), models):
-        with column:
-            if side:
-                comparison.second_model_picker(installed, "w_predict_other")
-            else:
-                st.subheader(title(shared.name), anchor=False)
-            mask_predictions.draw(shared, trace, side)
-            pair_view.draw(trace, side)
-            attention_view.draw(shared, trace, side, depth_of=first.config)
+    """Draw the three things of two models, each model in its column; the same thing begins at the same height."""
+    config = models[0][0].config
+
+    def title_of(shared, trace, side):
+        if side:
+            comparison.second_model_picker(installed, "w_predict_other")
+        else:
+            st.subheader(title(shared.name), anchor=False)
+
+    parts = {
+        "title": title_of,
+        "predictions": mask_predictions.draw,
+        "pair": lambda shared, trace, side: pair_view.draw(trace, side),
+        "attention": lambda shared, trace, side: attention_view.draw(shared, trace, side, depth_of=config),
+    }
+    for name, draw in parts.items():
+        for side, column, (shared, trace) in zip(("", "_other"), st.columns(2, gap="large"), models):
+            with column:
+                if name != "title":
+                    # On a telephone the two models stand one below the other: the style sheet shows their names there.
+                    st.container(key=f"model_of_{name}{side}").caption(title(shared.name))
+                draw(shared, trace, side)
 
 
 def _footer(shared, trace):

@@ -143,3 +143,11 @@ def test_enter_applies_and_what_was_not_applied_survives_a_reload(visit):
     assert parameters(page)["a"] == "The bunny slept."
     page.get_by_label("Text A").press("Enter")
     wait_for_link(page, "a", "The bunny slept.\nThen it woke")
+
+
+def test_explain_this_walks_the_same_texts_through_the_model(visit):
+    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page.get_by_role("button", name="Explain this").click()
+    expect(page.get_by_role("heading", level=1, name="Walk through")).to_be_visible()
+    found = parameters(page)
+    assert (found["page"], found["a"], found["mask"]) == ("walk_through", "The bunny ate the carrot.", "a1")
