@@ -18,11 +18,10 @@ _MODULES = {
     "attention.head_vectors": "HeadVectors NeuronView head_vectors neuron_view query_key_vectors",
     "attention.layer_attention": "LayerAttention layer_attention",
     "attention.rollout": "attention_rollout",
-    "attention.syntax": (
-        "ConlluError ParsedSentence RelationAgreement SyntaxAgreement read_conllu syntax_agreement word_attention"
-    ),
+    "attention.syntax": ("ConlluError ParsedSentence RelationAgreement SyntaxAgreement read_conllu syntax_agreement"),
     "attention.token_attention": "TokenAttention token_attention",
     "attention.value_attention": "NormWeightedAttention effective_attention head_outputs norm_weighted_attention",
+    "attention.word_attention": "word_attention word_trace",
     "attribution.deeplift": "deeplift",
     "attribution.hotflip": "Flip HotFlip hotflip",
     "attribution.input_reduction": "InputReduction RemovedWord reduce_input",

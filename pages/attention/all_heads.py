@@ -3,6 +3,7 @@
 import streamlit as st
 
 from bert_tf import plots
+from bert_tf.explain.attention.word_attention import word_trace
 from pages.attention.snippets.all_heads import snippet
 from ui.elements import components
 from ui.session import state
@@ -24,10 +25,10 @@ PAGE = Page(
     ),
     presses={"": Press("head"), "heatmap": Press("head", {"all_heads.as": "map"})},
     analyses=("attention",),
-    settings=("several", "more", "least", "as", "read"),
+    settings=("several", "more", "least", "as", "words", "read"),
     settings_help=(
         "`1` for several heads, the others as `layer.head`, percent below which weights are hidden, `map` for "
-        "the heatmap; `1` where “Is attention an explanation?” is open"
+        "the heatmap; `1` for words instead of tokens; `1` where “Is attention an explanation?” is open"
     ),
     opens_rows=True,
     snippet=snippet,
@@ -35,13 +36,15 @@ PAGE = Page(
 
 
 _MORE, _SEVERAL, _LEAST, _AS = "all_heads.more", "all_heads.several", "all_heads.least", "all_heads.as"
+_WORDS = "all_heads.words"
 
 
 def page():
     model_and_trace = attention_controls.page_inputs()
     if model_and_trace is None:
         return
-    shared, trace = model_and_trace
+    shared, token_trace = model_and_trace
+    trace = _of_words(token_trace) if state.setting(_WORDS, False) else token_trace
     selection = attention_controls.filters(trace)
     if selection is None:
         return
@@ -50,14 +53,19 @@ def page():
     with left:
         _overview(trace, selection)
     with right:
-        _heads(shared, trace, selection, chosen)
+        _heads(shared, token_trace, trace, selection, chosen)
     st.caption(
         "A line leads from the token that looks, on the left, to the token it looks at. The larger the weight, the"
         " stronger the line; in each head the weights of a token add up to 1. The lines do not show what information"
         " is moved, nor whether it matters."
     )
     attention_controls.warning()
-    attention_controls.footer(shared, trace)
+    attention_controls.footer(shared, token_trace)
+
+
+def _of_words(trace):
+    """The trace with words in the place of tokens, cached while the trace stays the same."""
+    return cached("word_trace", (trace,), lambda: word_trace(trace))
 
 
 def _chosen(trace):
@@ -97,12 +105,14 @@ def _overview(trace, selection):
             _choose([other for other in chosen if other != (layer, head)])
 
     # The small maps are the same for every chosen head: they are cached, so that they are sent to the browser once.
-    key = (trace.model, view.precision, view.a, view.b, trace.masks, selection)
+    words = state.setting(_WORDS, False)
+    key = (trace.model, view.precision, view.a, view.b, view.masks, words, selection)
     small = cached("tiles", key, lambda: plots.tiles(trace.attentions, selection))
     components.grid("c_grid", small, press_head, plots.ramp(state.is_dark()))
 
 
-def _heads(shared, trace, selection, chosen):
+def _heads(shared, token_trace, trace, selection, chosen):
+    """Draw the chosen heads of ``trace``, which is ``token_trace`` or its trace of words."""
     layer, head = chosen[0]
     weights = trace.attentions[layer, head]
     several = len(chosen) > 1
@@ -132,10 +142,24 @@ def _heads(shared, trace, selection, chosen):
                 f"Up to {plots.MAX_HEADS} heads are drawn together."
             ),
         )
+        st.toggle(
+            "Per word",
+            **state.bind_setting(_WORDS, "w_all_heads_words", False),
+            help=(
+                "Words in the place of their pieces: the attention to a word is the sum over its pieces, the attention "
+                "from a word the mean."
+            ),
+        )
         components.heads("c_heads", chosen, colours, state.setting(_SEVERAL, False), _drop(chosen))
     detail = attention_controls.detail(selection)
+    least = 0.0 if as_map else attention_controls.least(_LEAST)
     snippets.give(
-        shared, trace, chosen[:1] if as_map else chosen, detail, 0.0 if as_map else attention_controls.least(_LEAST)
+        shared,
+        token_trace,
+        chosen[:1] if as_map else chosen,
+        detail,
+        least,
+        trace if trace is not token_trace else None,
     )
     if as_map:
         _heatmaps(trace, weights, selection, detail, name)

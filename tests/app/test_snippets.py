@@ -147,6 +147,17 @@ def test_all_open_heads_and_the_filters_are_in_the_lines(open_app, capsys):
     assert stdout_text.count("(") == sum(int((part >= 0.2).sum()) for part in weights)
 
 
+def test_the_attention_of_words_is_in_the_lines(open_app):
+    app = open_app(page="all_heads", layer="2", head="3", a="The bunny ate the carrot.", **{"all_heads.words": "1"})
+    names, drawn = ran(app), component(app, "lines")
+    assert drawn["left"] == ["[CLS]", "The", "bunny", "ate", "the", "carrot", ".", "[SEP]"]
+    values = np.frombuffer(base64.b64decode(drawn["bytes"]), np.uint8).reshape(8, 8)
+    np.testing.assert_allclose(values / 255, names["trace"].attentions[1, 2], atol=3e-3)
+    assert names["trace"].tokens == tuple(drawn["left"])
+    plain = open_app(page="all_heads", layer="2", head="3", a="The bunny ate the carrot.")
+    assert len(component(plain, "lines")["left"]) > 8
+
+
 def test_of_a_long_text_the_window_is_in_the_lines(open_app):
     app = open_app(page="all_heads", a="The bunny ate a carrot today . " * 20, **{"from": "30"})
     names = ran(app)
@@ -740,13 +751,12 @@ def test_the_command_is_what_the_page_would_start(open_app, explorer_home, monke
 
     app = open_app(page="fine_tune")
     app.selectbox(key="w_fine_tune_model").set_value("tiny-cased").run()
-    app.file_uploader(key="w_fine_tune_file_classify").upload("my films.csv", b"text,label\na,b\n", "text/csv").run()
+    films = b"text,label\n" + b"a,good\nb,bad\n" * 10
+    app.file_uploader(key="w_fine_tune_file_classify").upload("my films.csv", films, "text/csv").run()
     given = shlex.split(app.code[0].value.replace("\\\n", " "))[3:]
     begun = []
     monkeypatch.setattr(finetuning_jobs, "Training", lambda folder, arguments, seconds: begun.append(arguments))
-    folder = explorer_home / finetuning_jobs.start(
-        "classify", "my films.csv", b"text,label\na,b\n", "tiny-cased", 3, True
-    )
+    folder = explorer_home / finetuning_jobs.start("classify", "my films.csv", films, "tiny-cased", 3, True)
     finetuning_jobs._started().clear()
     shutil.rmtree(folder)
     own = {str(folder): "my-model", str(folder / "task-input.csv"): "my films.csv"}

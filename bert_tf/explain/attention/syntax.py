@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import InputError, report
-from bert_tf.explain.attention.head_summary import attention_maps
+from bert_tf.explain.attention.word_attention import word_attention
 from bert_tf.results import Result, frame
 from bert_tf.tokenizers.conllu import ConlluError, ConlluWord, read_rows
 
@@ -154,24 +154,6 @@ def read_conllu(lines: Iterable[str]) -> tuple[ParsedSentence, ...]:
         ConlluError: a line has not ten fields, or a head is not a word of its sentence.
     """
     return tuple(_sentence(rows) for rows in read_rows(lines))
-
-
-def word_attention(trace: Trace, groups: Sequence[Iterable[int]]) -> np.ndarray:
-    """Attention between words: the sum over the pieces of the attended word, the mean over the pieces of the attending
-    word (Clark et al. 2019, section 4.1).
-
-    Args:
-        trace: Trace. A trace with attention maps.
-        groups: W lists of ints. The token positions of each word.
-    Returns:
-        float32 [L, N, W, W]; a row adds up to 1 minus the attention to tokens that belong to no word.
-    """
-    maps = attention_maps(trace)
-    member = np.zeros((len(groups), trace.length), np.float32)
-    for word, positions in enumerate(groups):
-        member[word, list(positions)] = 1
-    averaged = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
-    return averaged @ maps @ member.T
 
 
 def syntax_agreement(

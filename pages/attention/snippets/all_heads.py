@@ -11,12 +11,17 @@ for layer, head in {heads}:  # counted from 0
         print(trace.tokens[row], seen)"""
 
 
-def snippet(view, shared, trace, heads, detail, least=0.0):
+def snippet(view, shared, trace, heads, detail, least=0.0, words=None):
     """The weights of the open heads.
 
     Args:
         heads: pairs (layer, head). detail: the ``Selection`` that is drawn. least: weights below are left out.
+        words: the trace of words that is drawn in the place of ``trace``; None for none.
     """
     cached = f" if weights[row, at] >= {least}" if least else ""
     body = _WEIGHTS.format(heads=list(heads), least=cached)
-    return about(view, shared, trace, ("from bert_tf.plots import select",), drawn_tokens(view, trace, detail), body)
+    imports, parts = ["from bert_tf.plots import select"], [drawn_tokens(view, words or trace, detail), body]
+    if words:
+        imports.append("from bert_tf.explain import word_trace")
+        parts.insert(0, "trace = word_trace(trace)  # words in the place of tokens")
+    return about(view, shared, trace, imports, *parts)

@@ -54,14 +54,6 @@ def test_bad_lines_are_named():
         read_conllu([_line(1, "the", 7, "det")])
 
 
-def test_words_attend_with_the_mean_and_are_attended_with_the_sum(tiny_bert):
-    trace = tiny_bert.trace("the cats sat")
-    found = word_attention(trace, [[1], [2, 3], [4]])
-    maps = trace.attentions
-    np.testing.assert_allclose(found[:, :, 0, 1], maps[:, :, 1, 2] + maps[:, :, 1, 3], rtol=1e-5)
-    np.testing.assert_allclose(found[:, :, 1, 2], (maps[:, :, 2, 4] + maps[:, :, 3, 4]) / 2, rtol=1e-5)
-
-
 def test_each_head_is_counted_by_its_most_attended_word(tiny_bert, sentences):
     found = syntax_agreement(tiny_bert, sentences)
     groups = {0: [[1], [2, 3], [4]], 1: [[1], [2]]}
