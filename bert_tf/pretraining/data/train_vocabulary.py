@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import re
 from typing import TYPE_CHECKING
 
 from bert_tf.pretraining.data.documents import TextError
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 #: A character that is rarer than one in this number is left out by default: most characters take two tokens, and in a
 #: vocabulary of 30,000 tokens even the rarest whole words are more frequent.
 _RARE = 1_000_000
+# BERT's tokenizer replaces words of over 100 characters by [UNK], so nothing is learnt from them, and the library would
+# need hours for a word of a million letters. Chinese characters (CJK ideographs) are words of their own.
+_LONG_WORD = re.compile(r"[^\W\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]{101,}")
 
 
 def train_vocabulary(
@@ -66,7 +70,7 @@ def train_vocabulary(
     rust = RustTokenizer(models.WordPiece(unk_token=UNK))
     rust.normalizer = normalizers.BertNormalizer(lowercase=not cased)
     rust.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    counts = _counts(texts(), rust.normalizer)
+    counts = _counts(_without_long_words(texts()), rust.normalizer)
     # A character that is always a whole word, as in Chinese, takes one token; another also takes one inside words.
     tokens = {
         letter: 1 + (len(rust.pre_tokenizer.pre_tokenize_str(rust.normalizer.normalize_str(f"a{letter}"))) == 1)
@@ -92,7 +96,7 @@ def train_vocabulary(
             f"{len(first) + len(letters)}; give more{', or a lower --alphabet' * bool(alphabet)}."
         )
     rust.train_from_iterator(
-        texts(),
+        _without_long_words(texts()),
         trainers.WordPieceTrainer(
             vocab_size=size,
             min_frequency=min_frequency,
@@ -110,6 +114,11 @@ def _fitting(letters, tokens, room):
     """The first letters that fit into `room` tokens; `tokens`: dict letter -> tokens that it takes."""
     totals = itertools.accumulate(tokens[letter] for letter in letters)
     return letters[: sum(total <= room for total in totals)]
+
+
+def _without_long_words(texts):
+    for text in texts:
+        yield _LONG_WORD.sub(" ", text) if max(map(len, text.split()), default=0) > 100 else text
 
 
 def _counts(texts, normalizer):
