@@ -4,7 +4,7 @@ import argparse
 import collections
 import sys
 
-from bert_tf.pretraining.data.documents import find_files, read_documents
+from bert_tf.pretraining.data.documents import LONGEST_LINE, find_files, read_parts
 from bert_tf.pretraining.data.train_vocabulary import train_vocabulary
 from bert_tf.tokenizers import Tokenizer
 from bert_tf.tokenizers.vocabulary import UNK
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     files = find_files(args.input)
 
     def texts():
-        return (paragraph for document in read_documents(files, args.field) for paragraph in document)
+        return (paragraph for _, part in read_parts(files, LONGEST_LINE, args.field) for paragraph in part)
 
     left_out: collections.Counter[str] = collections.Counter()
     vocabulary = train_vocabulary(

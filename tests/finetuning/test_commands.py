@@ -193,7 +193,7 @@ def test_words_are_read_from_a_field_of_another_name(tagger, capsys, tmp_path):
     assert without["line"] == 2 and without["error"].endswith("There is no field 'tokens'; the fields are words.")
     assert text["line"] == 3 and '"words" as a list of strings' in text["error"]
     code, out, _ = run(capsys, *options)
-    assert code == 0 and [json.loads(line).get("words") for line in out.splitlines()] == [["the"], ["a"], None]
+    assert code == 3 and [json.loads(line).get("words") for line in out.splitlines()] == [["the"], ["a"], None]
 
 
 def test_several_labels_are_parted_by_the_sign_given(tiny_bert, capsys, tmp_path):

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 _COMPRESSED = (".gz", ".xz", ".zst")
 _READ_AT_ONCE, _DIGESTED = 1 << 20, 1 << 16
+#: Characters of a line of text that are read at once: a longer line is cut at a space, so that the memory is bounded.
+LONGEST_LINE = 1 << 20
+#: The largest number of characters of a line of JSON, which cannot be cut.
+LONGEST_JSON_LINE = 1 << 24
 
 
 class TextError(ValueError):
@@ -74,7 +78,8 @@ def read_parts(
 ) -> Iterator[tuple[int, list[str]]]:
     """Reads the documents of text files one after the other, long documents in parts.
 
-    The memory use is constant, except for the longest paragraph (in JSON lines, the longest document).
+    The memory use is constant: a line of over `LONGEST_LINE` characters becomes several paragraphs, cut at spaces where
+    there are some, and a line of JSON of over `LONGEST_JSON_LINE` characters is an error.
 
     Args:
         paths: iterable of str or Path. Files of UTF-8 text, or of JSON lines if the name ends so.
@@ -85,7 +90,7 @@ def read_parts(
     Yields: (the number of the part in its document, from 0; list of str, the paragraphs of the part).
 
     Raises: TextError, which names the file, if the text is not UTF-8 or holds NULs, if the archive is damaged, or if a
-        line is not JSON or lacks the field.
+        line is not JSON, is too long or lacks the field.
     """
     for path in map(str, paths):
         try:
@@ -95,8 +100,11 @@ def read_parts(
                 _decompressed(raw, path) as data,
                 io.TextIOWrapper(data, encoding="utf-8-sig") as text,
             ):
-                lines = _without_nuls(text, path)
-                for document in _json_documents(lines, path, field) if is_json_lines(path) else _documents(lines):
+                if is_json_lines(path):
+                    documents = _json_documents(_json_lines(text, path), path, field)
+                else:
+                    documents = _documents(_bounded_lines(text, path))
+                for document in documents:
                     yield from enumerate(_cut(document, longest))
         except UnicodeDecodeError as error:
             raise TextError(
@@ -161,14 +169,49 @@ def _first_bad_byte(path, open_file):
             done, line = done + len(block), line + block.count(b"\n")
 
 
-def _without_nuls(lines, path):
-    """Yields the same lines; a NUL raises TextError. UTF-16 without a byte-order mark has NULs in every second byte."""
-    for number, line in enumerate(lines, 1):
-        if "\0" in line:
+def _bounded_lines(text, path):
+    """Yields the lines of an open file; one of over `LONGEST_LINE` characters in parts, of which none is blank."""
+    number, rest, has_text = 1, "", False  # has_text: an earlier part of this line was yielded
+    while piece := text.readline(LONGEST_LINE):
+        _refuse_nuls(piece, path, number)
+        piece = rest + piece
+        if piece.endswith("\n"):
+            if piece.strip() or not has_text:
+                yield piece
+            number, rest, has_text = number + 1, "", False
+        elif len(piece) < LONGEST_LINE:
+            rest = piece  # the file ends without a line break
+        else:
+            end = piece.rfind(" ") + 1 or len(piece)
+            if part := piece[:end].strip():
+                yield part
+                has_text = True
+            rest = piece[end:]
+    if rest.strip():
+        yield rest
+
+
+def _json_lines(text, path):
+    """Yields the lines of an open file."""
+    for number in itertools.count(1):
+        line = text.readline(LONGEST_JSON_LINE + 1)
+        if len(line) > LONGEST_JSON_LINE:
             raise TextError(
-                f"{path}, line {number:,}, holds NUL characters, as text in UTF-16 does; convert it to UTF-8 first."
+                f"{path}, line {number:,}, has over {LONGEST_JSON_LINE:,} characters: write its documents on lines of "
+                f"their own, or as text."
             )
+        if not line:
+            return
+        _refuse_nuls(line, path, number)
         yield line
+
+
+def _refuse_nuls(line, path, number):
+    """Raises TextError on a NUL. UTF-16 without a byte-order mark has NULs in every second byte."""
+    if "\0" in line:
+        raise TextError(
+            f"{path}, line {number:,}, holds NUL characters, as text in UTF-16 does; convert it to UTF-8 first."
+        )
 
 
 def _zstd_errors(path):

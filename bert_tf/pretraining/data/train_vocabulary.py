@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import re
 from typing import TYPE_CHECKING
 
 from bert_tf.pretraining.data.documents import TextError
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 #: A character that is rarer than one in this number is left out by default: most characters take two tokens, and in a
 #: vocabulary of 30,000 tokens even the rarest whole words are more frequent.
 _RARE = 1_000_000
+# BERT's tokenizer replaces words of over 100 characters by [UNK], so nothing is learnt from them, and the library would
+# need hours for a word of a million letters. Chinese characters (CJK ideographs) are words of their own.
+_LONG_WORD = re.compile(r"[^\W\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]{101,}")
+# A part of a text up to a space. The library reads 256 texts ahead and needs a multiple of their size.
+_PART = re.compile(r".{1,10000}(?:\s|$)|.{1,10000}", re.DOTALL)
 
 
 def train_vocabulary(
@@ -66,7 +72,7 @@ def train_vocabulary(
     rust = RustTokenizer(models.WordPiece(unk_token=UNK))
     rust.normalizer = normalizers.BertNormalizer(lowercase=not cased)
     rust.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    counts = _counts(texts(), rust.normalizer)
+    counts = _counts(_readable(texts()), rust.normalizer)
     # A character that is always a whole word, as in Chinese, takes one token; another also takes one inside words.
     tokens = {
         letter: 1 + (len(rust.pre_tokenizer.pre_tokenize_str(rust.normalizer.normalize_str(f"a{letter}"))) == 1)
@@ -92,7 +98,7 @@ def train_vocabulary(
             f"{len(first) + len(letters)}; give more{', or a lower --alphabet' * bool(alphabet)}."
         )
     rust.train_from_iterator(
-        texts(),
+        _readable(texts()),
         trainers.WordPieceTrainer(
             vocab_size=size,
             min_frequency=min_frequency,
@@ -110,6 +116,14 @@ def _fitting(letters, tokens, room):
     """The first letters that fit into `room` tokens; `tokens`: dict letter -> tokens that it takes."""
     totals = itertools.accumulate(tokens[letter] for letter in letters)
     return letters[: sum(total <= room for total in totals)]
+
+
+def _readable(texts):
+    """Yields the texts without words that are too long, and long texts in parts."""
+    for text in texts:
+        if max(map(len, text.split()), default=0) > 100:
+            text = _LONG_WORD.sub(" ", text)
+        yield from _PART.findall(text) if len(text) > 10_000 else (text,)
 
 
 def _counts(texts, normalizer):
