@@ -281,11 +281,12 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   // For maps and numbers, the page's download menu has SVG and HTML files, drawn by Plotly.
   const [svg, page] = [".svg", ".page"].map((name) => parentElement.querySelector(name));
   svg.hidden = page.hidden = data.style !== "lines";
-  svg.onclick = () => downloadSVG(drawing(state), data.name);
-  page.onclick = () => downloadPage(drawing(state), data.name);
+  svg.onclick = () => downloadSVG(withCaption(drawing(state), data.caption), data.name);
+  page.onclick = () => downloadPage(withCaption(drawing(state), data.caption), data.name);
   parentElement.querySelector(".png").hidden = !data.name;
   parentElement.querySelector(".png").onclick = () => {
-    state.canvas.toBlob((picture) => download(picture, `${data.name}.png`));
+    const whole = canvasWithCaption(state.canvas, data.caption, getComputedStyle(board), window.devicePixelRatio || 1);
+    whole.toBlob((picture) => download(picture, `${data.name}.png`));
   };
   board.onblur = () => point(state, null);
   draw(state);

@@ -240,9 +240,9 @@ export default inOrder(function ({ parentElement, data }) {
   tokens(state, state.right, data.right, data.sides_right, "right");
   listen(state);
   for (const button of parentElement.querySelectorAll(".save")) button.hidden = Boolean(data.linked);
-  find(".svg").onclick = () => downloadSVG(drawing(state), data.name);
-  find(".png").onclick = () => downloadPNG(drawing(state), data.name);
-  find(".page").onclick = () => downloadPage(drawing(state), data.name);
+  find(".svg").onclick = () => downloadSVG(withCaption(drawing(state), data.caption), data.name);
+  find(".png").onclick = () => downloadPNG(withCaption(drawing(state), data.caption), data.name);
+  find(".page").onclick = () => downloadPage(withCaption(drawing(state), data.caption), data.name);
   draw(state);
   const unwatched = onWidth(stage, () => draw(state));
   const unheard = data.linked ? onToken((position) => follow(state, position)) : () => {};

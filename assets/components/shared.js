@@ -51,6 +51,56 @@ function download(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
+const CAPTION_LINE = 16; // pixels of a line of a saved picture's caption
+
+// The lines of a caption, each at most so many pixels wide.
+function captionLines(caption, width) {
+  const most = Math.max(20, Math.floor((width - 16) / 6.2)); // characters
+  const lines = [];
+  for (const word of caption.split(" ")) {
+    const line = lines.length ? `${lines.at(-1)} ${word}` : word;
+    if (lines.length && line.length <= most) lines[lines.length - 1] = line;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+// Adds a caption below a drawing, so that a saved picture says what it shows.
+function withCaption(svg, caption) {
+  if (!caption) return svg;
+  const [width, height] = ["width", "height"].map((name) => Number(svg.getAttribute(name)));
+  const lines = captionLines(caption, width);
+  const all = height + CAPTION_LINE * (lines.length + 1);
+  const add = (tag, values, text = "") => {
+    const element = document.createElementNS(svg.namespaceURI, tag);
+    for (const [name, value] of Object.entries(values)) element.setAttribute(name, value);
+    element.textContent = text;
+    svg.append(element);
+  };
+  svg.setAttribute("height", all);
+  svg.setAttribute("viewBox", `0 0 ${width} ${all}`);
+  add("rect", { y: height, width, height: all - height, fill: "#fff" });
+  lines.forEach((text, index) => add("text", { x: 8, y: height + CAPTION_LINE * (index + 1), fill: "#222",
+    "font-size": 11, "text-anchor": "start" }, text));
+  return svg;
+}
+
+// A copy of a canvas on the page's ground with a caption below, for a screen with `ratio` pixels for each CSS pixel.
+function canvasWithCaption(canvas, caption, style, ratio) {
+  const lines = caption ? captionLines(caption, canvas.width / ratio) : [];
+  const copy = document.createElement("canvas");
+  copy.width = canvas.width;
+  copy.height = canvas.height + ratio * CAPTION_LINE * (lines.length ? lines.length + 1 : 0);
+  const pen = copy.getContext("2d");
+  pen.fillStyle = style.getPropertyValue("--st-background-color").trim() || "#fff";
+  pen.fillRect(0, 0, copy.width, copy.height);
+  pen.drawImage(canvas, 0, 0);
+  pen.fillStyle = style.color;
+  pen.font = `${11 * ratio}px sans-serif`;
+  lines.forEach((text, index) => pen.fillText(text, 8 * ratio, canvas.height + ratio * CAPTION_LINE * (index + 1)));
+  return copy;
+}
+
 function svgBlob(svg) {
   return new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" });
 }

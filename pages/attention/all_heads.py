@@ -108,7 +108,13 @@ def _overview(trace, selection):
     words = state.setting(_WORDS, False)
     key = (trace.model, view.precision, view.a, view.b, view.masks, words, selection)
     small = cached("tiles", key, lambda: plots.tiles(trace.attentions, selection))
-    components.grid("c_grid", small, press_head, plots.ramp(state.is_dark()))
+    components.grid(
+        "c_grid",
+        small,
+        press_head,
+        plots.ramp(state.is_dark()),
+        caption=export.caption("all-heads", trace.model),
+    )
 
 
 def _heads(shared, token_trace, trace, selection, chosen):
@@ -167,7 +173,14 @@ def _heads(shared, token_trace, trace, selection, chosen):
             st.caption(f"The heatmap shows layer {layer + 1}, head {head + 1} alone. Lines show all chosen heads.")
     else:
         maps = trace.attentions[[layer for layer, _ in chosen], [head for _, head in chosen]]
-        components.lines("c_lines", plots.lines(trace, maps, detail), name, colours, attention_controls.least(_LEAST))
+        components.lines(
+            "c_lines",
+            plots.lines(trace, maps, detail),
+            name,
+            colours,
+            attention_controls.least(_LEAST),
+            caption=export.caption(name, trace.model),
+        )
 
 
 def _drop(chosen):

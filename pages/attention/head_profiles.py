@@ -171,6 +171,7 @@ def _measures(profile):
             name=f"heads-{name}",
             hint=f"{meaning} Rows are layers, columns heads.",
             label=f"{title} of every head.",
+            caption=f"{title} · {export.caption('heads')}",
         )
     with right:
         st.markdown("**Heads with similar attention lie together**")

@@ -81,6 +81,7 @@ def _sheet(trace, selection):
         dark=dark,
         tallest=76,
         name="model-view",
+        caption=export.caption("model-view", trace.model),
         hint="A row is a layer, a column a head. Press one to enlarge it.",
         label="Every head of every layer.",
     )
@@ -135,7 +136,11 @@ def _enlarged(shared, trace, selection):
     detail = attention_controls.detail(selection)
     snippets.give(shared, trace, detail, True, attention_controls.least(_LEAST))
     components.lines(
-        "c_model_view_lines", plots.lines(trace, weights, detail), name, least=attention_controls.least(_LEAST)
+        "c_model_view_lines",
+        plots.lines(trace, weights, detail),
+        name,
+        least=attention_controls.least(_LEAST),
+        caption=export.caption(name, trace.model),
     )
     st.caption(
         "Lines lead from the token that looks (left) to the tokens it looks at (right). The larger the weight, between"

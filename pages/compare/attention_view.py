@@ -145,7 +145,10 @@ def _draw_map(side, trace, weights, name, drawn, start):
     selection = plots.select(trace)
     if drawn == "lines":
         components.lines(
-            f"c_side_by_side_lines_{side.key}", plots.lines(trace, weights, selection.window(start, _MOST)), name
+            f"c_side_by_side_lines_{side.key}",
+            plots.lines(trace, weights, selection.window(start, _MOST)),
+            name,
+            caption=export.caption(name, side.shared.name, (side.text_a, side.text_b)),
         )
         return
     figures.show(

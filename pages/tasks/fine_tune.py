@@ -90,7 +90,7 @@ def _form():
             st.caption(finetuning_jobs.LABEL_KINDS[label_kind][1])
         with st.container(key="fine_tune_file"):
             file = st.file_uploader(
-                f"Examples, at most {limits.max_text / 1000:,.0f} kB",
+                f"Examples ({', '.join(kind.endings)}), at most {limits.max_text / 1000:,.0f} kB",
                 type=list(kind.endings),
                 key=f"w_fine_tune_file_{task}",
             )

@@ -1,5 +1,6 @@
 """What every view saves: each menu offers all formats, and the files hold the library's numbers."""
 
+import html
 import json
 
 import numpy as np
@@ -719,3 +720,22 @@ def test_the_family(open_app, saved):
     assert saved["architectures"]["npz"]["parameters"].tolist() == [
         row.parameters["total"] for row in architecture_rows()
     ]
+
+
+def test_a_saved_figure_says_its_model_layer_head_and_text(open_app, monkeypatch):
+    from ui.elements import components as elements
+
+    figures = {}
+    monkeypatch.setattr(elements, "picture", lambda key, title, name, figure: figures.update({name: figure}))
+    text = "The bunny <b>ate</b> the carrot."
+    app = open_app(page="all_heads", model="tiny-cased", a=text, b="It was hungry.", layer="2", head="3")
+    said = "tiny-cased · layer 2, head 3 · “The bunny <b>ate</b> the carrot.” · “It was hungry.”"
+    assert components(app, "lines")[0]["caption"] == said
+    assert components(app, "grid")[0]["caption"] == said.replace(" · layer 2, head 3", "")
+    assert figures
+    for name, figure in figures.items():
+        title = figure().layout.title.text.replace("<br>", " ")
+        assert name.startswith("layer-2-head-3") and title == html.escape(said)
+    figures.clear()
+    run_until_done(open_app(page="saliency", model="tiny-uncased", a="the cat sat", mask="a1"))
+    assert figures and all("tiny-uncased · “the cat sat”" in figure().layout.title.text for figure in figures.values())

@@ -755,7 +755,7 @@ def test_the_command_is_what_the_page_would_start(open_app, explorer_home, monke
     app.file_uploader(key="w_fine_tune_file_classify").upload("my films.csv", films, "text/csv").run()
     given = shlex.split(app.code[0].value.replace("\\\n", " "))[3:]
     begun = []
-    monkeypatch.setattr(finetuning_jobs, "Training", lambda folder, arguments, seconds: begun.append(arguments))
+    monkeypatch.setattr(finetuning_jobs, "Training", lambda folder, arguments, seconds, **_: begun.append(arguments))
     folder = explorer_home / finetuning_jobs.start("classify", "my films.csv", films, "tiny-cased", 3, True)
     finetuning_jobs._started().clear()
     shutil.rmtree(folder)

@@ -109,6 +109,7 @@ def grid(
     name="all-heads",
     hint="Layers downwards, heads across; each map scaled to its own strongest.",
     label="Maps of all heads.",
+    caption="",
 ):
     """Draw a small tile for every head: its map, its lines or a number.
 
@@ -124,6 +125,7 @@ def grid(
         texts: a short text for each head, layer by layer, drawn if there is room; None for no texts.
         name: file name of the saved picture, without its ending; "" for no button that saves it.
         hint: the text above the tiles. label: name of the component, for screen readers.
+        caption: the line below the saved picture, which says what it shows.
     """
 
     def pressed():
@@ -146,6 +148,7 @@ def grid(
         "tallest": tallest,
         "texts": texts,
         "name": name,
+        "caption": caption,
         "hint": hint,
         "label": label,
         "chosen": None if chosen is None else [{"layer": layer, "head": head} for layer, head in chosen],
@@ -180,7 +183,7 @@ def heads(key, chosen, colours, several, on_drop):
     _HEADS(key=key, data={"heads": named, "several": several}, on_drop_change=pressed)
 
 
-def lines(key, weights, name, colours=("",), least=0.0, linked=False):
+def lines(key, weights, name, colours=("",), least=0.0, linked=False, caption=""):
     """Draw the attention of one or several heads as lines between tokens.
 
     Args:
@@ -191,6 +194,7 @@ def lines(key, weights, name, colours=("",), least=0.0, linked=False):
         least: the least weight that is drawn.
         linked: whether pointing at a token marks it in the other linked components of the page too; the tokens are
             those of the whole text, and no buttons save the picture.
+        caption: the line below the saved picture, which says what it shows.
     """
     _LINES(
         key=key,
@@ -204,6 +208,7 @@ def lines(key, weights, name, colours=("",), least=0.0, linked=False):
             "colours": list(colours),
             "least": least,
             "linked": linked,
+            "caption": caption,
         },
     )
 

@@ -2,15 +2,24 @@
 
 import csv
 import functools
+import html
 import io
 import json
 import math
 import numbers
+import re
+import textwrap
 
 import numpy as np
 import streamlit as st
 
 from ui.elements import components
+from ui.session import state
+from ui.shell import catalogue
+from ui.widgets.formatting import title
+
+_LONGEST_TEXT = 160  # characters of a text in a caption
+_LINE = 110  # characters of a line of a caption
 
 
 def save(name, result, about=None):
@@ -30,9 +39,39 @@ def save(name, result, about=None):
                 "JSON", f"{name}.json", "application/json", lambda: record_json({**(about or {}), **result.to_dict()})
             )
             _button("Arrays (NPZ)", f"{name}.npz", "application/octet-stream", lambda: npz(result_arrays(result)))
-        for title in result.figures:
-            file = name if len(result.figures) == 1 else f"{name}-{title}"
-            _figure(title.replace("-", " ").capitalize(), file, functools.partial(result.figure, title))
+        shows = caption(name, (about or {}).get("model") or _models(result))
+        for figure in result.figures:
+            file = name if len(result.figures) == 1 else f"{name}-{figure}"
+            _figure(figure.replace("-", " ").capitalize(), file, functools.partial(result.figure, figure), shows)
+
+
+def _models(result):
+    """The names of a result's models: a tuple, empty if the result does not tell."""
+    trace = getattr(result, "trace", None)
+    found = getattr(result, "models", None) or (getattr(result, "model", None) or getattr(trace, "model", None),)
+    # A table of models holds records with their names.
+    return tuple(name for name in (getattr(one, "model", one) for one in found) if isinstance(name, str))
+
+
+def caption(name, models="", texts=None):
+    """What a saved figure shows, in one line: the model, layer and head, and the texts.
+
+    Args:
+        name: of the file, such as "layer-11-head-8": layers and heads are read from it.
+        models: name of the model, or names of several; "" for the view's model.
+        texts: (text A, text B); None for those of the view, if the page reads them.
+    """
+    view = state.view()
+    models = (models,) if isinstance(models, str) and models else tuple(models) or (view.model,)
+    parts = [" and ".join(dict.fromkeys(title(model) for model in models))]
+    heads = re.findall(r"layer-(\d+)-head-(\d+)", name) or re.findall(r"-(\d+)\.(\d+)", name)
+    parts += [f"layer {layer}, head {head}" for layer, head in heads]
+    if not heads and (layer := re.search(r"layer-(\d+)", name)):
+        parts.append(f"layer {layer[1]}")
+    if texts is None:
+        texts = (view.a, view.b) if catalogue.pages()[view.page].shows_texts(view) else ()
+    parts += [f"“{textwrap.shorten(text, _LONGEST_TEXT, placeholder=' …')}”" for text in texts if text and text.strip()]
+    return " · ".join(parts)
 
 
 def result_arrays(result):
@@ -53,14 +92,33 @@ def _frame_rows(table):
     return table.astype(object).where(table.notna(), None).itertuples(index=False)
 
 
-def _figure(title, name, make):
+def _figure(title, name, make, shows):
     def on_white():
-        return make().update_layout(paper_bgcolor="#ffffff")
+        return captioned(make().update_layout(paper_bgcolor="#ffffff"), shows)
 
     config = plot_config(name)
     with st.container(horizontal_alignment="center"):
         _button(f"{title} (HTML)", f"{name}.html", "text/html", lambda: figure_html(on_white(), config))
     components.picture(f"c_save_{name}", title, name, on_white)
+
+
+def captioned(figure, shows):
+    """A Plotly figure with a line above it that says what it shows; the figure's own title stays."""
+    lines = [html.escape(line) for line in textwrap.wrap(shows, _LINE)]
+    own = figure.layout.title.text
+    return figure.update_layout(
+        title={
+            "text": "<br>".join([*([own] if own else []), *lines]),
+            "font": {"size": 12},
+            "x": 0.01,
+            "xanchor": "left",
+            "y": 0.98,
+            "pad": {"t": 8},
+            "yref": "container",
+            "yanchor": "top",
+            "automargin": True,
+        }
+    )
 
 
 def figure_html(figure, config=None):
