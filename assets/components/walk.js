@@ -265,12 +265,12 @@ class Walk {
     this.moving = moving && !still();
     this.shown = `${this.step} ${this.token}`;
     this.frame();
-    this.say("");
     const stage = this.find(".stage");
     const name = data.steps[this.step];
     this.later = [];
     stage.className = `stage ${name}`;
     stage.replaceChildren(...this[DRAWINGS[name]]());
+    this.say("");
     // After all has its place: these need to know where.
     for (const act of this.later) act();
   }
@@ -281,7 +281,8 @@ class Walk {
   }
 
   say(text) {
-    this.find(".readout").textContent = text || "Point at a colour or tap it for its value: blue is above zero, orange below.";
+    const hint = this.find(".stage canvas") ? "Point at a colour or tap it for its value: blue is above zero, orange below." : "";
+    this.find(".readout").textContent = text || hint;
   }
 
   point(event) {
@@ -654,7 +655,7 @@ class Walk {
       });
     }
     const note = words
-      ? `Frame: from ${stays ? `layer ${stays}` : "the start"} on it says “${last}” to the end. A press on a floor chooses that layer.`
+      ? `Marked at the left: from ${stays ? `layer ${stays}` : "the start"} on it says “${last}” to the end. A press on a floor chooses that layer.`
       : "A press on a floor chooses that layer.";
     return [tower, make("p", "sample", note), this.sample("hidden")];
   }
@@ -695,17 +696,16 @@ class Walk {
 
   drawTask() {
     const { data, token } = this;
-    const { kind, labels, values, is_probability: isShare } = data.task;
+    const { kind, labels, values, is_probability: isShare } = data.task; // `values`: not for answers
     if (!isShare) {
       const box = make("div", "figure-number");
       box.append(make("b", "", signed(values[0])), make("span", "", labels[0]));
       return [kind === "choose" ? this.summary() : "", this.arrive(box, 500)];
     }
     if (kind === "answer") {
-      return [this.bars(data.tokens.flatMap((name, index) => [
-        this.bar(name, values[index][0], { text: `begins ${percent(values[index][0])}`, delay: index * 50, chosen: index === token }),
-        this.bar("", values[index][1], { text: `ends ${percent(values[index][1])}`, delay: index * 50 }),
-      ]))];
+      return data.task.ends.flatMap(({ label, tokens }, place) => [make("h3", "", `The answer ${label} at`),
+        this.bars(tokens.map(({ token: name, position, share }, index) => this.bar(name, share,
+          { delay: 400 * place + 120 * index, chosen: index === 0, was: `position ${position}` })))]);
     }
     const shares = kind === "tag" ? values[token] : values;
     const order = [...shares.keys()].sort((one, other) => shares[other] - shares[one]).slice(0, 12);

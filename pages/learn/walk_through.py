@@ -31,7 +31,7 @@ PAGE = Page(
     settings=("step", "token"),
     settings_help=(
         "`pieces` `embeddings` `head` `heads` `attention_norm` `feed_forward` `layers`, then those of `nsp` `sop` "
-        "`replaced` `task` `mlm` that the model has; position of the token, [CLS] is 0"
+        "`replaced` `mlm` `task` that the model has; position of the token, [CLS] is 0"
     ),
     opens_rows=True,
     snippet=snippet,

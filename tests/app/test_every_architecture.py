@@ -43,6 +43,7 @@ OTHERS = {
     "replaced_token_detection",
     "architectures",
     "guide",
+    "glossary",
     "models",
 }
 

@@ -5,7 +5,7 @@ import urllib.parse
 
 import streamlit as st
 
-from ui.elements import components
+from ui.elements import components, glossary_terms
 from ui.samples.examples import FIRST
 from ui.session import state, task_models
 from ui.shell import aliases, catalogue
@@ -87,6 +87,9 @@ def draw_page():
         st.title(page.title, anchor=False)
         st.markdown(page.question)
     catalogue.draw(page.name)
+    # The page of the glossary has the terms themselves.
+    if page.name != "glossary":
+        glossary_terms.mark_terms("c_terms")
 
 
 def long_link_note():

@@ -203,9 +203,9 @@ def walk_through(bert: Bert, trace: Trace, layer: int = 0, positions: Iterable[i
 
 
 def steps_of(bert: Bert) -> tuple[str, ...]:
-    """The steps of a model: `ENCODER_STEPS`, then one for each head that gives predictions."""
-    heads = [head for head in ("nsp", "sop", "replaced") if head in bert.heads]
-    return (*ENCODER_STEPS, *heads, *(["task"] if bert.task else []), *(["mlm"] if "mlm" in bert.heads else []))
+    """The steps of a model: `ENCODER_STEPS`, then one for each head that gives predictions, a fine-tuned one last."""
+    heads = [head for head in ("nsp", "sop", "replaced", "mlm") if head in bert.heads]
+    return (*ENCODER_STEPS, *heads, *(["task"] if bert.task else []))
 
 
 def _layer_values(bert, state, layer):

@@ -173,14 +173,30 @@ def _predictions(walk, places, units):
     if walk.replaced is not None:
         found["replaced"] = _rounded(walk.replaced[places])
     if walk.task is not None:
-        scores = walk.task.values
-        found["task"] = {
-            "kind": walk.task.task,
-            "labels": list(walk.task.labels),
-            "values": [_rounded(row) for row in scores[places]] if scores.ndim == 2 else _rounded(scores),
-            "is_probability": walk.task.is_probability,
-        }
+        found["task"] = _task(walk, places)
     return found
+
+
+def _task(walk, places):
+    """The output of a fine-tuned model's head."""
+    scores, labels = walk.task.values, list(walk.task.labels)
+    found = {"kind": walk.task.task, "labels": labels, "is_probability": walk.task.is_probability}
+    if walk.task.task != "answer":
+        values = [_rounded(row) for row in scores[places]] if scores.ndim == 2 else _rounded(scores)
+        return {**found, "values": values}
+    # The most probable places of the whole input: in a long text they need not be among the drawn tokens.
+    best = np.argsort(-scores, axis=0, kind="stable")[:_GUESSES]
+    ends = [
+        {
+            "label": label,
+            "tokens": [
+                {"token": walk.tokens[place], "position": int(place), "share": float(scores[place, column])}
+                for place in best[:, column]
+            ],
+        }
+        for column, label in enumerate(labels)
+    ]
+    return {**found, "ends": ends}
 
 
 def _rounded(values):

@@ -1,0 +1,104 @@
+"""Walk through: what the page gives to its component, for long texts and for every kind of head."""
+
+import base64
+
+import numpy as np
+import pytest
+
+import bert_tf
+from tests.app.page_reading import component, page_text, param, run_until_done
+from tests.app.random_task_models import TASKS
+
+LONG = "The bunny ate a carrot today . " * 90
+
+
+def walked(open_app, **link):
+    app = run_until_done(open_app(page="walk_through", **link))
+    return app, component(app, "walk")
+
+
+def floats(text):
+    return np.frombuffer(base64.b64decode(text), "<f4")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_last_step_of_a_fine_tuned_model_is_its_own_head(open_app, with_tasks, task_home, name):
+    texts = {"a": "the cat sat", "b": "it ran to London" if TASKS[name].get("pair") else ""}
+    app, data = walked(open_app, model=name, **texts)
+    assert data["steps"][-1] == "task", page_text(app)
+    bert = bert_tf.load(task_home / name)
+    text = data["texts"][-1]
+    assert text["page"] == "task_predictions" and text["formula"]
+    kind, head = TASKS[name]["task"], data["task"]
+    assert head["kind"] == kind
+    trace = bert.trace(texts["a"], texts["b"] or None, hidden_states=True)
+    if kind == "answer":
+        outputs = bert.task.head_outputs(trace.hidden_states[-1][None])
+        for end, logits in zip(head["ends"], (outputs["start_logits"][0], outputs["end_logits"][0]), strict=True):
+            best = end["tokens"][0]
+            assert best["position"] == logits.argmax() and best["token"] == trace.tokens[logits.argmax()]
+            wanted = np.exp(logits - logits.max())
+            assert best["share"] == pytest.approx((wanted / wanted.sum()).max(), abs=1e-4)
+    elif kind == "tag":
+        values = np.array(head["values"])
+        assert values.shape == (trace.length, len(TASKS[name]["labels"]))
+        np.testing.assert_allclose(values.sum(axis=1), 1, atol=1e-3)
+    elif kind == "classify" and not TASKS[name].get("regression"):
+        assert head["labels"] == list(TASKS[name]["labels"])
+        assert sum(head["values"]) == pytest.approx(1, abs=1e-4)
+    else:
+        assert len(head["values"]) == 1 and not head["is_probability"]
+
+
+def test_the_answer_of_a_long_text_is_found_outside_of_the_drawn_tokens(open_app, with_tasks, task_home):
+    texts = {"a": "where was it", "b": "it was in the bank . " * 8}
+    _, data = walked(open_app, model="answers", **texts)
+    assert len(data["tokens"]) == 24 < data["total"]
+    positions = [one["position"] for end in data["task"]["ends"] for one in end["tokens"]]
+    assert len(positions) == 10 and max(positions) < data["total"]
+
+
+def test_512_tokens_are_drawn_a_part_at_a_time(open_app):
+    app, data = walked(open_app, a=LONG, **{"walk_through.token": "400"})
+    assert data["total"] == 512 and len(data["tokens"]) == 24
+    assert data["first"] <= data["token"] == 400 < data["first"] + 24
+    assert len(app.get("warning")) + len(app.caption) > 0  # the text is cut: it is said
+    weights = floats(data["weights"]).reshape(24, 24)
+    np.testing.assert_allclose(weights.sum(axis=1) + data["rest"], 1, atol=1e-3)
+
+
+def test_a_token_that_the_text_does_not_have_is_not_followed(open_app):
+    for token in ("-1", "99", "none"):
+        app, data = walked(open_app, a="The bunny ate it.", **{"walk_through.token": token})
+        assert data["token"] == 1 and not app.exception
+
+
+def test_the_step_of_a_link_opens_and_one_that_the_model_lacks_does_not(open_app):
+    assert walked(open_app, a="The bunny.", **{"walk_through.step": "mlm"})[1]["step"] == "mlm"
+    app, data = walked(open_app, a="The bunny.", **{"walk_through.step": "task"})
+    assert data["step"] == "pieces" and param(app, "page") == "walk_through"
+
+
+HEADS = {
+    "roberta": ["mlm"],
+    "distilbert": ["mlm"],
+    "albert": ["sop", "mlm"],
+    "electra-discriminator": ["replaced"],
+    "electra-generator": ["mlm"],
+    "reader-left-to-right": ["mlm"],
+    "reader-two-one-way": ["mlm"],
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_every_architecture_is_walked_through_by_what_it_declares(open_app, family_home, name):
+    text = "w1 w2 w3 w4" if name in ("distilbert", *(one for one in HEADS if "electra" in one)) else "the work"
+    app, data = walked(open_app, model=name, a=text, b=text)
+    assert data["steps"][7:] == HEADS[name]
+    said = {text["name"]: text["text"] for text in data["texts"]}
+    kinds = {"roberta": "one that all tokens share", "distilbert": "two vectors"}
+    assert kinds.get(name, "vectors: ") in said["embeddings"]
+    one_way = name.startswith("reader")
+    assert ("every token" in said["head"]) == (not one_way)
+    assert np.isnan(floats(data["scores"])).any() == one_way
+    assert ("of weights for all" in said["layers"]) == (name == "albert")
