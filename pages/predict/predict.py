@@ -118,6 +118,13 @@ def _trace(shared, encoding, side=""):
     masked = inputs.masked_positions(shared, encoding)
     if masked is None:
         return None
+    if shared.has_answered:
+        return _read(shared, encoding, masked, side)
+    with st.spinner(f"Preparing {title(shared.name)}: the first predictions take a few seconds …", show_time=True):
+        return _read(shared, encoding, masked, side)
+
+
+def _read(shared, encoding, masked, side):
     if encoding.length <= attention_view.LONGEST:
         return attention_trace(shared, masked)
     view = state.view()

@@ -29,6 +29,8 @@ class SharedModel:
     def __init__(self, name, bert):
         self.name, self.bert = name, bert
         self.lock = FairLock()
+        #: Whether a pass has ended: the first one takes seconds, because the engine compiles the model.
+        self.has_answered = False
 
     @property
     def tokenizer(self):
@@ -62,9 +64,12 @@ class SharedModel:
         """One forward pass with the positions ``masked``."""
         parts = {"attentions": attentions, "hidden_states": hidden_states}
         if limits().max_tokens < self.bert.max_length:
-            return self._shorter_trace(a, b, masked, parts)
-        with self.lock:
-            return self.bert.trace(a, self.text_b_or_none(b), mask=masked, **parts)
+            trace = self._shorter_trace(a, b, masked, parts)
+        else:
+            with self.lock:
+                trace = self.bert.trace(a, self.text_b_or_none(b), mask=masked, **parts)
+        self.has_answered = True
+        return trace
 
     def _shorter_trace(self, a, b, masked, parts):
         # The limits allow fewer tokens than the model can read: pass on only the text that fits.
