@@ -2,8 +2,11 @@
 
 import streamlit as st
 
+from bert_tf.inference.predictions import fill_mask
+from bert_tf.plots.share_card import share_card
 from pages.predict import attention_view, mask_predictions, pair_view
 from pages.predict.snippets.predict import snippet
+from ui.elements import components
 from ui.session import model_store, state
 from ui.session.session_cache import cached
 from ui.session.trace_store import attention_trace
@@ -44,7 +47,9 @@ _COMPARE, _WIDGET = "predict.compare", "w_predict_compare"
 
 def page():
     installed = model_store.installed()
-    _walk_link()
+    links = st.container(key="page_links", horizontal=True)
+    with links:
+        _walk_link()
     second = _second_model(installed)
     inputs.text_fields()
     page_inputs = inputs.encoded_texts(linked=True)
@@ -57,6 +62,9 @@ def page():
     drawn = None
     if second is None:
         drawn = _one_model(shared, trace)
+        if drawn is not None:
+            with links:
+                _share(shared, trace, *drawn)
     else:
         other = inputs.model(second)
         other_encoding = other.encode(state.view().a, state.view().b)
@@ -70,16 +78,29 @@ def page():
 
 
 def _walk_link():
-    """Draw the link to the walk, beside the title."""
-    with st.container(key="walk_link"):
-        st.button(
-            "Explain this",
-            icon=":material/animation:",
-            key="w_walk",
-            type="tertiary",
-            help="Walk through: these texts move through the model, step by step, with the numbers of each step.",
-            on_click=lambda: state.change_view(page="walk_through"),
-        )
+    st.button(
+        "Explain this",
+        icon=":material/animation:",
+        key="w_walk",
+        type="tertiary",
+        help="Walk through: these texts move through the model, step by step, with the numbers of each step.",
+        on_click=lambda: state.change_view(page="walk_through"),
+    )
+
+
+def _share(shared, trace, layer, head):
+    """Draw the menu that saves a picture of the three things; ``head``: None for the mean of the layer's heads."""
+
+    def card():
+        maps = trace.attentions[layer]
+        where = f"layer {layer + 1}, " + ("mean of the heads" if head is None else f"head {head + 1}")
+        answers = fill_mask(trace, shared.tokenizer, 3) if trace.logits is not None else ()
+        weights = maps.mean(axis=0) if head is None else maps[head]
+        return share_card(trace, answers, weights, where, title(shared.name))
+
+    with st.popover("Share", icon=":material/share:", type="tertiary"):
+        st.caption("A picture of 1200 by 630 pixels with the texts, the predictions and the attention.")
+        components.picture("c_share", "Picture", "bert", card)
 
 
 def _second_model(installed):

@@ -3,9 +3,10 @@
 import re
 
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
-from tests.browser.page_reading import chip, parameters, press_head, too_wide, wait_for_link
+from tests.browser.page_reading import chip, download, parameters, press_head, too_wide, wait_for_link
 
 BELOW = "(one) => one.getBoundingClientRect().bottom"
 
@@ -149,5 +150,14 @@ def test_explain_this_walks_the_same_texts_through_the_model(visit):
     page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
     page.get_by_role("button", name="Explain this").click()
     expect(page.get_by_role("heading", level=1, name="Walk through")).to_be_visible()
+    wait_for_link(page, "page", "walk_through")
     found = parameters(page)
     assert (found["page"], found["a"], found["mask"]) == ("walk_through", "The bunny ate the carrot.", "a1")
+
+
+def test_a_picture_to_share_is_saved(visit):
+    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page.get_by_role("button", name="Share").click()
+    file = download(page, page.get_by_role("button", name="Picture (PNG)"))
+    with Image.open(file.path()) as picture:
+        assert picture.size == (2400, 1260)

@@ -1,0 +1,35 @@
+"""The picture to share: what it says, from the numbers of the trace."""
+
+import re
+
+import numpy as np
+
+from bert_tf.inference.predictions import fill_mask
+from bert_tf.plots.share_card import HEIGHT, WIDTH, share_card
+
+
+def _texts(card):
+    return [re.sub(r"<[^>]*>", "", annotation.text) for annotation in card.layout.annotations]
+
+
+def test_a_card_has_the_texts_the_predictions_the_pair_and_the_head(tiny_bert):
+    trace = tiny_bert.trace("the cats sat", "the cat sat", mask=[2, 3], attentions=True)
+    answers = fill_mask(trace, tiny_bert.tokenizer, 3)
+    card = share_card(trace, answers, trace.attentions[1, 2], "layer 2, head 3", "<Tiny>")
+    said = _texts(card)
+    assert (card.layout.width, card.layout.height) == (WIDTH, HEIGHT) == (1200, 630)
+    assert said[:2] == ["the [MASK] sat", "the cat sat"]
+    for prediction in answers[0].predictions:
+        assert prediction.token in said and f"{prediction.probability:.1%}" in said
+    assert f"B follows A: {trace.nsp.is_next:.1%}" in said
+    assert "Attention, layer 2, head 3" in said and "&lt;Tiny&gt; · BERT explorer" in said
+    paths = [shape for shape in card.layout.shapes if shape.type == "path"]
+    assert len(paths) == min(160, int((trace.attentions[1, 2] >= 0.02).sum()))
+
+
+def test_a_long_text_is_cut_and_says_so(tiny_bert):
+    trace = tiny_bert.trace("the cat sat " * 30, attentions=True)
+    card = share_card(trace, (), np.asarray(trace.attentions[0, 0]), "layer 1, head 1", "Tiny")
+    said = _texts(card)
+    assert f"first 26 of {trace.length} tokens" in said and any(line.endswith(" …") for line in said)
+    assert all(0 <= annotation.y <= HEIGHT for annotation in card.layout.annotations)
