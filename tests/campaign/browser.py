@@ -50,7 +50,7 @@ def _browser(home):
         browser.close()
 
 
-def _open(page, address, **params):
+def _open(page, address, params):
     page.goto(f"{address}/?{urllib.parse.urlencode(params)}")
     with contextlib.suppress(Exception):  # a page that computes for long is attacked all the same
         page.wait_for_function(_SETTLED, timeout=60_000)
@@ -86,7 +86,7 @@ def scripts(rng, count, home, args):
             script, name = _SCRIPTS[number % len(_SCRIPTS)], rng.choice(list(pages()))
             key = rng.choice(["a", "b", "mask", "model", "page"])
             params = {"page": name, "a": "The cat sat.", "model": "bert-small-uncased-embedded", key: script}
-            _open(page, address, **params)
+            _open(page, address, params)
             for link in page.locator("a[href^='javascript:']").all():
                 defects.append(f"{params}: a link {link.get_attribute('href')}")
             page.mouse.move(600, 400)
@@ -109,7 +109,7 @@ def monkey(rng, count, home, args):
         while time.monotonic() < end:
             where, model = order[turn % len(order)], rng.choice(shipped_models())
             turn += 1
-            _open(page, address, page=where, model=model)
+            _open(page, address, {"page": where, "model": model})
             for _ in range(rng.randrange(3, 9)):
                 if time.monotonic() > end:
                     break
