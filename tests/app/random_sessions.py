@@ -58,7 +58,7 @@ class Faults(logging.Handler):
 
 
 @contextlib.contextmanager
-def _jobs_stopped():
+def stopped_jobs():
     """Stops the background jobs of the block, and waits for them: Python cannot exit while one computes in C++."""
     started, work = [], Job._work
 
@@ -95,7 +95,7 @@ def play(session, open_app, said):
     Raises: AssertionError after the first act that shows a traceback or logs a fault.
     """
     page, model, text, acts = session
-    with Faults() as faults, _jobs_stopped():
+    with Faults() as faults, stopped_jobs():
         said(f"open page={page} model={model} a={text!r}")
         app = open_app(page=page, model=model, a=text)
         _check(app, faults)

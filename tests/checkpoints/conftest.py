@@ -212,7 +212,7 @@ class Hub:
         if name == "model.safetensors":
             self.gate.wait(600)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who asked may have gone
-            step = 20 if self.drip and name == "model.safetensors" else len(data)
+            step = 20 if self.drip and name == "model.safetensors" else max(1, len(data))
             for start in range(half, len(data), step):
                 handler.wfile.write(data[start : start + step])
                 threading.Event().wait(self.drip)

@@ -1,0 +1,128 @@
+"""Attacks on the explorer in a real Chromium: scripts in texts, and a monkey that presses at random."""
+
+import contextlib
+import os
+import shutil
+import time
+import urllib.parse
+from pathlib import Path
+
+from tests.campaign.explorer import use_shipped_models
+
+_SETTLED = "() => document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'"
+_SCRIPTS = (
+    "<script>window.ran = 1</script>",
+    "<img src=x onerror='window.ran = 1'>",
+    "<svg onload='window.ran = 1'>",
+    "[press](javascript:window.ran=1)",
+    "</textarea><iframe srcdoc='<script>parent.ran = 1</script>'>",
+    "${window.ran = 1} {{window.ran = 1}}",
+    "\"><b onmouseover='window.ran = 1'>over</b>",
+    "<a href='javascript:window.ran=1'>press</a>",
+)
+_PRESSED = (
+    "button, [role=tab], [role=radio], [role=checkbox], [role=combobox], [role=option], input, summary, a[href^='/']"
+)
+# What a press of the monkey must not touch: it would leave the explorer, or open a dialog of the browser.
+_LEFT_OUT = "[type=file]"
+_BUDGET_MB = 6000
+
+
+@contextlib.contextmanager
+def _browser(home):
+    """A page of Chromium at a running explorer; and what its console said."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.browser.conftest import serving
+
+    use_shipped_models(home)
+    shutil.copy(home / "limits.toml", home / "explorer.toml")
+    with serving(home) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"),
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        page, errors = browser.new_page(), []
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        yield page, address, errors
+        browser.close()
+
+
+def _open(page, address, params):
+    page.goto(f"{address}/?{urllib.parse.urlencode(params)}")
+    with contextlib.suppress(Exception):  # a page that computes for long is attacked all the same
+        page.wait_for_function(_SETTLED, timeout=60_000)
+
+
+def _faults(page):
+    """The error boxes that tell of a fault of the program."""
+    boxes = page.locator("[data-testid=stAlert], [data-testid=stException]").all_inner_texts()
+    return [text for text in boxes if "Something went wrong" in text or "Traceback" in text]
+
+
+def _server():
+    """The folder in /proc of the explorer that this process started."""
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = (path / "stat").read_text().rpartition(")")[2].split()[1]
+            if int(parent) == os.getpid() and b"streamlit" in (path / "cmdline").read_bytes():
+                return path
+    raise RuntimeError("The explorer does not run.")
+
+
+def _megabytes(process):
+    return int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def scripts(rng, count, home, args):
+    """Texts and parameters with scripts on random pages."""
+    from ui.shell.catalogue import pages
+
+    defects = []
+    with _browser(home) as (page, address, _):
+        for number in range(count):
+            script, name = _SCRIPTS[number % len(_SCRIPTS)], rng.choice(list(pages()))
+            key = rng.choice(["a", "b", "mask", "model", "page"])
+            params = {"page": name, "a": "The cat sat.", "model": "bert-small-uncased-embedded", key: script}
+            _open(page, address, params)
+            for link in page.locator("a[href^='javascript:']").all():
+                defects.append(f"{params}: a link {link.get_attribute('href')}")
+            page.mouse.move(600, 400)
+            if page.evaluate("() => window.ran"):
+                defects.append(f"{params}: it ran")
+    return count, defects
+
+
+def monkey(rng, count, home, args):
+    """Random presses on every page in turn, with random shipped models, for so many minutes."""
+    from tests.campaign.explorer import shipped_models
+    from ui.shell.catalogue import pages
+
+    defects, presses, most = [], 0, 0
+    order = [name for name in pages()]
+    rng.shuffle(order)
+    with _browser(home) as (page, address, errors):
+        server = _server()
+        end, turn = time.monotonic() + 60 * args.minutes, 0
+        while time.monotonic() < end:
+            where, model = order[turn % len(order)], rng.choice(shipped_models())
+            turn += 1
+            _open(page, address, {"page": where, "model": model})
+            for _ in range(rng.randrange(3, 9)):
+                if time.monotonic() > end:
+                    break
+                places = page.locator(_PRESSED).and_(page.locator(f":visible:not({_LEFT_OUT}):not([disabled])"))
+                with contextlib.suppress(Exception):  # it may have gone, or something may lie above it
+                    places.nth(rng.randrange(max(1, places.count()))).click(timeout=2000)
+                    presses += 1
+                    page.wait_for_function(_SETTLED, timeout=20_000)
+                defects += [f"{where}, {model}: {text}"[:300] for text in _faults(page)]
+                most = max(most, _megabytes(server))
+            defects += [f"{where}, {model}: console: {text}"[:300] for text in errors]
+            errors.clear()
+    if most > _BUDGET_MB:
+        defects.append(f"the server held {most:,.0f} MB, over {_BUDGET_MB:,}")
+    print(f"{turn} pages, {presses:,} presses, the server held at most {most:,.0f} MB")
+    return presses, list(dict.fromkeys(defects))
