@@ -78,11 +78,12 @@ def test_smoothgrad_without_noise_is_gradient_x_input(tiny_bert, trace, target):
     assert found.noisy_log_probability == pytest.approx(found.log_probability, abs=1e-4) and found.noise_std == 0
 
 
-def test_integrated_gradients_add_up_to_the_difference(tiny_bert, trace, target):
-    found = integrated_gradients(tiny_bert, trace, target, steps=32)
-    pad = tiny_bert.tokenizer.pad_id
+@pytest.mark.parametrize("baseline", ["[MASK]", "[PAD]"])
+def test_integrated_gradients_add_up_to_the_difference(tiny_bert, trace, target, baseline):
+    found = integrated_gradients(tiny_bert, trace, target, steps=32, baseline=baseline)
+    fill = tiny_bert.tokenizer.token_to_id(baseline)
     baseline_token_ids = np.array(
-        [i if s is None or p in trace.masks else pad for p, (i, s) in enumerate(zip(trace.token_ids, trace.sources))],
+        [i if s is None or p in trace.masks else fill for p, (i, s) in enumerate(zip(trace.token_ids, trace.sources))],
         np.int32,
     )
     assert found.baseline_log_probability == pytest.approx(
