@@ -1,7 +1,5 @@
 """Saliency: how each word of the visitor's texts changes one answer."""
 
-import dataclasses
-
 import streamlit as st
 
 from bert_tf.analyses import Call
@@ -77,6 +75,7 @@ _METHODS = {
     "hotflip": "HotFlip",
 }
 _STEPS = (8, 16, 32, 64, 128)
+_ENOUGH, _MOST_GAP = 0, 0.02  # the choice of as many steps as keep the gap below this share of what is explained
 _SAMPLES = (64, 128, 256, 512)
 _NOISE = (0.01, 0.02, 0.05, 0.1)
 _LOW = 0.3  # weighted R² below which the scores of the linear model mean little
@@ -161,14 +160,12 @@ def _method():
     )
     settings = {}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        if method in ("integrated-gradients", "smoothgrad"):
-            integrates, option = method == "integrated-gradients", ANALYSIS.option("steps")
-            if integrates:
-                option = dataclasses.replace(option, default=saliency_fidelity.enough_steps())
-            settings["steps" if integrates else "copies"] = inputs.option_choice(
-                option, "Steps" if integrates else "Copies", _STEPS, "saliency.steps", "w_saliency_steps"
-            )
+        if method == "integrated-gradients":
+            settings |= _steps()
         if method == "smoothgrad":
+            settings["copies"] = inputs.option_choice(
+                ANALYSIS.option("steps"), "Copies", _STEPS, "saliency.steps", "w_saliency_steps"
+            )
             settings["noise"] = inputs.option_choice(
                 ANALYSIS.option("noise"),
                 "Noise",
@@ -205,6 +202,19 @@ def _method():
         if method == "hotflip":
             settings |= hotflip_view.settings()
     return method, settings
+
+
+def _steps():
+    """Draw the choice of the steps of integrated gradients; returns keyword arguments of the method."""
+    steps = st.segmented_control(
+        "Steps",
+        (_ENOUGH, *_STEPS),
+        format_func=lambda steps: "Enough" if steps == _ENOUGH else str(steps),
+        required=True,
+        help=f"Enough: doubled until the scores add up to what they explain, but for at most {_MOST_GAP:.0%} of it.",
+        **state.bind_setting("saliency.steps", "w_saliency_steps", _ENOUGH, (_ENOUGH, *_STEPS)),
+    )
+    return {"most_gap": _MOST_GAP} if steps == _ENOUGH else {"steps": steps}
 
 
 def _first_baseline(method):
@@ -290,7 +300,7 @@ def _sums(result):
         )
     return (
         f"{text} {_signed(gained + result.convergence_delta)}: convergence delta {_signed(result.convergence_delta)}"
-        + (", which more steps make smaller." if abs(result.convergence_delta) > 0.02 * abs(gained) else ".")
+        + (", which more steps make smaller." if abs(result.convergence_delta) > _MOST_GAP * abs(gained) else ".")
     )
 
 

@@ -7,7 +7,6 @@ from ui.shell.limits import ROOT
 from ui.widgets.formatting import count, title
 
 _RECORD = ROOT / "assets" / "records" / "saliency_fidelity.json"
-_MOST_GAP = 0.02  # of what integrated gradients explain
 
 
 @functools.cache
@@ -19,16 +18,6 @@ def best_baseline(method):
     """The baseline with which a method fared best, such as "[MASK]"; None if the method has none."""
     # The record lists the best first.
     return next((row["baseline"] for row in _record()["methods"] if row["method"] == method), None)
-
-
-def enough_steps():
-    """The least number of steps with which the gap of integrated gradients stayed below 2% in every sentence.
-
-    It is the greatest measured number if none was enough.
-    """
-    rows = [row for row in _record()["gaps"] if row["baseline"] == best_baseline("integrated-gradients")]
-    fitting = [row["steps"] for row in rows if row["greatest"] < _MOST_GAP]
-    return min(fitting, default=max(row["steps"] for row in rows))
 
 
 def sentence(method, baseline, names):

@@ -54,9 +54,7 @@ def test_integrated_gradients_open_with_the_best_baseline_and_enough_steps(open_
     rows = [row for row in record["methods"] if row["method"] == "integrated-gradients"]
     best = max(rows, key=lambda row: row["loss"])
     assert app.button_group(key="w_saliency.from").value == best["baseline"] and param(app, "saliency.from") is None
-    steps = app.button_group(key="w_saliency_steps").value
-    gaps = {row["steps"]: row["greatest"] for row in record["gaps"] if row["baseline"] == best["baseline"]}
-    assert gaps[steps] < 0.02 or steps == max(gaps)
+    assert app.button_group(key="w_saliency_steps").value == 0 and "most_gap=0.02" in app.code[0].value
     assert f"cost the prediction {best['loss']:.1f} nats on average" in page_text(app)
     assert f"a random order {record['random']['mean']:.1f}" in page_text(app)
 

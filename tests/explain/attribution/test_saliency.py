@@ -169,3 +169,12 @@ def test_bad_settings_are_refused(tiny_bert, trace, target):
         occlusion(tiny_bert, trace, target, "nothing")
     with pytest.raises(InputError, match="unit.*'line'"):
         occlusion(tiny_bert, trace, target, unit="line")
+
+
+def test_steps_are_doubled_until_the_gap_is_small(tiny_bert, trace, target):
+    few = integrated_gradients(tiny_bert, trace, target, steps=1)
+    explained = abs(few.log_probability - few.baseline_log_probability)
+    gap = abs(few.convergence_delta) / explained
+    enough = integrated_gradients(tiny_bert, trace, target, steps=1, most_gap=gap / 10)
+    assert 0 < abs(enough.convergence_delta) <= explained * gap / 10
+    assert integrated_gradients(tiny_bert, trace, target, steps=1, most_gap=gap).scores == pytest.approx(few.scores)
