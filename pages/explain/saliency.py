@@ -7,7 +7,7 @@ from bert_tf.explain import SALIENCY_METHODS
 from bert_tf.explain.attribution.methods import ANALYSIS
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
-from pages.explain import hotflip_view, input_reduction_view
+from pages.explain import hotflip_view, input_reduction_view, saliency_fidelity
 from pages.explain.snippets.saliency import snippet
 from ui.elements.cells import marks
 from ui.samples import concepts
@@ -76,6 +76,7 @@ _METHODS = {
     "hotflip": "HotFlip",
 }
 _STEPS = (8, 16, 32, 64, 128)
+_ENOUGH, _MOST_GAP = 0, 0.02  # the choice of as many steps as keep the gap below this share of what is explained
 _SAMPLES = (64, 128, 256, 512)
 _NOISE = (0.01, 0.02, 0.05, 0.1)
 _LOW = 0.3  # weighted R² below which the scores of the linear model mean little
@@ -160,15 +161,12 @@ def _method():
     )
     settings = {}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        if method in ("integrated-gradients", "smoothgrad"):
-            settings["steps" if method == "integrated-gradients" else "copies"] = inputs.option_choice(
-                ANALYSIS.option("steps"),
-                "Steps" if method == "integrated-gradients" else "Copies",
-                _STEPS,
-                "saliency.steps",
-                "w_saliency_steps",
-            )
+        if method == "integrated-gradients":
+            settings |= _steps()
         if method == "smoothgrad":
+            settings["copies"] = inputs.option_choice(
+                ANALYSIS.option("steps"), "Copies", _STEPS, "saliency.steps", "w_saliency_steps"
+            )
             settings["noise"] = inputs.option_choice(
                 ANALYSIS.option("noise"),
                 "Noise",
@@ -182,7 +180,6 @@ def _method():
                 ANALYSIS.option("samples"), "Samples", _SAMPLES, "saliency.samples", "w_saliency_samples"
             )
         if method in ("integrated-gradients", "deeplift", "occlusion", "lime"):
-            # The default of each method is the baseline of its paper.
             starts = method in ("integrated-gradients", "deeplift")
             name = f"saliency.{'from' if starts else 'instead'}"
             baselines = (*_BASELINES, _SENTENCES) if method == "deeplift" else _BASELINES
@@ -191,7 +188,7 @@ def _method():
                 baselines,
                 format_func=lambda baseline: "Sentences" if baseline == _SENTENCES else baseline,
                 required=True,
-                **state.bind_setting(name, f"w_{name}", "[PAD]" if starts else "[MASK]", baselines),
+                **state.bind_setting(name, f"w_{name}", _first_baseline(method), baselines),
             )
         if settings.get("baseline") == _SENTENCES:
             number = st.segmented_control(
@@ -206,6 +203,26 @@ def _method():
         if method == "hotflip":
             settings |= hotflip_view.settings()
     return method, settings
+
+
+def _steps():
+    """Draw the choice of the steps of integrated gradients; returns keyword arguments of the method."""
+    steps = st.segmented_control(
+        "Steps",
+        (_ENOUGH, *_STEPS),
+        format_func=lambda steps: "Enough" if steps == _ENOUGH else str(steps),
+        required=True,
+        help=f"Enough: doubled until the scores add up to what they explain, but for at most {_MOST_GAP:.0%} of it.",
+        **state.bind_setting("saliency.steps", "w_saliency_steps", _ENOUGH, (_ENOUGH, *_STEPS)),
+    )
+    return {"most_gap": _MOST_GAP} if steps == _ENOUGH else {"steps": steps}
+
+
+def _first_baseline(method):
+    """The baseline that is chosen first: of integrated gradients the best measured, of the others their paper's."""
+    if method == "integrated-gradients":
+        return saliency_fidelity.best_baseline(method)
+    return "[PAD]" if method == "deeplift" else "[MASK]"
 
 
 def _draw(trace, result, method, settings):
@@ -223,6 +240,8 @@ def _draw(trace, result, method, settings):
     score, odds = ("value", "value") if is_regression else ("answer's log-probability", "answer's log-odds")
     explanation = _EXPLANATIONS[method].format(**settings, start=_start(settings), score=score, odds=odds)
     st.caption(explanation + _sums(result))
+    if tested := saliency_fidelity.sentence(method, settings.get("baseline"), _METHODS):
+        st.caption(tested)
     left_column, right_column = st.columns([3, 2], gap="large")
     with left_column:
         figures.show(
@@ -282,7 +301,7 @@ def _sums(result):
         )
     return (
         f"{text} {_signed(gained + result.convergence_delta)}: convergence delta {_signed(result.convergence_delta)}"
-        + (", which more steps make smaller." if abs(result.convergence_delta) > 0.05 else ".")
+        + (", which more steps make smaller." if abs(result.convergence_delta) > _MOST_GAP * abs(gained) else ".")
     )
 
 

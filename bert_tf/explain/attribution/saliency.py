@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from bert_tf.inference.trace import Trace
 
 
+_MOST_DOUBLED = 512  # steps up to which integrated gradients double them
+
+
 @dataclass(frozen=True)
 class WordScore:
     """A word of the user's text and the sum of the scores of its tokens."""
@@ -206,7 +209,8 @@ def integrated_gradients(
     trace: Trace,
     target: Target,
     steps: int = 32,
-    baseline: str = "[PAD]",
+    baseline: str = "[MASK]",
+    most_gap: float | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Saliency:
     """The integral of the gradient along the straight line from a baseline to the input (Sundararajan et al. 2017).
@@ -219,7 +223,10 @@ def integrated_gradients(
         trace: Trace.
         target: Target.
         steps: int. The number of gradients S, 1 to 1000.
-        baseline: str. "[PAD]", "[MASK]" or any token of the vocabulary.
+        baseline: str. "[MASK]", "[PAD]" or any token of the vocabulary. With "[MASK]" the scores are more faithful
+            (`benchmarks/saliency_fidelity.py`).
+        most_gap: float or None. With a number the steps are doubled, up to 512, until the convergence delta is at most
+            this share of what the scores explain: the difference of the log-probabilities at both ends.
         progress: callable(done, total) or None. Counts steps; returning False cancels.
     Returns:
         `Saliency` with `baseline_log_probability` and `convergence_delta`.
@@ -228,6 +235,21 @@ def integrated_gradients(
         Cancelled: `progress` returned False.
     """
     _check_count(steps, "steps")
+    found = _integrated(bert, trace, target, steps, baseline, progress)
+    while most_gap is not None and steps < _MOST_DOUBLED and _gap(found) > most_gap:
+        steps = min(2 * steps, _MOST_DOUBLED)
+        found = _integrated(bert, trace, target, steps, baseline, progress)
+    return found
+
+
+def _gap(found):
+    """The convergence delta of integrated gradients as a share of what the scores explain."""
+    explained = abs(found.log_probability - found.baseline_log_probability)
+    return abs(found.convergence_delta) / max(explained, 1e-9)
+
+
+def _integrated(bert, trace, target, steps, baseline, progress):
+    """`integrated_gradients` with a fixed number of steps."""
     hooked, segments = bert.hooked(), trace.segments[None]
     vectors = hooked.token_vectors(trace.token_ids).numpy()
     start = hooked.token_vectors(baseline_token_ids(bert, trace, baseline)).numpy()

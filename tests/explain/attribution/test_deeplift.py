@@ -138,7 +138,7 @@ def test_near_the_reference_it_is_what_integrated_gradients_give():
     kept = np.array(table)
     table.assign(np.float32(0.02) * (kept - kept[bert.tokenizer.pad_id]) + kept[bert.tokenizer.pad_id])
     try:
-        found, wanted = deeplift(bert, trace, target), integrated_gradients(bert, trace, target)
+        found, wanted = deeplift(bert, trace, target), integrated_gradients(bert, trace, target, baseline="[PAD]")
     finally:
         table.assign(kept)
     np.testing.assert_allclose(found.scores, wanted.scores, atol=2e-3 * np.abs(wanted.scores).max())

@@ -78,11 +78,12 @@ def test_smoothgrad_without_noise_is_gradient_x_input(tiny_bert, trace, target):
     assert found.noisy_log_probability == pytest.approx(found.log_probability, abs=1e-4) and found.noise_std == 0
 
 
-def test_integrated_gradients_add_up_to_the_difference(tiny_bert, trace, target):
-    found = integrated_gradients(tiny_bert, trace, target, steps=32)
-    pad = tiny_bert.tokenizer.pad_id
+@pytest.mark.parametrize("baseline", ["[MASK]", "[PAD]"])
+def test_integrated_gradients_add_up_to_the_difference(tiny_bert, trace, target, baseline):
+    found = integrated_gradients(tiny_bert, trace, target, steps=32, baseline=baseline)
+    fill = tiny_bert.tokenizer.token_to_id(baseline)
     baseline_token_ids = np.array(
-        [i if s is None or p in trace.masks else pad for p, (i, s) in enumerate(zip(trace.token_ids, trace.sources))],
+        [i if s is None or p in trace.masks else fill for p, (i, s) in enumerate(zip(trace.token_ids, trace.sources))],
         np.int32,
     )
     assert found.baseline_log_probability == pytest.approx(
@@ -168,3 +169,12 @@ def test_bad_settings_are_refused(tiny_bert, trace, target):
         occlusion(tiny_bert, trace, target, "nothing")
     with pytest.raises(InputError, match="unit.*'line'"):
         occlusion(tiny_bert, trace, target, unit="line")
+
+
+def test_steps_are_doubled_until_the_gap_is_small(tiny_bert, trace, target):
+    few = integrated_gradients(tiny_bert, trace, target, steps=1)
+    explained = abs(few.log_probability - few.baseline_log_probability)
+    gap = abs(few.convergence_delta) / explained
+    enough = integrated_gradients(tiny_bert, trace, target, steps=1, most_gap=gap / 10)
+    assert 0 < abs(enough.convergence_delta) <= explained * gap / 10
+    assert integrated_gradients(tiny_bert, trace, target, steps=1, most_gap=gap).scores == pytest.approx(few.scores)
