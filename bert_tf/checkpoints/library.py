@@ -27,6 +27,8 @@ _INVALID_NAME = (
 )
 _WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.index", "*.weights.h5", "pytorch_model.bin")
 _LICENCE = re.compile(r"^licen[sc]e:\s*(.+)$", re.MULTILINE)
+_LANGUAGE = re.compile(r"^language:\s*(.+)$", re.MULTILINE)
+_HEADS_HERE = re.compile(r"^heads:\s*trained here$", re.MULTILINE)
 _SOURCE = re.compile(r"^(?:source|base_model):\s*(.+)$", re.MULTILINE)
 
 
@@ -48,6 +50,8 @@ class ModelInfo:
         parameters: int or None. The number of parameters, with the heads.
         aliases: tuple of str. Further names.
         problem: str or None. One sentence if the folder cannot be used.
+        languages: tuple of str. The codes of the languages that the card names, as "en"; () if unknown.
+        heads_trained_here: bool. Whether the card says that this project trained the heads anew.
     """
 
     name: str
@@ -62,6 +66,8 @@ class ModelInfo:
     parameters: int | None = None
     aliases: tuple[str, ...] = ()
     problem: str | None = None
+    languages: tuple[str, ...] = ()
+    heads_trained_here: bool = False
 
 
 def embedded_dir() -> Path:
@@ -176,6 +182,8 @@ def _describe(folder, kind):
             info,
             licence=info.licence or _first_match(_LICENCE, card),
             source=info.source or _first_match(_SOURCE, card),
+            languages=tuple(re.findall(r"[\w-]+", release.language if release else _first_match(_LANGUAGE, card))),
+            heads_trained_here=bool(_HEADS_HERE.search(card)),
         )
         if not _PLAIN_NAME.fullmatch(folder.name):
             raise CheckpointError(_INVALID_NAME)
@@ -202,6 +210,7 @@ def _from_registry(model):
         config=model.config,
         parameters=model.parameters,
         aliases=model.aliases,
+        languages=(model.language,),
     )
 
 

@@ -31,6 +31,7 @@ class ReleasedModel:
         licence: str. The licence, for display.
         heads: frozenset of str. The heads that the weights include.
         exact_size: int or None. The size of model.safetensors in bytes; None if unknown.
+        language: str. The code of the language of the training text.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ReleasedModel:
     licence: str = "Apache-2.0"
     heads: frozenset[str] = frozenset(BERT.heads)
     exact_size: int | None = field(default=None, repr=False)
+    language: str = "en"
 
     @property
     def parameters(self) -> int:

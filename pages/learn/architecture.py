@@ -12,7 +12,7 @@ from ui.session.session_cache import cached
 from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, inputs
-from ui.widgets.formatting import dimensions, direction, percent
+from ui.widgets.formatting import dimensions, direction, percent, short_count
 
 PAGE = Page(
     name="architecture",
@@ -76,7 +76,7 @@ def _tower(trace, boxes, chosen, layer, config):
         {
             "name": part.name,
             "title": part.title,
-            "size": _parameters(part.parameters),
+            "size": short_count(part.parameters),
             "shape": dimensions(part.shape),
             "share": part.flops / work,
             "work": f"{percent(part.flops / work)} of the work" if part.flops else "",
@@ -124,7 +124,7 @@ def _detail(shared, trace, boxes, chosen, layer):
         st.markdown(lesson.text)
         st.caption(lesson.source)
     st.markdown(
-        f"output **{dimensions(part.shape)}** · **{_parameters(part.parameters)}** parameters{_each(part)} · "
+        f"output **{dimensions(part.shape)}** · **{short_count(part.parameters)}** parameters{_each(part)} · "
         f"**{_operations(part.flops)}** for these {trace.length} tokens"
     )
     box_values.draw(shared, trace, part.name, layer)
@@ -137,18 +137,12 @@ def _each(part):
     """How many of a part's parameters one layer has, as the end of a sentence."""
     if part.repeats == 1:
         return ""
-    in_one_set = _parameters(part.parameters // part.sets)
+    in_one_set = short_count(part.parameters // part.sets)
     if part.sets == part.repeats:
         return f", {in_one_set} in each layer"
     if part.sets == 1:
         return f", the same in all {part.repeats} layers"
     return f", {in_one_set} in each of {part.sets} sets for {part.repeats} layers"
-
-
-def _parameters(number):
-    if number >= 1e6:
-        return f"{number / 1e6:.1f} M"
-    return f"{number / 1e3:.1f} k" if number >= 1e3 else str(number)
 
 
 def _operations(flops):

@@ -44,6 +44,7 @@ OTHERS = {
     "architectures",
     "guide",
     "glossary",
+    "guided_lessons",
     "models",
 }
 

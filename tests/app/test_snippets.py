@@ -14,7 +14,7 @@ from tests.app.page_reading import component, components, run_until_done
 from ui.shell.catalogue import pages
 
 PAIR = {"a": 'The "bunny" ate {the} carrot.', "b": "It was good."}
-NO_LINES = {"guide", "glossary", "models"}  # nothing is computed there
+NO_LINES = {"guide", "glossary", "guided_lessons", "models"}  # nothing is computed there
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,10 +2,15 @@
 
 import streamlit as st
 
-from ui.session import state
+from bert_tf.architectures import BERT
+from ui.session import directional_models, state, task_models
+from ui.shell import frame
 from ui.shell.view import PRECISIONS
-from ui.widgets import comparison
-from ui.widgets.formatting import escape_markdown, megabytes, title
+from ui.widgets import comparison, model_offer
+from ui.widgets.formatting import LANGUAGES, escape_markdown, short_count, title
+
+#: Bytes of a parameter below which the weights are stored in fewer than 16 bits.
+_SIXTEEN_BITS = 2
 
 
 def draw(installed):
@@ -19,26 +24,28 @@ def draw(installed):
         if not installed:
             st.warning("No model is installed. See Models.")
             return
-        names = [info.name for info in installed]
+        groups = _groups(installed)
+        names = [info.name for members in groups.values() for info in members]
+        group_of = {info.name: group for group, members in groups.items() for info in members}
         model = state.view().model
         if model not in names:
             if model:
                 st.warning(
                     f"The link asks for the model “{escape_markdown(model[:60])}”, which is not installed here."
-                    f" {title(names[0])} is used."
+                    f" {title(installed[0].name)} is used."
                 )
-            state.correct_view(model=names[0])
+            state.correct_view(model=installed[0].name)
         state.set_widget("w_model", state.view().model)
         st.selectbox(
             "Model",
             names,
-            format_func=title,
+            format_func=lambda name: title(name) if group_of[name] == "BERT" else f"{group_of[name]} · {title(name)}",
             key="w_model",
             on_change=_chosen,
             help="Every page uses this model. More models can be downloaded under Models.",
         )
-        info = installed[names.index(state.view().model)]
-        _facts(info)
+        _facts(next(info for info in installed if info.name == state.view().model))
+        _offer()
         st.segmented_control(
             "Precision",
             PRECISIONS,
@@ -48,22 +55,55 @@ def draw(installed):
         )
 
 
+def _offer():
+    """Name the released Base and Large that are not here, with a button that opens Models."""
+    missing = model_offer.missing()
+    if not missing:
+        return
+    st.caption(f"Not here: {', '.join(title(info.name) for info in missing)}")
+    st.button(
+        "Get it" if len(missing) == 1 else "Get them",
+        icon=":material/download:",
+        key="w_get_models",
+        type="tertiary",
+        on_click=lambda: state.replace_view(frame.view_of("models")),
+    )
+
+
 def _chosen():
     name = st.session_state["w_model"]
     if name is not None:
         state.replace_view(comparison.with_model(state.view(), name))
 
 
+def _groups(installed):
+    """The models by group, in the order of the choice; each group has its models in their order."""
+    tasks = task_models.names()
+    compared = set(directional_models.comparable_models().values()) - {installed[0].name}
+    groups = {"BERT": [], "Family": [], "Tasks": [], "Teaching": []}
+    for info in installed:
+        if info.name in tasks:
+            group = "Tasks"
+        elif info.name in compared:
+            group = "Teaching"
+        else:
+            group = "BERT" if info.config is None or info.config.architecture == BERT else "Family"
+        groups[group].append(info)
+    return groups
+
+
 def _facts(info):
-    lines = []
-    config = getattr(info, "config", None)
+    lines, config = [], info.config
+    if info.parameters:
+        lines.append(f"{short_count(info.parameters)} parameters")
     if config is not None:
         lines.append(f"{config.num_hidden_layers} layers × {config.num_attention_heads} heads")
-    if info.size_bytes:
-        lines.append(f"{megabytes(info.size_bytes)} on disk")
-    if info.licence:
-        lines.append(str(info.licence))
+    lines += [LANGUAGES.get(code, code) for code in info.languages]
     lines += _heads(info.heads or ())
+    if info.heads_trained_here:
+        lines.append("heads trained anew for this explorer")
+    if info.parameters and info.size_bytes < _SIXTEEN_BITS * info.parameters:
+        lines.append("stored in 8 bits")
     st.caption(" · ".join(lines))
 
 

@@ -15,6 +15,8 @@ _TITLES = {
     "reader-left-to-right": "Left-to-right LM (small)",
     "reader-two-one-way": "Two one-way LMs (small)",
 }
+#: Code of a language -> its name.
+LANGUAGES = {"en": "English", "multilingual": "many languages"}
 _SNAPSHOT = re.compile(r"(.+)/step-(\d+)")
 
 
@@ -36,6 +38,13 @@ def megabytes(size):
 def count(number, noun):
     """ "1 token", "1,024 tokens"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def short_count(number):
+    """ "108.9 M", "3.3 k", "12"."""
+    if number >= 1e6:
+        return f"{number / 1e6:.1f} M"
+    return f"{number / 1e3:.1f} k" if number >= 1e3 else str(number)
 
 
 def milliseconds(seconds):

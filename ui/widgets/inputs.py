@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui.elements import components
+from ui.elements import components, text_notes
 from ui.elements.mask_chips import chips, token_positions, words
 from ui.samples.examples import EXAMPLES
 from ui.session import state
@@ -148,6 +148,7 @@ def encode_texts(shared):
         )
         return None
     note_unreadable(shared, view.b)
+    text_notes.draw(shared, encoding, {"a": view.a, "b": view.b})
     warn_truncated(encoding)
     return encoding
 

@@ -1,0 +1,102 @@
+"""Lessons: every step opens its page, the answer is the model's own, and a class starts at a step."""
+
+import urllib.parse
+
+import pytest
+
+import bert_tf
+from pages.learn.lesson_answers import ANSWERS, is_right, right_answer
+from tests.app.page_reading import page_text, param, run_until_done
+from ui.samples.guided_lessons import LESSONS
+from ui.shell.catalogue import pages
+from ui.shell.view import View
+
+STEPS = [(lesson, number) for lesson in LESSONS for number in range(1, len(lesson.steps) + 1)]
+
+
+def opened(open_app, lesson, number, **more):
+    settings = {"guided_lessons.lesson": lesson, "guided_lessons.step": str(number)}
+    app = open_app(page="guided_lessons", model="tiny-cased", **settings, **more)
+    assert not app.exception and not app.error, page_text(app)
+    return app
+
+
+def last(lesson):
+    return len(next(one for one in LESSONS if one.name == lesson).steps)
+
+
+def test_there_are_five_lessons_of_five_to_eight_steps():
+    assert len(LESSONS) == 5
+    assert all(5 <= len(lesson.steps) <= 8 and lesson.check in ANSWERS for lesson in LESSONS)
+    assert all(step.page in pages() for lesson in LESSONS for step in lesson.steps)
+
+
+@pytest.mark.parametrize("lesson, number", STEPS, ids=lambda one: getattr(one, "name", str(one)))
+def test_a_step_opens_its_page_with_its_text(open_app, lesson, number):
+    step = lesson.steps[number - 1]
+    app = opened(open_app, lesson.name, number)
+    assert app.header[0].value == step.title
+    app = run_until_done(app.button(key="w_lesson_open").click().run())
+    assert app.title[0].value == pages()[step.page].title
+    if step.a and pages()[step.page].reads_texts:
+        assert param(app, "a") == step.a and (param(app, "mask") or "") == step.masks.replace(" ", ",")
+
+
+def test_the_steps_are_walked_forward_and_back(open_app):
+    app = opened(open_app, "mask", 1)
+    assert app.button(key="w_lesson_back").disabled
+    app.button(key="w_lesson_next").click().run()
+    assert param(app, "guided_lessons.step") == "2"
+    app.button(key="w_lesson_back").click().run()
+    assert app.header[0].value == LESSONS[0].steps[0].title
+    assert opened(open_app, "mask", 99).button(key="w_lesson_next").disabled
+    assert opened(open_app, "none", "x").header[0].value == LESSONS[0].steps[0].title
+
+
+def test_choosing_another_lesson_begins_it(open_app):
+    app = opened(open_app, "mask", 4)
+    app.button_group(key="w_lesson").set_value("heads").run()
+    assert app.header[0].value == LESSONS[1].steps[0].title
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_the_answer_is_checked_against_the_models(open_app, lesson):
+    right = right_answer(lesson.check, lesson.steps[-1], View(model="tiny-cased"))
+    app = opened(open_app, lesson.name, last(lesson.name))
+    assert lesson.question in page_text(app) and not app.success
+    app.text_input(key="w_lesson_answer").set_value("certainlynot").run()
+    assert app.warning and not app.success
+    app.text_input(key="w_lesson_answer").set_value(f" {right.upper()} ").run()
+    assert app.success[0].value.startswith("Right: ") and not app.warning
+
+
+def test_the_answers_are_those_of_the_library(explorer_home):
+    bert = bert_tf.load(explorer_home / "tiny-cased")
+    by_name = {lesson.name: lesson for lesson in LESSONS}
+    step = by_name["learned"].steps[-1]
+    trace = bert.trace(step.a, mask=["born"])
+    wanted = bert.fill_mask(trace, 1)[0].predictions[0].token
+    assert right_answer("predicted", step, View(model="tiny-cased")) == wanted
+    step = by_name["heads"].steps[-1]
+    trace = bert.trace(step.a, attentions=True)
+    wanted = trace.tokens[trace.attentions[0][0][0].argmax()]
+    assert right_answer("looked_at", step, View(model="tiny-cased")) == wanted
+
+
+def test_a_piece_is_right_without_its_sign_and_another_word_is_not():
+    assert is_right("“Ing”", "##ing") and is_right(" bank ", "bank")
+    assert not is_right("banks", "bank")
+
+
+def test_a_model_without_a_head_for_words_says_so(open_app, family_home):
+    settings = {"guided_lessons.step": "5", "guided_lessons.answer": "w1"}
+    app = open_app(page="guided_lessons", model="electra-discriminator", **settings)
+    assert not app.exception and "no head for masked words" in app.info[0].value
+
+
+def test_the_teachers_link_starts_a_class_at_the_step(open_app):
+    app = opened(open_app, "sizes", 3, **{"guided_lessons.answer": "done"})
+    link = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(app.code[0].value).query))
+    assert "guided_lessons.answer" not in link
+    started = open_app(**link)
+    assert started.header[0].value == LESSONS[3].steps[2].title
