@@ -16,6 +16,7 @@ PAGE = Page(
     order=7,
     title="Glossary",
     question="What the terms mean",
+    terms="definitions dictionary words",
     summary=(
         "the terms of the explorer from A to Z, each in one or two sentences with its plain names and the page where "
         "it is seen; narrowed while a word is typed. On every page the first use of a term tells its meaning"

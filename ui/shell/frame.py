@@ -1,12 +1,14 @@
 """The frame around every page: style, icon, links to the pages, title."""
 
 import dataclasses
+import functools
 import urllib.parse
 
 import streamlit as st
 
 from ui.elements import components, glossary_terms
 from ui.samples.examples import FIRST
+from ui.samples.glossary import TERMS
 from ui.session import state, task_models
 from ui.shell import aliases, catalogue
 from ui.shell.limits import ROOT
@@ -66,7 +68,13 @@ def navigation():
 
     def link(page):
         own = {name: value for name, value in params[page.name].items() if name not in shared}
-        return {"name": page.name, "title": page.title, "question": page.question, "terms": page.terms, "params": own}
+        return {
+            "name": page.name,
+            "title": page.title,
+            "question": page.question,
+            "terms": _search_terms()[page.name],
+            "params": own,
+        }
 
     def go(name):
         if name in pages:
@@ -78,6 +86,15 @@ def navigation():
     ]
     with st.sidebar:
         components.nav("c_nav", sections, shared, view.page, state.is_dark(), go)
+
+
+@functools.cache
+def _search_terms():
+    """Name of a page -> the words by which the search shows it: its own, and the glossary's terms that are seen there."""
+    terms = {name: [page.terms] for name, page in catalogue.pages().items()}
+    for term in TERMS:
+        terms[term.page] += [term.name, *term.others]
+    return {name: " ".join(dict.fromkeys(" ".join(words).lower().split())) for name, words in terms.items()}
 
 
 def draw_page():
