@@ -33,7 +33,9 @@ def main():
     parser.add_argument("--count", type=int, help="tries (default: as in docs/reliability.md)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=10, help="of the monkey (default 10)")
-    parser.add_argument("--limit", type=float, help="seconds after which `links` and `sessions` end before their count")
+    parser.add_argument(
+        "--limit", type=float, help="seconds after which `kills`, `links` and `sessions` end before their count"
+    )
     args = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ["HF_ENDPOINT"] = "http://127.0.0.1:9"  # no hub but those that a part starts
