@@ -25,7 +25,6 @@ _PRESSED = (
 )
 # What a press of the monkey must not touch: it would leave the explorer, or open a dialog of the browser.
 _LEFT_OUT = "[type=file]"
-_BUDGET_MB = 6000
 
 
 @contextlib.contextmanager
@@ -122,7 +121,7 @@ def monkey(rng, count, home, args):
                 most = max(most, _megabytes(server))
             defects += [f"{where}, {model}: console: {text}"[:300] for text in errors]
             errors.clear()
-    if most > _BUDGET_MB:
-        defects.append(f"the server held {most:,.0f} MB, over {_BUDGET_MB:,}")
+    if args.megabytes and most > args.megabytes:
+        defects.append(f"the server held {most:,.0f} MB, over {args.megabytes:,}")
     print(f"{turn} pages, {presses:,} presses, the server held at most {most:,.0f} MB")
     return presses, list(dict.fromkeys(defects))

@@ -18,16 +18,19 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def _weights(folder):
-    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
-
-
 def _small_model(folder):
     from bert_tf import checkpoints
     from tests.conftest import make_bert
 
     bert = make_bert(seed=3, layers=1, name="start")
     return checkpoints.save(folder / "start", bert.config, bert.tokenizer, bert.model)
+
+
+def _other_weights(name, straight, broken):
+    found = [next(iter(sorted(folder.glob("**/model.safetensors"))), None) for folder in (straight, broken)]
+    if None in found or len({hashlib.sha256(path.read_bytes()).hexdigest() for path in found}) > 1:
+        return [f"{name}: the weights differ"]
+    return []
 
 
 def kills(rng, count, home, args):
@@ -52,19 +55,24 @@ def kills(rng, count, home, args):
         since = time.monotonic()
         subprocess.run([*command, straight], cwd=ROOT, check=True, capture_output=True)
         whole = time.monotonic() - since
-        for _ in range(count // 2):
+        killed, since = 0, time.monotonic()
+        while killed < count // 2 and (not args.limit or time.monotonic() - since < args.limit / 2):
             process = subprocess.Popen(
                 [*command, broken], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             )
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(rng.uniform(0.3, 1.0) * whole)
             process.send_signal(signal.SIGKILL)
-            process.wait()
-            tries += 1
+            if process.wait() == -signal.SIGKILL:
+                killed += 1
+                continue
+            defects += _other_weights(name, straight, broken)
+            shutil.rmtree(broken)  # it came to its end, so the next kill is of a new run
         done = subprocess.run([*command, broken], cwd=ROOT, capture_output=True, text=True)
-        found = [next(iter(sorted(folder.glob("**/model.safetensors"))), None) for folder in (straight, broken)]
-        if done.returncode or None in found or _weights(found[0].parent) != _weights(found[1].parent):
-            defects.append(f"{name}: exit code {done.returncode}, other weights; {done.stderr[-300:]}")
+        if done.returncode:
+            defects.append(f"{name}: exit code {done.returncode}: {done.stderr[-300:]}")
+        defects += _other_weights(name, straight, broken)
+        tries += killed
     return tries, defects
 
 
