@@ -311,7 +311,7 @@ def test_several_references_are_the_projects_sentences(open_app, bert):
     assert f"it gains {found.log_probability - found.baseline_log_probability:+.3f} nats" in said
     # Integrated gradients have one start.
     app.button_group(key="w_saliency_method").set_value("integrated-gradients").run()
-    assert run_until_done(app).button_group(key="w_saliency.from").value == "[PAD]"
+    assert run_until_done(app).button_group(key="w_saliency.from").value == "[MASK]"
 
 
 @pytest.mark.parametrize(
