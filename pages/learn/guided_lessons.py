@@ -75,8 +75,8 @@ def _go_to(number):
 def _ways(number, most):
     with st.container(horizontal=True):
         st.button("Back", key="w_lesson_back", disabled=number == 1, on_click=_go_to, args=(number - 1,))
-        last = number == most
-        st.button("Next", key="w_lesson_next", disabled=last, type="primary", on_click=_go_to, args=(number + 1,))
+        if number < most:
+            st.button("Next", key="w_lesson_next", type="primary", on_click=_go_to, args=(number + 1,))
 
 
 def _open_button(step):
@@ -86,7 +86,7 @@ def _open_button(step):
         key="w_lesson_open",
         on_click=lambda: state.replace_view(_opened(step)),
     )
-    st.caption("The browser's back button, or Learn, leads back to this step.")
+    st.caption("Learn: Lessons leads back to this step.")
 
 
 def _opened(step):

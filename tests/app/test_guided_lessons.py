@@ -49,7 +49,7 @@ def test_the_steps_are_walked_forward_and_back(open_app):
     assert param(app, "guided_lessons.step") == "2"
     app.button(key="w_lesson_back").click().run()
     assert app.header[0].value == LESSONS[0].steps[0].title
-    assert opened(open_app, "mask", 99).button(key="w_lesson_next").disabled
+    assert "w_lesson_next" not in [button.key for button in opened(open_app, "mask", 99).button]
     assert opened(open_app, "none", "x").header[0].value == LESSONS[0].steps[0].title
 
 

@@ -1,0 +1,29 @@
+"""Lessons in a real Chromium: a lesson is walked, done on another page, and its answer checked."""
+
+import re
+
+from playwright.sync_api import expect
+
+
+def test_a_lesson_is_done_and_its_answer_checked(visit):
+    page = visit("/?page=guided_lessons&guided_lessons.lesson=heads&guided_lessons.step=4").page
+    expect(page.get_by_role("heading", name="Heads have habits")).to_be_visible()
+    page.get_by_role("button", name="Next", exact=True).click()
+    expect(page.get_by_role("heading", name="Now you")).to_be_visible()
+    page.get_by_role("button", name=re.compile("Open Attention: All heads")).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("All heads")
+    page.locator(".lines .left .token").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    hint = page.locator(".lines .hint[aria-live=polite]")
+    expect(hint).to_have_text(re.compile(r"looks most at “.+?”"))
+    seen = re.search("at “(.+?)”", hint.inner_text()).group(1)
+    page.get_by_role("link", name="Learn", exact=True).click()
+    page.get_by_role("link", name="Lessons", exact=True).click()
+    answer = page.get_by_label("Your answer")
+    answer.fill(seen)
+    answer.press("Enter")
+    expect(page.get_by_text(re.compile("^Right: "))).to_be_visible()
+    answer.fill("nothing")
+    answer.press("Enter")
+    expect(page.get_by_text("is not what this model says")).to_be_visible()

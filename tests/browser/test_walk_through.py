@@ -1,0 +1,141 @@
+"""Walk through, in a real Chromium: its steps by keyboard, slider and play, on a telephone, moving and still."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.page_reading import ASKED, settled, wait_for_link, wider_than_the_screen
+
+LINK = ASKED.replace("/?", "/?page=walk_through&")
+
+
+def step(page):
+    return page.locator(".walk .stop[aria-current=step]")
+
+
+def count(page):
+    return page.locator(".walk .stop").count()
+
+
+def moving(page):
+    return page.locator(".walk").evaluate("walk => walk.getAnimations({ subtree: true }).length")
+
+
+@pytest.fixture
+def walk(visit):
+    def open_walk(link=LINK, **options):
+        page = visit(link, **options).page
+        expect(step(page)).to_have_count(1)
+        return page
+
+    return open_walk
+
+
+def test_arrow_keys_walk_and_the_place_is_in_the_link(walk):
+    page = walk()
+    expect(page.locator(".walk .title")).to_have_text("Words become tokens")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(step(page)).to_have_attribute("aria-label", "Step 3: One head")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".walk .title")).to_have_text("Three vectors become one")
+    wait_for_link(page, "walk_through.step", "embeddings")
+    page.locator(".walk .token").nth(2).click()
+    page.locator(".walk .token").nth(2).press("ArrowRight")
+    expect(page.locator(".walk .token[aria-checked=true]")).to_be_focused()
+    wait_for_link(page, "walk_through.token", "3")
+    page.reload()
+    expect(page.locator(".walk .title")).to_have_text("Three vectors become one")
+    expect(page.locator(".walk .token[aria-checked=true]")).to_have_text("##un")
+
+
+def test_the_slider_goes_to_every_step_and_each_is_drawn(walk):
+    page = walk()
+    slider = page.get_by_role("slider", name="Step", exact=True)
+    slider.focus()
+    titles = set()
+    for index in range(count(page)):
+        expect(step(page)).to_have_attribute("aria-label", re.compile(f"^Step {index + 1}: "))
+        expect(page.locator(".walk .stage > *").first).to_be_visible()
+        assert page.locator(".walk .text").inner_text().count(". ") == 1, page.locator(".walk .text").inner_text()
+        titles.add(page.locator(".walk .title").inner_text())
+        slider.press("ArrowRight")
+    assert len(titles) == count(page)
+
+
+def test_play_goes_on_by_itself_until_it_is_stopped(walk):
+    page = walk()
+    page.clock.install()
+    play = page.get_by_role("button", name="Play", exact=True)
+    play.click()
+    page.clock.run_for(6500)
+    expect(step(page)).to_have_attribute("aria-label", re.compile("^Step 2: "))
+    page.get_by_role("button", name="Pause", exact=True).click()
+    page.clock.run_for(20_000)
+    expect(step(page)).to_have_attribute("aria-label", re.compile("^Step 2: "))
+
+
+def test_it_moves_unless_the_visitor_wants_no_motion(walk):
+    page = walk()
+    page.get_by_role("button", name="Next step").click()
+    assert moving(page) > 0
+    still = walk(reduced_motion="reduce")
+    for _ in range(3):
+        still.get_by_role("button", name="Next step").click()
+        assert moving(still) == 0
+
+
+def test_a_head_of_another_layer_is_chosen_at_its_step(walk):
+    page = walk(LINK + "&walk_through.step=head")
+    page.locator(".walk select.layer").select_option(label="2")
+    wait_for_link(page, "layer", "2")
+    expect(page.locator(".walk select.layer")).to_have_value("1")
+    page.locator(".walk .stop").nth(3).click()
+    page.locator(".walk .head-card").nth(2).click()
+    wait_for_link(page, "head", "3")
+
+
+def test_a_value_is_told_at_the_pointer_and_the_link_goes_deeper(walk):
+    page = walk(LINK + "&walk_through.step=embeddings")
+    page.locator(".walk .equation canvas").first.hover()
+    expect(page.locator(".walk .readout")).to_have_text(re.compile(r"unit [\d,]+ of 16 is [−\d.]+"))
+    page.locator(".walk .deeper").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Input embeddings")
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_every_step_fits_a_telephone(walk, colours):
+    page = walk(viewport={"width": 390, "height": 844}, color_scheme=colours, reduced_motion="reduce")
+    settled(page, colours)
+    for index in range(count(page)):
+        page.locator(".walk .stop").nth(index).click()
+        assert wider_than_the_screen(page) <= 1, index
+        cut = page.locator(".walk").evaluate("""walk => {
+          const edge = walk.getBoundingClientRect();
+          return [...walk.querySelectorAll(".stage *")].filter((one) => {
+            const box = one.getBoundingClientRect();
+            return box.width && (box.left < edge.left - 1 || box.right > edge.right + 1);
+          }).map((one) => one.className);
+        }""")
+        assert cut == [], index
+
+
+def test_the_climbing_token_stays_in_the_picture_on_a_telephone(walk):
+    page = walk(viewport={"width": 390, "height": 844})
+    page.locator(".walk .stop").nth(6).click()
+    box = page.locator(".walk .climber").bounding_box()
+    assert 0 <= box["x"] and box["x"] + box["width"] <= 390
+
+
+def test_a_long_text_is_walked_through_a_part_at_a_time(walk):
+    words = "+".join(["The+bunny+ate+a+carrot+."] * 60)
+    page = walk(f"/?page=walk_through&a={words}&walk_through.token=200&walk_through.step=head")
+    expect(page.locator(".walk .hint")).to_have_text(re.compile(r"^Tokens \d+ to \d+ of \d+ are drawn"))
+    expect(page.locator(".walk .token")).to_have_count(24)
+    expect(page.locator(".walk .board .row:not(.top)")).to_have_count(24)
+    page.locator(".walk .token").last.click()
+    # The drawn part goes along with the token.
+    chosen = page.locator(".walk .token[aria-checked=true]")
+    expect(page.locator(".walk .token").last).not_to_have_attribute("aria-checked", "true")
+    expect(chosen).to_have_count(1)
