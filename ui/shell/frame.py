@@ -90,7 +90,7 @@ def navigation():
 
 @functools.cache
 def _search_terms():
-    """Name of a page -> the words by which the search shows it: its own, and the glossary's terms that are seen there."""
+    """Name of a page -> the words by which the search shows it: its own, and the terms of the glossary seen there."""
     terms = {name: [page.terms] for name, page in catalogue.pages().items()}
     for term in TERMS:
         terms[term.page] += [term.name, *term.others]

@@ -70,8 +70,12 @@ def caption(name, models="", texts=None):
         parts.append(f"layer {layer[1]}")
     if texts is None:
         texts = (view.a, view.b) if catalogue.pages()[view.page].shows_texts(view) else ()
-    parts += [f"“{textwrap.shorten(text, _LONGEST_TEXT, placeholder=' …')}”" for text in texts if text and text.strip()]
+    parts += [f"“{textwrap.shorten(text, _LONGEST_TEXT, placeholder=' …')}”" for text in texts if _is_visible(text)]
     return " · ".join(parts)
+
+
+def _is_visible(text):
+    return any(letter.isprintable() and not letter.isspace() for letter in text or "")
 
 
 def result_arrays(result):
