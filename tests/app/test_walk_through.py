@@ -102,3 +102,12 @@ def test_every_architecture_is_walked_through_by_what_it_declares(open_app, fami
     assert ("every token" in said["head"]) == (not one_way)
     assert np.isnan(floats(data["scores"])).any() == one_way
     assert ("of weights for all" in said["layers"]) == (name == "albert")
+
+
+def test_the_lines_have_the_numbers_of_the_page(open_app):
+    app, data = walked(open_app, a="The bunny ate it.", layer="2", head="3")
+    names = {}
+    exec(app.code[0].value, names)
+    assert list(names["walk"].steps) == data["steps"]
+    shape = (data["total"], data["total"])
+    np.testing.assert_allclose(floats(data["weights"]).reshape(shape), names["walk"].weights[2], atol=1e-5)
