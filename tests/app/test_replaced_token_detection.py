@@ -157,7 +157,7 @@ def test_with_what_is_shipped_the_page_plays_at_once(as_shipped, open_app):
     assert "Generator: BERT Base's student. Discriminator: ELECTRA Base, cased." in page_text(app)
     # Another model stays the one that everything else is asked of.
     assert app.selectbox(key="w_model").value == "bert-base-cased-embedded"
-    assert "ELECTRA Base, cased" in app.selectbox(key="w_model").options
+    assert "Family · ELECTRA Base, cased" in app.selectbox(key="w_model").options
 
 
 def test_writers_of_its_own_start_come_first_and_the_smaller_before_the_larger(as_shipped, open_app, tmp_path):

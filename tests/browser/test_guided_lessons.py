@@ -4,6 +4,8 @@ import re
 
 from playwright.sync_api import expect
 
+from tests.browser.page_reading import open_page
+
 
 def test_a_lesson_is_done_and_its_answer_checked(visit):
     page = visit("/?page=guided_lessons&guided_lessons.lesson=heads&guided_lessons.step=4").page
@@ -18,8 +20,7 @@ def test_a_lesson_is_done_and_its_answer_checked(visit):
     hint = page.locator(".lines .hint[aria-live=polite]")
     expect(hint).to_have_text(re.compile(r"looks most at “.+?”"))
     seen = re.search("at “(.+?)”", hint.inner_text()).group(1)
-    page.get_by_role("link", name="Learn", exact=True).click()
-    page.get_by_role("link", name="Lessons", exact=True).click()
+    open_page(page, "Lessons")
     answer = page.get_by_label("Your answer")
     answer.fill(seen)
     answer.press("Enter")

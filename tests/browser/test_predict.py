@@ -107,6 +107,7 @@ def test_on_a_telephone_the_navigation_unfolds_and_folds_away(visit):
     page = visit(viewport={"width": 390, "height": 844}).page
     unfold = page.get_by_test_id("stExpandSidebarButton")
     unfold.wait_for()
+    page.locator(".sections a").first.wait_for(state="attached")
     page.keyboard.press("/")
     expect(page.get_by_role("searchbox", name="Search pages")).to_be_in_viewport()
     page.keyboard.press("Escape")
