@@ -100,7 +100,7 @@ def test_every_page_is_read_by_axe_and_fits_a_telephone(visit, server):
     page = one.page
     for name, (params, sign) in PAGES.items():
         page.set_viewport_size({"width": 390, "height": 844})
-        page.emulate_media(color_scheme="dark")
+        page.emulate_media(color_scheme="dark", reduced_motion="reduce")
         one.open(f"/?page={name.split()[0]}&{params}")
         expect(page.locator(sign).last, f"{name}: nothing is drawn").to_be_attached()
         settled(page, "dark")
@@ -109,11 +109,11 @@ def test_every_page_is_read_by_axe_and_fits_a_telephone(visit, server):
             found.append(f"{pixels} pixels wider than a telephone")
         found += _cut_labels(page)
         page.set_viewport_size({"width": 1440, "height": 900})
-        page.emulate_media(color_scheme="light")
+        page.emulate_media(color_scheme="light", reduced_motion="reduce")
         settled(page, "light")
         wrong[name] = found + _violations(page) + _figures_without_words(page) + _cut_labels(page)
     # A telephone puts the sidebar away.
-    page.emulate_media(color_scheme="dark")
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
     settled(page, "dark")
     wrong["sidebar"] = _violations(page, "color-contrast")
     assert {name: found for name, found in wrong.items() if found} == {}
