@@ -163,10 +163,9 @@ def open_page(page, title):
 def press_head(page, layer, head):
     """A press on the canvas of three layers by four heads, behind its margin of numbers."""
     board = page.locator(".board canvas")
-    board.wait_for()
-    box = board.bounding_box()
+    size = board.evaluate("(canvas) => [canvas.offsetWidth, canvas.offsetHeight]")
     across, down = (
-        22 + (box[side] - 22) * (place - 0.5) / count
-        for side, place, count in (("width", head, 4), ("height", layer, 3))
+        22 + (length - 22) * (place - 0.5) / count
+        for length, place, count in zip(size, (head, layer), (4, 3), strict=True)
     )
     board.click(position={"x": across, "y": down})

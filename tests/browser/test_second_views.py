@@ -42,6 +42,7 @@ from tests.browser.page_reading import (
     TEXTS,
     numbers,
     point,
+    press_head,
     saved,
     share,
     wait_for_link,
@@ -285,11 +286,8 @@ def test_compare_s_difference_and_layers(visit, bert):
 
 def test_the_model_view_s_maps_are_those_of_all_heads(visit, trace):
     page = visit(ASKED + "&page=model_view&model_view.as=maps").page
-    board = page.locator(".board canvas")
-    board.wait_for()
     # A press on a place of the sheet opens the head that is drawn there.
-    box = board.bounding_box()
-    board.click(position={"x": 22 + (box["width"] - 22) * 2.5 / 4, "y": 22 + (box["height"] - 22) * 1.5 / 3})
+    press_head(page, 2, 3)
     expect(page.get_by_role("heading", name="Layer 2, head 3")).to_be_visible()
     hint = page.locator(".lines .hint")
     point(page, page.locator(".lines .left .token").nth(1), hint, re.compile("looks most at"))
