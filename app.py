@@ -28,7 +28,7 @@ def home():
         snippets.draw()
         frame.long_link_note()
     jobs.end()
-    visitor_cache().make_room()
+    visitor_cache().make_room()  # also for the graphs and Keras models that this run built
     uploads.free()
     state.write_address()
 

@@ -47,6 +47,12 @@ class StoredModel:
         return sum(weight.nbytes for weight in self.weights.values())
 
     @property
+    def held_bytes(self) -> int:
+        """The bytes of the weights in memory and of the Keras model, if it was built."""
+        values = 0 if self._model is None else sum(math.prod(weight.shape) for weight in self.weights.values())
+        return self.nbytes + 4 * values
+
+    @property
     def model(self) -> BertModel:
         """The Keras model with these weights in float32, built once."""
         with self._lock:

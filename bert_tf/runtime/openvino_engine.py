@@ -20,6 +20,8 @@ _HINTS = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
 # compute such products in float, from the dequantized values.
 _GROUP_SIZES = {"float32": 0, "bfloat16": 0, "int8": 32}
 _LISTS = ("hidden_states", "attentions", *VECTORS)
+# A compiled graph packs the weights for products with few rows, and again for those with many.
+_PACKINGS = 2
 _ALIGNMENT = 16  # floats: OpenVINO copies results if the memory is not aligned to 64 bytes
 
 # Up to this many tokens in a batch, the attention maps cost no time. Then one graph, with one packing of the weights,
@@ -55,6 +57,11 @@ class OpenVINOEngine:
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": _GROUP_SIZES[precision],
             "PERFORMANCE_HINT": "LATENCY",
         }
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the compiled graphs and the memory for attention maps need."""
+        return _PACKINGS * len(self._requests) * self._model.nbytes + self._memory.nbytes
 
     def run(self, arrays: dict[str, np.ndarray], outputs: tuple[str, ...]) -> dict[str, Any]:
         """Run one forward pass as `Runtime.run`, with checked arrays."""
@@ -153,6 +160,10 @@ class _ReusedMemory:
 
     def __init__(self):
         self._raw, self._start = np.empty(0, np.float32), 0
+
+    @property
+    def nbytes(self):
+        return self._raw.nbytes
 
     def take(self, shape):
         """A float32 array of this shape, with arbitrary values."""

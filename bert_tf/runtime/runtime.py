@@ -113,6 +113,11 @@ class Runtime:
         arrays["mask_positions"] = np.zeros((batch, positions), np.int32)
         self.run(arrays, outputs)
 
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the engine needs beside the weights of the model; 0 before the first pass."""
+        return 0 if self._loaded_engine is None else self._loaded_engine.nbytes
+
     def _load_engine(self):
         with self._lock:
             if self._loaded_engine is None:

@@ -42,6 +42,11 @@ class TensorFlowEngine:
         self._mlm_reading: Any = None
         self._lock = threading.Lock()
 
+    @property
+    def nbytes(self) -> int:
+        """0: the compiled functions use the weights of the Keras model."""
+        return 0
+
     def run(self, arrays: dict[str, np.ndarray], outputs: tuple[str, ...]) -> dict[str, Any]:
         """Run one forward pass as `Runtime.run`, with checked arrays."""
         rows, tokens = arrays["token_ids"].shape

@@ -63,7 +63,7 @@ def page():
     if not inputs.texts_are_usable():
         return
     with st.spinner("Loading the readers …", show_time=True):
-        readers = {way: directional_models.load_directional_model(names[way]) for way in directional_models.DIRECTIONS}
+        readers = {way: shared_model(names[way]) for way in directional_models.DIRECTIONS}
     part = _place(readers["bidirectional"])
     if part is None:
         return

@@ -48,12 +48,12 @@ def _held():
     limits = state.limits()
     st.header("What is held in memory", anchor=False)
     st.caption(
-        f"For all visitors together: {limits.max_loaded} models, {limits.max_trace_megabytes:,} MB of attention maps, "
-        f"{limits.max_snapshot_megabytes:,} MB of trainings' snapshots and {limits.max_jobs} long computations at a "
-        f"time. For your visit: {limits.max_session_megabytes:,} MB of results beside those on the screen, and a file "
-        f"of up to {limits.max_file_kilobytes:,} kB for each page that reads one. The oldest results are dropped "
-        "first and computed again when they are needed. When a tab is closed, its attention maps are dropped within a "
-        "minute, its other results when Streamlit next removes the session, after two minutes at the earliest."
+        f"For all visitors together: {limits.max_megabytes:,} MB of models, attention maps, trainings' snapshots and "
+        f"results, and {limits.max_jobs} long computations at a time. For your visit: "
+        f"{limits.max_session_megabytes:,} MB of results beside those on the screen, and a file of up to "
+        f"{limits.max_file_kilobytes:,} kB for each page that reads one. What was not used for longest is dropped "
+        "first and loaded or computed again when it is needed. When a tab is closed, its attention maps are dropped "
+        "within a minute, its other results when Streamlit next removes the session, after two minutes at the earliest."
     )
 
 

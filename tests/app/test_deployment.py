@@ -56,7 +56,7 @@ def test_a_public_server_has_smaller_limits_than_a_laptop():
     numbers = {name for name, value in values.items() if type(value) is int}
     assert all(getattr(public, name) <= values[name] for name in numbers)
     smaller = {name for name in numbers if getattr(public, name) < values[name]}
-    assert {"max_characters", "max_loaded", "max_session_megabytes", "max_jobs", "max_file_kilobytes"} <= smaller
+    assert {"max_characters", "max_megabytes", "max_session_megabytes", "max_jobs", "max_file_kilobytes"} <= smaller
 
 
 def test_an_error_box_has_no_links_to_other_sites():

@@ -108,7 +108,7 @@ def test_an_unforeseen_error_says_nothing_of_its_inside(fails, caplog):
 def test_long_work_lets_others_use_the_model_between_its_steps():
     from ui.session.model_store import SharedModel
 
-    shared, seen, begun = SharedModel("m", object()), [], threading.Event()
+    shared, seen, begun = SharedModel("m", object), [], threading.Event()
 
     def work(bert, progress):
         begun.set()
@@ -135,7 +135,7 @@ def test_work_that_is_cancelled_lets_go_of_the_model():
     from bert_tf.errors import Cancelled, report
     from ui.session.model_store import SharedModel
 
-    shared = SharedModel("m", object())
+    shared = SharedModel("m", object)
 
     def work(bert, progress):
         report(progress, 1, 2)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.app.page_reading import PATIENCE
 from ui.session.fair_lock import FairLock
+from ui.session.memory_budget import MemoryBudget
 from ui.session.trace_store import TraceStore, size_of
 
 
@@ -17,14 +18,14 @@ def trace(size):
 
 
 def test_the_store_throws_the_oldest_away_when_it_is_full():
-    store = TraceStore(100)
+    store = TraceStore(MemoryBudget(100))
     for key in "abc":
         store.put(key, trace(40))
     assert store.get("a") is None and store.get("b") is not None and store.get("c") is not None
 
 
 def test_what_was_looked_at_last_is_kept():
-    store = TraceStore(100)
+    store = TraceStore(MemoryBudget(100))
     store.put("a", trace(40))
     store.put("b", trace(40))
     store.get("a")
@@ -33,7 +34,7 @@ def test_what_was_looked_at_last_is_kept():
 
 
 def test_a_trace_larger_than_the_store_is_not_kept():
-    store = TraceStore(100)
+    store = TraceStore(MemoryBudget(100))
     store.put("a", trace(40))
     store.put("b", trace(101))
     assert store.get("b") is None and store.get("a") is not None
@@ -42,7 +43,7 @@ def test_a_trace_larger_than_the_store_is_not_kept():
 
 def test_what_is_held_for_sessions_that_have_ended_is_dropped():
     here = {"one", "two"}
-    store = TraceStore(100, here.__contains__)
+    store = TraceStore(MemoryBudget(100), here.__contains__)
     for key in (("one", "text"), ("two", "text"), ("one", "other")):
         store.put(key, trace(30))
     here.remove("one")
@@ -62,8 +63,8 @@ def test_a_visitor_s_traces_go_when_the_visit_ends_though_nobody_else_comes(open
     monkeypatch.setattr(trace_store, "_LOOK", 0.02)
     trace_store._store.clear()
     app = open_app(page="all_heads", a="A secret of a visitor.")
-    held = trace_store._store()._values
-    assert not app.exception and [one.text_a for one in held.values()] == ["A secret of a visitor."]
+    held = trace_store._store()._entries
+    assert not app.exception and [entry.value.text_a for entry in held.values()] == ["A secret of a visitor."]
     time.sleep(0.2)
     assert held
     ended.set()
@@ -85,7 +86,7 @@ def test_the_maps_of_a_long_text_are_held_as_numpy_would_round_them(open_app):
     np.testing.assert_array_equal(rounded, maps.astype(np.float16))
     trace_store._store.clear()
     open_app(page="all_heads", a="The bunny ate a carrot today . " * 40)
-    assert [one.attentions.dtype for one in trace_store._store()._values.values()] == [np.float16]
+    assert [entry.value.attentions.dtype for entry in trace_store._store()._entries.values()] == [np.float16]
     trace_store._store.clear()
 
 
@@ -124,7 +125,7 @@ def test_visitors_use_a_model_one_after_the_other():
             threading.Event().wait(0.01)
             inside.pop()
 
-    shared = SharedModel("m", Bert())
+    shared = SharedModel("m", lambda bert=Bert(): bert)
     threads = [threading.Thread(target=shared.trace, args=("a", "", ())) for _ in range(6)]
     for thread in threads:
         thread.start()

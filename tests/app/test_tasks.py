@@ -574,13 +574,13 @@ def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp
     monkeypatch.setenv("BERT_TF_HOME", str(home))
     state.limits.clear()
     model_store.catalogue.clear()
-    model_store._load.clear()
+    model_store._models.clear()
     app = open_app(page="fine_tuning_changes", a="the cat sat", b="it ran", **{"fine_tuning_changes.model": "classes"})
     no_trouble(app)
     assert "plain has no head for masked words" in page_text(
         app
     ) and "The models do not have the same head for pairs" in page_text(app)
-    model_store._load.clear()
+    model_store._models.clear()
 
 
 def test_layers_that_attend_as_before_are_named(open_app, monkeypatch):

@@ -1,8 +1,6 @@
 """Models that read different sides of a masked word: which installed models to compare, and loading them."""
 
 from ui.session import model_store
-from ui.session.model_store import SharedModel
-from ui.shell.server_cache import server_cache
 
 #: `Architecture.attention_direction` -> the page's label for such a model, and a sentence about what it reads.
 DIRECTIONS = {
@@ -43,12 +41,3 @@ def _comparable_with(start, by_way):
 def _shape(info):
     config = info.config
     return config.vocab_size, config.num_hidden_layers, config.hidden_size // config.stacks
-
-
-@server_cache(max_entries=3)
-def load_directional_model(name: str) -> SharedModel:
-    """Load a model for the comparison, in a cache of its own.
-
-    In the cache of the models that visitors choose, the compared models would replace those, and each other.
-    """
-    return SharedModel(name, model_store._read(name))

@@ -119,7 +119,7 @@ def drop(name):
     dropped = _jobs().pop(name, None)
     if dropped:
         dropped.stop()
-        visitor_cache().drop(f"job {name}")
+        visitor_cache().drop(_place(name))
 
 
 def begin():
@@ -199,16 +199,25 @@ def _count_results(used):
         used: name of the job whose result this run uses.
     """
     for name, ended in list(_jobs().items()):
-        place = f"job {name}"
+        place = _place(name)
         if ended.status == "done" and not visitor_cache().get(place, id(ended), use=name == used):
             visitor_cache().put(
-                place, id(ended), (ended.key, ended.result), functools.partial(_drop_job, name, ended), name == used
+                place,
+                id(ended),
+                (ended.key, ended.result),
+                functools.partial(_drop_job, _jobs(), name, ended),
+                name == used,
             )
 
 
-def _drop_job(name, ended):
-    if job(name) is ended:
-        drop(name)
+def _drop_job(jobs, name, ended):
+    # The jobs are an argument: the cache drops values of this visit in the thread of another one too.
+    if jobs.get(name) is ended:
+        del jobs[name]
+
+
+def _place(name):
+    return f"job {name}"
 
 
 def _jobs():

@@ -1,8 +1,12 @@
-"""The models in memory: loaded once for all visitors, a bounded number of them, each used by one visitor at a time."""
+"""The models in memory: loaded once for all visitors, within the memory budget, each used by one visitor at a time."""
 
+import contextlib
+import ctypes
 import dataclasses
 import functools
+import gc
 import threading
+import weakref
 
 import numpy as np
 from streamlit.runtime.scriptrunner import script_runner
@@ -12,33 +16,47 @@ from bert_tf.parameters import parameter_counts
 from ui.elements.mask_chips import truncated_texts
 from ui.session import runs
 from ui.session.fair_lock import FairLock
+from ui.session.memory_budget import ByteStore, memory_budget
 from ui.session.state import limits
-from ui.shell.limits import read_limits
 from ui.shell.server_cache import server_cache
 
 _WARM_WORDS = (10, 24)  # after a model is loaded, texts of these lengths are read once in the background
 
 
 class SharedModel:
-    """A loaded model with a lock, so that one visitor runs it at a time.
+    """A model with a lock, so that one visitor runs it at a time.
 
     All visitors share the machine's cores: two passes at the same time take longer than one after the other, and need
-    twice the memory.
+    twice the memory. Pages and sessions hold this object, which is small. It gets the model from the store when it is
+    used, and the store may drop the model in between.
+
+    Args:
+        name: of the model.
+        load: callable () -> ``Bert``, from the store or from its files.
     """
 
-    def __init__(self, name, bert):
-        self.name, self.bert = name, bert
+    def __init__(self, name, load):
+        self.name, self._load = name, load
         self.lock = FairLock()
-        #: Whether a pass has ended: the first one takes seconds, because the engine compiles the model.
-        self.has_answered = False
+        self._answered = lambda: None
+
+    @property
+    def bert(self):
+        """The ``Bert``."""
+        return self._load()
 
     @property
     def tokenizer(self):
         return self.bert.tokenizer
 
-    @property
+    @functools.cached_property
     def config(self):
         return self.bert.config
+
+    @property
+    def has_answered(self):
+        """Whether a pass has ended: the first one takes seconds, because the engine compiles the model."""
+        return self._answered() is not None
 
     @functools.cached_property
     def parameters(self):
@@ -62,21 +80,21 @@ class SharedModel:
 
     def trace(self, a, b, masked, attentions=False, hidden_states=False):
         """One forward pass with the positions ``masked``."""
-        parts = {"attentions": attentions, "hidden_states": hidden_states}
-        if limits().max_tokens < self.bert.max_length:
-            trace = self._shorter_trace(a, b, masked, parts)
+        parts, bert = {"attentions": attentions, "hidden_states": hidden_states}, self.bert
+        if limits().max_tokens < bert.max_length:
+            trace = self._shorter_trace(bert, a, b, masked, parts)
         else:
             with self.lock:
-                trace = self.bert.trace(a, self.text_b_or_none(b), mask=masked, **parts)
-        self.has_answered = True
+                trace = bert.trace(a, self.text_b_or_none(b), mask=masked, **parts)
+        self._answered = weakref.ref(bert)
         return trace
 
-    def _shorter_trace(self, a, b, masked, parts):
+    def _shorter_trace(self, bert, a, b, masked, parts):
         # The limits allow fewer tokens than the model can read: pass on only the text that fits.
         encoding = self.encode(a, b)
         short_a, short_b = truncated_texts(encoding, a, b)
         with self.lock:
-            trace = self.bert.trace(short_a, self.text_b_or_none(short_b), mask=masked, **parts)
+            trace = bert.trace(short_a, self.text_b_or_none(short_b), mask=masked, **parts)
         return dataclasses.replace(trace, text_a=a, text_b=self.text_b_or_none(b), truncated=encoding.truncated)
 
     def fill_jointly(self, trace, top_k, targets=()):
@@ -126,16 +144,69 @@ class SharedModel:
         return float(np.median(times))
 
 
-@server_cache(max_entries=read_limits().max_loaded)
-def _load(name: str, precision: str) -> SharedModel:
-    bert = _with_precision(precision, _load(name, "float32").bert) if precision != "float32" else _read(name)
-    shared = SharedModel(name, bert)
-    if limits().warm:
-        threading.Thread(target=shared.warm, daemon=True, name=f"warm {name}").start()
-    return shared
+class ModelStore(ByteStore):
+    """The loaded models: a ``ByteStore`` from (name, precision) to ``Bert``.
+
+    The bytes of a model grow after it was stored: with the graphs that its engine compiles, and with its Keras model.
+    The two models that were used last are never dropped, as a page may compare two.
+
+    Args:
+        budget: ``MemoryBudget``.
+        read: callable (name, precision) -> ``Bert``.
+    """
+
+    def __init__(self, budget, read):
+        super().__init__(budget, size=lambda bert: 0, keep=2)
+        self._read, self._loading = read, threading.RLock()
+
+    @property
+    def bytes(self):
+        """The bytes of all models; weights that several precisions share count once."""
+        with self._lock:
+            berts = [entry.value for entry in self._entries.values()]
+        weights = {id(bert.weights): bert.weights for bert in berts}
+        return sum(one.held_bytes for one in weights.values()) + sum(bert.runtime.nbytes for bert in berts)
+
+    def load(self, name, precision):
+        """The model of this name and precision; models are read one at a time."""
+        bert = self.get((name, precision))
+        if bert is None:
+            with self._loading:
+                bert = self.get((name, precision))  # another thread has read it in the meantime
+                if bert is None:
+                    bert = self._read(name, precision)
+                    self.put((name, precision), bert)
+        return bert
+
+    def drop_oldest(self):
+        """Drop the model that was used longest ago, and give its memory back to the system."""
+        super().drop_oldest()
+        gc.collect()  # Keras models refer to themselves
+        with contextlib.suppress(OSError, AttributeError):  # only the C library of GNU has this function
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
-def _read(name):
+@server_cache
+def _models() -> ModelStore:
+    return ModelStore(memory_budget(), _read)
+
+
+@server_cache
+def _shared(name: str, precision: str) -> SharedModel:
+    return SharedModel(name, lambda: _models().load(name, precision))
+
+
+def _read(name, precision):
+    if precision == "float32":
+        bert = _read_float32(name)
+    else:
+        bert = _with_precision(precision, _models().load(name, "float32"))
+    if limits().warm:  # the thread waits until the store has the model
+        threading.Thread(target=_shared(name, precision).warm, daemon=True, name=f"warm {name}").start()
+    return bert
+
+
+def _read_float32(name):
     from bert_tf import load
     from bert_tf.checkpoints import find
 
@@ -190,7 +261,9 @@ def shared_model(name: str, precision: str = "float32") -> SharedModel:
     """
     if name not in {info.name for info in installed()} and name not in runs.snapshots():
         raise ValueError(f"There is no model called {name!r} here. Choose one in the sidebar.")
-    return _load(name, precision)
+    shared = _shared(name, precision)
+    shared._load()
+    return shared
 
 
 def text_b_or_none(text_b, tokenizer):

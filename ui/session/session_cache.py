@@ -1,19 +1,23 @@
 """A cache for each visit: the values that pages computed last, bounded in bytes.
 
-A place of the cache holds one value. A value that the last run of the page used is never dropped, as the page needs it
-again in the next run. The others are dropped, the least recently used first, when the visit holds more than
-``max_session_megabytes``.
+A place of the cache holds one value. A value that the last run of the page used is not dropped for two minutes, as the
+page needs it again in the next run. The others are dropped, the least recently used first, when the visit holds more
+than ``max_session_megabytes``, or all visits, models and traces together more than ``max_megabytes``.
 """
 
 import collections
 import collections.abc
 import dataclasses
+import threading
+import time
 
 import numpy as np
 import streamlit as st
 
 from ui.session import state
+from ui.session.memory_budget import memory_budget
 
+_IDLE = 120.0  # seconds after which other visits may need the memory of a visit more than its next run
 _SMALL = 1024  # a text of fewer bytes is counted again in each place that holds it
 
 
@@ -21,63 +25,93 @@ class SessionCache:
     """The values of one visit, by place; the least recently used first.
 
     Args:
-        most_bytes: the bound, in bytes. The values that the current run has used may exceed it.
+        most_bytes: the bound of this visit, in bytes. The values that the current run has used may exceed it.
+        budget: ``MemoryBudget`` that counts the values too, and drops some of them; None for no further bound.
     """
 
-    def __init__(self, most_bytes):
-        self._most, self._used = most_bytes, set()
-        self._places = collections.OrderedDict()
+    def __init__(self, most_bytes, budget=None):
+        self._most, self._used, self._budget = most_bytes, set(), budget
+        # Another visit drops values of this one when the budget is exceeded.
+        self._places, self._lock = collections.OrderedDict(), threading.RLock()
+        if budget is not None:
+            budget.add(self)
 
     def begin(self):
         """Begin a run of the page: it has used no value yet."""
-        self._used.clear()
+        with self._lock:
+            self._used.clear()
 
     def get(self, place, key, use=True):
         """(value,) of a place if its key is ``key``, else None; ``use``: whether the current run uses the value."""
-        entry = self._places.get(place)
-        if entry is None or entry.key != key:
-            return None
-        if use:
-            self._used.add(place)
-            self._places.move_to_end(place)
-        return (entry.value,)
+        with self._lock:
+            entry = self._places.get(place)
+            if entry is None or entry.key != key:
+                return None
+            if use:
+                self._used.add(place)
+                self._places.move_to_end(place)
+                entry.used_at = time.monotonic()
+            return (entry.value,)
 
     def put(self, place, key, value, on_drop=None, used=True):
         """Store a value; ``on_drop()`` is called when it is dropped to make room; ``used``: see ``use`` of ``get``."""
-        self._places[place] = _Entry(key, value, on_drop, array_bytes((key, value)))
-        self._places.move_to_end(place)
-        if used:
-            self._used.add(place)
+        entry = _Entry(key, value, on_drop, array_bytes((key, value)), time.monotonic())
+        with self._lock:
+            self._places[place] = entry
+            self._places.move_to_end(place)
+            if used:
+                self._used.add(place)
         self.make_room()
 
     def make_room(self):
-        """Drop values that the run has not used, the least recently used first, until the rest fits into the bound."""
-        for place in [place for place in self._places if place not in self._used]:
-            if self.bytes <= self._most:
-                return
-            entry = self._places.pop(place)
-            if entry.on_drop:
-                entry.on_drop()
+        """Drop values that the run has not used, the least recently used first, until the rest fits into the bounds."""
+        with self._lock:
+            while self.bytes > self._most and self.oldest() is not None:
+                self.drop_oldest()
+        if self._budget is not None:
+            self._budget.make_room()
+
+    def oldest(self):
+        """The time at which the value that is dropped next was last used; None if the page needs all of them."""
+        with self._lock:
+            place = self._unneeded()
+            return None if place is None else self._places[place].used_at
+
+    def drop_oldest(self):
+        """Drop the value that was used longest ago, if the page does not need all of them."""
+        with self._lock:
+            entry = self._places.pop(self._unneeded(), None)
+        if entry is not None and entry.on_drop:
+            entry.on_drop()
+
+    def _unneeded(self):
+        """The place that was used longest ago of those that the run has not used, or of an idle visit; None if none."""
+        idle = time.monotonic() - _IDLE
+        places = self._places.items()
+        return next((place for place, entry in places if place not in self._used or entry.used_at < idle), None)
 
     def drop(self, place):
         """Drop the value of a place."""
-        self._places.pop(place, None)
+        with self._lock:
+            self._places.pop(place, None)
 
     @property
     def bytes(self):
         """The bytes of all values; an array that several places hold counts once."""
         bytes_by_id = {}
-        for entry in self._places.values():
-            bytes_by_id.update(entry.array_bytes)
+        with self._lock:
+            for entry in self._places.values():
+                bytes_by_id.update(entry.array_bytes)
         return sum(bytes_by_id.values())
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(eq=False)
 class _Entry:
     key: object
     value: object
     on_drop: object
     array_bytes: dict
+    used_at: float
 
 
 def array_bytes(value):
@@ -116,7 +150,7 @@ def array_bytes(value):
 def visitor_cache() -> SessionCache:
     """The cache of this visit."""
     if "_kept" not in st.session_state:
-        st.session_state["_kept"] = SessionCache(state.limits().max_session_megabytes * 1_000_000)
+        st.session_state["_kept"] = SessionCache(state.limits().max_session_megabytes * 1_000_000, memory_budget())
     return st.session_state["_kept"]
 
 

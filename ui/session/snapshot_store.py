@@ -1,4 +1,4 @@
-"""The snapshots of trainings in memory: shared by all visitors, bounded in bytes."""
+"""The snapshots of trainings in memory: shared by all visitors, within the memory budget."""
 
 import operator
 import threading
@@ -7,7 +7,7 @@ import streamlit as st
 
 from bert_tf.errors import report
 from ui.session import jobs, state
-from ui.session.byte_store import ByteStore
+from ui.session.memory_budget import ByteStore, memory_budget
 from ui.session.model_store import disable_keras_reset
 from ui.session.session_cache import cached
 from ui.shell.server_cache import server_cache
@@ -17,16 +17,9 @@ _SMALL = 100_000_000  # the page waits for a series of fewer bytes; a larger one
 _READING = threading.Lock()  # held while a series is read
 
 
-class SeriesStore(ByteStore):
-    """A ``ByteStore`` of ``SnapshotSeries``."""
-
-    def __init__(self, most_bytes):
-        super().__init__(most_bytes, operator.attrgetter("nbytes"))
-
-
 @server_cache
-def _store() -> SeriesStore:
-    return SeriesStore(_most())
+def _store() -> ByteStore:
+    return ByteStore(memory_budget(), operator.attrgetter("nbytes"))
 
 
 def _most():
@@ -115,7 +108,7 @@ def _read(key, snapshots, progress=None):
         stored = _store().get(key)
         if stored is None:  # no other visitor has read it in the meantime
             # Make room first, so that the old and the new series are never in memory together.
-            _store().make_room(snapshot_bytes(snapshots))
+            memory_budget().make_room(snapshot_bytes(snapshots))
             stored = SnapshotSeries(snapshots, progress)
             _store().put(key, stored)
         return stored

@@ -1,4 +1,4 @@
-"""A store of traces with attention maps: one for all visitors, bounded in bytes.
+"""A store of traces with attention maps: one for all visitors, within the memory budget.
 
 The session is a part of a trace's key, so a visitor never gets the text of another. The traces of a session that has
 ended are dropped within ``_LOOK`` seconds.
@@ -13,7 +13,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.runtime.half_precision import to_float16
 from ui.session import state
-from ui.session.byte_store import ByteStore
+from ui.session.memory_budget import ByteStore, memory_budget
 from ui.shell.server_cache import server_cache
 
 _LOOK = 30.0  # seconds between two searches for sessions that have ended
@@ -23,17 +23,17 @@ class TraceStore(ByteStore):
     """A ``ByteStore`` of traces; the first item of a key is the session.
 
     Args:
-        most_bytes: the bound, in bytes.
+        budget: ``MemoryBudget``.
         is_here: callable (session) -> whether the session is active.
     """
 
-    def __init__(self, most_bytes, is_here=lambda session: True):
-        super().__init__(most_bytes, size_of)
+    def __init__(self, budget, is_here=lambda session: True):
+        super().__init__(budget, size_of)
         self._is_here = is_here
 
     def put(self, key, trace):
-        """Store ``trace`` under ``key``; a trace that is larger than the whole store is not stored."""
-        if size_of(trace) > self._most:
+        """Store ``trace`` under ``key``; a trace that is larger than the whole budget is not stored."""
+        if size_of(trace) > self._budget.most_bytes:
             self.drop(lambda other: other == key)
         else:
             super().put(key, trace)
@@ -58,7 +58,7 @@ def size_of(trace):
 
 @server_cache
 def _store() -> TraceStore:
-    store = TraceStore(state.limits().max_trace_megabytes * 1_000_000, state.is_here)
+    store = TraceStore(memory_budget(), state.is_here)
     threading.Thread(target=store.watch, args=(_LOOK,), daemon=True, name="ended sessions").start()
     return store
 

@@ -25,9 +25,8 @@ class Limits:
     default: str = "bert-base-cased-embedded"
     offered: tuple[str, ...] = ()
     download: bool = True
-    max_loaded: int = 3
     warm: bool = True
-    max_trace_megabytes: int = 512
+    max_megabytes: int = 2_000
     max_session_megabytes: int = 256
     max_masks: int = 32
     max_top_k: int = 20
@@ -56,8 +55,8 @@ class Limits:
 
 _SECTIONS = {
     "text": ("max_characters", "max_tokens", "max_link_characters"),
-    "models": ("default", "offered", "download", "max_loaded", "warm"),
-    "cache": ("max_trace_megabytes", "max_session_megabytes", "max_snapshot_megabytes"),
+    "models": ("default", "offered", "download", "warm"),
+    "cache": ("max_megabytes", "max_session_megabytes", "max_snapshot_megabytes"),
     "predict": ("max_masks", "max_top_k"),
     "jobs": ("max_jobs",),
     "training": (
@@ -81,6 +80,8 @@ _SECTIONS = {
     ),
 }
 _SMALLEST = {"max_tokens": 4}
+#: Keys of earlier versions, and the key that has taken their place.
+_REPLACED = {"max_loaded": "max_megabytes", "max_trace_megabytes": "max_megabytes"}
 
 
 def read_limits(path: str | os.PathLike | None = None) -> Limits:
@@ -101,6 +102,8 @@ def read_limits(path: str | os.PathLike | None = None) -> Limits:
         if section not in _SECTIONS or not isinstance(keys, dict):
             raise LimitsError(f"{path}: unknown section [{section}]; known are {', '.join(_SECTIONS)}.")
         for key, value in keys.items():
+            if key in _REPLACED:
+                raise LimitsError(f"{path}: {key} has become {_REPLACED[key]} in [cache]; explorer.toml describes it.")
             if key not in _SECTIONS[section]:
                 raise LimitsError(
                     f"{path}: unknown key {key!r} in [{section}]; known are {', '.join(_SECTIONS[section])}."

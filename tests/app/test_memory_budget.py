@@ -1,0 +1,131 @@
+"""One bound for all that the server holds: models, traces, snapshots, results of pages."""
+
+import types
+import weakref
+
+import numpy as np
+import pytest
+
+from ui.session.memory_budget import ByteStore, MemoryBudget
+from ui.session.model_store import ModelStore, SharedModel
+from ui.session.session_cache import SessionCache
+
+
+class Bert:
+    """A model whose weights take 40 bytes, and whose engine takes what its test says."""
+
+    def __init__(self, weights=None):
+        self.weights = weights or types.SimpleNamespace(held_bytes=40)
+        self.runtime = types.SimpleNamespace(nbytes=0)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The seconds of the stores' clock; each look at it is a second later."""
+    from ui.session import memory_budget, session_cache
+
+    now = types.SimpleNamespace(seconds=0.0)
+
+    def monotonic():
+        now.seconds += 1
+        return now.seconds
+
+    for module in (memory_budget, session_cache):
+        monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=monotonic))
+    return now
+
+
+def array(size):
+    return np.zeros(size, np.uint8)
+
+
+def test_the_value_used_longest_ago_goes_first_whichever_store_holds_it(clock):
+    budget = MemoryBudget(100)
+    one, two = (ByteStore(budget, lambda value: value.nbytes) for _ in range(2))
+    cache = SessionCache(1000, budget)
+    one.put("a", array(40))
+    two.put("b", array(30))
+    cache.put("c", 1, array(20), used=False)
+    one.get("a")
+    two.put("d", array(25))
+    assert two.get("b") is None and budget.bytes == 85
+    one.put("e", array(50))
+    assert cache.get("c", 1) is None and one.get("a") is None and two.get("d") is not None
+
+
+def test_a_visit_that_is_idle_gives_what_its_page_shows(clock):
+    budget = MemoryBudget(100)
+    idle, busy = SessionCache(1000, budget), SessionCache(1000, budget)
+    idle.put("a", 1, array(60))
+    busy.put("b", 1, array(60))
+    # Both pages need their values: the bound is exceeded.
+    assert idle.get("a", 1) and budget.bytes == 120
+    clock.seconds += 200
+    assert busy.get("b", 1)
+    busy.make_room()
+    assert idle.get("a", 1) is None and busy.get("b", 1) is not None
+
+
+def test_a_holder_that_is_gone_is_not_counted():
+    budget = MemoryBudget(100)
+    cache = SessionCache(1000, budget)
+    cache.put("a", 1, array(60))
+    del cache
+    assert budget.bytes == 0
+
+
+def test_models_are_dropped_by_bytes_and_the_last_two_stay():
+    budget = MemoryBudget(100)
+    store = ModelStore(budget, lambda name, precision: Bert())
+    for name in "abc":
+        store.load(name, "float32")
+    assert store.get(("a", "float32")) is not None  # 120 bytes are over the bound when the next run looks
+    budget.make_room()
+    assert store.get(("b", "float32")) is None and budget.bytes == 80
+    # Two models stay, however much their engines have taken since.
+    store.load("c", "float32").runtime.nbytes = 1000
+    budget.make_room()
+    assert budget.bytes == 1080
+
+
+def test_precisions_share_their_weights():
+    budget = MemoryBudget(1000)
+    weights = types.SimpleNamespace(held_bytes=40)
+    store = ModelStore(budget, lambda name, precision: Bert(weights))
+    store.load("a", "float32")
+    store.load("a", "int8").runtime.nbytes = 7
+    assert store.bytes == 47
+
+
+def test_a_page_that_holds_a_model_does_not_keep_it_in_memory():
+    budget = MemoryBudget(100)
+    store = ModelStore(budget, lambda name, precision: Bert())
+    held = [SharedModel(name, lambda name=name: store.load(name, "float32")) for name in "abc"]
+    loaded = [weakref.ref(shared.bert) for shared in held]
+    budget.make_room()
+    assert [one() is None for one in loaded] == [True, False, False]
+    assert isinstance(held[0].bert, Bert)
+    budget.make_room()
+    assert [one() is None for one in loaded] == [True, True, False]
+
+
+def test_one_model_is_read_at_a_time_and_once():
+    import threading
+
+    reading, most, names = [], [], []
+
+    def read(name, precision):
+        reading.append(name)
+        most.append(len(reading))
+        threading.Event().wait(0.01)
+        reading.remove(name)
+        names.append(name)
+        return Bert()
+
+    store = ModelStore(MemoryBudget(1000), read)
+    threads = [threading.Thread(target=store.load, args=(name, "float32")) for name in "abab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(most) == 1 and sorted(names) == ["a", "b"]
