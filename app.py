@@ -4,7 +4,7 @@ import streamlit as st
 
 from ui.session import jobs, model_store, state
 from ui.session.session_cache import visitor_cache
-from ui.shell import error_messages, frame, shutdown, sidebar, snippets, uploads
+from ui.shell import allocator, error_messages, frame, shutdown, sidebar, snippets, uploads
 from ui.widgets import history
 
 st.set_page_config(page_title="BERT explorer", page_icon=frame.ICON, layout="wide")
@@ -12,6 +12,7 @@ frame.style()
 state.open_view()
 uploads.bound()
 shutdown.prepare()
+allocator.prepare()
 frame.open_example()
 
 

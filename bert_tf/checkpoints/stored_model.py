@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # it imports Keras
     from bert_tf.models import BertModel
 
 _BLOCK_VALUES = 1 << 21
+_KERAS_BYTES = 6  # for each value: four of its variable, and as measured half of that for the compiled functions
 
 
 class StoredModel:
@@ -48,9 +49,9 @@ class StoredModel:
 
     @property
     def held_bytes(self) -> int:
-        """The bytes of the weights in memory and of the Keras model, if it was built."""
+        """About how many bytes the weights need, and the Keras model with its compiled functions, if it was built."""
         values = 0 if self._model is None else sum(math.prod(weight.shape) for weight in self.weights.values())
-        return self.nbytes + 4 * values
+        return self.nbytes + _KERAS_BYTES * values
 
     @property
     def model(self) -> BertModel:

@@ -88,6 +88,19 @@ def test_models_are_dropped_by_bytes_and_the_last_two_stay():
     assert budget.bytes == 1080
 
 
+def test_room_is_made_before_a_model_is_read():
+    budget, held = MemoryBudget(100), []
+    results = ByteStore(budget, lambda value: value.nbytes)
+    results.put("a", array(90))
+
+    def read(name, precision):
+        held.append(budget.bytes)
+        return Bert()
+
+    ModelStore(budget, read, expected=lambda name: 40).load("b", "float32")
+    assert held == [0]
+
+
 def test_precisions_share_their_weights():
     budget = MemoryBudget(1000)
     weights = types.SimpleNamespace(held_bytes=40)

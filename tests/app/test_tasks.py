@@ -610,7 +610,7 @@ def test_before_and_after_holds_its_maps_in_the_bounded_store_alone(open_app):
     places = app.session_state["_kept"]._places
     moved, said = (places[name].value for name in ("fine_tuning_changes", "fine_tuning_changes_says"))
     assert moved.divergences.shape == (2, 4) and all(one.attentions is None for one in said)
-    assert {key[1] for key in trace_store._store()._values if key[3] == "the cat sat"} >= {"plain", "classes"}
+    assert {key[1] for key in trace_store._store()._entries if key[3] == "the cat sat"} >= {"plain", "classes"}
 
 
 @pytest.mark.parametrize(

@@ -461,16 +461,6 @@ def read_tokenizer_of(run):
     return read_tokenizer(run / "snapshots" / "step-0")
 
 
-def test_the_longest_unused_series_goes_for_the_next():
-    store = snapshot_store.SeriesStore(100)
-    first, second, third = (types.SimpleNamespace(nbytes=40) for _ in range(3))
-    store.put("1", first)
-    store.put("2", second)
-    assert store.get("1") is first
-    store.put("3", third)
-    assert store.get("2") is None and store.get("1") is first and store.get("3") is third
-
-
 def test_the_curves_are_saved(open_app, only_mini, saved):
     offered(run_until_done(open_app(page="training_curves", **{"training_curves.run": "mini"})), saved, ("mini",))
     assert column(saved["mini"], "loss") == [8.5, 8.0, 7.5, 7.0]

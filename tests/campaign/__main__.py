@@ -23,6 +23,7 @@ PARTS = {
     "links": ("explorer", 1000, "a page shows a traceback or a fault"),
     "sessions": ("explorer", 500, "a page shows a traceback or a fault"),
     "scripts": ("browser", 32, "a script of a text runs"),
+    "soak": ("soak", 1000, "a page shows an exception, or more memory than --megabytes"),
     "monkey": ("browser", None, "a console error, an error of the program, or more memory than --megabytes"),
 }
 
@@ -36,7 +37,7 @@ def main():
     parser.add_argument(
         "--limit", type=float, help="seconds after which `kills`, `links` and `sessions` end before their count"
     )
-    parser.add_argument("--megabytes", type=int, help="of memory that the server may hold under the monkey")
+    parser.add_argument("--megabytes", type=int, help="of memory that the server may hold under `soak` and the monkey")
     args = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ["HF_ENDPOINT"] = "http://127.0.0.1:9"  # no hub but those that a part starts

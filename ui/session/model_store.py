@@ -1,10 +1,7 @@
 """The models in memory: loaded once for all visitors, within the memory budget, each used by one visitor at a time."""
 
-import contextlib
-import ctypes
 import dataclasses
 import functools
-import gc
 import threading
 import weakref
 
@@ -18,8 +15,10 @@ from ui.session import runs
 from ui.session.fair_lock import FairLock
 from ui.session.memory_budget import ByteStore, memory_budget
 from ui.session.state import limits
+from ui.shell import allocator
 from ui.shell.server_cache import server_cache
 
+_BYTES_PER_PARAMETER = 3
 _WARM_WORDS = (10, 24)  # after a model is loaded, texts of these lengths are read once in the background
 
 
@@ -153,11 +152,13 @@ class ModelStore(ByteStore):
     Args:
         budget: ``MemoryBudget``.
         read: callable (name, precision) -> ``Bert``.
+        expected: callable (name) -> about the bytes that a model will need, for which room is made before it is read.
     """
 
-    def __init__(self, budget, read):
+    def __init__(self, budget, read, expected=lambda name: 0):
         super().__init__(budget, size=lambda bert: 0, keep=2)
-        self._read, self._loading = read, threading.RLock()
+        self._read, self._expected, self._loading = read, expected, threading.RLock()
+        self._give_back_later = allocator.GiveBackLater(3.0)
 
     @property
     def bytes(self):
@@ -174,6 +175,7 @@ class ModelStore(ByteStore):
             with self._loading:
                 bert = self.get((name, precision))  # another thread has read it in the meantime
                 if bert is None:
+                    self._budget.make_room(self._expected(name))
                     bert = self._read(name, precision)
                     self.put((name, precision), bert)
         return bert
@@ -181,19 +183,24 @@ class ModelStore(ByteStore):
     def drop_oldest(self):
         """Drop the model that was used longest ago, and give its memory back to the system."""
         super().drop_oldest()
-        gc.collect()  # Keras models refer to themselves
-        with contextlib.suppress(OSError, AttributeError):  # only the C library of GNU has this function
-            ctypes.CDLL("libc.so.6").malloc_trim(0)
+        allocator.give_back()
+        self._give_back_later()  # a run of a page may still have used the model
 
 
 @server_cache
 def _models() -> ModelStore:
-    return ModelStore(memory_budget(), _read)
+    return ModelStore(memory_budget(), _read, _expected_bytes)
 
 
 @server_cache
 def _shared(name: str, precision: str) -> SharedModel:
     return SharedModel(name, lambda: _models().load(name, precision))
+
+
+def _expected_bytes(name):
+    """The weights in eight bits and one compiled graph, as most shipped models need them."""
+    info = next((info for info in catalogue() if info.name == name), None)
+    return _BYTES_PER_PARAMETER * parameter_counts(info.config)["total"] if info and info.config else 0
 
 
 def _read(name, precision):

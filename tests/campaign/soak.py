@@ -1,0 +1,83 @@
+"""Hours of use in minutes: several visitors, every page, every shipped model; what the server holds meanwhile."""
+
+import queue
+import random
+import threading
+import time
+
+from benchmarks.clicks import explorer
+from benchmarks.visitor import ServerProcess, Visitor
+
+VISITORS = 4
+_TEXTS = (
+    ("The [MASK] ate the carrot.", ""),
+    ("The legislators met in the city.", "They passed a [MASK] there."),
+    ("The people of the city walked along the [MASK] and looked at the boats. " * 6, ""),
+    ("Berlin is the capital of Germany. " * 40, "It has many [MASK]."),
+)
+_PRECISIONS = ("float32", "float32", "int8", "bfloat16")
+
+
+def soak(rng, count, home, args):
+    """Links to random pages with random shipped models, from four visitors at once."""
+    from tests.campaign.explorer import shipped_models, use_shipped_models
+    from ui.shell.catalogue import pages
+
+    use_shipped_models(home)
+    models, links, defects, times = shipped_models(), queue.SimpleQueue(), [], []
+    for number in range(count):
+        a, b = rng.choice(_TEXTS)
+        page = list(pages())[number % len(pages())]
+        links.put({"page": page, "model": rng.choice(models), "precision": rng.choice(_PRECISIONS), "a": a, "b": b})
+    with explorer() as address:
+        server = ServerProcess(address.rpartition(":")[2])
+        _everything_imported(address)
+        start = server.megabytes
+        visitors = [
+            threading.Thread(target=_visit, args=(address, random.Random(one), links, times, defects))
+            for one in range(VISITORS)
+        ]
+        for visitor in visitors:
+            visitor.start()
+        seen = []
+        while any(visitor.is_alive() for visitor in visitors):
+            seen.append(server.megabytes)
+            time.sleep(1)
+        most, left = server.most_megabytes, server.megabytes
+    print(
+        f"{len(times)} links, {VISITORS} visitors: {start:,.0f} MB after the imports, at most {most:,.0f} MB, "
+        f"{sorted(seen)[len(seen) // 2]:,.0f} MB half of the time, {left:,.0f} MB at the end"
+    )
+    if args.megabytes and most > args.megabytes:
+        defects.append(f"the server held {most:,.0f} MB, over {args.megabytes:,}")
+    return len(times), defects
+
+
+def _everything_imported(address):
+    """Open a page that needs TensorFlow, so that what is measured later is what the server holds for its visitors."""
+    visitor = Visitor(address)
+    visitor.open(page="saliency", model="bert-small-uncased-embedded", a="The [MASK] ate.")
+    time.sleep(20)  # its background job ends
+    visitor.close()
+
+
+def _visit(address, rng, links, times, defects):
+    visitor = Visitor(address)
+    while True:
+        try:
+            link = links.get_nowait()
+        except queue.Empty:
+            break
+        try:
+            seconds, failed = visitor.open(**link)
+        except Exception as error:
+            defects.append(f"{link}: {error!r}"[:300])
+            visitor = Visitor(address)
+            continue
+        times.append(seconds)
+        if failed:
+            defects.append(f"{link}: the page shows an exception"[:300])
+        if rng.random() < 0.05:  # the visitor leaves, and another one comes
+            visitor.close()
+            visitor = Visitor(address)
+    visitor.close()

@@ -1,0 +1,52 @@
+"""The memory allocator of the GNU C library: memory that was freed goes back to the system.
+
+By default the allocator keeps freed blocks of up to 32 MB for later. The matrices of a model have such sizes: of a
+server that loaded and dropped some models, a gigabyte was freed memory. With another C library nothing is done here.
+"""
+
+import ctypes
+import functools
+import gc
+import threading
+
+_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
+_LARGE = 1 << 20  # bytes from which a block is mapped on its own, and given back as soon as it is freed
+
+
+@functools.cache
+def _library():
+    library = ctypes.CDLL(None)
+    return library if hasattr(library, "mallopt") and hasattr(library, "malloc_trim") else None
+
+
+@functools.cache
+def prepare():
+    """Give large blocks back as soon as they are freed. Call it in every run; it acts once."""
+    if _library():
+        _library().mallopt(_MMAP_THRESHOLD, _LARGE)
+
+
+def give_back():
+    """Free what only cycles of objects hold, such as Keras models, and give freed memory back to the system."""
+    gc.collect()
+    if _library():
+        _library().malloc_trim(0)
+
+
+class GiveBackLater:
+    """Calls ``give_back`` some seconds after the last of several calls: what is in use then may be free a moment later.
+
+    Args:
+        seconds: to wait.
+    """
+
+    def __init__(self, seconds):
+        self._seconds, self._timer, self._lock = seconds, None, threading.Lock()
+
+    def __call__(self):
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = threading.Timer(self._seconds, give_back)
+            self._timer.daemon = True
+            self._timer.start()
