@@ -12,7 +12,7 @@ are imported at their first use.
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Public name -> module that defines it. The module is imported at the first use of the name.
 _HOMES = {
@@ -24,6 +24,8 @@ _HOMES = {
     "view": "bert_tf.models",
     "parameter_counts": "bert_tf.parameters",
     "parameter_spec": "bert_tf.parameters",
+    "explorer_folder": "bert_tf.files",
+    "sample_file": "bert_tf.files",
     "Tokenizer": "bert_tf.tokenizers",
     "download": "bert_tf.checkpoints",
     "find": "bert_tf.checkpoints",

@@ -1,4 +1,4 @@
-"""JSON files with clear errors, and atomic writing of files and folders."""
+"""The folder of the explorer, JSON files with clear errors, and atomic writing of files and folders."""
 
 import errno
 import json
@@ -9,11 +9,36 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from bert_tf.errors import CheckpointError
+from bert_tf.errors import CheckpointError, InputError
 
 #: Errors of a full disk; the system reports them without the name of the file.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _UNFINISHED = ".unfinished"
+
+
+def explorer_folder() -> Path:
+    """Return the folder of the explorer: `app.py`, `pages`, `ui`, `assets` and its settings.
+
+    In a checkout it is the one beside the library; the wheel has it inside the library (`pyproject.toml`).
+    """
+    library = Path(__file__).resolve().parent
+    installed = library / "_explorer"
+    return installed if installed.is_dir() else library.parent
+
+
+def sample_file(name: str) -> Path:
+    """Return the path of one of the explorer's samples.
+
+    Args:
+        name: str. Its path below `assets/samples`, for example "sentences.txt".
+
+    Raises:
+        InputError: there is no such sample.
+    """
+    path = explorer_folder() / "assets" / "samples" / name
+    if not path.is_file():
+        raise InputError(f"There is no sample {name!r:.80} in {path.parent}.")
+    return path
 
 
 def read_json(path: str | os.PathLike) -> dict[str, Any]:

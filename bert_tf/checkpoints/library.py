@@ -18,6 +18,7 @@ from bert_tf.checkpoints.registry import RELEASED, closest_names, released
 from bert_tf.checkpoints.tensor_names import canonical_name, heads_present
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError
 from bert_tf.errors import CheckpointError, UnknownModel
+from bert_tf.files import explorer_folder
 from bert_tf.parameters import parameter_counts
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -72,7 +73,7 @@ class ModelInfo:
 
 def embedded_dir() -> Path:
     """Return the folder of the models that are shipped with the project."""
-    return Path(__file__).resolve().parents[2] / "assets" / "models"
+    return explorer_folder() / "assets" / "models"
 
 
 def models_dir() -> Path:

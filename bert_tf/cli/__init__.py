@@ -1,4 +1,4 @@
-"""The command line, `python -m bert_tf COMMAND`: one module for each command, imported only for that command.
+"""The command line, `bert-tf COMMAND` or `python -m bert_tf COMMAND`: one module for each, imported only for it.
 
 Exit codes: 0 for success, 1 for a file that `check` found damaged, 2 for a mistake of the user (one line on standard
 error), 3 for a file of inputs of which some could not be answered, 130 for an interruption by the keyboard, 143 for a
@@ -17,6 +17,7 @@ from bert_tf.user_errors import is_user_error
 
 #: Command -> (module with `add_arguments(parser)` and `run(args) -> exit code or None`, one line of help).
 COMMANDS = {
+    "explore": ("bert_tf.cli.web.explore", "open the explorer in the browser"),
     "predict": (
         "bert_tf.cli.predict",
         "fill [MASK] in a text or pair, score whether the second text follows; or do so for a file",

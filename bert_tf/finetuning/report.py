@@ -1,6 +1,7 @@
 """The report of a fine-tuned model: loads the saved model, evaluates it, and writes figures, tables and a model card.
 
-`report/` holds metrics.json, report.html (without external files), the figures as PNG, and errors.csv.
+`report/` holds metrics.json, report.html (without external files), the figures as PNG (if
+Matplotlib is installed), and errors.csv.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import csv
 import dataclasses
 import html
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -146,6 +148,8 @@ def _write_errors(path, rows):
 
 
 def _write_pictures(folder, metrics, findings, progress):
+    if find_spec("matplotlib") is None:
+        return  # the page has the same figures
     from bert_tf.plots.training import finetuning_png as files
 
     if progress:

@@ -154,6 +154,29 @@ def test_scores_equal_seqeval_and_scikit_learn():
     assert plain["accuracy"] == pytest.approx(2 / 3) and plain["f1"] == pytest.approx(2 / 3)
 
 
+def test_entities_of_random_labels_have_the_scores_of_seqeval():
+    from seqeval.metrics import classification_report
+
+    from bert_tf.finetuning.metrics.token_metrics import per_label, tag_scores
+
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        names = rng.choice(["O", "B-A", "I-A", "B-B", "I-B", "I-C"], rng.integers(1, 7), replace=False)
+        lengths = rng.integers(1, 9, rng.integers(1, 5))
+        true, found = ([list(map(str, rng.choice(names, length))) for length in lengths] for _ in range(2))
+        if not any(label != "O" for labels in (*true, *found) for label in labels):
+            continue  # seqeval's report has no averages then
+        report = classification_report(true, found, output_dict=True, zero_division=0)
+        scores = tag_scores(true, found, True)
+        for name, key in (("precision", "precision"), ("recall", "recall"), ("f1", "f1-score")):
+            assert scores[name] == pytest.approx(report["micro avg"][key], abs=1e-12)
+        rows = {row.pop("label"): row for row in per_label(true, found, True)}
+        assert list(rows) == [label for label in report if not label.endswith(" avg")]
+        for label, row in rows.items():
+            expected = {**report[label], "f1": report[label]["f1-score"]}
+            assert row == pytest.approx({name: float(expected[name]) for name in row}, abs=1e-12)
+
+
 @pytest.mark.parametrize(
     "record, message",
     [

@@ -2,10 +2,10 @@
 
 import functools
 
-from ui.shell.limits import ROOT
+from bert_tf.files import sample_file
 
-#: The folder of the samples, relative to the project's folder.
-FOLDER = "assets/samples/concepts"
+#: The folder of the samples, relative to that of all samples.
+FOLDER = "concepts"
 #: The concepts with sample sentences: file name -> label.
 NAMES = {
     "positive": "Positive feeling",
@@ -23,7 +23,7 @@ OTHERS = "neutral"
 @functools.cache
 def sentences(name):
     """The sentences of one of ``NAMES``, or of ``OTHERS``."""
-    return tuple((ROOT / FOLDER / f"{name}.txt").read_text("utf-8").splitlines())
+    return tuple(sample_file(f"{FOLDER}/{name}.txt").read_text("utf-8").splitlines())
 
 
 def lines(texts, most, max_characters):

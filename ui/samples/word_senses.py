@@ -4,9 +4,8 @@ import dataclasses
 import functools
 
 from bert_tf.explain.representations.word_senses import labelled_sentences
-from ui.shell.limits import ROOT
+from bert_tf.files import sample_file
 
-_FOLDER = ROOT / "assets" / "samples" / "senses"
 WORDS = ("bank", "right", "bat", "spring")
 
 
@@ -27,7 +26,7 @@ class Sentences:
 @functools.cache
 def example(word):
     """The sentences about one of ``WORDS`` as text, in the form that ``read`` takes."""
-    lines = (_FOLDER / f"{word}.tsv").read_text("utf-8").splitlines()
+    lines = sample_file(f"senses/{word}.tsv").read_text("utf-8").splitlines()
     return "\n".join(" | ".join(line.split("\t")) for line in lines)
 
 

@@ -164,7 +164,7 @@ class Training:
 
 def _killed(number):
     """The error message for a process that a signal has ended, as it could not write one."""
-    why = "; the system does this when no memory is left" if number == signal.SIGKILL else ""
+    why = "; the system does this when no memory is left" if number == getattr(signal, "SIGKILL", None) else ""
     return f"The training was ended from outside ({signal.Signals(number).name}){why}."
 
 

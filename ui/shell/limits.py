@@ -5,7 +5,9 @@ import os
 import pathlib
 import tomllib
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from bert_tf.files import explorer_folder
+
+ROOT = explorer_folder()
 
 #: The prefix of the names of what visitors train: the models that they fine-tune, and the runs on their texts.
 OWN_PREFIX = "own-"

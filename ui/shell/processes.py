@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -57,7 +58,7 @@ class FoundProcess:
         self._send(signal.SIGTERM)
 
     def kill(self):
-        self._send(signal.SIGKILL)
+        self._send(getattr(signal, "SIGKILL", signal.SIGTERM))  # Windows has no SIGKILL; its SIGTERM cannot be caught
 
     def wait(self):
         """Wait until the process has ended, for at most ten seconds."""
@@ -83,6 +84,8 @@ def _start_time(pid):
         # proc(5): the name in parentheses may hold spaces; after it the state is field 3, the start time field 22.
         fields = text.rpartition(")")[2].split()
         return None if fields[0] in "ZX" else fields[19]
+    if shutil.which("ps") is None:
+        return None  # Windows: a restarted server does not find the processes of the one before
     listed = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True)
     state, _, started = listed.stdout.strip().partition(" ")
     return started.strip() if started and not state.startswith("Z") else None

@@ -7,12 +7,11 @@ import streamlit as st
 
 from bert_tf.explain import file_kind, read_rows
 from bert_tf.explain.datasets.text_rows import labelled, labels_of
+from bert_tf.files import sample_file
 from ui.session import jobs, state
 from ui.session.session_cache import cached
-from ui.shell.limits import ROOT
 from ui.widgets.formatting import count, escape_markdown
 
-_FOLDER = ROOT / "assets" / "samples"
 SAMPLES = {
     "sentences.txt": "Sentences",
     "pairs.jsonl": "Pairs",
@@ -92,7 +91,7 @@ def rows(page, typed=False, trees=False, first="sentences.txt"):
 
 @functools.cache
 def _sample(name):
-    return (_FOLDER / name).read_bytes()
+    return sample_file(name).read_bytes()
 
 
 def uploaded(page, label="A file of texts", types=_TYPES):

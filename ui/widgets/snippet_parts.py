@@ -40,19 +40,21 @@ def about(view, shared, trace, imports, *parts):
 def loading(view, name, variable="bert"):
     """The line that loads a model."""
     precision = f", precision={view.precision!r}" if view.precision != "float32" else ""
-    return f"{variable} = bert_tf.load({_loadable(name)!r}{precision})"
+    return f"{variable} = bert_tf.load({_loadable(name)}{precision})"
 
 
 def _loadable(name):
-    """The argument of ``bert_tf.load`` for a model's name.
+    """The argument of ``bert_tf.load`` for a model's name, as Python code.
 
-    For a snapshot this is its folder, relative to the project's folder or to the folder of the runs.
+    For a snapshot this is its folder: one that comes with the explorer is found wherever the script runs, another one
+    is relative to the folder of the runs.
     """
     snapshot = runs.snapshots().get(name) if "/" in name else None
     if snapshot is None:
-        return name
-    shipped = snapshot.folder.is_relative_to(ROOT)
-    return str(snapshot.folder.relative_to(ROOT if shipped else runs.folder()))
+        return repr(name)
+    if snapshot.folder.is_relative_to(ROOT):
+        return f"bert_tf.explorer_folder() / {snapshot.folder.relative_to(ROOT).as_posix()!r}"
+    return repr(snapshot.folder.relative_to(runs.folder()).as_posix())
 
 
 def reading(trace, variable="trace", bert="bert"):
@@ -83,7 +85,7 @@ def listed(values):
 
 def sample_lines(name):
     """Python code that reads the sentences of a concept from the project's samples."""
-    return f'pathlib.Path("{concepts.FOLDER}/{name}.txt").read_text("utf-8").splitlines()'
+    return f'bert_tf.sample_file("{concepts.FOLDER}/{name}.txt").read_text("utf-8").splitlines()'
 
 
 def target(answer, tokenizer):
@@ -105,7 +107,7 @@ def rows_of(file):
         # With the empty lines, as the masked word of a row depends on its number.
         lines = listed(file.data.splitlines())
         return ["from bert_tf.explain import read_rows"], f'rows = read_rows("\\n".join({lines})).rows'
-    imports = ["import pathlib", "from bert_tf.explain import file_kind, read_rows"]
+    imports = ["import pathlib"] * file.from_visitor + ["from bert_tf.explain import file_kind, read_rows"]
     return imports, reading_rows(file.name, not file.from_visitor, file.first, file.second, file.bounds)
 
 
@@ -114,8 +116,8 @@ def reading_rows(name, sample, first, second, bounds):
     more = {"first": first, "second": second}
     chosen = "".join(f", {key}={value!r}" for key, value in more.items() if value is not None)
     chosen += "".join(f", {key}={value!r}" for key, value in bounds.items() if value != _READ[key])
-    path = f'pathlib.Path("assets/samples/{name}")' if sample else path_of(name)
-    comment = "in the project's folder" if sample else "your file"
+    path = f'bert_tf.sample_file("{name}")' if sample else path_of(name)
+    comment = "comes with the explorer" if sample else "your file"
     return f"file = {path}  # {comment}\nrows = read_rows(file.read_bytes(), file_kind(file.name){chosen}).rows"
 
 

@@ -2,7 +2,8 @@
 
 Sources: McInnes et al. 2018, "UMAP: Uniform Manifold Approximation and Projection for Dimension Reduction"; van der
 Maaten and Hinton 2008, "Visualizing Data using t-SNE".
-`scranpy` has UMAP precompiled. umap-learn compiles it again in every process, which took half a minute.
+`scranpy` has UMAP precompiled. It has no wheels for Windows and for Linux on ARM: there umap-learn computes it, after
+compiling it in every process, which took half a minute.
 """
 
 import contextlib
@@ -35,12 +36,14 @@ def umap(vectors: np.ndarray, count: int = 2, neighbours: int = 10) -> np.ndarra
     Returns:
         float64 [W, K], the same in every call.
     Raises:
-        InputError: there are fewer than `MIN_POINTS` vectors.
+        InputError: there are fewer than `MIN_POINTS` vectors, or neither scranpy nor umap-learn is installed.
     """
     unit = _directions(vectors, "UMAP")
-    import knncolle
-    import scranpy
-
+    try:
+        import knncolle
+        import scranpy
+    except ModuleNotFoundError:
+        return _umap_learn(unit, count, min(neighbours, len(unit) - 1))
     return scranpy.run_umap(
         np.asfortranarray(unit.T),
         num_dim=count,
@@ -48,6 +51,19 @@ def umap(vectors: np.ndarray, count: int = 2, neighbours: int = 10) -> np.ndarra
         min_dist=0.1,
         nn_parameters=knncolle.VptreeParameters(),
     )
+
+
+def _umap_learn(unit, count, neighbours):
+    try:
+        from umap import UMAP
+    except ModuleNotFoundError:
+        raise InputError(
+            "UMAP needs scranpy and knncolle, or umap-learn: install one of them, or choose PCA or t-SNE."
+        ) from None
+    # The eigenvectors of the graph, from which umap-learn starts by default, need more points than these.
+    start = "spectral" if len(unit) > 3 * count else "random"
+    settings = {"n_neighbors": neighbours, "min_dist": 0.1, "init": start, "random_state": 0, "n_jobs": 1}
+    return UMAP(n_components=count, **settings).fit_transform(unit).astype(np.float64)
 
 
 def tsne(vectors: np.ndarray, count: int = 2, perplexity: float = 30) -> np.ndarray:

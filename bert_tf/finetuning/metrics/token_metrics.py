@@ -1,9 +1,15 @@
-"""Scores of token classification: entities with seqeval, other labels with scikit-learn."""
+"""Scores of token classification: whole entities as CoNLL's evaluation counts them, other labels with scikit-learn.
+
+Source: Tjong Kim Sang and De Meulder 2003, "Introduction to the CoNLL-2003 Shared Task", section 2.3. The scores are
+those of seqeval, with which they are tested.
+"""
 
 from __future__ import annotations
 
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+from bert_tf.finetuning.labels import entities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,16 +34,22 @@ def tag_scores(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]], wi
     scores = {"accuracy": float(accuracy_score(flat_true, flat_found)), "sentences": len(true), "words": len(flat_true)}
     if not with_entities:
         return {**scores, "f1": float(f1_score(flat_true, flat_found, average="macro", zero_division=0))}
-    import seqeval.metrics as seqeval
+    score = _entity_score(_entity_set(true), _entity_set(found))
+    return {**scores, **{name: score[name] for name in ("precision", "recall", "f1")}}
 
-    true, found = [list(labels) for labels in true], [list(labels) for labels in found]
-    return {
-        **scores,
-        **{
-            name: float(getattr(seqeval, f"{name}_score")(true, found, zero_division=0))
-            for name in ("precision", "recall", "f1")
-        },
-    }
+
+def _entity_set(sentences):
+    """The entities of all sentences: {(number of the sentence, type, start, end)}."""
+    return {(number, *entity) for number, labels in enumerate(sentences) for entity in entities(list(labels))}
+
+
+def _entity_score(true, found):
+    """Precision, recall and F1 of a set of entities; 0 where nothing was found, or nothing was to be found."""
+    right = len(true & found)
+    precision = right / len(found) if found else 0.0
+    recall = right / len(true) if true else 0.0
+    f1 = 2 * precision * recall / (precision + recall) if right else 0.0
+    return {"precision": precision, "recall": recall, "f1": f1, "support": len(true)}
 
 
 def per_label(
@@ -50,15 +62,14 @@ def per_label(
     Returns: list of dicts.
     """
     if with_entities:
-        from seqeval.metrics import classification_report
+        groups = _entity_set(true), _entity_set(found)
+        return [
+            {"label": kind, **_entity_score(*({one for one in group if one[1] == kind} for group in groups))}
+            for kind in sorted({entity[1] for group in groups for entity in group})
+        ]
+    from sklearn.metrics import classification_report
 
-        report = classification_report(
-            [list(labels) for labels in true], [list(labels) for labels in found], output_dict=True, zero_division=0
-        )
-    else:
-        from sklearn.metrics import classification_report
-
-        report = classification_report(_flat(true), _flat(found), output_dict=True, zero_division=0)
+    report = classification_report(_flat(true), _flat(found), output_dict=True, zero_division=0)
     return [
         {
             "label": label,

@@ -41,10 +41,9 @@ def snippet(view, shared, trace, call, method):
     """
     answer, texts = call["target"], dict(call.options).get("baseline")
     maker, written = target(answer, shared.tokenizer)
-    options, more = {"target": "target"}, []
+    options = {"target": "target"}
     if isinstance(texts, tuple):
         options["baseline"] = f"{sample_lines(concepts.OTHERS)}[:{len(texts)}]"
-        more = ["import pathlib"]
     lines = {"input-reduction": _REDUCTION, "hotflip": _HOTFLIP}.get(method, _SALIENCY)
     body = lines.format(
         target=written,
@@ -52,4 +51,4 @@ def snippet(view, shared, trace, call, method):
         unit="its value" if targets.score_unit(answer) != "nats" else "its log-probability",
         last=_LAST.get(method, ""),
     )
-    return about(view, shared, trace, [maker, *call.imports(*options), *more], body)
+    return about(view, shared, trace, [maker, *call.imports(*options)], body)

@@ -21,8 +21,6 @@ def snippet(view, shared, file, name, call, label):
     imports, read = rows_of(file)
     concept, others = call["concept"], call["others"]
     ready = [name, samples.OTHERS if others == samples.sentences(samples.OTHERS) else None]
-    if any(ready):
-        imports = [*imports, "import pathlib"]
     if label:
         imports = [*imports, "from bert_tf.explain.datasets.text_rows import labelled"]
         read += f"\nrows = labelled(rows, {label!r})"

@@ -31,7 +31,7 @@ def snippet(view, shared, chosen, word, read, call, layer, projection):
         laid_out = _LAID_OUT.format(call=projection.python("vectors"), sense=sense)
         imports += projection.imports()
     labelled = len({sense for sense in read.senses if sense}) > 1
-    imports += ["from bert_tf.explain import sense_separation"] * labelled + ["import pathlib"] * bool(chosen)
+    imports += ["from bert_tf.explain import sense_separation"] * labelled
     body = _MEANING.format(call=call.python("bert", "texts", repr(word)), layer=layer, laid_out=laid_out)
     load = f"{loading(view, shared.name)}\n{_sentences(chosen, read)}"
     return script(imports, load, body, _APART if labelled else "")
@@ -41,7 +41,7 @@ def _sentences(chosen, read):
     if chosen in word_senses.WORDS:
         truncated_texts = f"[:{len(read.texts)}]" if read.left_out else ""
         return (
-            f'lines = pathlib.Path("assets/samples/senses/{chosen}.tsv").read_text("utf-8").splitlines()'
+            f'lines = bert_tf.sample_file("senses/{chosen}.tsv").read_text("utf-8").splitlines()'
             f"{truncated_texts}\n"
             'senses, texts = zip(*(line.split("\\t") for line in lines))'
         )

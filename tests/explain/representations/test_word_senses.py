@@ -1,5 +1,10 @@
 """Senses of a word, and vectors laid out by their neighbours."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -54,6 +59,38 @@ def test_umap_keeps_neighbours_near_and_is_the_same_each_time(count):
     np.testing.assert_array_equal(found, umap(vectors, count))
     assert trustworthiness(vectors, found, n_neighbors=5, metric="cosine") > 0.7
     assert sense_separation(found[None] - found.mean(axis=0), senses).nearest[0] > 0.9
+
+
+@pytest.fixture
+def without_scranpy(monkeypatch):
+    """As on a system for which scranpy has no wheels."""
+    monkeypatch.setitem(sys.modules, "scranpy", None)
+
+
+def test_umap_learn_takes_the_place_of_scranpy():
+    """In a process of its own, where Numba does not compile: that would take half a minute."""
+    script = """
+import sys
+sys.modules["scranpy"] = None
+import numpy as np
+from bert_tf.explain import sense_separation, umap
+from tests.explain.representations.test_word_senses import clusters
+vectors, senses = clusters(6)
+found = umap(vectors)
+assert found.shape == (12, 2) and np.isfinite(found).all()
+np.testing.assert_allclose(found, umap(3 * vectors), atol=1e-6)
+assert sense_separation(found[None] - found.mean(axis=0), senses).nearest[0] > 0.9
+assert umap(vectors[:5], 3).shape == (5, 3)
+"""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    subprocess.run(command, check=True, timeout=300, env=environment, cwd=Path(__file__).parents[3])
+
+
+def test_without_a_library_umap_names_those_that_are_missing(without_scranpy, monkeypatch):
+    monkeypatch.setitem(sys.modules, "umap", None)
+    with pytest.raises(InputError, match="umap-learn: install one"):
+        umap(clusters()[0])
 
 
 def test_umap_looks_at_directions_and_not_at_lengths():
