@@ -1,7 +1,10 @@
 """The recipes' plans, by arithmetic: nothing is trained here."""
 
+import json
 import lzma
+import re
 from argparse import ArgumentParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -103,3 +106,25 @@ def test_an_average_is_the_weighted_mean_of_every_weight(tmp_path):
     parts = (one.model.get_weights() for one in models.values())
     for found, first, second in zip(mean.get_weights(), *parts, strict=True):
         np.testing.assert_allclose(found, 0.25 * first + 0.75 * second, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["base", "small"])
+def test_every_figure_of_a_card_is_filled_in(kind, tmp_path, monkeypatch):
+    scores = {"first": 17, "among_five": 45, "repeats": 30}
+    monkeypatch.setattr(embedded, "run", lambda *command, capture: json.dumps(scores))
+    monkeypatch.setattr(embedded, "training_facts", lambda outputs: {"steps": "1", "tokens": "2", "hours": "3"})
+    figures = {"top5": 0.6, "pseudo_perplexity": 30.0, "nsp_accuracy": 0.9}
+    lengths = [{"length": length, "top1": length / 1000, **figures} for length in embedded.LENGTHS]
+    registers_found = {"encyclopaedia": 0.41, "news": 0.37, "everyday": 0.29}
+    facts = embedded.facts_of(
+        SimpleNamespace(gpu=False), [], tmp_path, {"top1": 0.127, **figures}, lengths, registers_found
+    )
+    text = embedded.card(kind, facts)
+    front = text.split("---\n")[1]
+    assert "{" not in text
+    for field in ("license", "base_model", "pipeline_tag", "datasets", "metrics", "model-index"):
+        assert f"\n{field}:" in "\n" + front
+    assert re.findall(r"      value: (.+)", front) == ["0.128", "0.512", "30.0"]
+    for row in ("| 0.128 | 0.256 | 0.512 |", "2019 and 2020 | 0.370 |", "17 right at once, 45 among"):
+        assert row in " ".join(text.split("\n"))
+    assert ("CoNLL-2003" in text) == (kind == "base")
