@@ -131,7 +131,7 @@ def pretrain(stages, args, source, text, corpus):
     outputs = []
     for stage in stages:
         output = args.work / f"run-{args.kind}-{stage['run']}"
-        start = outputs[-1] / "model" if outputs and output != outputs[-1] else source
+        start = with_lost_heads(outputs[-1] / "model", source) if outputs and output != outputs[-1] else source
         if output not in outputs:
             outputs.append(output)
         settings = {
@@ -156,6 +156,27 @@ def pretrain(stages, args, source, text, corpus):
             *options_of(settings),
         )
     return outputs
+
+
+def with_lost_heads(trained, before):
+    """A model with the heads that it lost: a training on masked words alone keeps neither pooler nor next sentence.
+
+    Args: trained: folder. before: folder of the model that the training began with.
+
+    Returns: the folder of the trained model, or of it with the lost heads of the model before.
+    """
+    sys.path.insert(0, str(ROOT))
+    from bert_tf import checkpoints
+    from bert_tf.models import named_variables
+
+    _, _, model = checkpoints.read(trained)
+    config, tokenizer, complete = checkpoints.read(before)
+    if not complete.bert_heads > model.bert_heads:
+        return trained
+    ours = named_variables(complete)
+    for name, variable in named_variables(model).items():
+        ours[name].assign(variable)
+    return checkpoints.save(trained.parent / "model-all-heads", config, tokenizer, complete)
 
 
 def train(args, source):

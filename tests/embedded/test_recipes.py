@@ -11,6 +11,7 @@ import pytest
 
 from bert_tf import checkpoints
 from bert_tf.cli import pretrain
+from bert_tf.models import named_variables
 from bert_tf.pretraining.phases import plan_phases
 from recipes import embedded, registers
 from tests.conftest import make_bert
@@ -128,3 +129,18 @@ def test_every_figure_of_a_card_is_filled_in(kind, tmp_path, monkeypatch):
     for row in ("| 0.128 | 0.256 | 0.512 |", "2019 and 2020 | 0.370 |", "17 right at once, 45 among"):
         assert row in " ".join(text.split("\n"))
     assert ("CoNLL-2003" in text) == (kind == "base")
+
+
+def test_a_model_of_masked_words_alone_gets_back_the_heads_it_had(tmp_path):
+    before, after = make_bert(1), make_bert(2, with_heads=("mlm",))
+    for name, one in (("before", before), ("run/model", after)):
+        checkpoints.save(tmp_path / name, one.config, one.tokenizer, one.model)
+
+    folder = embedded.with_lost_heads(tmp_path / "run" / "model", tmp_path / "before")
+
+    _, _, found = checkpoints.read(folder)
+    weights, old, new = (named_variables(model) for model in (found, before.model, after.model))
+    assert found.bert_heads == before.model.bert_heads and set(new) < set(old)
+    for name, variable in weights.items():
+        np.testing.assert_array_equal(variable, (new if name in new else old)[name])
+    assert embedded.with_lost_heads(folder, tmp_path / "before") == folder
