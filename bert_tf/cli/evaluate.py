@@ -11,6 +11,7 @@ from typing import Any
 
 from bert_tf.cli.shared.model import add_model_arguments, load_model
 from bert_tf.cli.shared.render import percent, table
+from bert_tf.errors import require_head
 from bert_tf.user_errors import SEED
 
 
@@ -37,7 +38,24 @@ def _add_mlm_arguments(parser):
     parser.add_argument(
         "--limit", type=int, metavar="N", help="use at most N sequences, spread over the file (default: all)"
     )
-    parser.add_argument("--length", type=int, default=128, metavar="T", help="tokens of a sequence (default 128)")
+    parser.add_argument(
+        "--length",
+        type=int,
+        nargs="+",
+        default=[128],
+        metavar="T",
+        help="tokens of a sequence (default 128); several lengths are measured one after the other",
+    )
+    parser.add_argument(
+        "--by-position",
+        action="store_true",
+        help="also the accuracy at each place of the sequence, in groups of 32 places",
+    )
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="with --by-position: also write the accuracies as a figure, in one HTML file that needs no network",
+    )
     parser.add_argument(
         "--seed", type=SEED, default=0, metavar="S", help="random seed of the pairs and masks (default 0)"
     )
@@ -65,12 +83,20 @@ def run(args: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from bert_tf.checkpoints import find
+    from bert_tf.cli.shared.files import refuse_folder, writing
     from bert_tf.inference.bert import load
     from bert_tf.pretraining.data.documents import find_files
     from bert_tf.pretraining.evaluate import evaluate_mlm
 
-    find_files([args.text])  # a missing file is an error before the model is loaded, which takes seconds
+    if args.html and not args.by_position:
+        raise ValueError("--html draws the accuracy at each place: give --by-position too.")
+    # A wrong path is an error before the model is loaded, which takes seconds.
+    find_files([args.text])
+    if args.html:
+        refuse_folder(args.html)
     bert = load_model(args)
+    if args.by_position:
+        require_head(bert.heads, "mlm", bert.name)
     generator = load(find(args.generator), precision=args.precision) if args.generator else None
     with tqdm(unit="sequence", disable=args.quiet, file=sys.stderr, mininterval=0.5) as bar:
 
@@ -80,27 +106,59 @@ def run(args: argparse.Namespace) -> int:
             bar.total = total
             bar.update(done - bar.n)
 
-        report = evaluate_mlm(
-            bert,
-            args.text,
-            length=args.length,
-            seed=args.seed,
-            limit=args.limit,
-            batch_size=args.batch_size,
-            progress=progress,
-            alone=args.alone,
-            generator=generator,
-            text_field=args.field,
-            language=args.language,
-        )
+        reports = [
+            evaluate_mlm(
+                bert,
+                args.text,
+                length=length,
+                seed=args.seed,
+                limit=args.limit,
+                batch_size=args.batch_size,
+                progress=progress,
+                alone=args.alone,
+                generator=generator,
+                text_field=args.field,
+                language=args.language,
+                by_position=args.by_position,
+            )
+            for length in args.length
+        ]
+    if args.html:
+        from bert_tf.plots.page import figure_page
+        from bert_tf.plots.training.accuracy_by_position import accuracy_by_position
+
+        with writing(args.html) as file:
+            file.write(figure_page(accuracy_by_position(reports), f"{bert.name}: masked words by position"))
     if args.json:
-        print(json.dumps({"model": bert.name, "text": args.text, **report}))
+        figures = reports[0] if len(reports) == 1 else {"lengths": reports}
+        print(json.dumps({"model": bert.name, "text": args.text, **figures}))
         return 0
+    print("\n".join([bert.name, *_lines(reports)]))
+    return 0
+
+
+def _lines(reports):
+    """The reports side by side as lines of text, then their accuracies at each place."""
     formats: dict[str, Callable[[Any], str]] = {"pseudo_perplexity": "{:.2f}".format, "replaced_auc": "{:.3f}".format}
     shares = ("top1", "top5", "nsp_accuracy", "sop_accuracy", "replaced_accuracy", "replaced_found", "replaced_share")
     formats.update(dict.fromkeys(shares, percent))
-    rows = [
-        (name, "none" if value is None else formats.get(name, "{:,}".format)(value)) for name, value in report.items()
-    ]
-    print("\n".join([bert.name, *table(rows, "<>")]))
-    return 0
+
+    def cell(name, value):
+        return "none" if value is None else formats.get(name, "{:,}".format)(value)
+
+    names = [name for name in reports[0] if name != "by_position"]
+    lines = table(
+        [(name, *(cell(name, report[name]) for report in reports)) for name in names], "<" + ">" * len(reports)
+    )
+    for report in reports:
+        groups = report.get("by_position", ())
+        if groups:
+            lines += ["", f"top1 by position, sequences of {report['length']} tokens"]
+        lines += table(
+            [
+                (f"{group['first']} to {group['last']}", percent(group["top1"]), f"{group['masked_tokens']:,} tokens")
+                for group in groups
+            ],
+            "<>>",
+        )
+    return lines

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: 15% of the positions, all replaced by [MASK], so that the model never sees the token it has to predict.
 MASKS = MaskSettings(rate=0.15, mask_share=1.0, random_share=0.0)
+#: The number of consecutive places whose masked tokens are counted together.
+PLACES = 32
 
 
 def evaluate_mlm(
@@ -45,6 +47,7 @@ def evaluate_mlm(
     generator: Bert | None = None,
     text_field: str = "text",
     language: str = "en",
+    by_position: bool = False,
 ) -> dict[str, Any]:
     """Measures the accuracy of a model's pre-training heads on text files. Equal arguments give equal results.
 
@@ -63,6 +66,7 @@ def evaluate_mlm(
             sample them from the tokens of the text.
         text_field: str. The field of JSON lines that holds the text.
         language: str. The language code of the sentence splitter, for example "en".
+        by_position: bool. Whether to report the accuracy at each place of the sequence, in groups of `PLACES`.
 
     Returns:
         dict. With an MLM head:
@@ -71,7 +75,9 @@ def evaluate_mlm(
             masked at once, while Salazar et al. 2020 mask one token at a time;
         "nsp_accuracy": the accuracy on equal numbers of true and random second segments; None if the model has no NSP
             head, or if one kind is missing: the text has one document, or only documents of one sentence;
-        "sequences", "pairs", "masked_tokens": counts.
+        "sequences", "pairs", "masked_tokens": counts;
+        "by_position": if asked for, a list of dicts {"first", "last", "top1", "masked_tokens"}, one for each group of
+            places that has a masked token; places count from 0, which is [CLS].
         With a sentence-order head:
         "sop_accuracy": the accuracy on "order_pairs" pairs of consecutive segments, half of them swapped; None if one
             kind is missing.
@@ -105,7 +111,7 @@ def evaluate_mlm(
     request = _Request(bert, corpus, length, limit, batch_size, progress)
     report = {}
     if "mlm" in bert.heads:
-        report.update(_masked_words(request, np.random.default_rng(seed), alone, files))
+        report.update(_masked_words(request, np.random.default_rng(seed), alone, files, by_position))
     if "sop" in bert.heads:
         report.update(_sentence_order(request, np.random.default_rng((seed, 1))))
     if "replaced" in bert.heads:
@@ -155,7 +161,7 @@ class _Request:
                 self.progress(first + len(rows), len(order))
 
 
-def _masked_words(request, rng, alone, files):
+def _masked_words(request, rng, alone, files, by_position):
     corpus, tokenizer = request.corpus, request.bert.tokenizer
     if alone:
         pairs = list(full_sentences(corpus, range(len(corpus)), tokenizer.sep_id, request.length))
@@ -168,7 +174,7 @@ def _masked_words(request, rng, alone, files):
     batch = mask_batch(request.packed(chosen), tokenizer, rng, masks)
     if not batch["mask_weights"].any():
         raise TextError(f"{files} holds no word that {request.bert.name} knows.")
-    ranks, losses, nsp_hits = _score(request, batch)
+    ranks, losses, nsp_hits, places = _score(request, batch)
     has_nsp = "nsp" in request.bert.heads and len({pair.not_next for pair in chosen}) == 2
     return {
         "top1": float(np.mean(ranks < 1)),
@@ -178,7 +184,25 @@ def _masked_words(request, rng, alone, files):
         "sequences": len(chosen),
         "pairs": len(pairs),
         "masked_tokens": len(ranks),
+        **({"by_position": _by_position(ranks, places)} if by_position else {}),
     }
+
+
+def _by_position(ranks, places):
+    """The accuracy of each group of `PLACES` places, as in `evaluate_mlm`."""
+    groups = []
+    for first in range(0, places.max() + 1, PLACES):
+        inside = ranks[(places >= first) & (places < first + PLACES)]
+        if len(inside):
+            groups.append(
+                {
+                    "first": first,
+                    "last": first + PLACES - 1,
+                    "top1": float(np.mean(inside < 1)),
+                    "masked_tokens": len(inside),
+                }
+            )
+    return groups
 
 
 def _sentence_order(request, rng):
@@ -272,24 +296,25 @@ def _inputs(batch, rows):
 
 
 def _score(request, batch):
-    """(rank of each masked token from 0, its negative log-likelihood, whether each pair was classified correctly)."""
+    """(rank of each masked token from 0, its negative log-likelihood, whether each pair was classified correctly, the
+    place of each masked token in its sequence)."""
     outputs = ("mlm_logits", "nsp_logits") if "nsp" in request.bert.heads else ("mlm_logits",)
     ranks: list[int] = []
     losses: list[float] = []
     hits: list[bool] = []
+    places: list[int] = []
     for rows in request.row_batches(batch):
         # At least one position, also if these sequences have no masked token.
         masks = max(1, int(batch["mask_weights"][rows].sum(axis=1).max()))
         inputs = {**_inputs(batch, rows), "mask_positions": batch["mask_positions"][rows, :masks]}
         results = request.bert.runtime.run(inputs, outputs)
-        for logits, labels, weights in zip(
-            results["mlm_logits"], batch["mask_labels"][rows], batch["mask_weights"][rows]
-        ):
-            real = int(weights.sum())
-            _rank(logits[:real], labels[:real], ranks, losses)
+        for logits, row in zip(results["mlm_logits"], rows):
+            real = int(batch["mask_weights"][row].sum())
+            _rank(logits[:real], batch["mask_labels"][row, :real], ranks, losses)
+            places.extend(batch["mask_positions"][row, :real])
         if "nsp_logits" in results:
             hits.extend(results["nsp_logits"].argmax(axis=1) == batch["nsp_labels"][rows])
-    return np.array(ranks), np.array(losses), np.array(hits)
+    return np.array(ranks), np.array(losses), np.array(hits), np.array(places)
 
 
 def _rank(logits, labels, ranks, losses):

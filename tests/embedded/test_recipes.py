@@ -1,14 +1,27 @@
 """The recipes' plans, by arithmetic: nothing is trained here."""
 
+import json
+import lzma
+import re
 from argparse import ArgumentParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from bert_tf import checkpoints
 from bert_tf.cli import pretrain
-from recipes import embedded
+from bert_tf.models import named_variables
+from bert_tf.pretraining.phases import plan_phases
+from recipes import embedded, registers
 from tests.conftest import make_bert
+
+
+def _options(parser, stage):
+    """The options of `pretrain` that a stage gives."""
+    given = {name: value for name, value in {**embedded.COMMON, **stage}.items() if name != "run"}
+    options = map(str, embedded.options_of(given))
+    return parser.parse_args(["--text", "x", "--init", "x", "--output", "x", *options])
 
 
 @pytest.mark.parametrize("kind, real, wanted", [("base", 0.866, 500e6), ("small", 0.858, 1000e6)])
@@ -16,11 +29,71 @@ def test_a_gpu_reads_as_many_real_tokens_as_are_said(kind, real, wanted):
     """`real`: the measured share of a sequence's positions that are no padding."""
     parser = ArgumentParser()
     pretrain.add_arguments(parser)
-    given = {**embedded.COMMON, **embedded.GPU[kind][0]}
-    options = [str(text) for name, value in given.items() if name != "run" for text in (f"--{name}", value)]
-    args = parser.parse_args(["--text", "x", "--init", "x", "--output", "x", *options])
+    args = _options(parser, embedded.GPU[kind][0])
     read = args.steps * args.batch_size * args.length * real
     assert wanted <= read < 1.05 * wanted
+
+
+def test_the_rate_of_the_mixed_stages_falls_to_zero_once():
+    """The second stage begins at the rate that the first stopped at, and both read up to 512 tokens."""
+    parser = ArgumentParser()
+    pretrain.add_arguments(parser)
+    bulk, end = (_options(parser, stage) for stage in embedded.MIXED["small"])
+    left = 1 - (bulk.stop_after - bulk.warmup) / (bulk.steps - bulk.warmup)
+    assert end.learning_rate == pytest.approx(bulk.learning_rate * left, rel=0.05)
+    assert (bulk.objective, end.objective, end.stop_after) == ("mlm", "mlm+nsp", None)
+    for stage in (bulk, end):
+        assert plan_phases(stage.phases, stage.length, stage.steps, 512)[-1].length == 512
+
+
+def test_a_model_that_loses_more_than_two_points_at_length_is_refused():
+    def reports(*shares):
+        return [{"length": length, "top1": share} for length, share in zip(embedded.LENGTHS, shares, strict=True)]
+
+    embedded.check_lengths(reports(0.40, 0.42, 0.385))
+    for shares in ((0.404, 0.275, 0.40), (0.404, 0.40, 0.38)):
+        with pytest.raises(ValueError, match="Not shipped.* 40.4% in those of 128"):
+            embedded.check_lengths(reports(*shares))
+
+
+def test_mixed_text_is_in_one_part_only_and_without_the_benchmarks(tmp_path, monkeypatch):
+    documents = {
+        "everyday": [f"This is story {number}.\nIt ends." for number in range(200)],
+        "news": [f"News of day {number}." for number in range(100)],
+        "wiki": [f"Article {number}.\nThe capital of Italy is Rome." for number in range(100)],
+    }
+    texts = {name: "\n\n".join(found) + "\n\n" for name, found in documents.items()}
+    for name, content in (("wiki", texts["wiki"]), ("everyday", texts["everyday"] + texts["news"])):
+        (tmp_path / f"{name}.txt.xz").write_bytes(lzma.compress(content.encode()))
+    sources = [
+        registers.Source("stories", len(texts["everyday"]), 0.5, 0.25),
+        registers.Source("paper", len(texts["news"]), 0.75, 0.25, "news"),
+    ]
+    monkeypatch.setattr(registers, "SOURCES", sources)
+    monkeypatch.setattr(registers, "WIKI", registers.Source("wiki", 0, 1.0, 0))
+    files = {name: [tmp_path / f"{name}.txt.xz"] for name in ("wiki", "everyday")}
+
+    sizes = registers.mix(files["wiki"], [], files["everyday"], tmp_path / "mixed")
+
+    train, news, everyday = (
+        (tmp_path / "mixed" / f"{name}.txt").read_text().strip().split("\n\n") for name in ("train", "news", "everyday")
+    )
+    assert set(news) | {one for one in train if one.startswith("News")} == set(documents["news"])
+    assert set(everyday) < set(documents["everyday"]) and not set(train) & {*news, *everyday}
+    assert [one for one in train if one.startswith("Article")] == [f"Article {number}." for number in range(100)]
+    assert set(sizes) == {"wiki", "stories", "paper"} and 20 < len(everyday) < 80 < len(news) + 70
+    monkeypatch.setattr(registers, "SOURCES", sources[:1])
+    with pytest.raises(ValueError, match="bytes of text"):
+        registers.mix([], [], files["everyday"], tmp_path / "other")
+
+
+def test_the_hundred_sentences_are_not_the_thirty():
+    from benchmarks.cloze import SENTENCES
+    from benchmarks.everyday import read_sentences
+
+    sentences = [sentence for sentence, _ in read_sentences()]
+    assert len(set(sentences)) == 100 and all(sentence.count("[MASK]") == 1 for sentence in sentences)
+    assert not set(sentences) & {sentence for rows in SENTENCES.values() for sentence, _ in rows}
 
 
 def test_an_average_is_the_weighted_mean_of_every_weight(tmp_path):
@@ -34,3 +107,40 @@ def test_an_average_is_the_weighted_mean_of_every_weight(tmp_path):
     parts = (one.model.get_weights() for one in models.values())
     for found, first, second in zip(mean.get_weights(), *parts, strict=True):
         np.testing.assert_allclose(found, 0.25 * first + 0.75 * second, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["base", "small"])
+def test_every_figure_of_a_card_is_filled_in(kind, tmp_path, monkeypatch):
+    scores = {"first": 17, "among_five": 45, "repeats": 30}
+    monkeypatch.setattr(embedded, "run", lambda *command, capture: json.dumps(scores))
+    monkeypatch.setattr(embedded, "training_facts", lambda outputs: {"steps": "1", "tokens": "2", "hours": "3"})
+    figures = {"top5": 0.6, "pseudo_perplexity": 30.0, "nsp_accuracy": 0.9}
+    lengths = [{"length": length, "top1": length / 1000, **figures} for length in embedded.LENGTHS]
+    registers_found = {"encyclopaedia": 0.41, "news": 0.37, "everyday": 0.29}
+    facts = embedded.facts_of(
+        SimpleNamespace(gpu=False), [], tmp_path, {"top1": 0.127, **figures}, lengths, registers_found
+    )
+    text = embedded.card(kind, facts)
+    front = text.split("---\n")[1]
+    assert "{" not in text
+    for field in ("license", "base_model", "pipeline_tag", "datasets", "metrics", "model-index"):
+        assert f"\n{field}:" in "\n" + front
+    assert re.findall(r"      value: (.+)", front) == ["0.128", "0.512", "30.0"]
+    for row in ("| 0.128 | 0.256 | 0.512 |", "2019 and 2020 | 0.370 |", "17 right at once, 45 among"):
+        assert row in " ".join(text.split("\n"))
+    assert ("CoNLL-2003" in text) == (kind == "base")
+
+
+def test_a_model_of_masked_words_alone_gets_back_the_heads_it_had(tmp_path):
+    before, after = make_bert(1), make_bert(2, with_heads=("mlm",))
+    for name, one in (("before", before), ("run/model", after)):
+        checkpoints.save(tmp_path / name, one.config, one.tokenizer, one.model)
+
+    folder = embedded.with_lost_heads(tmp_path / "run" / "model", tmp_path / "before")
+
+    _, _, found = checkpoints.read(folder)
+    weights, old, new = (named_variables(model) for model in (found, before.model, after.model))
+    assert found.bert_heads == before.model.bert_heads and set(new) < set(old)
+    for name, variable in weights.items():
+        np.testing.assert_array_equal(variable, (new if name in new else old)[name])
+    assert embedded.with_lost_heads(folder, tmp_path / "before") == folder

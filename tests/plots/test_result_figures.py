@@ -21,6 +21,7 @@ from bert_tf.plots.models.architecture import (
 )
 from bert_tf.plots.models.architecture_table import flops_or_time, parameters_by_part
 from bert_tf.plots.representations.logit_lens import answer_curve, lens_map, state_names
+from bert_tf.plots.training.accuracy_by_position import accuracy_by_position
 from bert_tf.plots.training.curves import answer_trajectory, curves
 from bert_tf.plots.training.finetuning import confusion_matrix, label_bars, learning_curve
 from bert_tf.plots.training.task_predictions import answer_curves, probabilities
@@ -294,3 +295,14 @@ def test_a_spread_counts_the_numbers_it_was_given():
 
     figure = spread(np.array([1.0, 2.0, 2.0]), "rank")
     assert list(figure.data[0].x) == [1.0, 2.0, 2.0] and figure.layout.xaxis.title.text == "rank"
+
+
+def test_the_accuracy_by_position_is_a_line_for_each_length():
+    groups = [
+        {"first": 0, "last": 31, "top1": 0.5, "masked_tokens": 40},
+        {"first": 32, "last": 63, "top1": 0.25, "masked_tokens": 20},
+    ]
+    figure = accuracy_by_position([{"length": 32, "by_position": groups[:1]}, {"length": 64, "by_position": groups}])
+    assert [line.name for line in figure.data] == ["sequences of 32 tokens", "sequences of 64 tokens"]
+    assert list(figure.data[1].x) == [15.5, 47.5] and list(figure.data[1].y) == [0.5, 0.25]
+    assert [list(row) for row in figure.data[1].customdata] == [[0, 31, 40], [32, 63, 20]]

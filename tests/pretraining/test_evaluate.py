@@ -102,6 +102,30 @@ def test_one_document_gives_no_next_sentence_accuracy(tiny_bert, tmp_path):
     assert evaluate_mlm(tiny_bert, str(path), length=16)["nsp_accuracy"] is None
 
 
+class _KnowsTheStart(_Knowing):
+    """A stand-in for `Runtime` that knows the masked tokens before place 40 and no others."""
+
+    def run(self, inputs, outputs):
+        results = super().run(inputs, outputs)
+        results["mlm_logits"] = np.zeros_like(results["mlm_logits"])
+        results["mlm_logits"][..., 0] = np.where(inputs["mask_positions"] < 40, 0.0, 1.0)
+        return results
+
+
+def test_the_accuracy_at_each_place_is_that_of_the_tokens_there(tiny_bert, text):
+    bert = _knowing(tiny_bert, 0)
+    bert.runtime = _KnowsTheStart(tiny_bert.tokenizer, 0, 1.0)
+    report = evaluate_mlm(bert, text, length=80, by_position=True)
+    first, second, third = report["by_position"]
+    assert [(group["first"], group["last"]) for group in (first, second, third)] == [(0, 31), (32, 63), (64, 95)]
+    assert first["top1"] == 1 and 0 < second["top1"] < 1 and third["top1"] == 0
+    groups = (first, second, third)
+    assert sum(group["masked_tokens"] for group in groups) == report["masked_tokens"]
+    right = sum(group["top1"] * group["masked_tokens"] for group in groups)
+    assert right == pytest.approx(report["top1"] * report["masked_tokens"])
+    assert "by_position" not in evaluate_mlm(bert, text, length=80)
+
+
 def test_what_cannot_be_measured_is_told(tiny_bert, headless_bert, text, tmp_path):
     with pytest.raises(MissingHead):
         evaluate_mlm(headless_bert, text)
@@ -133,6 +157,26 @@ def test_the_command_prints_the_figures(tiny_folder, text, capsys):
     assert {"top1", "top5", "pseudo_perplexity", "nsp_accuracy"} <= set(report)
     assert main(["evaluate", "mlm", "--model", str(tiny_folder), "--text", text, "--limit", "4", "--quiet"]) == 0
     assert "pseudo_perplexity" in capsys.readouterr().out
+
+
+def test_the_command_measures_several_lengths_and_draws_the_places(tiny_folder, text, tmp_path, capsys):
+    command = ["evaluate", "mlm", "--model", str(tiny_folder), "--text", text, "--limit", "8", "--quiet"]
+    alone = []
+    for length in ("24", "48"):
+        assert main([*command, "--length", length, "--json"]) == 0
+        alone.append(json.loads(capsys.readouterr().out))
+    page = tmp_path / "places.html"
+    asked = ["--length", "24", "48", "--by-position", "--html", str(page)]
+    assert main([*command, *asked, "--json"]) == 0
+    both = json.loads(capsys.readouterr().out)
+    assert [report["length"] for report in both["lengths"]] == [24, 48] and both["model"] == alone[0]["model"]
+    for report, single in zip(both["lengths"], alone, strict=True):
+        assert report["top1"] == single["top1"] and report["by_position"][0]["first"] == 0
+    assert "place in the sequence" in page.read_text(encoding="utf-8")
+    assert main([*command, *asked]) == 0
+    shown = capsys.readouterr().out
+    assert "top1 by position, sequences of 48 tokens" in shown and "32 to 63" in shown
+    assert main([*command, "--html", str(page)]) == 2 and "--by-position" in capsys.readouterr().err
 
 
 def test_the_command_reads_json_lines_and_splits_by_the_language(tiny_folder, tmp_path, capsys):
