@@ -15,9 +15,9 @@ _CLASSES: dict[str | None, type[RustBackedTokenizer]] = {"BPE": ByteLevelTokeniz
 def read_tokenizer(folder: str | Path) -> BaseTokenizer:
     """Read the tokenizer of a model folder.
 
-    The first of these that exists is read: ``vocab.txt`` (WordPiece), ``tokenizer.json`` (any tokenizer),
-    ``vocab.json`` with ``merges.txt`` (byte-level), a SentencePiece model (``spiece.model``, or the only
-    ``*.model`` in the folder).
+    The first of these that exists is read: ``tokenizer.json`` (any tokenizer), ``vocab.txt`` (WordPiece),
+    ``vocab.json`` with ``merges.txt`` (byte-level), a SentencePiece model (``spiece.model``, or the only ``*.model``
+    in the folder).
 
     Args:
         folder: str or path. The model folder.
@@ -31,17 +31,17 @@ def read_tokenizer(folder: str | Path) -> BaseTokenizer:
     """
     folder = Path(folder)
     settings = folder / vocabularies.RUST_FILE
-    if not (folder / vocabularies.VOCABULARY_FILE).is_file():
-        if settings.is_file():
-            model = vocabularies.read_json(settings).get("model")
-            tokenizer_class = _CLASSES.get(model.get("type")) if isinstance(model, dict) else None
-            if tokenizer_class is not None:
-                return tokenizer_class.from_settings(settings, special_tokens_of(folder))
-        elif (folder / VOCABULARY_FILE).is_file() and (folder / MERGES_FILE).is_file():
+    if settings.is_file():
+        model = vocabularies.read_json(settings).get("model")
+        tokenizer_class = _CLASSES.get(model.get("type")) if isinstance(model, dict) else None
+        if tokenizer_class is not None:
+            return tokenizer_class.from_settings(settings, special_tokens_of(folder))
+    elif not (folder / vocabularies.VOCABULARY_FILE).is_file():
+        if (folder / VOCABULARY_FILE).is_file() and (folder / MERGES_FILE).is_file():
             return ByteLevelTokenizer.from_files(
                 folder / VOCABULARY_FILE, folder / MERGES_FILE, special_tokens_of(folder)
             )
-        elif (path := _model_file(folder)) is not None:
+        if (path := _model_file(folder)) is not None:
             config_path = folder / vocabularies.CONFIG_FILE
             config = vocabularies.read_json(config_path) if config_path.is_file() else {}
             lower_case, keep_accents = config.get("do_lower_case", True), config.get("keep_accents", False)
