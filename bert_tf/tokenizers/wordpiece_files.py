@@ -106,7 +106,7 @@ def _read_tokenizer_json(path):
     model = data.get("model")
     # Files of old versions have no type.
     kind = model.get("type", "BPE" if "merges" in model else "WordPiece") if isinstance(model, dict) else None
-    if kind != "WordPiece" or not isinstance(model.get("vocab"), dict):
+    if not isinstance(model, dict) or kind != "WordPiece" or not isinstance(model.get("vocab"), dict):
         raise VocabularyError(f"{path} is not a WordPiece tokenizer: a BERT model is needed.")
     wrong = next((token for token, index in model["vocab"].items() if type(index) is not int), None)
     if wrong is not None:
