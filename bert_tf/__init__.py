@@ -12,6 +12,8 @@ are imported at their first use.
 from importlib import import_module
 from typing import Any
 
+from bert_tf.startup import after_import_of_keras
+
 __version__ = "0.1.0"
 
 # Public name -> module that defines it. The module is imported at the first use of the name.
@@ -49,6 +51,21 @@ def __getattr__(name: str) -> Any:
     # The value is not stored in the globals of this module: that would hide a submodule of the same name, and the
     # lookup is fast.
     return getattr(import_module(home), name)
+
+
+def _register_classes() -> None:
+    """Import the modules of the registered Keras classes, so that `keras.saving.load_model` finds them."""
+    from bert_tf.architectures import ARCHITECTURES
+
+    paths = {
+        path for one in ARCHITECTURES.values() for path in (one.embeddings_class, one.layer_class, one.mlm_head_class)
+    }
+    modules = {path.rpartition(".")[0] for path in paths}
+    for module in sorted(modules | {"bert_tf.models", "bert_tf.finetuning.task_network"}):
+        import_module(module)
+
+
+after_import_of_keras(_register_classes)
 
 
 def __dir__() -> list[str]:

@@ -42,6 +42,13 @@ SIZES = {
     for name, size in BERT.sizes.items()
 }
 
+# What a setting that only some architectures have means, for the message that refuses it.
+_MEANINGS = {
+    "embedding_size": " (a narrower token table with a projection, as ALBERT and ELECTRA have it)",
+    "num_hidden_groups": " (layers that share their weights, as in ALBERT)",
+}
+_ADVICE = dict.fromkeys(_MEANINGS, ": leave the key out, or give the model_type that the weights have")
+
 # The largest values that a file can have. Code loops over the layers, so a huge value would cost time and memory.
 _LARGEST = {"num_hidden_layers": 10_000, "num_attention_heads": 10_000}
 _LARGEST_OTHER = 2**31 - 1
@@ -128,7 +135,8 @@ class BertConfig:
         for name, value in self.architecture.only.items():
             if getattr(self, name) != value:
                 raise ConfigError(
-                    f"{name} is {getattr(self, name)!r}; in a model of type {self.model_type!r} it must be {value!r}."
+                    f"{name} is {getattr(self, name)!r}{_MEANINGS.get(name, '')}; in a model of type "
+                    f"{self.model_type!r} it must be {value!r}{_ADVICE.get(name, '')}."
                 )
         if self.position_offset >= self.max_position_embeddings:
             raise ConfigError(
@@ -365,6 +373,8 @@ class BertConfig:
             "architectures": [self.architecture.transformers_class(self.architecture.trained)],
             "position_embedding_type": "absolute",
             "use_cache": False,
+            # Without it, Transformers' BertLMHeadModel would let every token attend to all tokens.
+            **({"is_decoder": True} if self.architecture.attention_direction == "left_to_right" else {}),
             **{names.get(name, name): value for name, value in fields.items()},
         }
 

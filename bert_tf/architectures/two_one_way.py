@@ -22,6 +22,7 @@ TWO_ONE_WAY = Architecture(
     },
     only=BERT.only,
     transformers_classes=(({"mlm"}, "TwoOneWayForMaskedLM"), (set(), "TwoOneWayModel")),
+    in_transformers=False,
     attention_direction="two_one_way",
     stacks=2,
     embeddings_class="bert_tf.layers.causal.BiLMEmbeddings",

@@ -4,6 +4,7 @@ Shapes: T tokens.
 """
 
 import copy
+import json
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -110,6 +111,10 @@ class BaseTokenizer:
         marked = {index for index, token in rust.get_added_tokens_decoder().items() if token.special}
         self.special_ids = frozenset(marked | {self._ids[token] for token in self.special_tokens})
         self.token_count = len(self.vocab)
+        self.separators_between, self.second_segment = pair_packing(rust) or (
+            self.separators_between,
+            self.second_segment,
+        )
         self._rust = rust
         self._batch = BatchTokenizer(rust, fast_options)
 
@@ -316,6 +321,29 @@ def load_pipeline(settings: str) -> RustTokenizer:
     rust.no_truncation()
     rust.no_padding()
     return rust
+
+
+def pair_packing(rust: RustTokenizer) -> tuple[int, int] | None:
+    """Return the separators between the texts of a pair and the segment id of the second, as a tokenizer packs them.
+
+    Returns:
+        (int, int), or None if it has no post-processor that packs pairs.
+    """
+    if rust.post_processor is None:
+        return None
+    state = json.loads(rust.post_processor.__getstate__())
+    for processor in (state, *state.get("processors", ())):
+        if processor["type"] == "BertProcessing":
+            return 1, 1
+        if processor["type"] == "RobertaProcessing":
+            return 2, 0
+        if processor["type"] == "TemplateProcessing":
+            (kinds, parts) = zip(*(next(iter(part.items())) for part in processor["pair"]), strict=True)
+            places = [place for place, kind in enumerate(kinds) if kind == "Sequence"]
+            if len(places) == 2:
+                first, second = places
+                return second - first - 1, parts[second]["type_id"]
+    return None
 
 
 def extend_over_combining_marks(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -153,8 +153,11 @@ class Tokenizer(BaseTokenizer):
             options["tokenize_chinese_chars"] = False
         if self.special_tokens != vocabularies.SPECIAL_TOKENS:
             options |= dict(zip(vocabularies.ROLES, self.special_tokens, strict=True))
-        # Transformers' BertTokenizer would build BERT's own pipeline.
-        options["tokenizer_class"] = "BertTokenizer" if self.pipeline is None else "PreTrainedTokenizerFast"
+        options["tokenizer_class"] = "BertTokenizer"
+        if self.pipeline is not None:  # Transformers' BertTokenizer would build BERT's own pipeline
+            options["tokenizer_class"] = "PreTrainedTokenizerFast"
+            options["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
+            options |= dict(zip(vocabularies.ROLES, self.special_tokens, strict=True))
         vocabularies.write_folder(folder, self.vocab[: self.token_count], options)
         if self.pipeline is not None:
             write_text(Path(folder) / vocabularies.RUST_FILE, self.pipeline)

@@ -207,10 +207,26 @@ def _is_berts_pipeline(data):
         normalizer.get("type") == "BertNormalizer"
         and normalizer.get("clean_text") is True
         and pre_tokenizer == {"type": "BertPreTokenizer"}
+        and _packs_as_bert(data.get("post_processor"))
         and model.get("unk_token") == UNK
         and model.get("continuing_subword_prefix", "##") == "##"
         and model.get("max_input_chars_per_word", _LONGEST_WORD) == _LONGEST_WORD
     )
+
+
+def _packs_as_bert(post_processor):
+    """Whether pairs are packed as [CLS] A [SEP] B [SEP], with segment 1 for B."""
+    if post_processor is None or post_processor.get("type") == "BertProcessing":
+        return True
+    pair = post_processor.get("pair")
+    if post_processor.get("type") != "TemplateProcessing" or not isinstance(pair, list):
+        return False
+    # Which token stands for [CLS] or [SEP] is in `special_tokens` of `WordPieceFiles`.
+    segments = [
+        (kind, content.get("type_id")) for part in pair for kind, content in part.items() if isinstance(content, dict)
+    ]
+    special, sequence = "SpecialToken", "Sequence"
+    return segments == [(special, 0), (sequence, 0), (special, 0), (sequence, 1), (special, 1)]
 
 
 def _is_special_of_bert(token):

@@ -187,3 +187,30 @@ def test_rows_without_a_token_are_named_and_never_found(tokenizers):
     assert last not in padded and padded.id_to_token(28999) == last and padded.decode([28999]) == ""
     assert padded.tokenize(last).ids.tolist() == tokenizer.tokenize(last).ids.tolist()
     assert copy.deepcopy(padded).vocab == padded.vocab and tokenizer.vocab_size == 28996
+
+
+PACKINGS = {
+    "bert": ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"),
+    "two separators": ("[CLS] $A [SEP]", "[CLS] $A [SEP] [SEP] $B [SEP]"),
+    "one segment": ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]"),
+}
+
+
+@pytest.mark.parametrize("name", PACKINGS)
+def test_pairs_are_packed_as_the_file_says(tmp_path, name):
+    from tokenizers import processors
+    from transformers import PreTrainedTokenizerFast
+
+    made = bert_rust()
+    single, pair = PACKINGS[name]
+    made.post_processor = processors.TemplateProcessing(
+        single=single, pair=pair, special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    made.save(str(tmp_path / "tokenizer.json"))
+    reference = PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
+    read_tokenizer(tmp_path).save(tmp_path / "again")
+    for tokenizer in (read_tokenizer(tmp_path), read_tokenizer(tmp_path / "again")):
+        for texts in (("hello", "the world"), ("hello",)):
+            ours, wanted = tokenizer.encode(*texts), reference(*texts, return_token_type_ids=True)
+            assert ours.token_ids.tolist() == wanted["input_ids"]
+            assert ours.segment_ids.tolist() == wanted["token_type_ids"]

@@ -67,6 +67,13 @@ def _no_safetensors(folder):
             "are never read; save the model as safetensors (Transformers: save_pretrained) and use that "
             "folder."
         )
+    others = {"*.h5": "tf_model.h5 (Keras)", "*.onnx": "*.onnx", "*.msgpack": "*.msgpack (Flax)"}
+    found = [title for pattern, title in others.items() if any(folder.glob(pattern))]
+    if found:
+        return (
+            f"{folder} has no safetensors, only {' and '.join(found)}, which is not read; save the model as "
+            "safetensors (Transformers: save_pretrained) and use that folder."
+        )
     return f"{folder} has neither {SINGLE_FILE} nor {INDEX_FILE}; no weights to read."
 
 
