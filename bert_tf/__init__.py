@@ -9,6 +9,7 @@ are imported at their first use.
     >>> bert.fill_mask(trace)[0].predictions[0].token
 """
 
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -62,7 +63,8 @@ def _register_classes() -> None:
     }
     modules = {path.rpartition(".")[0] for path in paths}
     for module in sorted(modules | {"bert_tf.models", "bert_tf.finetuning.task_network"}):
-        import_module(module)
+        with suppress(ImportError):  # one of them is importing Keras now, and registers its classes itself
+            import_module(module)
 
 
 after_import_of_keras(_register_classes)

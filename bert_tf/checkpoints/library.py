@@ -4,6 +4,7 @@ This module does not import TensorFlow: it reads settings from config.json and h
 model.safetensors or the index of a Google checkpoint.
 """
 
+import json
 import os
 import re
 from dataclasses import dataclass, replace
@@ -141,7 +142,7 @@ def _model_folders(root):
 
 def looks_like_model(folder: Path) -> bool:
     """Return whether a folder exists and holds weight files, readable or not."""
-    paths = (path for pattern in _WEIGHT_FILES for path in folder.glob(pattern))
+    paths = (path for pattern in _WEIGHT_FILES for path in encoder_folder(folder).glob(pattern))
     return folder.is_dir() and any(not path.name.startswith(".") for path in paths)
 
 
@@ -219,12 +220,27 @@ def _first_match(pattern, text):
     return match.group(1).strip() if match else ""
 
 
+def encoder_folder(folder: Path) -> Path:
+    """Return the folder with the model's files: of a sentence-transformers model, the folder of its first module."""
+    modules = folder / "modules.json"
+    if (folder / "config.json").is_file() or not modules.is_file():
+        return folder
+    try:
+        path = json.loads(modules.read_text(encoding="utf-8"))[0]["path"]
+        inner = folder / path
+        # The file could name any folder of this machine.
+        return inner if inner.resolve().is_relative_to(folder.resolve()) and inner.is_dir() else folder
+    except (ValueError, LookupError, TypeError, OSError):
+        return folder
+
+
 def read_config(folder: Path) -> BertConfig:
     """Read the `BertConfig` of a model folder in any supported format.
 
     Raises:
         CheckpointError, ConfigError: the settings are missing or invalid; the message names the file.
     """
+    folder = encoder_folder(folder)
     if is_preset(folder):
         return preset_config(folder)
     for name in ("config.json", *GOOGLE_SETTINGS):
@@ -240,6 +256,7 @@ def stored_heads(folder: Path, config: BertConfig) -> frozenset[str] | None:
     Returns:
         frozenset of str; None if the model must be loaded to know them.
     """
+    folder = encoder_folder(folder)
     if is_preset(folder):
         return frozenset({"pooler"})
     if next(folder.glob("*.index"), None):

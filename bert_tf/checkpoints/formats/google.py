@@ -237,6 +237,11 @@ def write_google(folder: Path, config: BertConfig, tokenizer: BaseTokenizer, ten
             f"There is no TensorFlow checkpoint format for a {architecture.title} with the heads "
             f"{', '.join(sorted(heads))}; write the format 'hf'."
         )
+    if not config.tie_word_embeddings:
+        raise CheckpointError(
+            "The model's output table differs from its token embeddings, which a TensorFlow checkpoint of Google's "
+            "cannot hold; write the format 'hf'."
+        )
     for setting, google_values in architecture.google_values.items():
         value = getattr(config, setting)
         if google_values.get(value, value) != value:
