@@ -87,7 +87,7 @@ class Architecture:
     @property
     def prefix(self) -> str:
         """The prefix of the encoder's tensors in its files."""
-        return self.model_type if self.names else "bert"
+        return dict(self.names).get("bert", "bert")
 
     def stored_name(self, name: str) -> str:
         """Return the name of a tensor in Hugging Face's files of this architecture."""

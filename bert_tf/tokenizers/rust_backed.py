@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.errors import VocabularyError, check_text
 from bert_tf.tokenizers.base import BaseTokenizer, Tokens, extend_over_combining_marks, load_pipeline
-from bert_tf.tokenizers.vocabulary import CONFIG_FILE, ROLES, RUST_FILE, read_json
+from bert_tf.tokenizers.vocabulary import CONFIG_FILE, ROLES, RUST_FILE, SPECIAL_FILE, read_json
 
 
 class RustBackedTokenizer(BaseTokenizer):
@@ -157,11 +157,12 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def special_tokens_of(folder: Path) -> tuple[str, ...] | None:
-    """Return the five special tokens in a folder's ``tokenizer_config.json``, or None if one is missing there."""
-    if not (folder / CONFIG_FILE).is_file():
-        return None
-    config = read_json(folder / CONFIG_FILE)
-    values = [config.get(role) for role in ROLES]
+    """Return the five special tokens in a folder's ``tokenizer_config.json`` or ``special_tokens_map.json``.
+
+    None if one of them is in neither.
+    """
+    files = [read_json(folder / name) for name in (CONFIG_FILE, SPECIAL_FILE) if (folder / name).is_file()]
+    values = [next((file[role] for file in files if file.get(role)), None) for role in ROLES]
     tokens = [value.get("content") if isinstance(value, dict) else value for value in values]
     return cast(tuple[str, ...], tuple(tokens)) if all(isinstance(token, str) for token in tokens) else None
 

@@ -17,6 +17,8 @@ from tests.conftest import outputs_of
 GOLDEN = Path(__file__).parent.parent / "golden" / "family"
 HEADS = {
     "roberta": {"pooler", "mlm"},
+    "xlm-roberta": {"mlm"},
+    "camembert": {"mlm"},
     "distilbert": {"mlm"},
     "albert": {"pooler", "mlm", "sop"},
     "electra-discriminator": {"replaced"},
@@ -81,6 +83,9 @@ def test_variables_are_as_many_as_arithmetic_says(golden):
     [
         ("roberta", "base", ("pooler",), 124_645_632),
         ("roberta", "large", ("pooler",), 355_359_744),
+        ("xlm-roberta", "base", ("pooler",), 278_043_648),
+        ("xlm-roberta", "large", ("pooler",), 559_890_432),
+        ("camembert", "base", ("pooler",), 110_621_952),
         ("distilbert", "base", (), 66_362_880),
         ("albert", "base", ("pooler",), 11_683_584),
         ("albert", "large", ("pooler",), 17_683_968),
