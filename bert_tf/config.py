@@ -357,8 +357,8 @@ class BertConfig:
             is_own_name = key in architecture.settings.values()
             if key in values and not is_own_name and values[key] not in (*harmless, *allowed.get(key, ())):
                 raise ConfigError(
-                    f"{key} is {values[key]!r:.60}, which changes the network: a {architecture.title} model is read "
-                    f"only with {' or '.join(map(repr, harmless))} there."
+                    f"{key} is {values[key]!r:.60}, which changes the network, so the model cannot be read: a "
+                    f"{architecture.title} model has only {' or '.join(map(repr, harmless))} there."
                 )
         fields = {field.name for field in dataclasses.fields(cls)}
         known = fields | _BOOKKEEPING | architecture.ignored | set(_CHANGES)

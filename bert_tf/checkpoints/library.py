@@ -13,8 +13,9 @@ from pathlib import Path
 import platformdirs
 
 from bert_tf.checkpoints.formats.google import google_heads
+from bert_tf.checkpoints.formats.huggingface import open_weights
 from bert_tf.checkpoints.formats.kerashub import is_preset, preset_config
-from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
+from bert_tf.checkpoints.hub_repository import folder_name, parse_name
 from bert_tf.checkpoints.registry import RELEASED, closest_names, released
 from bert_tf.checkpoints.tensor_names import canonical_name, heads_present
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError
@@ -26,7 +27,7 @@ _INVALID_NAME = (
     "no model can be chosen by such a folder name; rename it: at most 100 letters (a to z), digits, "
     '".", "_" and "-", with a letter or digit first.'
 )
-_WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.index", "*.weights.h5", "pytorch_model.bin")
+_WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.index", "*.weights.h5", "tf_model.h5", "pytorch_model.bin")
 _LICENCE = re.compile(r"^licen[sc]e:\s*(.+)$", re.MULTILINE)
 _LANGUAGE = re.compile(r"^language:\s*(.+)$", re.MULTILINE)
 _HEADS_HERE = re.compile(r"^heads:\s*trained here$", re.MULTILINE)
@@ -87,7 +88,8 @@ def find(name_or_folder: str | os.PathLike, allow_paths: bool = True) -> Path:
 
     Args:
         name_or_folder: str or path. A name of `list_models()`; an alias or hub repository of a released model, in
-            any letter case; or, with `allow_paths`, the path of a folder.
+            any letter case; a downloaded repository OWNER/NAME or OWNER/NAME@REVISION; or, with `allow_paths`, the
+            path of a folder.
         allow_paths: bool. False for text from an untrusted user (the web pages): the text is then never used as a
             path.
 
@@ -100,6 +102,8 @@ def find(name_or_folder: str | os.PathLike, allow_paths: bool = True) -> Path:
     text = os.fspath(name_or_folder)
     release = released(text)
     for name in dict.fromkeys((text, release.name if release else text)):
+        if repository := parse_name(name):
+            name = folder_name(*repository)
         if _PLAIN_NAME.fullmatch(name):
             for root in (embedded_dir(), models_dir()):
                 if looks_like_model(root / name):
@@ -152,6 +156,8 @@ def _not_found(text, release, allow_paths):
             f"{release.name} is not on this machine; get it ({release.size_bytes / 1e6:.0f} MB) with "
             f"`python -m bert_tf download {release.name}`."
         )
+    if parse_name(text):
+        return f"{text} is not on this machine; `python -m bert_tf download {text}` looks it up on the hub and gets it."
     installed = [folder.name for root in (embedded_dir(), models_dir()) for folder in _model_folders(root)]
     if text in installed:
         return f"The models directory holds {text!r}, but {_INVALID_NAME}"
@@ -261,4 +267,4 @@ def stored_heads(folder: Path, config: BertConfig) -> frozenset[str] | None:
         return frozenset({"pooler"})
     if next(folder.glob("*.index"), None):
         return google_heads(folder, config)
-    return heads_present(canonical_name(name, config.architecture) for name in open_tensors(folder))
+    return heads_present(canonical_name(name, config.architecture) for name in open_weights(folder))

@@ -1,9 +1,9 @@
 """SentencePiece tokenizers of ALBERT, XLM-RoBERTa and CamemBERT: the most probable segmentation of a text under a
 unigram model.
 
-The references are ``AlbertTokenizer``, ``XLMRobertaTokenizer`` and ``CamembertTokenizer`` of Transformers 5.23. The word
-ids follow BERT: a punctuation mark is a separate word, while SentencePiece joins it to the word before. Sources: Kudo
-2018; Lan et al. 2020, section 4.1; Conneau et al. 2020; Martin et al. 2020.
+The references are ``AlbertTokenizer``, ``XLMRobertaTokenizer`` and ``CamembertTokenizer`` of Transformers 5.23. The
+word ids follow BERT: a punctuation mark is a separate word, while SentencePiece joins it to the word before. Sources:
+Kudo 2018; Lan et al. 2020, section 4.1; Conneau et al. 2020; Martin et al. 2020.
 """
 
 from bisect import bisect_right

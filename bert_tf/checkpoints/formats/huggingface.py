@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
+from bert_tf.checkpoints.formats.keras_h5 import H5_FILE, open_h5
+from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors, open_tensors
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import canonical_name
 from bert_tf.config import BertConfig
@@ -33,9 +34,16 @@ def open_huggingface(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokeniz
             f"{folder} has no config.json; a model folder needs config.json, vocab.txt and model.safetensors."
         )
     config = BertConfig.from_json(folder / "config.json")
-    tensors = _canonical(open_tensors(folder), config.architecture)
+    tensors = _canonical(open_weights(folder), config.architecture)
     is_tied = _tied(tensors)
     return config.replace(tie_word_embeddings=is_tied), read_tokenizer(folder), tensors
+
+
+def open_weights(folder: Path) -> dict[str, StoredTensor]:
+    """Read the headers of a folder's weights: its safetensors, else its tf_model.h5; errors as `open_tensors`."""
+    if not has_safetensors(folder) and (folder / H5_FILE).is_file():
+        return open_h5(folder)
+    return open_tensors(folder)
 
 
 def _canonical(stored, architecture):

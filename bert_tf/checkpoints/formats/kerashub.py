@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_tf.checkpoints.formats.keras_h5 import DAMAGED
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import tensor_shapes
 from bert_tf.config import BertConfig
@@ -28,7 +29,6 @@ from bert_tf.tokenizers import BaseTokenizer, Tokenizer
 WEIGHTS_FILE = "model.weights.h5"
 _METADATA_FILE, _OWN = "metadata.json", "bert_tf"
 _VOCABULARIES = ("assets/tokenizer/vocabulary.txt", "assets/vocabulary.txt", "vocab.txt")
-_DAMAGED = (OSError, RuntimeError, KeyError, ValueError, TypeError)  # what h5py raises for changed bytes
 _EPSILON = 1e-12  # fixed in BertBackbone
 _SETTINGS = {
     "vocabulary_size": "vocab_size",
@@ -127,7 +127,7 @@ def open_preset(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
     try:
         with h5py.File(path) as file:
             file.visititems(add_shape)
-    except _DAMAGED as error:
+    except DAMAGED as error:
         raise CheckpointError(f"{path} is not a complete HDF5 file ({error}); copy or download it again.") from error
     tensors = {}
     for name, shape in tensor_shapes(config, heads=("pooler",)).items():
@@ -179,7 +179,7 @@ def _stored(path, name, key, shape):
                 if by_rows:
                     return file[key][rows]
                 value = file[key][()]
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise CheckpointError(f"{path}: {key} cannot be read ({error}); copy or download it again.") from error
         return (value.reshape(shape[::-1]).T if _is_dense_matrix(name) else value.reshape(shape))[rows]
 

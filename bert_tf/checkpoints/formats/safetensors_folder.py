@@ -75,7 +75,11 @@ def _no_safetensors(folder):
             "are never read; save the model as safetensors (Transformers: save_pretrained) and use that "
             "folder."
         )
-    others = {"*.h5": "tf_model.h5 (Keras)", "*.onnx": "*.onnx", "*.msgpack": "*.msgpack (Flax)"}
+    others = {
+        "*.h5": "*.h5 (Keras, with another name than tf_model.h5)",
+        "*.onnx": "*.onnx",
+        "*.msgpack": "*.msgpack (Flax)",
+    }
     found = [title for pattern, title in others.items() if any(folder.glob(pattern))]
     if found:
         return (
