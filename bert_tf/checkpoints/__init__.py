@@ -6,6 +6,7 @@ Importing this package does not import TensorFlow; `read`, `save` and `convert` 
 from bert_tf.checkpoints.convert import Conversion, convert
 from bert_tf.checkpoints.hub import download, look_up, partial_download_bytes
 from bert_tf.checkpoints.hub_repository import HubRepository
+from bert_tf.checkpoints.hub_repository import parse_name as parse_repository
 from bert_tf.checkpoints.library import ModelInfo, embedded_dir, find, list_models, models_dir
 from bert_tf.checkpoints.reading import read
 from bert_tf.checkpoints.registry import RELEASED, ReleasedModel, closest_names, released
@@ -31,6 +32,7 @@ __all__ = [
     "look_up",
     "models_dir",
     "closest_names",
+    "parse_repository",
     "read",
     "released",
     "require_head",
