@@ -9,8 +9,11 @@ are imported at their first use.
     >>> bert.fill_mask(trace)[0].predictions[0].token
 """
 
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
+
+from bert_tf.startup import after_import_of_keras
 
 __version__ = "0.2.0"
 
@@ -51,6 +54,22 @@ def __getattr__(name: str) -> Any:
     # The value is not stored in the globals of this module: that would hide a submodule of the same name, and the
     # lookup is fast.
     return getattr(import_module(home), name)
+
+
+def _register_classes() -> None:
+    """Import the modules of the registered Keras classes, so that `keras.saving.load_model` finds them."""
+    from bert_tf.architectures import ARCHITECTURES
+
+    paths = {
+        path for one in ARCHITECTURES.values() for path in (one.embeddings_class, one.layer_class, one.mlm_head_class)
+    }
+    modules = {path.rpartition(".")[0] for path in paths}
+    for module in sorted(modules | {"bert_tf.models", "bert_tf.finetuning.task_network"}):
+        with suppress(ImportError):  # one of them is importing Keras now, and registers its classes itself
+            import_module(module)
+
+
+after_import_of_keras(_register_classes)
 
 
 def __dir__() -> list[str]:

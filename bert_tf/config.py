@@ -6,8 +6,10 @@ settings that both files have.
 
 import dataclasses
 import difflib
+import functools
 import json
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,30 +19,69 @@ from bert_tf.architectures import ARCHITECTURES, BERT, Architecture
 # Settings in Google's and Hugging Face's files that do not change the network.
 _BOOKKEEPING = frozenset(
     """
-    _name_or_path _num_labels add_cross_attention architectures attn_implementation bos_token_id
-    bad_words_ids begin_suppress_tokens chunk_size_feed_forward classifier_dropout cross_attention_hidden_size
-    decoder_start_token_id directionality diversity_penalty do_sample dtype early_stopping encoder_no_repeat_ngram_size
-    eos_token_id exponential_decay_length_penalty finetuning_task forced_bos_token_id forced_eos_token_id
-    gradient_checkpointing id2label is_decoder is_encoder_decoder label2id length_penalty max_length min_length
-    model_type no_repeat_ngram_size num_beam_groups num_beams num_return_sequences output_attentions
+    _name_or_path _num_labels adapters architectures attn_implementation auto_map bad_words_ids
+    begin_suppress_tokens bos_token_id chunk_size_feed_forward classifier_dropout cls_token_id
+    cross_attention_hidden_size decoder_start_token_id directionality diversity_penalty do_sample dtype
+    early_stopping encoder_no_repeat_ngram_size eos_token_id eos_token_ids exponential_decay_length_penalty
+    export_model_type finetuning_task forced_bos_token_id forced_eos_token_id gradient_checkpointing id2label
+    label2id label_names language length_penalty mask_token_id max_length min_length model_max_length model_type
+    no_repeat_ngram_size num_beam_groups num_beams num_labels num_return_sequences output_attentions
     output_hidden_states output_past output_scores pad_token_id_ pooler_fc_size pooler_num_attention_heads
-    pooler_num_fc_layers pooler_size_per_head pooler_type prefix problem_type pruned_heads
-    quantization_config remove_invalid_values repetition_penalty return_dict return_dict_in_generate
-    sep_token_id cls_token_id mask_token_id unk_token_id
-    suppress_tokens task_specific_params temperature tf_legacy_loss tie_encoder_decoder tie_word_embeddings
-    tokenizer_class top_k top_p torch_dtype torchscript transformers_version transformers.js_config
-    typical_p use_bfloat16 use_cache
+    pooler_num_fc_layers pooler_size_per_head pooler_type prefix problem_type quantization_config
+    remove_invalid_values repetition_penalty return_dict return_dict_in_generate
+    sbert_ce_default_activation_function sentence_transformers sep_token_id suppress_tokens task_specific_params
+    temperature tf_legacy_loss tie_encoder_decoder tokenizer_class top_k top_p torch_dtype torchscript
+    transformers.js_config transformers_version typical_p unk_token_id use_bfloat16 use_cache use_return_dict
+    xla_device
 """.split()
 )
 
-_ACTIVATIONS = ("gelu", "gelu_new", "relu")
-_ACTIVATION_ALIASES = {"gelu_pytorch_tanh": "gelu_new", "gelu_fast": "gelu_new"}
+_ACTIVATIONS = ("gelu", "gelu_new", "relu", "gelu_10", "quick_gelu", "silu", "tanh")
+_ACTIVATION_ALIASES = {
+    "gelu_pytorch_tanh": "gelu_new",
+    "gelu_fast": "gelu_new",
+    "gelu_python_tanh": "gelu_new",
+    "gelu_python": "gelu",
+    "swish": "silu",
+}
+
+# Keys that other architectures' files have and that change the network, with the values that leave it as it is.
+_CHANGES: dict[str, tuple[Any, ...]] = {
+    "add_cross_attention": (False, None),
+    "attention_bias": (True, None),
+    "attention_window": (None,),
+    "inner_group_num": (1,),
+    "is_decoder": (False, None),
+    "is_encoder_decoder": (False, None),
+    "layer_types": (None,),
+    "mlp_bias": (True, None),
+    "norm_bias": (True, None),
+    "num_experts": (None, 0, 1),
+    "position_biased_input": (True, None),
+    "position_embedding_type": ("absolute", None),
+    "pos_att_type": (None,),
+    "pruned_heads": (None, {}, []),
+    "relative_attention": (False, None),
+    "rope_parameters": (None,),
+    "rope_theta": (None,),
+    "rotary_value": (False, None),
+    "sliding_window": (None,),
+    "use_bias": (True, None),
+    "use_rotary_embeddings": (False, None),
+}
 
 #: BERT's sizes: name -> (layers L, hidden size H, attention heads N).
 SIZES = {
     name: (size["num_hidden_layers"], size["hidden_size"], size["num_attention_heads"])
     for name, size in BERT.sizes.items()
 }
+
+# What a setting that only some architectures have means, for the message that refuses it.
+_MEANINGS = {
+    "embedding_size": " (a narrower token table with a projection, as ALBERT and ELECTRA have it)",
+    "num_hidden_groups": " (layers that share their weights, as in ALBERT)",
+}
+_ADVICE = dict.fromkeys(_MEANINGS, ": leave the key out, or give the model_type that the weights have")
 
 # The largest values that a file can have. Code loops over the layers, so a huge value would cost time and memory.
 _LARGEST = {"num_hidden_layers": 10_000, "num_attention_heads": 10_000}
@@ -58,6 +99,10 @@ class ConfigError(ValueError):
     """An invalid model setting: the message names it, its value and the allowed values."""
 
 
+class UnknownSetting(UserWarning):
+    """A key of config.json that is not known here."""
+
+
 @dataclass(frozen=True)
 class BertConfig:
     """The settings of one model (Devlin et al. 2019, section 3; defaults: BERT base, uncased).
@@ -68,7 +113,8 @@ class BertConfig:
         num_hidden_layers: int. The number of encoder layers, L >= 1.
         num_attention_heads: int. The number of attention heads in each layer, N >= 1.
         intermediate_size: int. The width of the feed-forward block; 4 H in all released models.
-        hidden_act: str. "gelu" (exact, erf), "gelu_new" (tanh approximation) or "relu".
+        hidden_act: str. "gelu" (exact, erf), "gelu_new" (tanh approximation), "relu", "gelu_10" (exact, clipped to
+            -10 and 10), "quick_gelu" (x sigmoid(1.702 x)), "silu" or "tanh".
         hidden_dropout_prob: float. The dropout rate of the embeddings and of both sub-layer outputs, in [0, 1).
         attention_probs_dropout_prob: float. The dropout rate of the attention probabilities, in [0, 1).
         max_position_embeddings: int. The rows of the position embedding table, which limit the length of the input.
@@ -82,6 +128,7 @@ class BertConfig:
             embeddings are projected to H.
         num_hidden_groups: int or None. The number of sets of layer weights, each shared by neighbouring layers; None
             for one set per layer.
+        tie_word_embeddings: bool. Whether the MLM head uses the token embedding table; False for a table of its own.
 
     Raises:
         ConfigError: a value is out of range or has the wrong type.
@@ -108,6 +155,7 @@ class BertConfig:
     model_type: str = "bert"
     embedding_size: int | None = None
     num_hidden_groups: int | None = None
+    tie_word_embeddings: bool = True
 
     def __post_init__(self) -> None:
         _check_choice("model_type", self.model_type, ARCHITECTURES)
@@ -128,7 +176,8 @@ class BertConfig:
         for name, value in self.architecture.only.items():
             if getattr(self, name) != value:
                 raise ConfigError(
-                    f"{name} is {getattr(self, name)!r}; in a model of type {self.model_type!r} it must be {value!r}."
+                    f"{name} is {getattr(self, name)!r}{_MEANINGS.get(name, '')}; in a model of type "
+                    f"{self.model_type!r} it must be {value!r}{_ADVICE.get(name, '')}."
                 )
         if self.position_offset >= self.max_position_embeddings:
             raise ConfigError(
@@ -166,6 +215,7 @@ class BertConfig:
             if not 0 < value < float("inf"):
                 raise ConfigError(f"{name} is {value}; it must be a positive number.")
         _check_choice("hidden_act", self.hidden_act, _ACTIVATIONS)
+        _check_choice("tie_word_embeddings", self.tie_word_embeddings, (True, False))
 
     @property
     def head_size(self) -> int:
@@ -287,14 +337,14 @@ class BertConfig:
     def from_dict(cls, values: dict[str, Any]) -> "BertConfig":
         """Create the settings from the content of a Hugging Face ``config.json`` or a Google ``bert_config.json``.
 
-        Settings that do not change the network (`transformers_version`, …) are ignored.
+        Settings that do not change the network (`transformers_version`, …) are ignored. A key that is not known is
+        ignored with one warning in this process, because many libraries write keys of their own into these files.
 
         Args:
             values: dict. The content of the file.
 
         Raises:
-            ConfigError: a key is unknown (the message has the most similar known key), the architecture is unknown,
-                or a setting is not supported (such as relative positions).
+            ConfigError: the architecture is unknown, or a setting is not supported (such as relative positions).
         """
         values = dict(values)
         model_type = values.get("model_type", "bert")
@@ -302,28 +352,18 @@ class BertConfig:
             raise ConfigError(f"model_type is {model_type!r}; the supported types are {', '.join(ARCHITECTURES)}.")
         architecture = ARCHITECTURES[model_type]
         values = {_field_name(architecture, key): value for key, value in values.items()}
-        if values.get("inner_group_num", 1) != 1:
-            raise ConfigError(f"inner_group_num is {values['inner_group_num']!r}; only 1 is supported.")
-        if (
-            values.get("add_cross_attention")
-            or values.get("is_decoder")
-            and architecture.attention_direction == "bidirectional"
-        ):
-            name = "add_cross_attention" if values.get("add_cross_attention") else "is_decoder"
-            raise ConfigError(
-                f"{name} is {values[name]!r}: decoders, whose tokens attend only to the tokens before them or to "
-                "another text, cannot be read."
-            )
-        if values.pop("position_embedding_type", "absolute") != "absolute":
-            raise ConfigError(
-                "position_embedding_type is not 'absolute'; only learned absolute positions are supported."
-            )
+        allowed = {} if architecture.attention_direction == "bidirectional" else {"is_decoder": (True,)}
+        for key, harmless in _CHANGES.items():
+            is_own_name = key in architecture.settings.values()
+            if key in values and not is_own_name and values[key] not in (*harmless, *allowed.get(key, ())):
+                raise ConfigError(
+                    f"{key} is {values[key]!r:.60}, which changes the network, so the model cannot be read: a "
+                    f"{architecture.title} model has only {' or '.join(map(repr, harmless))} there."
+                )
         fields = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(values) - fields - _BOOKKEEPING - architecture.ignored)
-        if unknown:
-            near = difflib.get_close_matches(unknown[0], fields, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ConfigError(f"Unknown model setting {', '.join(map(repr, unknown))}.{hint}")
+        known = fields | _BOOKKEEPING | architecture.ignored | set(_CHANGES)
+        for key in sorted(set(values) - known):
+            _warn_unknown(key, tuple(sorted(fields)))
         settings = {key: value for key, value in values.items() if key in fields}
         if settings.get("pad_token_id", 0) is None:
             del settings["pad_token_id"]
@@ -365,6 +405,8 @@ class BertConfig:
             "architectures": [self.architecture.transformers_class(self.architecture.trained)],
             "position_embedding_type": "absolute",
             "use_cache": False,
+            # Without it, Transformers' BertLMHeadModel would let every token attend to all tokens.
+            **({"is_decoder": True} if self.architecture.attention_direction == "left_to_right" else {}),
             **{names.get(name, name): value for name, value in fields.items()},
         }
 
@@ -383,8 +425,19 @@ class BertConfig:
         return {
             name: value
             for name, value in self.to_dict().items()
-            if value is not None and (value or name != "type_vocab_size")
+            if value is not None and (value or name != "type_vocab_size") and (name, value) not in _LEFT_OUT
         }
+
+
+@functools.cache
+def _warn_unknown(key, fields):
+    """Warn once that a key is not known."""
+    near = difflib.get_close_matches(key, fields, n=1, cutoff=0.8)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    warnings.warn(f"The model setting {key!r} is not known and is ignored.{hint}", UnknownSetting, stacklevel=2)
+
+
+_LEFT_OUT = (("tie_word_embeddings", True),)  # settings that a file states only if they have another value
 
 
 def _field_name(architecture, key):

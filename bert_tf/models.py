@@ -225,6 +225,7 @@ def _make_layers(config, heads, dtype):
             epsilon,
             stddev,
             config.embedding_width,
+            **({} if config.tie_word_embeddings else {"tied": False}),
             dtype=dtype,
             name="mlm",
         )

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
 
+#: The output table of an MLM head that does not use the token embedding table, [V, E].
+OUTPUT_TABLE = "cls.predictions.decoder.weight"
+
 #: The parts of one encoder layer, in the order of a forward pass.
 LAYER_PARTS = ("attention", "attention_norm", "feed_forward", "feed_forward_norm")
 
@@ -74,7 +77,7 @@ def parameter_counts(config: BertConfig, heads: Collection[str] = ("pooler",)) -
 
     Returns:
         Dict with "embeddings" (with their projection), "encoder", each head and "total". The masked-LM head counts
-        its transform and bias; its output matrix is the token embedding table.
+        its transform and bias, and its output matrix unless that is the token embedding table.
     """
     counts = {"embeddings": 0, "encoder": 0, **dict.fromkeys(heads, 0)}
     for parameter in parameter_spec(config, heads):
@@ -84,7 +87,8 @@ def parameter_counts(config: BertConfig, heads: Collection[str] = ("pooler",)) -
 
 def is_transposed(name: str) -> bool:
     """Return whether the Keras variable is the transpose of Hugging Face's tensor (the matrix of a dense layer)."""
-    return name.endswith(".weight") and not name.startswith("bert.embeddings.") and "LayerNorm" not in name
+    is_table = name.startswith("bert.embeddings.") or name == OUTPUT_TABLE
+    return name.endswith(".weight") and not is_table and "LayerNorm" not in name
 
 
 def _embeddings(config):
@@ -128,6 +132,8 @@ def _mlm(config):
     yield from _dense(f"{name}.transform.dense", width, config.hidden_size, "mlm", "mlm", "transform")
     yield from _norm(f"{name}.transform.LayerNorm", width, "mlm", "mlm", "norm")
     yield Parameter(f"{name}.bias", (config.vocab_size,), "mlm", "mlm", "bias")
+    if not config.tie_word_embeddings:
+        yield Parameter(OUTPUT_TABLE, (config.vocab_size, width), "mlm", "mlm", "output_table")
 
 
 def _nsp(config):

@@ -7,11 +7,12 @@ function is compiled again and again; here this is intended: a step is compiled 
 import contextlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 #: Libraries that Keras imports only to accept data frames, wrap models for scikit-learn and draw pictures. They take a
 #: third of the time in which TensorFlow and Keras are imported.
@@ -93,3 +94,42 @@ def import_tensorflow() -> None:
     """Imports TensorFlow; its notes and its warning about repeated compilation are left out of standard error."""
     quiet_tensorflow()
     import tensorflow  # noqa: F401
+
+
+def after_import_of_keras(action: Callable[[], object]) -> None:
+    """Call a function when Keras is imported: now if it is, else at the end of its import."""
+    if "keras" in sys.modules:
+        action()
+    else:
+        sys.meta_path.insert(0, _KerasFinder(action))
+
+
+class _KerasFinder(importlib.abc.MetaPathFinder):
+    """Finds the package keras as Python would, with a loader that calls a function afterwards."""
+
+    def __init__(self, action):
+        self._action = action
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "keras":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _ThenLoader(spec.loader, self._action)
+        return spec
+
+
+class _ThenLoader(importlib.abc.Loader):
+    """Runs a module by its own loader, then calls a function."""
+
+    def __init__(self, loader, action):
+        self._loader, self._action = loader, action
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._action()

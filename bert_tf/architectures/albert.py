@@ -53,7 +53,6 @@ ALBERT = Architecture(
             "classifier_dropout_prob",
             "down_scale_factor",
             "gap_size",
-            "inner_group_num",
             "layers_to_keep",
             "net_structure_type",
             "num_memory_blocks",

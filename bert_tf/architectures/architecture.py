@@ -34,6 +34,7 @@ class Architecture:
         names: tuple of pairs. The names of the tensors in Hugging Face's files.
         transformers_classes: tuple of (heads, name of a Transformers class). The first entry whose heads are all
             present is used.
+        in_transformers: bool. Whether Transformers has these classes.
         sentence_heads: dict of task ("classify", "choose") -> (activation, name of the dense layer, name of the last
             layer) of Transformers' heads that contain a dense layer because this architecture has no pooler.
         sentence_settings: dict of key in config.json -> the only supported value, for the head of multiple choice.
@@ -77,6 +78,7 @@ class Architecture:
     google_others: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
     tokenizer: str = "wordpiece"
     attention_direction: str = "bidirectional"
+    in_transformers: bool = True
     stacks: int = 1
     embeddings_class: str = "bert_tf.layers.embeddings.BertEmbeddings"
     layer_class: str = "bert_tf.layers.encoder.EncoderLayer"
@@ -85,7 +87,7 @@ class Architecture:
     @property
     def prefix(self) -> str:
         """The prefix of the encoder's tensors in its files."""
-        return self.model_type if self.names else "bert"
+        return dict(self.names).get("bert", "bert")
 
     def stored_name(self, name: str) -> str:
         """Return the name of a tensor in Hugging Face's files of this architecture."""

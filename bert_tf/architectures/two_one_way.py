@@ -20,8 +20,9 @@ TWO_ONE_WAY = Architecture(
     sizes={
         "base": {"num_hidden_layers": 12, "hidden_size": 1536, "num_attention_heads": 24, "intermediate_size": 6144}
     },
-    only=BERT.only,
+    only={**BERT.only, "tie_word_embeddings": True},
     transformers_classes=(({"mlm"}, "TwoOneWayForMaskedLM"), (set(), "TwoOneWayModel")),
+    in_transformers=False,
     attention_direction="two_one_way",
     stacks=2,
     embeddings_class="bert_tf.layers.causal.BiLMEmbeddings",

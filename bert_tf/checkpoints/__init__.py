@@ -4,7 +4,9 @@ Importing this package does not import TensorFlow; `read`, `save` and `convert` 
 """
 
 from bert_tf.checkpoints.convert import Conversion, convert
-from bert_tf.checkpoints.hub import download, partial_download_bytes
+from bert_tf.checkpoints.hub import download, look_up, partial_download_bytes
+from bert_tf.checkpoints.hub_repository import HubRepository
+from bert_tf.checkpoints.hub_repository import parse_name as parse_repository
 from bert_tf.checkpoints.library import ModelInfo, embedded_dir, find, list_models, models_dir
 from bert_tf.checkpoints.reading import read
 from bert_tf.checkpoints.registry import RELEASED, ReleasedModel, closest_names, released
@@ -17,6 +19,7 @@ __all__ = [
     "Conversion",
     "DownloadError",
     "MissingHead",
+    "HubRepository",
     "ModelInfo",
     "ReleasedModel",
     "UnknownModel",
@@ -26,8 +29,10 @@ __all__ = [
     "embedded_dir",
     "find",
     "list_models",
+    "look_up",
     "models_dir",
     "closest_names",
+    "parse_repository",
     "read",
     "released",
     "require_head",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bert_tf.checkpoints.formats.google import write_google
-from bert_tf.checkpoints.formats.kerashub import activation_note, write_preset
+from bert_tf.checkpoints.formats.kerashub import differences_note, write_preset
 from bert_tf.checkpoints.reading import read
 from bert_tf.checkpoints.saving import DTYPES, save, tensor_values
 from bert_tf.errors import CheckpointError
@@ -60,6 +60,11 @@ def convert(
     src, dst = Path(src), Path(dst)
     check_request(dst, to, dtype)
     config, tokenizer, model = read(src)
+    if to == "hf" and not config.architecture.in_transformers:
+        raise CheckpointError(
+            f"Transformers has no class for a {config.architecture.title} model, so it is not written as 'hf'; "
+            "choose 'own'."
+        )
     card_path = src / "README.md"
     card = card_path.read_text(encoding="utf-8", errors="replace") if card_path.is_file() else None
     with atomic_folder(dst) as unfinished:
@@ -69,7 +74,7 @@ def convert(
             write_preset(unfinished, config, tokenizer, dict(tensor_values(model)))
         else:
             save(unfinished, config, tokenizer, model, dtype, card=card, max_shard_bytes=max_shard_bytes)
-    return _report(dst, to, config, model.bert_heads)
+    return _report(dst, to, config, tokenizer, model.bert_heads)
 
 
 def check_request(dst: Path, to: str, dtype: str) -> None:
@@ -90,13 +95,13 @@ def check_request(dst: Path, to: str, dtype: str) -> None:
         raise CheckpointError(f"{dst} already exists and is not empty; give a new folder.")
 
 
-def _report(dst, to, config, heads):
+def _report(dst, to, config, tokenizer, heads):
     stored = heads & {"pooler"} if to == "keras-nlp" else heads
     dropped = heads - stored
     notes = []
     if dropped:
         names = " and ".join(sorted(head.upper() for head in dropped))
         notes.append(f"A KerasHub preset cannot store an {names} head, so it was left out.")
-    if to == "keras-nlp" and activation_note(config):
-        notes.append(activation_note(config))
+    if to == "keras-nlp" and (difference := differences_note(config, tokenizer)):
+        notes.append(difference)
     return Conversion(dst, to, stored, dropped, " ".join(notes))

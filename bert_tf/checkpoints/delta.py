@@ -182,7 +182,8 @@ def save_delta(
         if name in body and name in tensors and np.array_equal(tensors[name].read(), value)
     }
     path = save(folder, config, tokenizer, model, leave_out=equal, **options)
-    remove_vocabulary(path)
+    if base_tokenizer.cuts_alike(tokenizer):
+        remove_vocabulary(path)
     write_json(path / "base.json", {"base_model": reference(base), "base_sign": fingerprint(path, config, tensors)})
     write_model_checksums(path)
     return path

@@ -1,4 +1,4 @@
-"""Downloads of released models from the Hugging Face hub.
+"""Downloads of models from the Hugging Face hub: released models by name, any other by OWNER/NAME[@REVISION].
 
 An interrupted download is resumed. Every file is checked against its hash. A model folder appears only when it is
 complete.
@@ -13,10 +13,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent import futures
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bert_tf.checkpoints.hub_repository import HubFile, HubRepository, describe, folder_name, parse_name
 from bert_tf.checkpoints.library import looks_like_model, models_dir
 from bert_tf.checkpoints.registry import closest_names, released
 from bert_tf.errors import DownloadError, UnknownModel
@@ -47,31 +49,30 @@ def download(
     folder: str | os.PathLike | None = None,
     note: Callable[[str], Any] | None = None,
 ) -> Path:
-    """Download a released model into the models folder, or resume an interrupted download.
+    """Download a model into the models folder, or resume an interrupted download.
 
     Args:
-        name: str. A name, alias or hub repository of the registry.
+        name: str. A name, alias or hub repository of the registry; or any repository of the hub, as OWNER/NAME or
+            OWNER/NAME@REVISION. Of such a repository the settings are read first (`look_up`), and nothing else is
+            fetched if it cannot be used. The login of huggingface_hub is used for it, if there is one.
         progress: callable or None. It is called as progress(done, total), in bytes. An exception that it raises
             stops the download, which can be resumed later.
         endpoint: str or None. The address of the hub; None for HF_ENDPOINT or, if that is not set,
             https://huggingface.co.
         folder: str or path or None. The models folder; None for `models_dir()`.
-        note: callable or None. It is called with a sentence that names the files which could not be checked, because
+        note: callable or None. It is called with what is known of a repository outside the registry, before its
+            weights are fetched; and with a sentence that names the files which could not be checked, because
             neither the registry nor the hub has their hash. The model's card says the same.
 
     Returns:
         Path of the model's folder. Nothing is downloaded if the model is already installed.
 
     Raises:
-        UnknownModel: there is no released model of this name.
-        DownloadError: there is no network, the hub is too slow or does not have a file, the disk is full, a file has
-            another hash, or the model's folder exists and holds other files.
+        UnknownModel: there is no released model of this name, and it is no name of a repository.
+        DownloadError: the repository cannot be used, there is no network, the hub is too slow or does not have a
+            file, the disk is full, a file has another hash, or the model's folder exists and holds other files.
     """
-    model = released(name)
-    if model is None:
-        near = closest_names(name)
-        hint = f" Did you mean {' or '.join(near)}?" if near else " `python -m bert_tf models` lists them."
-        raise UnknownModel(f"There is no released model called {str(name)[:200]!r}.{hint}")
+    model = _target(name)
     root = Path(folder) if folder else models_dir()
     target = root / model.name
     if looks_like_model(target):
@@ -83,6 +84,8 @@ def download(
         unfinished.mkdir(parents=True, exist_ok=True)
         with _download_lock(unfinished):
             if not looks_like_model(target):
+                if model.is_listed:
+                    model = _with_listing(model, endpoint, note)
                 unchecked = _fetch_all(model, unfinished, progress, endpoint)
                 for outdated in unfinished.glob("*.part"):
                     outdated.unlink()
@@ -104,14 +107,115 @@ def partial_download_bytes(name: str, folder: str | os.PathLike | None = None) -
         name: str. As in `download`.
         folder: str or path or None. As in `download`.
     """
-    model = released(name)
-    if model is None:
+    try:
+        model = _target(name)
+    except UnknownModel:
         return 0
     unfinished = (Path(folder) if folder else models_dir()) / ".partial" / model.name
     try:
         return sum(path.stat().st_size for path in unfinished.iterdir() if path.is_file())
     except OSError:
         return 0  # there is no unfinished download, or it has just ended
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What to download, and where to.
+
+    Attributes:
+        name: str. The name of the folder.
+        repo, revision, licence, source: str. As in `ReleasedModel`.
+        sha256: str or None. The known hash of model.safetensors.
+        names: tuple of str. The files that a released model has; () if the hub's list of files decides.
+        files: tuple of `HubFile`. The files of that list.
+    """
+
+    name: str
+    repo: str
+    revision: str
+    licence: str
+    source: str
+    sha256: str | None = None
+    names: tuple[str, ...] = ()
+    files: tuple[HubFile, ...] = ()
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the hub's list of files decides what is fetched."""
+        return not self.names
+
+
+def _target(name):
+    model = released(name)
+    if model is not None:
+        vocabulary = _VOCABULARIES[model.config.architecture.tokenizer]
+        names = () if model.is_listed else ("config.json", *vocabulary, WEIGHTS, *_OPTIONAL)
+        return _Target(model.name, model.repo, model.revision, model.licence, model.source, model.sha256, names)
+    repository = parse_name(name)
+    if repository is not None:
+        repo, revision = repository
+        return _Target(folder_name(repo, revision), repo, revision or "main", "", f"the hub's repository {repo}")
+    near = closest_names(name)
+    hint = f" Did you mean {' or '.join(near)}?" if near else " `python -m bert_tf models` lists them."
+    raise UnknownModel(
+        f"There is no released model called {str(name)[:200]!r}.{hint} Any other model of the hub is named OWNER/NAME."
+    )
+
+
+def _with_listing(model, endpoint, note):
+    """The target with the files that the hub lists."""
+    found = look_up(model.repo if model.revision == "main" else f"{model.repo}@{model.revision}", endpoint)
+    if found.problem:
+        raise DownloadError(found.problem)
+    if note is not None:
+        note(" · ".join(found.facts()))
+    return replace(model, files=found.files, licence=model.licence or found.licence, revision=found.revision)
+
+
+def look_up(name: str, endpoint: str | None = None) -> HubRepository:
+    """Ask the hub what a repository holds, before its weights are fetched.
+
+    Args:
+        name: str. OWNER/NAME or OWNER/NAME@REVISION.
+        endpoint: str or None. The address of the hub; None as in `download`.
+
+    Returns:
+        `HubRepository`: settings, heads, licence, size, and a `problem` if the model cannot be read.
+
+    Raises:
+        UnknownModel: this is no name of a repository.
+        DownloadError: there is no network, or the hub does not have the repository or does not give it.
+    """
+    repository = parse_name(name)
+    if repository is None:
+        raise UnknownModel(
+            f"{str(name)[:200]!r} is not the name of a repository: write OWNER/NAME or OWNER/NAME@REVISION."
+        )
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+
+    repo, revision = repository
+    try:
+        return _watched(partial(describe, repo, revision, endpoint))
+    except GatedRepoError as error:
+        raise DownloadError(_gated_sentence(repo)) from error
+    except (RepositoryNotFoundError, RevisionNotFoundError) as error:
+        raise DownloadError(_missing_sentence(repo, revision or "main")) from error
+    except (OSError, _transport_error()) as error:
+        raise _explained(error, _Target(repo, repo, revision or "main", "", ""), models_dir()) from error
+
+
+def _gated_sentence(repo):
+    return (
+        f"The hub gives {repo} only to accounts that have accepted its terms: accept them on the page of the model, "
+        "log in on this machine with `hf auth login`, and try again."
+    )
+
+
+def _missing_sentence(repo, revision):
+    return (
+        f"The hub does not have {repo} at revision {revision}; it may have been moved or be private, or the endpoint "
+        "may be another hub."
+    )
 
 
 def _transport_error():
@@ -130,29 +234,38 @@ def _download_lock(unfinished):
 def _fetch_all(model, unfinished, progress, endpoint):
     """Fetches all files of a model. Returns: names of the files whose hash neither the registry nor the hub has."""
     files, revision = {}, model.revision
-    vocabulary = _VOCABULARIES[model.config.architecture.tokenizer]
-    for name in ("config.json", *vocabulary, WEIGHTS, *_OPTIONAL):
+    for name in model.names:
         metadata = _file_metadata(model, name, revision, endpoint)
         if metadata is not None:
             files[name] = metadata
             revision = metadata.commit_hash or revision  # so that all files are of one commit
+    for file in model.files:
+        files[file.name] = _file_metadata(model, file.name, file.revision, endpoint)
     meter = _Meter(sum(metadata.size or 0 for metadata in files.values()), progress)
     _check_free_space(unfinished, meter.total)
     hashes = {name: _expected_hash(model, name, metadata) for name, metadata in files.items()}
     for name, metadata in files.items():
-        _fetch(unfinished / name, metadata, hashes[name], meter)
+        _fetch(
+            unfinished / name, metadata, hashes[name], meter, _headers(metadata, endpoint) if model.is_listed else {}
+        )
     return [name for name, expected in hashes.items() if expected is None]
 
 
 def _file_metadata(model, name, revision, endpoint):
     """The hub's metadata of one file; None for an optional file that the hub does not have."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
-    from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        GatedRepoError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
 
     url = hf_hub_url(model.repo, name, revision=revision, endpoint=endpoint)
     try:
-        # The models are public, so the user's token is not sent.
-        return _watched(partial(get_hf_file_metadata, url, token=False, endpoint=endpoint))
+        # The released models are public, so the user's token is not sent for them.
+        token = None if model.is_listed else False
+        return _watched(partial(get_hf_file_metadata, url, token=token, endpoint=endpoint))
     except EntryNotFoundError as error:
         if name in _OPTIONAL:
             return None
@@ -160,24 +273,38 @@ def _file_metadata(model, name, revision, endpoint):
         raise DownloadError(
             f"{model.repo} (revision {revision}) has no {name} on the hub, which {model.name} needs.{pickle}"
         ) from error
+    except GatedRepoError as error:
+        raise DownloadError(_gated_sentence(model.repo)) from error
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-        raise DownloadError(
-            f"The hub does not have {model.repo} at revision {revision}; it may have been "
-            "moved, or the endpoint may be another hub."
-        ) from error
+        raise DownloadError(_missing_sentence(model.repo, revision)) from error
+
+
+def _headers(metadata, endpoint):
+    """The headers with the user's login, only for the hub itself and not for the stores that it refers to."""
+    from urllib.parse import urlparse
+
+    from huggingface_hub import constants
+    from huggingface_hub.utils import build_hf_headers
+
+    own = urlparse(endpoint or constants.ENDPOINT).netloc == urlparse(metadata.location).netloc
+    authorization = build_hf_headers().get("authorization") if own else None
+    return {"authorization": authorization} if authorization else {}
 
 
 def _expected_hash(model, name, metadata):
     """The hash of a file in the registry, else the one that the hub declares; None if the hub declares none."""
     if name == WEIGHTS and model.sha256:
         return model.sha256
+    listed = next((file.sha256 for file in model.files if file.name == name), None)
+    if listed and _SHA256.fullmatch(listed):
+        return listed
     etag, xet = metadata.etag or "", metadata.xet_file_data
     is_hash = _SHA256.fullmatch(etag) or _GIT_SHA1.fullmatch(etag)
     # An address in the hub's chunk store looks like a SHA-256 but is not the hash of the file.
     return etag if is_hash and not (xet and xet.file_hash == etag) else None
 
 
-def _fetch(path, metadata, expected, meter):
+def _fetch(path, metadata, expected, meter, headers):
     if path.is_file() and path.stat().st_size == metadata.size and _matches(path, expected):
         meter.add(metadata.size)
         meter.report()
@@ -185,7 +312,7 @@ def _fetch(path, metadata, expected, meter):
     # The name holds the version: after a change on the hub, the old part must not be resumed.
     version = hashlib.sha256((metadata.etag or "").encode()).hexdigest()[:16]
     part = path.with_name(f"{path.name}.{version}.part")
-    _stream(metadata, part, meter)
+    _stream(metadata, part, meter, headers)
     if not _matches(part, expected):
         part.unlink()
         raise DownloadError(
@@ -195,7 +322,7 @@ def _fetch(path, metadata, expected, meter):
     os.replace(part, path)
 
 
-def _stream(metadata, part, meter):
+def _stream(metadata, part, meter, headers):
     from huggingface_hub import constants
     from huggingface_hub.file_download import http_get
 
@@ -213,7 +340,7 @@ def _stream(metadata, part, meter):
             metadata.location,
             file,
             resume_size=stored_bytes,
-            headers={"Accept-Encoding": "identity"},
+            headers={"Accept-Encoding": "identity", **headers},
             expected_size=metadata.size,
             displayed_filename=part.name,
             tqdm_class=partial(_ProgressBar, meter),  # type: ignore[arg-type]  # it is only called
@@ -374,10 +501,12 @@ def _card(model, unchecked):
     if model.sha256:
         checked = f" (SHA-256 {model.sha256})"
     else:
-        checked = "" if WEIGHTS in unchecked else " (checked against the hash the hub declares)"
+        weights = {WEIGHTS, *(file.name for file in model.files)}
+        checked = "" if weights & set(unchecked) else " (checked against the hash the hub declares)"
+    licence = model.licence or "unknown"
     exceptions = f"{_unchecked_sentence(unchecked)}\n" if unchecked else ""
     return (
-        f"---\nlicense: {model.licence}\nbase_model: {model.repo}\n---\n\n# {model.name}\n\n"
+        f"---\nlicense: {licence}\nbase_model: {model.repo}\n---\n\n# {model.name}\n\n"
         f"Downloaded from the Hugging Face hub, {model.repo}, revision {model.revision}{checked}.\n"
-        f"{exceptions}Source: {model.source}. Licence: {model.licence}.\n"
+        f"{exceptions}Source: {model.source}. Licence: {licence}.\n"
     )

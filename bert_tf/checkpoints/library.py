@@ -4,6 +4,7 @@ This module does not import TensorFlow: it reads settings from config.json and h
 model.safetensors or the index of a Google checkpoint.
 """
 
+import json
 import os
 import re
 from dataclasses import dataclass, replace
@@ -12,8 +13,9 @@ from pathlib import Path
 import platformdirs
 
 from bert_tf.checkpoints.formats.google import google_heads
+from bert_tf.checkpoints.formats.huggingface import open_weights
 from bert_tf.checkpoints.formats.kerashub import is_preset, preset_config
-from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
+from bert_tf.checkpoints.hub_repository import folder_name, parse_name
 from bert_tf.checkpoints.registry import RELEASED, closest_names, released
 from bert_tf.checkpoints.tensor_names import canonical_name, heads_present
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError
@@ -26,7 +28,7 @@ _INVALID_NAME = (
     "no model can be chosen by such a folder name; rename it: at most 100 letters (a to z), digits, "
     '".", "_" and "-", with a letter or digit first.'
 )
-_WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.index", "*.weights.h5", "pytorch_model.bin")
+_WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.index", "*.weights.h5", "tf_model.h5", "pytorch_model.bin")
 _LICENCE = re.compile(r"^licen[sc]e:\s*(.+)$", re.MULTILINE)
 _LANGUAGE = re.compile(r"^language:\s*(.+)$", re.MULTILINE)
 _HEADS_HERE = re.compile(r"^heads:\s*trained here$", re.MULTILINE)
@@ -87,7 +89,8 @@ def find(name_or_folder: str | os.PathLike, allow_paths: bool = True) -> Path:
 
     Args:
         name_or_folder: str or path. A name of `list_models()`; an alias or hub repository of a released model, in
-            any letter case; or, with `allow_paths`, the path of a folder.
+            any letter case; a downloaded repository OWNER/NAME or OWNER/NAME@REVISION; or, with `allow_paths`, the
+            path of a folder.
         allow_paths: bool. False for text from an untrusted user (the web pages): the text is then never used as a
             path.
 
@@ -100,6 +103,8 @@ def find(name_or_folder: str | os.PathLike, allow_paths: bool = True) -> Path:
     text = os.fspath(name_or_folder)
     release = released(text)
     for name in dict.fromkeys((text, release.name if release else text)):
+        if repository := parse_name(name):
+            name = folder_name(*repository)
         if _PLAIN_NAME.fullmatch(name):
             for root in (embedded_dir(), models_dir()):
                 if looks_like_model(root / name):
@@ -142,7 +147,7 @@ def _model_folders(root):
 
 def looks_like_model(folder: Path) -> bool:
     """Return whether a folder exists and holds weight files, readable or not."""
-    paths = (path for pattern in _WEIGHT_FILES for path in folder.glob(pattern))
+    paths = (path for pattern in _WEIGHT_FILES for path in encoder_folder(folder).glob(pattern))
     return folder.is_dir() and any(not path.name.startswith(".") for path in paths)
 
 
@@ -152,6 +157,8 @@ def _not_found(text, release, allow_paths):
             f"{release.name} is not on this machine; get it ({release.size_bytes / 1e6:.0f} MB) with "
             f"`python -m bert_tf download {release.name}`."
         )
+    if parse_name(text):
+        return f"{text} is not on this machine; `python -m bert_tf download {text}` looks it up on the hub and gets it."
     installed = [folder.name for root in (embedded_dir(), models_dir()) for folder in _model_folders(root)]
     if text in installed:
         return f"The models directory holds {text!r}, but {_INVALID_NAME}"
@@ -220,12 +227,27 @@ def _first_match(pattern, text):
     return match.group(1).strip() if match else ""
 
 
+def encoder_folder(folder: Path) -> Path:
+    """Return the folder with the model's files: of a sentence-transformers model, the folder of its first module."""
+    modules = folder / "modules.json"
+    if (folder / "config.json").is_file() or not modules.is_file():
+        return folder
+    try:
+        path = json.loads(modules.read_text(encoding="utf-8"))[0]["path"]
+        inner = folder / path
+        # The file could name any folder of this machine.
+        return inner if inner.resolve().is_relative_to(folder.resolve()) and inner.is_dir() else folder
+    except (ValueError, LookupError, TypeError, OSError):
+        return folder
+
+
 def read_config(folder: Path) -> BertConfig:
     """Read the `BertConfig` of a model folder in any supported format.
 
     Raises:
         CheckpointError, ConfigError: the settings are missing or invalid; the message names the file.
     """
+    folder = encoder_folder(folder)
     if is_preset(folder):
         return preset_config(folder)
     for name in ("config.json", *GOOGLE_SETTINGS):
@@ -241,8 +263,9 @@ def stored_heads(folder: Path, config: BertConfig) -> frozenset[str] | None:
     Returns:
         frozenset of str; None if the model must be loaded to know them.
     """
+    folder = encoder_folder(folder)
     if is_preset(folder):
         return frozenset({"pooler"})
     if next(folder.glob("*.index"), None):
         return google_heads(folder, config)
-    return heads_present(canonical_name(name, config.architecture) for name in open_tensors(folder))
+    return heads_present(canonical_name(name, config.architecture) for name in open_weights(folder))

@@ -12,7 +12,7 @@ from bert_tf.checkpoints.formats.google import find_prefix, open_google
 from bert_tf.checkpoints.formats.huggingface import open_huggingface
 from bert_tf.checkpoints.formats.kerashub import is_preset, open_preset
 from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors
-from bert_tf.checkpoints.library import find
+from bert_tf.checkpoints.library import encoder_folder, find
 from bert_tf.checkpoints.model_checksums import check_model_checksums
 from bert_tf.checkpoints.stored_model import StoredModel, build_keras_model
 from bert_tf.checkpoints.stored_tensor import StoredTensor
@@ -23,6 +23,11 @@ from bert_tf.tokenizers import BaseTokenizer
 
 if TYPE_CHECKING:  # it imports Keras
     from bert_tf.models import BertModel
+
+
+# The most rows of a token embedding table without a token: tables are padded to a multiple of 8, 64 or 128, and
+# multilingual DeBERTa has 898. With more, the vocabulary is another model's.
+_MOST_PADDING = 1024
 
 
 def read(folder: str | os.PathLike, dtype: str = "float32") -> tuple[BertConfig, BaseTokenizer, "BertModel"]:
@@ -85,6 +90,13 @@ def open_folder(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
     folder = Path(folder)
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is not a folder; give the folder that holds the model's files.")
+    config, tokenizer, tensors = _open_format(encoder_folder(folder))
+    if 0 < config.vocab_size - tokenizer.vocab_size <= _MOST_PADDING:
+        tokenizer = tokenizer.with_rows(config.vocab_size)
+    return config, tokenizer, tensors
+
+
+def _open_format(folder):
     if base_model(folder):
         return open_delta(folder, open_folder)
     if is_preset(folder):

@@ -31,7 +31,8 @@ class ReleasedModel:
         licence: str. The licence, for display.
         heads: frozenset of str. The heads that the weights include.
         exact_size: int or None. The size of model.safetensors in bytes; None if unknown.
-        language: str. The code of the language of the training text.
+        language: str. The code of the language of the training text, "multilingual" for many.
+        is_listed: bool. Whether the hub's own list of files decides what is fetched, because it is not known here.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ReleasedModel:
     heads: frozenset[str] = frozenset(BERT.heads)
     exact_size: int | None = field(default=None, repr=False)
     language: str = "en"
+    is_listed: bool = False
 
     @property
     def parameters(self) -> int:
@@ -164,8 +166,68 @@ _OTHERS = (
     ),
 )
 
-#: All released models: the original BERT models, the miniatures, then the other architectures.
-RELEASED = _ORIGINALS + _MINIATURES + _OTHERS
+
+def _in_use(repo, size, heads, source, licence, language="en", model_type="bert", **settings):
+    """A well-known model whose files are looked up on the hub before they are fetched."""
+    return ReleasedModel(
+        name=repo.split("/")[1],
+        repo=repo,
+        config=BertConfig.named(size, model_type, **settings),
+        source=source,
+        licence=licence,
+        heads=frozenset(heads),
+        language=language,
+        is_listed=True,
+    )
+
+
+_ALL, _MINI_LM = ("pooler", "mlm", "nsp"), {"hidden_size": 384, "intermediate_size": 1536, "num_attention_heads": 12}
+_GOOGLE_SOURCE = "Devlin et al. 2019, google-research/bert"
+
+# What is not known of a repository is "": the hub's list of files and its card say it before the weights are fetched.
+_IN_USE = (
+    *(
+        _in_use(f"google-bert/{name}", "base", _ALL, _GOOGLE_SOURCE, "Apache-2.0", language, vocab_size=rows)
+        for name, language, rows in (
+            ("bert-base-multilingual-cased", "multilingual", 119547),
+            ("bert-base-multilingual-uncased", "multilingual", 105879),
+            ("bert-base-chinese", "zh", 21128),
+        )
+    ),
+    *(
+        _in_use(
+            f"FacebookAI/xlm-roberta-{size}",
+            size,
+            ("mlm",),
+            "Conneau et al. 2020, facebookresearch/fairseq",
+            "MIT",
+            "multilingual",
+            "xlm-roberta",
+        )
+        for size in ("base", "large")
+    ),
+    _in_use(
+        "almanach/camembert-base", "base", ("mlm",), "Martin et al. 2020, camembert-model.fr", "MIT", "fr", "camembert"
+    ),
+    _in_use(
+        "dmis-lab/biobert-base-cased-v1.2", "base", _ALL, "Lee et al. 2020 (BioBERT)", "", vocab_size=CASED_VOCABULARY
+    ),
+    _in_use("allenai/scibert_scivocab_uncased", "base", _ALL, "Beltagy et al. 2019 (SciBERT)", "", vocab_size=31090),
+    _in_use("nlpaueb/legal-bert-base-uncased", "base", _ALL, "Chalkidis et al. 2020 (LegalBERT)", "CC-BY-SA-4.0"),
+    _in_use("ProsusAI/finbert", "base", ("pooler",), "Araci 2019 (FinBERT): classifies sentiment", ""),
+    _in_use(
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "base",
+        ("pooler",),
+        "Wang et al. 2020 (MiniLM), sentence-transformers",
+        "Apache-2.0",
+        num_hidden_layers=6,
+        **_MINI_LM,
+    ),
+)
+
+#: All released models: the original BERT models, the miniatures, the other architectures, then others in use.
+RELEASED = _ORIGINALS + _MINIATURES + _OTHERS + _IN_USE
 
 _BY_NAME = {key.lower(): model for model in RELEASED for key in (model.name, model.repo, *model.aliases)}
 

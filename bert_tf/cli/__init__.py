@@ -8,6 +8,7 @@ training that saved its state because a signal stopped it before its end.
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
@@ -63,6 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     # TensorFlow reads this when it is imported; its notes on the CPU do not concern the user.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    warnings.formatwarning = _format_warning
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
         args = _parser(argv).parse_args(argv)
@@ -83,6 +85,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"{PROG}: {_one_line(error)}", file=sys.stderr)
         return 2
+
+
+_standard_format = warnings.formatwarning
+
+
+def _format_warning(message, category, *place, **line):
+    """A warning of this program as one line; others as Python writes them."""
+    if category.__module__.startswith("bert_tf."):
+        return f"{PROG}: {message}\n"
+    return _standard_format(message, category, *place, **line)
 
 
 def _parser(argv):

@@ -91,6 +91,8 @@ def _why_no_text(tokenizer):
 
     if not isinstance(tokenizer, Tokenizer):
         return f"tensorflow-text has no tokenizer that cuts text as this model's {type(tokenizer).__name__} does."
+    if tokenizer.pipeline is not None:
+        return "tensorflow-text cuts text as BERT does; this model's tokenizer.json cuts it otherwise or adds tokens."
     strips_accents = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
     if strips_accents != tokenizer.lower_case:
         return "tensorflow-text removes capital letters and accents only together; this model's tokenizer removes one."

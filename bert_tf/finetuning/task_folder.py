@@ -83,7 +83,7 @@ def save_task(
     if delta_of:
         _, base_tokenizer, tensors = open_folder(find(delta_of))
         values["base_sign"] = fingerprint(Path(folder), config, tensors)
-        if base_tokenizer.vocab == tokenizer.vocab:
+        if base_tokenizer.cuts_alike(tokenizer):
             remove_vocabulary(folder)
     write_json(Path(folder) / FILE, values)
     write_model_checksums(folder)

@@ -43,12 +43,9 @@ def initializer(stddev: float) -> keras.initializers.Initializer:
 
 
 def activation(name: str) -> Callable[[Tensor], Tensor]:
-    """Return an activation function: "gelu" is exact (erf), "gelu_new" is the tanh approximation, as in ALBERT."""
-    if name == "gelu":
-        return exact_gelu
-    if name == "gelu_new":
-        return tanh_gelu
-    return keras.activations.get(name)
+    """Return an activation function by its name in `BertConfig.hidden_act`, or any of Keras."""
+    own = {"gelu": exact_gelu, "gelu_new": tanh_gelu, "gelu_10": clipped_gelu, "quick_gelu": quick_gelu}
+    return own.get(name) or keras.activations.get(name)
 
 
 def named_dense(name: str, layer: keras.layers.Dense) -> dict[str, keras.Variable]:
@@ -64,6 +61,16 @@ def exact_gelu(x: Tensor) -> Tensor:
 def tanh_gelu(x: Tensor) -> Tensor:
     """The tanh approximation of GELU."""
     return keras.ops.gelu(x, approximate=True)
+
+
+def clipped_gelu(x: Tensor) -> Tensor:
+    """The exact GELU, clipped to -10 and 10 (Wu et al. 2020, for eight-bit models)."""
+    return keras.ops.clip(exact_gelu(x), -10.0, 10.0)
+
+
+def quick_gelu(x: Tensor) -> Tensor:
+    """The approximation of GELU by x sigmoid(1.702 x) (Hendrycks and Gimpel 2016)."""
+    return x * keras.ops.sigmoid(1.702 * x)
 
 
 def normalise(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:

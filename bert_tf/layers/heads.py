@@ -14,7 +14,8 @@ from bert_tf.layers.common import LayerNorm, Shape, Tensor, activation, initiali
 class MaskedLMHead(keras.layers.Layer):
     """Dense layer, activation, layer normalization, the transposed token embedding table, and a bias.
 
-    The token table is an argument of the call: it is the table of the embeddings (tied), not a copy.
+    The token table is an argument of the call: it is the table of the embeddings (tied), not a copy. A layer that is
+    not tied has an output table of its own and ignores the argument.
 
     Args:
         vocab_size: int. The size V of the vocabulary.
@@ -23,6 +24,7 @@ class MaskedLMHead(keras.layers.Layer):
         epsilon: float. The epsilon of the layer normalization.
         stddev: float. The standard deviation of the initializer.
         embedding_size: int or None. The width E of the token table; None for H.
+        tied: bool. Whether the output matrix is the token table of the call; False for a weight of this layer.
 
     Call arguments:
         x: float [B, T, H]. The hidden states.
@@ -41,6 +43,7 @@ class MaskedLMHead(keras.layers.Layer):
         epsilon: float = 1e-12,
         stddev: float = 0.02,
         embedding_size: int | None = None,
+        tied: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -51,6 +54,7 @@ class MaskedLMHead(keras.layers.Layer):
             "epsilon": epsilon,
             "stddev": stddev,
             "embedding_size": embedding_size,
+            "tied": tied,
         }
         self.activation = activation(hidden_act)
         self.width = hidden_size if embedding_size is None else embedding_size
@@ -65,6 +69,17 @@ class MaskedLMHead(keras.layers.Layer):
         self.bias = self.add_weight(
             name="bias", shape=(self.settings["vocab_size"],), initializer="zeros", autocast=False
         )
+        if not self.settings["tied"]:
+            self.output_table = self.add_weight(
+                name="output_table",
+                shape=(self.settings["vocab_size"], self.width),
+                initializer=initializer(self.settings["stddev"]),
+                autocast=False,
+            )
+
+    def table(self, token_table: Tensor) -> Tensor:
+        """Return the output table [V, E]: the token embedding table, or this layer's own."""
+        return token_table if self.settings["tied"] else keras.ops.convert_to_tensor(self.output_table)
 
     def read(self, x: Tensor) -> Tensor:
         """Return for each position the hidden state [B, T, H] from which it is predicted; in BERT the same position."""
@@ -90,7 +105,7 @@ class MaskedLMHead(keras.layers.Layer):
         ops = keras.ops
         x = (norm or self.norm)(self.activation(ops.cast(self.transform(x), self.compute_dtype)))
         batch, count, width = ops.shape(x)
-        x, table = (ops.cast(tensor, self.transform.compute_dtype) for tensor in (x, token_table))
+        x, table = (ops.cast(tensor, self.transform.compute_dtype) for tensor in (x, self.table(token_table)))
         flat = ops.matmul(ops.reshape(x, (batch * count, width)), ops.transpose(table))
         logits = ops.reshape(flat, (batch, count, self.settings["vocab_size"]))
         return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")

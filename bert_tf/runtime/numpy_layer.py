@@ -32,12 +32,32 @@ def relu(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0)
 
 
+def clipped_gelu(x: np.ndarray) -> np.ndarray:
+    """The exact GELU, clipped to -10 and 10."""
+    return exact_gelu(x).clip(-10, 10)
+
+
+def quick_gelu(x: np.ndarray) -> np.ndarray:
+    """X sigmoid(1.702 x)."""
+    return silu(x * np.float32(1.702)) / np.float32(1.702)
+
+
+def silu(x: np.ndarray) -> np.ndarray:
+    """X sigmoid(x)."""
+    from scipy.special import expit
+
+    return x * expit(x)
+
+
 #: Name in `BertConfig.hidden_act`, or "tanh" -> the function.
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "gelu": exact_gelu,
     "gelu_new": tanh_gelu,
     "relu": relu,
     "tanh": np.tanh,
+    "gelu_10": clipped_gelu,
+    "quick_gelu": quick_gelu,
+    "silu": silu,
 }
 
 

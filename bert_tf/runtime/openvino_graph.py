@@ -20,9 +20,18 @@ import openvino.opset13 as op
 
 from bert_tf.checkpoints.stored_tensor import Weight
 from bert_tf.layers.hook_points import MASKED_SCORE
+from bert_tf.parameters import OUTPUT_TABLE
 from bert_tf.runtime.weights import RunnableModel, graph_weights
 
-ACTIVATIONS = {"gelu": lambda x: op.gelu(x, "erf"), "gelu_new": lambda x: op.gelu(x, "tanh"), "relu": op.relu}
+ACTIVATIONS = {
+    "gelu": lambda x: op.gelu(x, "erf"),
+    "gelu_new": lambda x: op.gelu(x, "tanh"),
+    "relu": op.relu,
+    "gelu_10": lambda x: op.clamp(op.gelu(x, "erf"), -10.0, 10.0),
+    "quick_gelu": lambda x: op.multiply(x, op.sigmoid(op.multiply(x, _float(1.702)))),
+    "silu": lambda x: op.multiply(x, op.sigmoid(x)),
+    "tanh": op.tanh,
+}
 FLAGS = (
     "sequence_output",
     "pooled_output",
@@ -195,7 +204,8 @@ class _Graph:
         name = "cls.predictions"
         states = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.transform.dense", states))
         states = self.norm(f"{name}.transform.LayerNorm", states)
-        return op.add(self.product(states, "bert.embeddings.word_embeddings.weight"), self.vector(f"{name}.bias"))
+        table = OUTPUT_TABLE if not self.config.tie_word_embeddings else "bert.embeddings.word_embeddings.weight"
+        return op.add(self.product(states, table), self.vector(f"{name}.bias"))
 
     def add_result(self, output, node):
         """Append `node` to the results of this output."""

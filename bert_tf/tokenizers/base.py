@@ -3,16 +3,18 @@
 Shapes: T tokens.
 """
 
+import copy
+import json
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from tokenizers import Tokenizer as RustTokenizer
 
-from bert_tf.errors import TextError
+from bert_tf.errors import TextError, VocabularyError
 from bert_tf.tokenizers.batch_tokenizer import BatchTokenizer
 from bert_tf.tokenizers.packing import Ids, PackedPair, Truncation, pack_pair
 
@@ -75,12 +77,15 @@ class BaseTokenizer:
     """Text to token ids and back. The subclasses split the text.
 
     Attributes:
-        vocab: tuple of str. The V tokens in order of their ids, readable and all different.
+        vocab: tuple of str. The V tokens in order of their ids, readable and all different. Rows of the embedding
+            table that belong to no token have a placeholder at the end.
+        token_count: int. The number of tokens without such placeholders.
         spellings: tuple of str. The same tokens in BERT's spelling: a piece that continues a word begins with "##".
         special_tokens: tuple of str. Padding, unknown, beginning, separator and mask token, in this order.
         pad_id, unk_id, cls_id, sep_id, mask_id: int. The ids of the special tokens.
         special_ids: frozenset of int. All ids of special tokens.
         lower_case: bool. Whether the text is lower-cased.
+        pipeline: str or None. The ``tokenizer.json`` of a WordPiece tokenizer that cuts text otherwise than BERT's.
         separators_between: int. The number of separators between the texts of a pair.
         second_segment: int. The segment id of the second text.
     """
@@ -88,6 +93,7 @@ class BaseTokenizer:
     separators_between = 1
     second_segment = 1
     lower_case = False
+    pipeline: str | None = None
 
     def _set_up(
         self,
@@ -102,9 +108,45 @@ class BaseTokenizer:
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             self._ids[token] for token in self.special_tokens
         )
-        self.special_ids = frozenset(self._ids[token] for token in self.special_tokens)
+        marked = {index for index, token in rust.get_added_tokens_decoder().items() if token.special}
+        self.special_ids = frozenset(marked | {self._ids[token] for token in self.special_tokens})
+        self.token_count = len(self.vocab)
+        self.separators_between, self.second_segment = pair_packing(rust) or (
+            self.separators_between,
+            self.second_segment,
+        )
         self._rust = rust
         self._batch = BatchTokenizer(rust, fast_options)
+
+    def with_rows(self, rows: int) -> Self:
+        """Return this tokenizer with placeholders, so that the vocabulary has `rows` entries.
+
+        Embedding tables are often padded to a multiple of 8 or 64. No text becomes a placeholder.
+
+        Args:
+            rows: int. The rows of the token embedding table, at least `vocab_size`.
+        """
+        if rows == len(self.vocab):
+            return self
+        padded = copy.copy(self)
+        padded._add_rows(tuple(f"[unused row {row}]" for row in range(len(self.vocab), rows)))
+        return padded
+
+    def _add_rows(self, placeholders: tuple[str, ...]) -> None:
+        self.vocab += placeholders
+
+    def _arguments(self) -> tuple[Callable[..., "BaseTokenizer"], tuple[Any, ...]]:
+        """A function and its arguments that make this tokenizer again, without placeholders."""
+        raise TypeError(f"{type(self).__name__} cannot be copied: use one of its subclasses.")
+
+    def cuts_alike(self, other: "BaseTokenizer") -> bool:
+        """Return whether another tokenizer has the same tokens and cuts text by the same pipeline."""
+        return self.vocab == other.vocab and self.pipeline == other.pipeline
+
+    def __reduce__(self):
+        # For worker processes: only the vocabulary and options are sent; locks and caches are created again.
+        make, arguments = self._arguments()
+        return _made_again, (make, arguments, len(self.vocab))
 
     @property
     def mask_token(self) -> str:
@@ -260,6 +302,48 @@ class BaseTokenizer:
         for index in ids:
             self.id_to_token(index)
         return self._rust.decode(ids, skip_special_tokens=skip_special_tokens)
+
+
+def _made_again(make, arguments, rows):
+    return make(*arguments).with_rows(rows)
+
+
+def load_pipeline(settings: str) -> RustTokenizer:
+    """Return the tokenizer of the library `tokenizers` for the content of a ``tokenizer.json``.
+
+    Raises:
+        VocabularyError: the library cannot use it.
+    """
+    try:
+        rust = RustTokenizer.from_str(settings)
+    except Exception as error:  # the Rust library raises plain Exception
+        raise VocabularyError(f"This is not a tokenizer of the library tokenizers: {error}.") from None
+    rust.no_truncation()
+    rust.no_padding()
+    return rust
+
+
+def pair_packing(rust: RustTokenizer) -> tuple[int, int] | None:
+    """Return the separators between the texts of a pair and the segment id of the second, as a tokenizer packs them.
+
+    Returns:
+        (int, int), or None if it has no post-processor that packs pairs.
+    """
+    if rust.post_processor is None:
+        return None
+    state = json.loads(rust.post_processor.__getstate__())
+    for processor in (state, *state.get("processors", ())):
+        if processor["type"] == "BertProcessing":
+            return 1, 1
+        if processor["type"] == "RobertaProcessing":
+            return 2, 0
+        if processor["type"] == "TemplateProcessing":
+            (kinds, parts) = zip(*(next(iter(part.items())) for part in processor["pair"]), strict=True)
+            places = [place for place, kind in enumerate(kinds) if kind == "Sequence"]
+            if len(places) == 2:
+                first, second = places
+                return second - first - 1, parts[second]["type_id"]
+    return None
 
 
 def extend_over_combining_marks(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

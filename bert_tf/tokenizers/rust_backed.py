@@ -13,10 +13,8 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.errors import VocabularyError, check_text
-from bert_tf.tokenizers.base import BaseTokenizer, Tokens, extend_over_combining_marks
-from bert_tf.tokenizers.vocabulary import CONFIG_FILE, RUST_FILE, read_json
-
-_ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+from bert_tf.tokenizers.base import BaseTokenizer, Tokens, extend_over_combining_marks, load_pipeline
+from bert_tf.tokenizers.vocabulary import CONFIG_FILE, ROLES, RUST_FILE, SPECIAL_FILE, read_json
 
 
 class RustBackedTokenizer(BaseTokenizer):
@@ -36,16 +34,11 @@ class RustBackedTokenizer(BaseTokenizer):
         Raises:
             VocabularyError: `settings` is not a tokenizer, or a special token is not in its vocabulary.
         """
-        try:
-            rust = RustTokenizer.from_str(settings)
-        except Exception as error:  # the Rust library raises plain Exception
-            raise VocabularyError(f"This is not a tokenizer of the library tokenizers: {error}.") from None
+        rust = load_pipeline(settings)
         special_tokens = tuple(special_tokens or self.default_tokens)
         missing = [token for token in special_tokens if rust.token_to_id(token) is None]
         if missing:
             raise VocabularyError(f"The vocabulary has no token {', '.join(missing)}, which the model needs.")
-        rust.no_truncation()
-        rust.no_padding()
         pieces = [rust.id_to_token(index) for index in range(rust.get_vocab_size())]
         if None in pieces:
             missing_id = pieces.index(None)
@@ -72,8 +65,12 @@ class RustBackedTokenizer(BaseTokenizer):
         """The V tokens in BERT's spelling, in order of their ids."""
         return self._spellings
 
-    def __reduce__(self):
+    def _arguments(self):
         return type(self), (self._rust.to_str(), self._special_tokens)
+
+    def _add_rows(self, placeholders: tuple[str, ...]) -> None:
+        super()._add_rows(placeholders)
+        self._spellings += placeholders
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.vocab_size} tokens)"
@@ -93,7 +90,7 @@ class RustBackedTokenizer(BaseTokenizer):
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / RUST_FILE, self._rust.to_str())
-        roles = dict(zip(_ROLES, self.special_tokens, strict=True))
+        roles = dict(zip(ROLES, self.special_tokens, strict=True))
         options = {"tokenizer_class": self.transformers_class, "model_max_length": model_max_length, **roles}
         write_json(folder / CONFIG_FILE, options)
 
@@ -160,11 +157,12 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def special_tokens_of(folder: Path) -> tuple[str, ...] | None:
-    """Return the five special tokens in a folder's ``tokenizer_config.json``, or None if one is missing there."""
-    if not (folder / CONFIG_FILE).is_file():
-        return None
-    config = read_json(folder / CONFIG_FILE)
-    values = [config.get(role) for role in _ROLES]
+    """Return the five special tokens in a folder's ``tokenizer_config.json`` or ``special_tokens_map.json``.
+
+    None if one of them is in neither.
+    """
+    files = [read_json(folder / name) for name in (CONFIG_FILE, SPECIAL_FILE) if (folder / name).is_file()]
+    values = [next((file[role] for file in files if file.get(role)), None) for role in ROLES]
     tokens = [value.get("content") if isinstance(value, dict) else value for value in values]
     return cast(tuple[str, ...], tuple(tokens)) if all(isinstance(token, str) for token in tokens) else None
 

@@ -1,8 +1,9 @@
-"""ALBERT's SentencePiece tokenizer: the most probable segmentation of a text under a unigram model.
+"""SentencePiece tokenizers of ALBERT, XLM-RoBERTa and CamemBERT: the most probable segmentation of a text under a
+unigram model.
 
-The reference is ``transformers.AlbertTokenizer`` of Transformers 5.23. The word ids follow BERT: a punctuation
-mark is a separate word, while SentencePiece joins it to the word before. Sources: Kudo 2018; Lan et al. 2020,
-section 4.1.
+The references are ``AlbertTokenizer``, ``XLMRobertaTokenizer`` and ``CamembertTokenizer`` of Transformers 5.23. The
+word ids follow BERT: a punctuation mark is a separate word, while SentencePiece joins it to the word before. Sources:
+Kudo 2018; Lan et al. 2020, section 4.1; Conneau et al. 2020; Martin et al. 2020.
 """
 
 from bisect import bisect_right
@@ -16,7 +17,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from bert_tf.errors import VocabularyError
 from bert_tf.tokenizers.rust_backed import RustBackedTokenizer, mark_special
 
-MODEL_FILE = "spiece.model"
+MODEL_FILE, FAIRSEQ_MODEL_FILE = "spiece.model", "sentencepiece.bpe.model"
 _SPACE = "▁"
 
 
@@ -25,6 +26,8 @@ class SentencePieceTokenizer(RustBackedTokenizer):
 
     default_tokens = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
     transformers_class = "AlbertTokenizer"
+    model_type = "albert"
+    model_file = MODEL_FILE
     _model_bytes: bytes | None = None
 
     @classmethod
@@ -48,10 +51,21 @@ class SentencePieceTokenizer(RustBackedTokenizer):
         """
         data = path.read_bytes()
         tokens = special_tokens or cls.default_tokens
-        rust = _rust_from_proto(_parsed(data, path), tokens, lower_case, keep_accents)
+        rust = cls._rust_of(_parsed(data, path), tokens, lower_case, keep_accents)
         tokenizer = cls(rust.to_str(), tokens)
         tokenizer._model_bytes = data
         return tokenizer
+
+    @classmethod
+    def _rust_of(cls, proto: Any, tokens: Sequence[str], lower_case: bool, keep_accents: bool) -> RustTokenizer:
+        vocabulary = [(piece.piece, piece.score) for piece in proto.pieces]
+        steps: list[normalizers.Normalizer] = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
+        if not keep_accents:
+            steps += [normalizers.NFKD(), normalizers.StripAccents()]
+        if lower_case:
+            steps.append(normalizers.Lowercase())
+        pair = "{first}:0 $A:0 {last}:0 $B:1 {last}:1"
+        return _rust_from_proto(proto, vocabulary, tokens, steps, pair)
 
     def show(self, piece: str) -> str:
         """Return the text of a piece, with the space symbol replaced by a space."""
@@ -67,13 +81,48 @@ class SentencePieceTokenizer(RustBackedTokenizer):
         return [order[number] for number in numbers]
 
     def save(self, folder: str | Path, model_max_length: int = 512) -> None:
-        """Write ``tokenizer.json``, ``tokenizer_config.json`` and, if it was read from one, ``spiece.model``."""
+        """Write ``tokenizer.json``, ``tokenizer_config.json`` and, if it was read from one, the SentencePiece model."""
         super().save(folder, model_max_length)
         if self._model_bytes is not None:
             from bert_tf.files import atomic_write
 
-            with atomic_write(Path(folder) / MODEL_FILE) as temporary:
+            with atomic_write(Path(folder) / self.model_file) as temporary:
                 temporary.write_bytes(self._model_bytes)
+
+
+class XlmRobertaTokenizer(SentencePieceTokenizer):
+    """XLM-RoBERTa's tokenizer. fairseq puts its own tokens before the pieces, so the ids are not those of the file.
+
+    A pair is packed as <s> A </s></s> B </s>, all with segment id 0.
+
+    Attributes:
+        before: tuple of str. fairseq's tokens, in the order of their ids.
+    """
+
+    default_tokens = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+    transformers_class = "XLMRobertaTokenizer"
+    model_type = "xlm-roberta"
+    model_file = FAIRSEQ_MODEL_FILE
+    separators_between = 2
+    second_segment = 0
+    before: tuple[str, ...] = ("<s>", "<pad>", "</s>", "<unk>")
+    _replaced = 3  # pieces of the file that `before` replaces
+
+    @classmethod
+    def _rust_of(cls, proto: Any, tokens: Sequence[str], lower_case: bool, keep_accents: bool) -> RustTokenizer:
+        pieces = [(piece.piece, piece.score) for piece in proto.pieces[cls._replaced :]]
+        vocabulary = [*((token, 0.0) for token in cls.before), *pieces, (tokens[-1], 0.0)]
+        pair = "{first}:0 $A:0 {last}:0 {last}:0 $B:0 {last}:0"
+        return _rust_from_proto(proto, vocabulary, tokens, [], pair)
+
+
+class CamembertTokenizer(XlmRobertaTokenizer):
+    """CamemBERT's tokenizer: fairseq's own tokens stand before <s> and </s>, which are pieces of the file."""
+
+    transformers_class = "CamembertTokenizer"
+    model_type = "camembert"
+    before = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED")
+    _replaced = 1
 
 
 def _parsed(data: bytes, path: Path) -> Any:
@@ -86,34 +135,36 @@ def _parsed(data: bytes, path: Path) -> Any:
     except Exception as error:  # protobuf has no single public name for DecodeError
         raise VocabularyError(f"{path} is not a SentencePiece model ({error}).") from None
     if not proto.pieces or proto.trainer_spec.model_type != proto.trainer_spec.UNIGRAM:
-        raise VocabularyError(f"{path} is not a SentencePiece unigram model, which ALBERT needs.")
+        raise VocabularyError(f"{path} is not a SentencePiece unigram model, which this tokenizer needs.")
     return proto
 
 
-def _rust_from_proto(proto: Any, tokens: Sequence[str], lower_case: bool, keep_accents: bool) -> RustTokenizer:
-    vocabulary = [(piece.piece, piece.score) for piece in proto.pieces]
+def _rust_from_proto(
+    proto: Any,
+    vocabulary: Sequence[tuple[str, float]],
+    tokens: Sequence[str],
+    steps: list[normalizers.Normalizer],
+    pair: str,
+) -> RustTokenizer:
+    """A tokenizer of the pieces in the order of their ids, with normalizers before the model's own and a template."""
     names = {name: index for index, (name, _) in enumerate(vocabulary)}
     missing = [token for token in tokens if token not in names]
     if missing:
-        raise VocabularyError(f"The SentencePiece model has no token {', '.join(missing)}, which ALBERT needs.")
-    rust = RustTokenizer(models.Unigram(vocabulary, unk_id=names[tokens[1]], byte_fallback=False))
-    steps: list[normalizers.Normalizer] = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
-    if not keep_accents:
-        steps += [normalizers.NFKD(), normalizers.StripAccents()]
-    if lower_case:
-        steps.append(normalizers.Lowercase())
+        raise VocabularyError(f"The SentencePiece model has no token {', '.join(missing)}, which the model needs.")
+    rust = RustTokenizer(models.Unigram(list(vocabulary), unk_id=names[tokens[1]], byte_fallback=False))
     if proto.normalizer_spec.precompiled_charsmap:
-        steps.append(normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap))
+        steps = [*steps, normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)]
     rust.normalizer = normalizers.Sequence(steps)
     rust.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(_SPACE, prepend_scheme="always")]
     )
     rust.decoder = decoders.Metaspace(_SPACE, prepend_scheme="always")
-    mark_special(rust, tokens, mask=tokens[-1])
+    unused = [name for name, _ in vocabulary if name.endswith(">NOTUSED")]
+    mark_special(rust, [*tokens, *unused], mask=tokens[-1])
     first, last = tokens[2], tokens[3]
     rust.post_processor = processors.TemplateProcessing(
         single=f"{first}:0 $A:0 {last}:0",
-        pair=f"{first}:0 $A:0 {last}:0 $B:1 {last}:1",
+        pair=pair.format(first=first, last=last),
         special_tokens=[(first, names[first]), (last, names[last])],
     )
     return rust

@@ -6,18 +6,24 @@ from bert_tf.tokenizers import vocabulary as vocabularies
 from bert_tf.tokenizers.base import BaseTokenizer
 from bert_tf.tokenizers.byte_level_bpe import MERGES_FILE, VOCABULARY_FILE, ByteLevelTokenizer
 from bert_tf.tokenizers.rust_backed import RustBackedTokenizer, special_tokens_of
-from bert_tf.tokenizers.sentence_piece import MODEL_FILE, SentencePieceTokenizer
+from bert_tf.tokenizers.sentence_piece import (
+    FAIRSEQ_MODEL_FILE,
+    MODEL_FILE,
+    CamembertTokenizer,
+    SentencePieceTokenizer,
+    XlmRobertaTokenizer,
+)
 from bert_tf.tokenizers.wordpiece import Tokenizer
 
-_CLASSES: dict[str | None, type[RustBackedTokenizer]] = {"BPE": ByteLevelTokenizer, "Unigram": SentencePieceTokenizer}
+_PIECES: tuple[type[SentencePieceTokenizer], ...] = (SentencePieceTokenizer, XlmRobertaTokenizer, CamembertTokenizer)
 
 
 def read_tokenizer(folder: str | Path) -> BaseTokenizer:
     """Read the tokenizer of a model folder.
 
-    The first of these that exists is read: ``vocab.txt`` (WordPiece), ``tokenizer.json`` (any tokenizer),
-    ``vocab.json`` with ``merges.txt`` (byte-level), a SentencePiece model (``spiece.model``, or the only
-    ``*.model`` in the folder).
+    The first of these that exists is read: ``tokenizer.json`` (any tokenizer), ``vocab.txt`` (WordPiece),
+    ``vocab.json`` with ``merges.txt`` (byte-level), a SentencePiece model (``spiece.model``,
+    ``sentencepiece.bpe.model``, or the only ``*.model`` in the folder).
 
     Args:
         folder: str or path. The model folder.
@@ -31,26 +37,53 @@ def read_tokenizer(folder: str | Path) -> BaseTokenizer:
     """
     folder = Path(folder)
     settings = folder / vocabularies.RUST_FILE
-    if not (folder / vocabularies.VOCABULARY_FILE).is_file():
-        if settings.is_file():
-            model = vocabularies.read_json(settings).get("model")
-            tokenizer_class = _CLASSES.get(model.get("type")) if isinstance(model, dict) else None
-            if tokenizer_class is not None:
-                return tokenizer_class.from_settings(settings, special_tokens_of(folder))
-        elif (folder / VOCABULARY_FILE).is_file() and (folder / MERGES_FILE).is_file():
+    if settings.is_file():
+        model = vocabularies.read_json(settings).get("model")
+        tokenizer_class = _class_of(folder, model) if isinstance(model, dict) else None
+        if tokenizer_class is not None:
+            return tokenizer_class.from_settings(settings, special_tokens_of(folder))
+    elif not (folder / vocabularies.VOCABULARY_FILE).is_file():
+        if (folder / VOCABULARY_FILE).is_file() and (folder / MERGES_FILE).is_file():
             return ByteLevelTokenizer.from_files(
                 folder / VOCABULARY_FILE, folder / MERGES_FILE, special_tokens_of(folder)
             )
-        elif (path := _model_file(folder)) is not None:
+        if (path := _model_file(folder)) is not None:
             config_path = folder / vocabularies.CONFIG_FILE
             config = vocabularies.read_json(config_path) if config_path.is_file() else {}
             lower_case, keep_accents = config.get("do_lower_case", True), config.get("keep_accents", False)
-            return SentencePieceTokenizer.from_model(path, special_tokens_of(folder), lower_case, keep_accents)
+            kind = _pieces_class(folder, config, path.name == FAIRSEQ_MODEL_FILE)
+            return kind.from_model(path, special_tokens_of(folder), lower_case, keep_accents)
     return Tokenizer.from_folder(folder)
 
 
+def _class_of(folder: Path, model: dict) -> type[RustBackedTokenizer] | None:
+    """The class for the model of a tokenizer.json; None for a WordPiece tokenizer."""
+    if model.get("type") == "BPE":
+        return ByteLevelTokenizer
+    if model.get("type") != "Unigram":
+        return None
+    pieces = model.get("vocab")
+    names = {piece[0] for piece in pieces if isinstance(piece, list) and piece} if isinstance(pieces, list) else set()
+    for kind in (CamembertTokenizer, XlmRobertaTokenizer):
+        if names.issuperset((*kind.before, *kind.default_tokens)):
+            return kind
+    return SentencePieceTokenizer
+
+
+def _pieces_class(folder: Path, config: dict, is_fairseq: bool) -> type[SentencePieceTokenizer]:
+    """The class for a SentencePiece model: its pieces alone do not tell which ids fairseq gave them."""
+    named = str(config.get("tokenizer_class", "")).removesuffix("Fast")
+    path = folder / "config.json"
+    model_type = vocabularies.read_json(path).get("model_type") if path.is_file() else None
+    for kind in _PIECES:
+        if kind.transformers_class == named or not named and kind.model_type == model_type:
+            return kind
+    return XlmRobertaTokenizer if is_fairseq else SentencePieceTokenizer
+
+
 def _model_file(folder: Path) -> Path | None:
-    if (folder / MODEL_FILE).is_file():
-        return folder / MODEL_FILE
+    for name in (MODEL_FILE, FAIRSEQ_MODEL_FILE):
+        if (folder / name).is_file():
+            return folder / name
     paths = sorted(folder.glob("*.model"))
     return paths[0] if len(paths) == 1 else None

@@ -12,22 +12,28 @@ SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 VOCABULARY_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"
 RUST_FILE = "tokenizer.json"
+ADDED_FILE = "added_tokens.json"
+SPECIAL_FILE = "special_tokens_map.json"
+#: The keys of the special tokens in the settings of a tokenizer, in the order of `SPECIAL_TOKENS`.
+ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 
 
-def read_vocabulary(path: str | Path) -> tuple[str, ...]:
+def read_vocabulary(path: str | Path, special_tokens: Sequence[str] = SPECIAL_TOKENS) -> tuple[str, ...]:
     """Read a ``vocab.txt``.
 
-    LF and CRLF line ends and a byte-order mark are accepted; they do not change any id.
+    LF and CRLF line ends and a byte-order mark are accepted; they do not change any id. A blank line is the empty
+    token, as in Transformers.
 
     Args:
         path: str or path. The file.
+        special_tokens: sequence of str. The tokens that the vocabulary must have.
 
     Returns:
         Tuple of str. The index of a token is its id.
 
     Raises:
         FileNotFoundError: the file does not exist.
-        VocabularyError: the file is empty or not UTF-8, a line is blank or repeated, or a special token is missing.
+        VocabularyError: the file is empty or not UTF-8, a line is repeated, or a special token is missing.
     """
     path = Path(path)
     if not path.is_file():
@@ -36,7 +42,7 @@ def read_vocabulary(path: str | Path) -> tuple[str, ...]:
     # Only "\n" (or "\r\n") ends a line: str.splitlines would also cut at U+2028 and U+0085.
     if tokens[-1] == "":
         tokens.pop()
-    return check_vocabulary((token.removesuffix("\r") for token in tokens), source=str(path))
+    return check_vocabulary((token.removesuffix("\r") for token in tokens), str(path), special_tokens)
 
 
 def _decode(data: bytes, path: Path) -> str:
@@ -49,21 +55,24 @@ def _decode(data: bytes, path: Path) -> str:
         ) from None
 
 
-def check_vocabulary(tokens: Iterable[str], source: str = "the vocabulary") -> tuple[str, ...]:
+def check_vocabulary(
+    tokens: Iterable[str], source: str = "the vocabulary", special_tokens: Sequence[str] = SPECIAL_TOKENS
+) -> tuple[str, ...]:
     """Check the tokens of a vocabulary and return them as a tuple.
 
     Args:
         tokens: iterable of str. The tokens in order of their ids.
         source: str. The file name or another origin, for the error messages.
+        special_tokens: sequence of str. The tokens that must be among them.
 
     Returns:
         Tuple of str. The tokens.
 
     Raises:
-        VocabularyError: there are no tokens, a token is blank, repeated or not text, or a special token is missing.
+        VocabularyError: there are no tokens, a token is repeated or not text, or a special token is missing.
     """
     tokens = tuple(tokens)
-    if not tokens:
+    if not any(not isinstance(token, str) or token.strip() for token in tokens):
         raise VocabularyError(f"{source} is empty: a BERT vocabulary has one token per line.")
     first_line: dict[str, int] = {}
     for line, token in enumerate(tokens, start=1):
@@ -75,68 +84,25 @@ def check_vocabulary(tokens: Iterable[str], source: str = "the vocabulary") -> t
                 f"{source}, line {line}: {token!r} is already on line {first_line[token]}; "
                 "a token must have only one id."
             )
-    missing = [token for token in SPECIAL_TOKENS if token not in first_line]
+    missing = [token for token in special_tokens if token not in first_line]
     if missing:
         raise VocabularyError(
             f"{source} ({len(tokens)} lines) has no line {', '.join(missing)}: BERT needs one line for each of "
-            f"{' '.join(SPECIAL_TOKENS)}."
+            f"{' '.join(special_tokens)}."
         )
     return tokens
 
 
 def _check_token(token: str, line: int, source: str) -> None:
-    if token.strip(" \t") == "":
-        raise VocabularyError(
-            f"{source}, line {line}: the line is blank; every line number is a token's id, "
-            "so put the token back or end the file before this line."
-        )
     if "\n" in token or "\r" in token:
         raise VocabularyError(f"{source}, line {line}: {token!r} holds a line break; a token is one line.")
     if any("\ud800" <= character <= "\udfff" for character in token):
         raise VocabularyError(f"{source}, line {line}: {token!r} is not text: it holds half a surrogate pair.")
 
 
-def guess_lower_case(vocabulary: Sequence[str]) -> bool:
+def guess_lower_case(vocabulary: Iterable[str]) -> bool:
     """Return whether a vocabulary is uncased: only cased vocabularies hold words with capital letters."""
     return not any(token.lower() != token for token in vocabulary if not token.startswith("["))
-
-
-def read_folder(folder: str | Path) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Read the vocabulary and the tokenizer options of a model folder.
-
-    ``vocab.txt`` is preferred. Without it, the vocabulary is read from a WordPiece ``tokenizer.json``, which
-    Transformers 5 saves.
-
-    Args:
-        folder: str or path. The model folder.
-
-    Returns:
-        The tokens, and the options that the files name: ``do_lower_case``, ``strip_accents``,
-        ``tokenize_chinese_chars``.
-
-    Raises:
-        FileNotFoundError: the folder holds neither file.
-        VocabularyError: a file cannot be used.
-    """
-    folder = Path(folder)
-    options: dict[str, Any] = {}
-    if (folder / VOCABULARY_FILE).is_file():
-        tokens = read_vocabulary(folder / VOCABULARY_FILE)
-    elif (folder / RUST_FILE).is_file():
-        tokens, options = _read_tokenizer_json(folder / RUST_FILE)
-    else:
-        raise FileNotFoundError(
-            f"{folder} holds neither {VOCABULARY_FILE} nor {RUST_FILE}: choose the folder of a BERT model."
-        )
-    if (folder / CONFIG_FILE).is_file():
-        config = read_json(folder / CONFIG_FILE)
-        for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
-            if config.get(key) is not None:
-                options[key] = config[key]
-    for key, value in options.items():
-        if not isinstance(value, bool):
-            raise VocabularyError(f"{folder}: {key} is {value!r} in its tokenizer files, but must be true or false.")
-    return tokens, options
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -154,30 +120,15 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _read_tokenizer_json(path: Path) -> tuple[tuple[str, ...], dict[str, Any]]:
-    data = read_json(path)
-    model = data.get("model")
-    if not isinstance(model, dict) or model.get("type") != "WordPiece" or not isinstance(model.get("vocab"), dict):
-        raise VocabularyError(f"{path} is not a WordPiece tokenizer: a BERT model is needed.")
-    ids = model["vocab"]
-    tokens = sorted(ids, key=ids.get)
-    if [ids[token] for token in tokens] != list(range(len(tokens))):
-        raise VocabularyError(f"{path}: the ids of its vocabulary do not run from 0 to {len(tokens) - 1}.")
-    normalizer = data.get("normalizer") or {}
-    option_names = {
-        "lowercase": "do_lower_case",
-        "strip_accents": "strip_accents",
-        "handle_chinese_chars": "tokenize_chinese_chars",
-    }
-    options = {option: normalizer[name] for name, option in option_names.items() if normalizer.get(name) is not None}
-    return check_vocabulary(tokens, source=str(path)), options
-
-
 def write_folder(folder: str | Path, vocabulary: Sequence[str], options: dict[str, Any]) -> None:
-    """Write ``vocab.txt`` and ``tokenizer_config.json`` into a folder; a missing folder is created."""
+    """Write ``vocab.txt`` and ``tokenizer_config.json`` into a folder; a missing folder is created.
+
+    A ``tokenizer.json`` of an earlier save is removed, as it would count more.
+    """
     from bert_tf.files import write_json, write_text
 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / VOCABULARY_FILE, "\n".join(vocabulary) + "\n")
     write_json(folder / CONFIG_FILE, options)
+    (folder / RUST_FILE).unlink(missing_ok=True)

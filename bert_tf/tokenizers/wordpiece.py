@@ -24,7 +24,8 @@ from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.errors import check_text
 from bert_tf.tokenizers import vocabulary as vocabularies
-from bert_tf.tokenizers.base import BaseTokenizer, Tokens, extend_over_combining_marks
+from bert_tf.tokenizers.base import BaseTokenizer, Tokens, extend_over_combining_marks, load_pipeline
+from bert_tf.tokenizers.wordpiece_files import read_wordpiece_files
 
 
 class Tokenizer(BaseTokenizer):
@@ -43,6 +44,8 @@ class Tokenizer(BaseTokenizer):
         *,
         strip_accents: bool | None = None,
         tokenize_chinese_chars: bool = True,
+        special_tokens: Sequence[str] = vocabularies.SPECIAL_TOKENS,
+        pipeline: str | None = None,
     ):
         """Make a tokenizer.
 
@@ -54,24 +57,34 @@ class Tokenizer(BaseTokenizer):
                 BERT's original code does.
             tokenize_chinese_chars: bool. Whether every CJK ideograph is a separate word, as in BERT's original
                 code.
+            special_tokens: sequence of str. The padding, unknown, beginning, separator and mask token.
+            pipeline: str or None. The content of a ``tokenizer.json`` with the same tokens, which then decides how
+                text is cut; the options before describe it.
 
         Raises:
             FileNotFoundError: the file does not exist.
-            VocabularyError: the vocabulary cannot be used (a blank or repeated line, no [MASK], ...).
+            VocabularyError: the vocabulary cannot be used (a repeated line, no [MASK], ...).
         """
         if isinstance(vocab, (str, Path)):
-            vocab = vocabularies.read_vocabulary(vocab)
+            vocab = vocabularies.read_vocabulary(vocab, special_tokens)
         else:
-            vocab = vocabularies.check_vocabulary(vocab)
+            vocab = vocabularies.check_vocabulary(vocab, special_tokens=special_tokens)
         self.lower_case = vocabularies.guess_lower_case(vocab) if lower_case is None else bool(lower_case)
         self.strip_accents = strip_accents
         self.tokenize_chinese_chars = tokenize_chinese_chars
         self._drops_marks = self.lower_case if strip_accents is None else strip_accents
-        self._set_up(self._build_rust(vocab), vocab, vocabularies.SPECIAL_TOKENS, self._fast_options(vocab))
+        self.pipeline = pipeline
+        if pipeline is None and tuple(special_tokens) == vocabularies.SPECIAL_TOKENS:
+            self._set_up(self._build_rust(vocab), vocab, special_tokens, self._fast_options(vocab))
+        else:
+            rust = self._build_rust(vocab, special_tokens) if pipeline is None else load_pipeline(pipeline)
+            self._set_up(rust, vocab, special_tokens)
 
-    def _build_rust(self, vocab: Sequence[str]) -> RustTokenizer:
+    def _build_rust(
+        self, vocab: Sequence[str], special_tokens: Sequence[str] = vocabularies.SPECIAL_TOKENS
+    ) -> RustTokenizer:
         ids = {token: index for index, token in enumerate(vocab)}
-        rust = RustTokenizer(models.WordPiece(ids, unk_token=vocabularies.UNK))
+        rust = RustTokenizer(models.WordPiece(ids, unk_token=special_tokens[1]))
         rust.normalizer = normalizers.BertNormalizer(
             clean_text=True,
             handle_chinese_chars=self.tokenize_chinese_chars,
@@ -80,7 +93,7 @@ class Tokenizer(BaseTokenizer):
         )
         rust.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         rust.decoder = decoders.WordPiece(prefix="##")
-        rust.add_special_tokens([AddedToken(token, special=True) for token in vocabularies.SPECIAL_TOKENS])
+        rust.add_special_tokens([AddedToken(token, special=True) for token in special_tokens])
         return rust
 
     def _fast_options(self, vocab: Sequence[str]) -> dict[str, Any] | None:
@@ -91,19 +104,23 @@ class Tokenizer(BaseTokenizer):
             return None
         return {"vocab": list(vocab), "lower_case_nfd_strip_accents": self.lower_case}
 
-    def __reduce__(self):
-        # For worker processes: only the vocabulary and options are sent; locks and caches are created again.
+    def _arguments(self):
         make = functools.partial(
-            type(self), strip_accents=self.strip_accents, tokenize_chinese_chars=self.tokenize_chinese_chars
+            type(self),
+            strip_accents=self.strip_accents,
+            tokenize_chinese_chars=self.tokenize_chinese_chars,
+            special_tokens=self.special_tokens,
+            pipeline=self.pipeline,
         )
-        return make, (self.vocab, self.lower_case)
+        return make, (self.vocab[: self.token_count], self.lower_case)
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> "Tokenizer":
         """Read the tokenizer of a model folder.
 
-        It reads ``vocab.txt`` (or ``tokenizer.json`` if there is no ``vocab.txt``) and ``tokenizer_config.json``.
-        ``do_lower_case`` in these files decides whether to lower-case; without it, the vocabulary decides.
+        It reads ``tokenizer.json``, or ``vocab.txt`` if there is none, with ``tokenizer_config.json`` and the files
+        that add tokens. ``do_lower_case`` in these files decides whether to lower-case; without it, the vocabulary
+        decides.
 
         Args:
             folder: str or path. The model folder.
@@ -112,22 +129,38 @@ class Tokenizer(BaseTokenizer):
             FileNotFoundError: the folder holds no vocabulary.
             VocabularyError: a file of the folder cannot be used.
         """
-        tokens, options = vocabularies.read_folder(folder)
+        files = read_wordpiece_files(folder)
         return cls(
-            tokens,
-            options.get("do_lower_case"),
-            strip_accents=options.get("strip_accents"),
-            tokenize_chinese_chars=options.get("tokenize_chinese_chars", True),
+            files.vocab,
+            files.options.get("do_lower_case"),
+            strip_accents=files.options.get("strip_accents"),
+            tokenize_chinese_chars=files.options.get("tokenize_chinese_chars", True),
+            special_tokens=files.special_tokens,
+            pipeline=files.pipeline,
         )
 
     def save(self, folder: str | Path, model_max_length: int = 512) -> None:
-        """Write ``vocab.txt`` and ``tokenizer_config.json``, which Transformers and `from_folder` read."""
+        """Write ``vocab.txt`` and ``tokenizer_config.json``, which Transformers and `from_folder` read.
+
+        ``tokenizer.json`` is written too if text is cut otherwise than BERT cuts it.
+        """
+        from bert_tf.files import write_text
+
         options: dict[str, Any] = {"do_lower_case": self.lower_case, "model_max_length": model_max_length}
         if self.strip_accents is not None:
             options["strip_accents"] = self.strip_accents
         if not self.tokenize_chinese_chars:
             options["tokenize_chinese_chars"] = False
-        vocabularies.write_folder(folder, self.vocab, options | {"tokenizer_class": "BertTokenizer"})
+        if self.special_tokens != vocabularies.SPECIAL_TOKENS:
+            options |= dict(zip(vocabularies.ROLES, self.special_tokens, strict=True))
+        options["tokenizer_class"] = "BertTokenizer"
+        if self.pipeline is not None:  # Transformers' BertTokenizer would build BERT's own pipeline
+            options["tokenizer_class"] = "PreTrainedTokenizerFast"
+            options["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
+            options |= dict(zip(vocabularies.ROLES, self.special_tokens, strict=True))
+        vocabularies.write_folder(folder, self.vocab[: self.token_count], options)
+        if self.pipeline is not None:
+            write_text(Path(folder) / vocabularies.RUST_FILE, self.pipeline)
 
     def __repr__(self) -> str:
         return f"Tokenizer({self.vocab_size} tokens, {'uncased' if self.lower_case else 'cased'})"
@@ -151,7 +184,7 @@ class Tokenizer(BaseTokenizer):
             offsets = extend_over_combining_marks(text, offsets)
         return Tokens(
             ids=np.array(encoding.ids, dtype=np.int32),
-            tokens=tuple(encoding.tokens),
+            tokens=tuple(self.vocab[index] for index in encoding.ids),  # an added token as the vocabulary spells it
             offsets=tuple(offsets),
             word_ids=tuple(cast(list[int], encoding.word_ids)),  # only added special tokens have None
         )

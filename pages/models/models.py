@@ -4,6 +4,8 @@ import re
 
 import streamlit as st
 
+from bert_tf.checkpoints import ModelInfo, UnknownModel, find, look_up, parse_repository
+from bert_tf.errors import DownloadError
 from ui.session import (
     downloads,
     model_store,
@@ -20,7 +22,8 @@ PAGE = Page(
     title="Models",
     question="The models: those installed, and those to download",
     terms="download install Hugging Face hub upload checkpoint base large precision",
-    summary="the installed models with their cards; the models to download; the limits of memory",
+    summary="the installed models with their cards; the models to download, and any other model of the hub; the limits "
+    "of memory",
     presses={"": Press("open", of_texts=False)},
     reads_texts=False,
 )
@@ -40,6 +43,7 @@ def page():
         if info.installed:
             _installed(info)
     _released([info for info in model_store.catalogue() if not info.installed])
+    _any_repository()
     _held()
 
 
@@ -142,3 +146,72 @@ def _released(missing):
     for other in missing:
         if other is not info and downloads.is_running(downloads.shared_downloads().get(other.name)):
             downloads.download_model_button(other, "models")
+
+
+_FOUND = "_hub_repository"  # in the session: the name that was looked up, and a `HubRepository` or an error message
+
+
+def _any_repository():
+    """Draw the field for any repository of the hub: its facts first, then the button that downloads it."""
+    limits = state.limits()
+    if not limits.download or not limits.repositories:
+        return
+    st.header("Any model of the hub", anchor=False)
+    allowed = "" if "*" in limits.repositories else f" This deployment allows {', '.join(limits.repositories)}."
+    st.caption(
+        "BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, ALBERT or ELECTRA, by the name that the hub gives it. Its "
+        f"settings, licence and size are read before its weights are fetched.{escape_markdown(allowed)}"
+    )
+    with st.form("hub_repository", border=False):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            typed = st.text_input(
+                "Repository", key="w_hub_name", placeholder="OWNER/NAME or OWNER/NAME@REVISION", max_chars=300
+            )
+            pressed = st.form_submit_button("Look it up", icon=":material/travel_explore:", width="content")
+    if pressed:
+        with st.spinner("The hub is being asked …"):
+            st.session_state[_FOUND] = _looked_up(typed.strip())
+    if _FOUND in st.session_state:
+        _draw_repository(*st.session_state[_FOUND])
+    shown = st.session_state.get(_FOUND, ("",))[0]
+    for name in downloads.shared_downloads().running():
+        if name != shown and parse_repository(name):
+            downloads.download_model_button(_info(name), "hub")
+
+
+def _looked_up(name):
+    """The name, and what the hub says about it: a `HubRepository`, or a sentence."""
+    repository = parse_repository(name)
+    if repository is not None and not state.limits().gets(repository[0]):
+        return name, f"This deployment does not download {repository[0]}."
+    try:
+        return name, look_up(name)
+    except (DownloadError, UnknownModel) as error:
+        return name, str(error)
+
+
+def _draw_repository(name, found):
+    if isinstance(found, str):
+        st.error(escape_markdown(found), icon=":material/cloud_off:")
+        return
+    st.caption(escape_markdown(" · ".join(found.facts())))
+    if found.problem:
+        st.warning(escape_markdown(found.problem), icon=":material/block:")
+        return
+    try:
+        st.caption(f"It is installed as {escape_markdown(find(name, allow_paths=False).name)}.")
+    except UnknownModel:
+        downloads.download_model_button(_info(name, found), "hub")
+
+
+def _info(name, found=None):
+    return ModelInfo(
+        name,
+        None,
+        0 if found is None else found.size_bytes,
+        licence="" if found is None else found.licence,
+        source="",
+        heads=None,
+        installed=False,
+        kind="released",
+    )

@@ -172,3 +172,56 @@ def test_the_message_of_a_failed_download_goes_with_the_comparison_it_was_presse
     assert not app.error and not app.exception
     app.button_group(key="w_side_by_side_what").set_value("models").run()
     assert not app.error
+
+
+REPO = "someone/tiny-bert"
+
+
+def look_up(open_app, name):
+    """The page Models after a repository was looked up."""
+    app = open_app(page="models")
+    next(field for field in app.text_input if field.key == "w_hub_name").set_value(name)
+    next(button for button in app.button if button.label == "Look it up").click()
+    return app.run(timeout=60)
+
+
+def said_by(app):
+    """The text of the page without the backslashes that keep Markdown from being read."""
+    return page_text(app).replace("\\", "")
+
+
+def test_any_repository_is_looked_up_then_downloaded(open_app, hub, tmp_path):
+    from ui.session.downloads import shared_downloads
+
+    hub.add_model(REPO, tmp_path / "served")
+    hub.cards[REPO] = {"license": "mit"}
+    app = look_up(open_app, REPO)
+    said = said_by(app)
+    assert "BERT, 2 layers of" in said and "licence: mit" in said and not asked_for(hub)
+    next(button for button in app.button if button.label.startswith(f"Get {REPO}")).click()
+    app.run(timeout=60)
+    deadline = time.monotonic() + 60
+    while (found := shared_downloads().get(REPO)).running and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert found.status == "done", found.problem
+    assert (tmp_path / "home" / "someone--tiny-bert" / "model.safetensors").is_file()
+
+
+def test_what_the_deployment_or_the_hub_refuses_is_said(open_app, hub, tmp_path):
+    from ui.session import state
+
+    hub.add_model(REPO, tmp_path / "served")
+    del hub.files[REPO, "model.safetensors"]
+    hub.files[REPO, "pytorch_model.bin"] = b"never"
+    assert "only PyTorch pickle files" in said_by(look_up(open_app, REPO))
+    assert "does not have someone/nothing" in said_by(look_up(open_app, "someone/nothing"))
+    assert "is not the name of a repository" in said_by(look_up(open_app, "../../etc"))
+    limits = state.limits()
+    for allowed in ("other/*", "someone/other"):
+        object.__setattr__(limits, "repositories", (allowed,))
+        assert not limits.gets(REPO) and limits.gets(allowed.replace("*", "name"))
+    hub.requests.clear()
+    assert f"does not download {REPO}" in said_by(look_up(open_app, REPO)) and not hub.requests
+    object.__setattr__(limits, "repositories", ())
+    assert not any(field.key == "w_hub_name" for field in open_app(page="models").text_input)
+    state.limits.clear()

@@ -1,5 +1,6 @@
 """RoBERTa, DistilBERT, ALBERT and ELECTRA: equal to Transformers, counted as published, the same on both engines."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from bert_tf import checkpoints
 from bert_tf.architectures import ARCHITECTURES
-from bert_tf.config import BertConfig, ConfigError
+from bert_tf.config import BertConfig, ConfigError, UnknownSetting
 from bert_tf.models import build_pretraining_model, named_variables, view
 from bert_tf.parameters import parameter_counts
 from bert_tf.runtime import Runtime
@@ -16,6 +17,8 @@ from tests.conftest import outputs_of
 GOLDEN = Path(__file__).parent.parent / "golden" / "family"
 HEADS = {
     "roberta": {"pooler", "mlm"},
+    "xlm-roberta": {"mlm"},
+    "camembert": {"mlm"},
     "distilbert": {"mlm"},
     "albert": {"pooler", "mlm", "sop"},
     "electra-discriminator": {"replaced"},
@@ -80,6 +83,9 @@ def test_variables_are_as_many_as_arithmetic_says(golden):
     [
         ("roberta", "base", ("pooler",), 124_645_632),
         ("roberta", "large", ("pooler",), 355_359_744),
+        ("xlm-roberta", "base", ("pooler",), 278_043_648),
+        ("xlm-roberta", "large", ("pooler",), 559_890_432),
+        ("camembert", "base", ("pooler",), 110_621_952),
         ("distilbert", "base", (), 66_362_880),
         ("albert", "base", ("pooler",), 11_683_584),
         ("albert", "large", ("pooler",), 17_683_968),
@@ -146,10 +152,78 @@ def test_settings_that_a_member_cannot_have_are_refused(model_type, changes, wor
         BertConfig.named("base", model_type, **changes)
 
 
-def test_an_unknown_setting_is_refused_in_every_member():
-    for model_type in ARCHITECTURES:
-        with pytest.raises(ConfigError, match="hidden_sise"):
-            BertConfig.from_dict({"model_type": model_type, "hidden_sise": 5})
+def test_an_unknown_setting_is_named_once_in_every_member():
+    for number, model_type in enumerate(ARCHITECTURES):
+        values = {"model_type": model_type, f"hidden_sise_{number}": 5}
+        with pytest.warns(UnknownSetting, match=f"'hidden_sise_{number}' is not known.*Did you mean 'hidden_size'"):
+            config = BertConfig.from_dict(values)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert BertConfig.from_dict(values) == config
+
+
+def test_a_hint_is_given_only_for_a_similar_name():
+    with pytest.warns(UnknownSetting) as caught:
+        BertConfig.from_dict({"ln_type": "post"})
+    assert "Did you mean" not in str(caught[0].message)
+
+
+HARMLESS = {
+    "num_labels": 3,
+    "auto_map": {"AutoModel": "modeling.Model"},
+    "xla_device": True,
+    "model_max_length": 512,
+    "adapters": {"adapters": {}},
+    "use_return_dict": True,
+    "eos_token_ids": 0,
+    "export_model_type": "transformer",
+    "sentence_transformers": {"version": "5.1"},
+    "sbert_ce_default_activation_function": "torch.nn.Identity",
+}
+
+
+def test_keys_that_real_files_have_are_read_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert BertConfig.from_dict(HARMLESS) == BertConfig()
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("position_embedding_type", "relative_key"),
+        ("add_cross_attention", True),
+        ("is_decoder", True),
+        ("is_encoder_decoder", True),
+        ("pruned_heads", {"0": [1]}),
+        ("relative_attention", True),
+        ("rope_theta", 10000.0),
+    ],
+)
+def test_a_key_that_changes_the_network_is_refused_by_name(key, value):
+    with pytest.raises(ConfigError, match=f"{key} is .* changes the network"):
+        BertConfig.from_dict({key: value})
+    assert BertConfig.from_dict({"pruned_heads": {}, "is_decoder": False}) == BertConfig()
+
+
+@pytest.mark.parametrize("name", ["gelu_10", "gelu_python", "quick_gelu", "silu", "swish", "tanh", "gelu_python_tanh"])
+def test_activations_equal_transformers_on_every_runtime(name):
+    import keras
+    import openvino as ov
+    import torch
+    from transformers.activations import ACT2FN
+
+    from bert_tf.layers.common import activation
+    from bert_tf.runtime.numpy_layer import ACTIVATIONS as NUMPY
+    from bert_tf.runtime.openvino_graph import ACTIVATIONS as OPENVINO
+
+    own, x = BertConfig.from_dict({"hidden_act": name}).hidden_act, np.linspace(-12, 12, 97, dtype=np.float32)
+    wanted = ACT2FN[name](torch.tensor(x)).numpy()
+    parameter = ov.opset13.parameter([97], np.float32)
+    graph = ov.compile_model(ov.Model([OPENVINO[own](parameter)], [parameter]), "CPU")
+    values = keras.ops.convert_to_numpy(activation(own)(keras.ops.convert_to_tensor(x))), NUMPY[own](x), graph(x)[0]
+    for value in values:
+        np.testing.assert_allclose(value, wanted, atol=2e-6, rtol=0)
 
 
 def test_a_model_file_with_an_inner_group_is_refused():

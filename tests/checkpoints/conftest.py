@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import threading
+import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
@@ -127,18 +128,24 @@ def transformers_outputs(batch):
 class Hub:
     """A model hub on 127.0.0.1: the paths, headers and range requests of the real one.
 
+    It has the API of models (`/api/models/REPO`, with `blobs`) and of discussions. A repository's pull request N is
+    stored as "REPO@refs/pr/N". Sources: the requests and answers of huggingface_hub 2.4, hf_api.py.
+
     Attributes:
         files: (repo, name) -> bytes. cut_after: bytes of a file's body after which the connection is cut,
             once for each entry of this list. hashes: name -> ETag to declare instead of the true one.
         redirect: whether the weights are sent from another address, as the real hub does with large files.
         requests: (method, name, Range header or None) as they came.
         drip: seconds between two pieces of 20 bytes of the second half of the weights; 0 for the half at once.
+        cards: repo -> the metadata of its card. discussions: repo -> list of the hub's discussions.
+        gated: repositories that are given only with the token "accepted". xet: whether large files have Xet headers.
         gate: the second half of the weights is sent when this event is set, as it is from the beginning.
     """
 
     def __init__(self):
         self.files, self.cut_after, self.hashes, self.requests, self.status = {}, [], {}, [], 200
         self.redirect, self.drip, self.gate = False, 0.0, threading.Event()
+        self.cards, self.discussions, self.gated, self.xet = {}, {}, set(), False
         self.gate.set()
         hub = self
 
@@ -167,8 +174,13 @@ class Hub:
         return self.hashes.get(name, hashlib.sha256(data).hexdigest())
 
     def answer(self, handler, body):
+        if handler.path.startswith("/api/models/"):
+            return self._answer_api(handler)
         repo, _, rest = handler.path.removeprefix("/store").strip("/").partition("/resolve/")
-        name = rest.partition("/")[2]
+        revision, _, name = rest.partition("/")
+        repo = self._stored(repo, urllib.parse.unquote(revision))
+        if repo in self.gated and handler.headers.get("Authorization") != "Bearer accepted":
+            return self._refuse_gated(handler)
         self.requests.append((handler.command, name, handler.headers.get("Range")))
         data = self.files.get((repo, name))
         if self.status != 200 or data is None:
@@ -179,7 +191,7 @@ class Hub:
         handler.send_response(206 if start else 200)
         for key, value in {
             "ETag": f'"{self.etag(name, data)}"',
-            "X-Repo-Commit": COMMIT,
+            "X-Repo-Commit": self.commit(repo),
             "Accept-Ranges": "bytes",
             "Content-Length": len(data) - start,
         }.items():
@@ -199,6 +211,7 @@ class Hub:
             "ETag": '"address-of-the-redirect"',
             "Content-Length": 0,
             "Location": f"{self.endpoint}/store{handler.path}",
+            **({"X-Xet-Hash": "ab" * 32, "Link": '<https://127.0.0.1/x>; rel="xet-auth"'} if self.xet else {}),
         }.items():
             handler.send_header(key, str(value))
         handler.end_headers()
@@ -223,6 +236,65 @@ class Hub:
         if self.status == 200:
             handler.send_header("X-Error-Code", "EntryNotFound" if known else "RepoNotFound")
         handler.send_header("X-Repo-Commit", COMMIT)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    def _stored(self, repo, revision):
+        """The key of a repository at a revision: a pull request and its commit have a key of their own."""
+        for key in {key for key, _ in self.files if key.startswith(f"{repo}@")}:
+            if revision in (key.partition("@")[2], self.commit(key)):
+                return key
+        return repo
+
+    def commit(self, key):
+        """The commit of a repository, or of its pull request."""
+        return hashlib.sha1(key.encode()).hexdigest() if "@" in key else COMMIT
+
+    def _answer_api(self, handler):
+        path, _, _ = handler.path.removeprefix("/api/models/").partition("?")
+        repo, _, rest = (
+            path.partition("/discussions") if path.endswith("/discussions") else path.partition("/revision/")
+        )
+        if path.endswith("/discussions"):
+            found = self.discussions.get(repo, [])
+            return self._send_json(handler, {"discussions": found, "count": len(found), "start": 0})
+        repo, revision = urllib.parse.unquote(repo), urllib.parse.unquote(rest)
+        self.requests.append((handler.command, f"api:{revision}", None))
+        key = self._stored(repo, revision)
+        names = [name for stored, name in self.files if stored == key]
+        if not names or self.status != 200:
+            return self._refuse(handler, key)
+        return self._send_json(
+            handler,
+            {
+                "id": repo,
+                "sha": self.commit(key),
+                "private": False,
+                "gated": "auto" if key in self.gated else False,
+                "tags": [],
+                "cardData": self.cards.get(repo),
+                "siblings": [self._sibling(key, name) for name in names],
+            },
+        )
+
+    def _sibling(self, key, name):
+        data = self.files[key, name]
+        sibling = {"rfilename": name, "size": len(data), "blobId": hashlib.sha1(data).hexdigest()}
+        if name.endswith((".safetensors", ".bin", ".h5", ".model")):
+            sibling["lfs"] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 134}
+        return sibling
+
+    def _send_json(self, handler, values):
+        data = json.dumps(values).encode()
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data)
+
+    def _refuse_gated(self, handler):
+        handler.send_response(401)
+        handler.send_header("X-Error-Code", "GatedRepo")
         handler.send_header("Content-Length", "0")
         handler.end_headers()
 

@@ -79,3 +79,46 @@ def test_a_card_in_another_encoding_is_no_hindrance(tiny_folder, tmp_path):
     (source / "README.md").write_bytes("Größe".encode("latin-1"))
     done = convert(source, tmp_path / "out")
     assert (done.path / "README.md").read_text(encoding="utf-8") == "Gr\ufffd\ufffde"
+
+
+def test_an_exact_gelu_is_not_written_as_alberts_tanh_gelu(tmp_path):
+    from bert_tf.checkpoints import save
+    from tests.checkpoints.test_checkpoint_family import GOLDEN
+
+    config, tokenizer, model = read(GOLDEN / "albert")
+    assert config.hidden_act == "gelu_new"
+    convert(GOLDEN / "albert", tmp_path / "tanh", to="google")
+    assert read(tmp_path / "tanh")[0].hidden_act == "gelu_new"
+    save(tmp_path / "exact", config.replace(hidden_act="gelu"), tokenizer, model)
+    with pytest.raises(CheckpointError, match="hidden_act is 'gelu', and 'gelu' means 'gelu_new' in ALBERT's"):
+        convert(tmp_path / "exact", tmp_path / "google", to="google")
+    assert not (tmp_path / "google").exists()
+
+
+@pytest.mark.parametrize("model_type", ["left-to-right", "two-one-way"])
+def test_one_way_readers_to_transformers(tmp_path, make_tiny, model_type):
+    from bert_tf.checkpoints import save
+    from bert_tf.models import build_pretraining_model
+
+    made = make_tiny()
+    config = made.config.replace(model_type=model_type)
+    model = build_pretraining_model(config)
+    save(tmp_path / "own", config, made.tokenizer, model)
+    if model_type == "two-one-way":
+        with pytest.raises(CheckpointError, match="Transformers has no class for a Two one-way readers model"):
+            convert(tmp_path / "own", tmp_path / "hf", to="hf")
+        return
+    import torch
+    import transformers
+
+    convert(tmp_path / "own", tmp_path / "hf", to="hf")
+    theirs = transformers.BertLMHeadModel.from_pretrained(tmp_path / "hf").eval()
+    ids = np.random.default_rng(1).integers(5, 100, (1, 12)).astype(np.int32)
+    batch = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
+    from bert_tf.models import view
+
+    ours = np.asarray(view(model, ("mlm_logits_all",))(batch)["mlm_logits_all"])
+    with torch.no_grad():
+        wanted = theirs(torch.tensor(ids.astype(np.int64))).logits.numpy()
+    # Ours at a position predicts that position; theirs predicts the next one.
+    np.testing.assert_allclose(ours[:, 1:], wanted[:, :-1], atol=1e-5, rtol=0)

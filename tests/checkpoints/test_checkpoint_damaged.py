@@ -192,3 +192,14 @@ def test_settings_that_are_no_json_name_the_file(folder):
     (folder / "config.json").write_text("{broken")
     with pytest.raises(ValueError, match="config.json"):
         read(folder)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "flax_model.msgpack"])
+def test_folders_without_readable_weights_are_told_what_to_do(tiny_folder, tmp_path, name):
+    folder = tmp_path / "other"
+    folder.mkdir()
+    for file in ("config.json", "vocab.txt"):
+        (folder / file).write_bytes((tiny_folder / file).read_bytes())
+    (folder / name).write_bytes(b"x")
+    with pytest.raises(CheckpointError, match="safetensors"):
+        read(folder)

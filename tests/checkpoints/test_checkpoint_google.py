@@ -172,3 +172,10 @@ def test_what_we_write_has_googles_names_and_is_read_back(tiny, tiny_folder, tmp
     ours, theirs = outputs_of(read(done.path)[2]), outputs_of(tiny.model)
     for name in theirs:
         np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
+
+
+def test_architectures_that_are_no_list_are_one_sentence(tiny_folder, tmp_path, edit_json):
+    google = convert(tiny_folder, tmp_path / "google", to="google").path
+    edit_json(google / "bert_config.json", architectures=5)
+    with pytest.raises(CheckpointError, match="architectures must be a list of class names.*not 5"):
+        read(google)

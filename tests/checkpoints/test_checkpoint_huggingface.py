@@ -1,13 +1,16 @@
 """Folders written by Transformers, as they are and as older versions left them."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from bert_tf.checkpoints import CheckpointError, read
+from bert_tf.checkpoints import CheckpointError, convert, read, save
+from bert_tf.checkpoints.library import looks_like_model, read_config, stored_heads
+from bert_tf.parameters import parameter_counts
 
 TABLE, DECODER = "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"
 
@@ -19,16 +22,9 @@ def make_theirs(vocabulary):
 
     def make(kind, **settings):
         torch.manual_seed(0)
-        config = transformers.BertConfig(
-            vocab_size=len(vocabulary),
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            intermediate_size=64,
-            max_position_embeddings=64,
-            attn_implementation="eager",
-            **settings,
-        )
+        shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+        own = {"vocab_size": len(vocabulary), "max_position_embeddings": 64, **shape, **settings}
+        config = transformers.BertConfig(attn_implementation="eager", **own)
         model = getattr(transformers, kind)(config).eval()
         with torch.no_grad():
             for parameter in model.parameters():
@@ -42,13 +38,13 @@ def make_theirs(vocabulary):
 def saved(make_theirs, vocabulary, tmp_path):
     """saved(class name) -> (folder as `save_pretrained` leaves it, the torch model)."""
 
-    def save(kind, **settings):
+    def saved(kind, **settings):
         model = make_theirs(kind, **settings)
         model.save_pretrained(tmp_path / kind)
         (tmp_path / kind / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
         return tmp_path / kind, model
 
-    return save
+    return saved
 
 
 def rewrite(folder, change, **metadata):
@@ -148,11 +144,94 @@ def test_a_bias_stored_only_with_the_decoder_is_read(saved, outputs_of, transfor
     check_equal(outputs_of(read(folder)[2]), transformers_outputs(theirs))
 
 
-def test_a_decoder_that_differs_from_the_table_is_refused(saved):
+def test_an_output_table_and_bias_of_its_own_are_read_as_transformers_reads_them(
+    saved, tmp_path, batch, outputs_of, transformers_outputs
+):
+    import transformers
+
+    from bert_tf.runtime import Runtime
+
     folder, _ = saved("BertForPreTraining")
-    rewrite(folder, lambda tensors: {**tensors, DECODER: tensors[TABLE] + 1})
-    with pytest.raises(CheckpointError, match=f"{DECODER}.*not the same as {TABLE}"):
+    bias = "cls.predictions.decoder.bias"
+    rewrite(
+        folder,
+        lambda tensors: {
+            **tensors,
+            DECODER: (tensors[TABLE] * 2 + 1).astype(np.float32),
+            bias: (tensors["cls.predictions.bias"] + 1).astype(np.float32),
+        },
+    )
+    theirs = transformers.BertForPreTraining.from_pretrained(folder).eval()
+    config, tokenizer, model = read(folder)
+    assert (
+        not config.tie_word_embeddings
+        and parameter_counts(config)["total"] < parameter_counts(config, ["mlm"])["total"]
+    )
+    check_equal(outputs_of(model), transformers_outputs(theirs))
+    positions = np.tile(np.arange(3, dtype=np.int32), (len(batch["token_ids"]), 1))
+    wanted = transformers_outputs(theirs)["mlm_logits_all"][:, :3]
+    for engine in ("openvino", "tensorflow"):
+        logits = Runtime(model, engine=engine).run({**batch, "mask_positions": positions}, ("mlm_logits",))[
+            "mlm_logits"
+        ]
+        np.testing.assert_allclose(logits, wanted, atol=1e-5, rtol=0)
+    again = read(save(tmp_path / "own", config, tokenizer, model))
+    assert not again[0].tie_word_embeddings
+    check_equal(outputs_of(again[2]), transformers_outputs(theirs))
+    with pytest.raises(CheckpointError, match="output table differs"):
+        convert(tmp_path / "own", tmp_path / "google", to="google")
+
+
+def test_a_table_padded_beyond_the_vocabulary_is_read(
+    make_theirs, vocabulary, tmp_path, outputs_of, transformers_outputs
+):
+    theirs = make_theirs("BertForPreTraining", vocab_size=len(vocabulary) + 6)
+    theirs.save_pretrained(tmp_path)
+    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+    config, tokenizer, model = read(tmp_path)
+    assert config.vocab_size == tokenizer.vocab_size == len(vocabulary) + 6 == tokenizer.token_count + 6
+    check_equal(outputs_of(model), transformers_outputs(theirs))
+    again = read(save(tmp_path / "again", config, tokenizer, model))
+    assert again[1].vocab == tokenizer.vocab and again[1].token_count == len(vocabulary)
+    assert len((tmp_path / "again" / "vocab.txt").read_text().splitlines()) == len(vocabulary)
+
+
+def test_added_tokens_with_a_resized_table_are_read(make_theirs, vocabulary, tmp_path):
+    from transformers import BertTokenizer
+
+    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+    reference = BertTokenizer.from_pretrained(tmp_path)
+    reference.add_tokens(["<ent>", "</ent>", "[E9]"])
+    theirs = make_theirs("BertForPreTraining")
+    theirs.resize_token_embeddings(len(reference))
+    theirs.save_pretrained(tmp_path)
+    reference.save_pretrained(tmp_path)
+    config, tokenizer, _ = read(tmp_path)
+    assert config.vocab_size == tokenizer.token_count == len(vocabulary) + 3
+    text = "a <ent>b</ent> [E9]"
+    assert tokenizer.tokenize(text).ids.tolist() == reference(text, add_special_tokens=False).input_ids
+
+
+def test_weights_under_another_name_are_read_if_there_is_one_file(saved):
+    folder, _ = saved("BertForPreTraining")
+    (folder / "model.safetensors").rename(folder / "weights.safetensors")
+    assert "mlm" in read(folder)[2].bert_heads
+    (folder / "other.safetensors").write_bytes((folder / "weights.safetensors").read_bytes())
+    with pytest.raises(CheckpointError, match="no weights"):
         read(folder)
+
+
+def test_the_parent_folder_of_a_sentence_transformers_model_is_read(saved, tmp_path):
+    folder, _ = saved("BertModel")
+    parent = tmp_path / "sentences"
+    shutil.copytree(folder, parent / "0_Transformer")
+    modules = [{"idx": 0, "path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}]
+    (parent / "modules.json").write_text(json.dumps(modules))
+    assert read(parent)[0] == read(folder)[0]
+    assert looks_like_model(parent) and stored_heads(parent, read_config(parent)) == {"pooler"}
+    (parent / "modules.json").write_text(json.dumps([{"path": "../../etc"}]))
+    with pytest.raises(CheckpointError):
+        read(parent)
 
 
 def test_position_ids_of_older_files_are_passed_over(saved, outputs_of, transformers_outputs):

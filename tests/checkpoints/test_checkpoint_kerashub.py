@@ -205,3 +205,28 @@ def test_a_model_without_a_pooler_is_not_exported(make_tiny, tmp_path):
     own = save(tmp_path / "own", made.config, made.tokenizer, made.model)
     with pytest.raises(CheckpointError, match="pooler"):
         convert(own, tmp_path / "p", to="keras-nlp")
+
+
+@pytest.mark.parametrize("hidden_act", ["gelu", "gelu_new"])
+def test_our_preset_names_its_activation(make_tiny, tmp_path, hidden_act):
+    made = make_tiny(hidden_act=hidden_act)
+    convert(save(tmp_path / "own", made.config, made.tokenizer, made.model), tmp_path / "p", to="keras-nlp")
+    assert read(tmp_path / "p")[0].hidden_act == hidden_act
+
+
+def test_weights_with_changed_bytes_are_one_sentence(copied):
+    path = copied / "model.weights.h5"
+    data = bytearray(path.read_bytes())
+    for start in range(600, len(data), 900):
+        data[start : start + 40] = b"\xa5" * 40
+    path.write_bytes(data)
+    with pytest.raises(CheckpointError, match="model.weights.h5.*copy or download it again"):
+        read(copied)
+
+
+def test_a_tokenizer_that_cuts_otherwise_is_remarked(make_tiny, tmp_path, edit_json):
+    made = make_tiny()
+    own = save(tmp_path / "own", made.config, made.tokenizer, made.model)
+    (own / "checksums.json").unlink()
+    edit_json(own / "tokenizer_config.json", additional_special_tokens=[made.tokenizer.vocab[9]])
+    assert "adds tokens" in convert(own, tmp_path / "p", to="keras-nlp").note

@@ -1,8 +1,10 @@
-"""Makes `family/`: small random models of RoBERTa, DistilBERT, ALBERT and ELECTRA with small tokenizers of their
-kinds, all saved by Transformers; `family/NAME.npz`: what they compute on a padded batch of two; and
+"""Makes `family/`: small random models of RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, ALBERT and ELECTRA with small
+tokenizers of their kinds, all saved by Transformers; `family/NAME.npz`: what they compute on a padded batch of two; and
 `family/tokenizers.json`: what Transformers' tokenizers say about hard strings.
 
-    python tests/golden/make_family_golden.py
+    python tests/golden/make_family_golden.py [NAME ...]
+
+Names are the models to make anew; without one, all of them are.
 
 Transformers, torch and sentencepiece are needed only to make the files, not to test with them. The tokenizers are
 trained on this repository's LICENSE and on the hard strings themselves.
@@ -11,6 +13,7 @@ trained on this repository's LICENSE and on the hard strings themselves.
 import io
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +91,22 @@ def pieces(folder):
     (folder / "spiece.model").write_bytes(model.getvalue())
 
 
+def fairseq_pieces(folder):
+    """A sentencepiece.bpe.model of 300 pieces, as fairseq trains them; fairseq adds the other tokens."""
+    folder.mkdir()
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines()), model_writer=model, vocab_size=300, character_coverage=0.98, minloglevel=2
+    )
+    (folder / "sentencepiece.bpe.model").write_bytes(model.getvalue())
+
+
+def like_roberta(name, vocab_size):
+    settings = {"vocab_size": vocab_size, "num_hidden_layers": 2, "type_vocab_size": 1, "layer_norm_eps": 1e-5, **SHAPE}
+    # Published settings; the class of CamemBERT has other token ids.
+    return getattr(transformers, f"{name}Config")(pad_token_id=1, bos_token_id=0, eos_token_id=2, **settings)
+
+
 def word_pieces(folder):
     folder.mkdir()
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(56))]
@@ -113,6 +132,8 @@ def family():
         "roberta": (byte_level, with_pooler),
         "distilbert": (word_pieces, transformers.DistilBertForMaskedLM(distilbert)),
         "albert": (pieces, transformers.AlbertForPreTraining(albert)),
+        "xlm-roberta": (fairseq_pieces, transformers.XLMRobertaForMaskedLM(like_roberta("XLMRoberta", 302))),
+        "camembert": (fairseq_pieces, transformers.CamembertForMaskedLM(like_roberta("Camembert", 305))),
         "electra-discriminator": (
             word_pieces,
             transformers.ElectraForPreTraining(transformers.ElectraConfig(embedding_size=8, **electra)),
@@ -181,11 +202,20 @@ def tokens(tokenizer):
     return {"texts": texts, "pairs": [{"ids": pair.input_ids, "segments": pair.token_type_ids} for pair in pairs]}
 
 
-def main():
-    shutil.rmtree(HERE, ignore_errors=True)
-    HERE.mkdir()
+TOKENIZERS = {
+    "roberta": "RobertaTokenizer",
+    "albert": "AlbertTokenizer",
+    "xlm-roberta": "XLMRobertaTokenizer",
+    "camembert": "CamembertTokenizer",
+}
+
+
+def main(names):
     torch.manual_seed(7)
     for name, (vocabulary, model) in family().items():
+        if names and name not in names:
+            continue
+        shutil.rmtree(HERE / name, ignore_errors=True)
         vocabulary(HERE / name)
         model.set_attn_implementation("eager")
         model.eval()
@@ -194,16 +224,12 @@ def main():
         (HERE / name / "generation_config.json").unlink(missing_ok=True)
         inputs = inputs_for(model.config)
         np.savez_compressed(HERE / f"{name}.npz", **inputs, **outputs(model, inputs))
-    golden = {
-        "transformers": transformers.__version__,
-        "texts": TEXTS + OWN_TEXTS,
-        "pairs": PAIRS,
-        "roberta": tokens(transformers.RobertaTokenizer.from_pretrained(HERE / "roberta")),
-        "albert": tokens(transformers.AlbertTokenizer.from_pretrained(HERE / "albert")),
-    }
+    golden = {"transformers": transformers.__version__, "texts": TEXTS + OWN_TEXTS, "pairs": PAIRS}
+    for name, kind in TOKENIZERS.items():
+        golden[name] = tokens(getattr(transformers, kind).from_pretrained(HERE / name))
     text = json.dumps(golden, separators=(",", ":")).replace('{"ids"', '\n{"ids"')
     (HERE / "tokenizers.json").write_text(text + "\n", encoding="ascii")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -13,7 +13,7 @@ from bert_tf.runtime import Runtime, RuntimeInputError
 from tests.conftest import make_bert, outputs_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "family"
-NAMES = ("roberta", "distilbert", "albert", "electra-discriminator", "electra-generator")
+NAMES = ("roberta", "xlm-roberta", "camembert", "distilbert", "albert", "electra-discriminator", "electra-generator")
 
 
 def batch(config, rows=2, tokens=11):

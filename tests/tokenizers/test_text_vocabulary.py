@@ -38,9 +38,18 @@ def test_a_repeated_token_is_refused_with_both_lines(tmp_path):
 
 
 @pytest.mark.parametrize("blank", ["", "  ", "\t"])
-def test_a_blank_line_is_refused_with_its_number(tmp_path, blank):
-    assert "line 6: the line is blank" in refused(write(tmp_path / "v.txt", [*SPECIAL, blank, "a"]))
-    assert "line 7: the line is blank" in refused(write(tmp_path / "w.txt", [*SPECIAL, "a", "" + blank]))
+def test_a_blank_line_is_a_token_that_no_text_has_as_in_transformers(tmp_path, blank):
+    from transformers import BertTokenizer
+
+    path = write(tmp_path / "vocab.txt", [*SPECIAL, blank, "a", "##b"])
+    tokenizer, reference = Tokenizer(path, lower_case=True), BertTokenizer.from_pretrained(tmp_path)
+    assert tokenizer.vocab == (*SPECIAL, blank, "a", "##b")
+    for text in ("a b ab", "", "  ", "a\t b [MASK]"):
+        assert tokenizer.tokenize(text).ids.tolist() == reference(text, add_special_tokens=False).input_ids
+
+
+def test_two_blank_lines_are_one_token_twice(tmp_path):
+    assert "line 7: '' is already on line 6" in refused(write(tmp_path / "v.txt", [*SPECIAL, "", "", "a"]))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"\r\n", b"\xef\xbb\xbf"])
@@ -77,7 +86,7 @@ def test_a_missing_file_is_said_plainly(tmp_path):
         Tokenizer.from_folder(tmp_path)
 
 
-@pytest.mark.parametrize("tokens", [[3], ["a", "a"], ["\ud800"], ["a\nb"], [" "]])
+@pytest.mark.parametrize("tokens", [[3], ["a", "a"], ["\ud800"], ["a\nb"]])
 def test_a_bad_list_of_tokens_is_refused(tokens):
     with pytest.raises(VocabularyError, match="the vocabulary, line [67]"):
         Tokenizer([*SPECIAL, *tokens])
@@ -128,6 +137,12 @@ def test_a_tokenizer_json_is_enough(tmp_path, tokenizer, reference):
         ("[]", "JSON object"),
         ('{"model": {"type": "BPE", "vocab": {}}}', "WordPiece"),
         ('{"model": {"type": "WordPiece", "vocab": {"a": 0, "b": 2}}}', "do not run from 0"),
+        ('{"model": {"type": "WordPiece", "vocab": {"a": 0, "b": "x"}}}', "the id of 'b' is 'x'"),
+        ('{"model": {"type": "WordPiece", "vocab": {"a": 0}}, "normalizer": [1]}', "normalizer is \\[1\\]"),
+        ('{"model": {"type": "WordPiece", "vocab": {"a": 0}}, "pre_tokenizer": 3}', "pre_tokenizer is 3"),
+        ('{"model": {"type": "WordPiece", "vocab": {"a": 0}}, "added_tokens": {"b": 1}}', "no list of objects"),
+        ('{"model": {"type": "WordPiece", "vocab": {"a": 0}}, "added_tokens": [{"id": 1}]}', "the token None"),
+        ('{"model": {"type": "WordPiece", "vocab": {"a": 0}}, "added_tokens": [{"id": [], "content": "b"}]}', "id"),
     ],
 )
 def test_a_bad_tokenizer_json_is_refused(tmp_path, content, complaint):

@@ -68,6 +68,10 @@ class Downloads:
         """The ``Download`` of a model, or None."""
         return self._downloads.get(name)
 
+    def running(self):
+        """The names of the models whose downloads wait or run."""
+        return [name for name, download in list(self._downloads.items()) if is_running(download)]
+
     def start(self, name):
         """Start or resume the download of a model; does nothing if it runs already."""
         with self._lock:

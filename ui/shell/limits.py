@@ -1,6 +1,7 @@
 """The limits of a deployment, read from ``explorer.toml``."""
 
 import dataclasses
+import fnmatch
 import os
 import pathlib
 import tomllib
@@ -27,6 +28,7 @@ class Limits:
     default: str = "bert-base-cased-embedded"
     offered: tuple[str, ...] = ()
     download: bool = True
+    repositories: tuple[str, ...] = ("*",)
     warm: bool = True
     max_megabytes: int = 2_000
     max_session_megabytes: int = 256
@@ -50,6 +52,10 @@ class Limits:
     max_trainings: int = 8
     max_snapshot_megabytes: int = 1_000
 
+    def gets(self, repo: str) -> bool:
+        """Whether visitors may download a repository of the hub, OWNER/NAME, that is not in the registry."""
+        return self.download and any(fnmatch.fnmatchcase(repo.lower(), one.lower()) for one in self.repositories)
+
     def offers(self, name: str) -> bool:
         """Whether visitors may choose the model called ``name``; they always may choose a model that a visitor made."""
         return not self.offered or name in self.offered or name.startswith(OWN_PREFIX)
@@ -57,7 +63,7 @@ class Limits:
 
 _SECTIONS = {
     "text": ("max_characters", "max_tokens", "max_link_characters"),
-    "models": ("default", "offered", "download", "warm"),
+    "models": ("default", "offered", "download", "repositories", "warm"),
     "cache": ("max_megabytes", "max_session_megabytes", "max_snapshot_megabytes"),
     "predict": ("max_masks", "max_top_k"),
     "jobs": ("max_jobs",),

@@ -181,6 +181,10 @@ def _heads_of_settings(architecture, architectures):
     head_sets = list(architecture.google_names)
     if not head_sets:
         raise CheckpointError(f"{architecture.title} has no TensorFlow checkpoints; use its safetensors.")
+    if not isinstance(architectures, (list, tuple)):
+        raise CheckpointError(
+            f"architectures must be a list of class names in the settings, not {architectures!r:.60}."
+        )
     return next((heads for heads in head_sets if architecture.transformers_class(heads) in architectures), head_sets[0])
 
 
@@ -233,6 +237,18 @@ def write_google(folder: Path, config: BertConfig, tokenizer: BaseTokenizer, ten
             f"There is no TensorFlow checkpoint format for a {architecture.title} with the heads "
             f"{', '.join(sorted(heads))}; write the format 'hf'."
         )
+    if not config.tie_word_embeddings:
+        raise CheckpointError(
+            "The model's output table differs from its token embeddings, which a TensorFlow checkpoint of Google's "
+            "cannot hold; write the format 'hf'."
+        )
+    for setting, google_values in architecture.google_values.items():
+        value = getattr(config, setting)
+        if google_values.get(value, value) != value:
+            raise CheckpointError(
+                f"{setting} is {value!r}, and {value!r} means {google_values[value]!r} in {architecture.title}'s "
+                "TensorFlow format, which has no name for this model's; write the format 'hf'."
+            )
     names, values = [], []
     for canonical, value in tensors.items():
         name, transposed = google_name(canonical, architecture.google_names[format_heads])

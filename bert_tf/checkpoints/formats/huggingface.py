@@ -5,16 +5,18 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
+from bert_tf.checkpoints.formats.keras_h5 import H5_FILE, open_h5
+from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors, open_tensors
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import canonical_name
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
+from bert_tf.parameters import OUTPUT_TABLE
 from bert_tf.tokenizers import BaseTokenizer, read_tokenizer
 
 _TABLE = "bert.embeddings.word_embeddings.weight"
 _BIAS = "cls.predictions.bias"
-_DECODER_TABLE, _DECODER_BIAS = "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"
+_DECODER_BIAS = "cls.predictions.decoder.bias"
 
 
 def open_huggingface(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:
@@ -32,8 +34,16 @@ def open_huggingface(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokeniz
             f"{folder} has no config.json; a model folder needs config.json, vocab.txt and model.safetensors."
         )
     config = BertConfig.from_json(folder / "config.json")
-    tensors = _canonical(open_tensors(folder), config.architecture)
-    return config, read_tokenizer(folder), _tied(tensors)
+    tensors = _canonical(open_weights(folder), config.architecture)
+    is_tied = _tied(tensors)
+    return config.replace(tie_word_embeddings=is_tied), read_tokenizer(folder), tensors
+
+
+def open_weights(folder: Path) -> dict[str, StoredTensor]:
+    """Read the headers of a folder's weights: its safetensors, else its tf_model.h5; errors as `open_tensors`."""
+    if not has_safetensors(folder) and (folder / H5_FILE).is_file():
+        return open_h5(folder)
+    return open_tensors(folder)
 
 
 def _canonical(stored, architecture):
@@ -53,21 +63,24 @@ def _canonical(stored, architecture):
 
 
 def _tied(tensors):
-    """Remove the decoder: its matrix equals the token embeddings, its bias the bias of the MLM head."""
-    matrix, bias = tensors.pop(_DECODER_TABLE, None), tensors.pop(_DECODER_BIAS, None)
-    if matrix is not None and _TABLE in tensors:
-        _check_equal(matrix, tensors[_TABLE])
+    """Remove what the output layer only repeats, and return whether its table is the token embedding table.
+
+    Transformers reads the decoder's bias where it differs from the bias of the MLM head, and does not tie a table that
+    differs from the token embeddings.
+    """
+    table, bias = tensors.get(OUTPUT_TABLE), tensors.pop(_DECODER_BIAS, None)
     if bias is not None:
-        _check_equal(bias, tensors.setdefault(_BIAS, bias))
-    return tensors
-
-
-def _check_equal(tensor, original):
-    if tensor is original:
-        return
-    if tensor.shape != original.shape or not np.array_equal(tensor.read(), original.read()):
-        raise CheckpointError(
-            f"{tensor.file}: {tensor.name} {tensor.shape} is not the same as {original.name} "
-            f"{original.shape}; in this model they are one tensor (BERT's tied output embeddings), so a checkpoint "
-            "with two different tensors cannot be read."
-        )
+        tensors[_BIAS] = bias
+    original = tensors.get(_TABLE)
+    if table is None or original is None:
+        return True
+    if table is not original:
+        if table.shape != original.shape:
+            raise CheckpointError(
+                f"{table.file}: {table.name} {table.shape} and {original.name} {original.shape} have different shapes; "
+                "both have one row for each token, so the file is damaged or belongs to another model."
+            )
+        if not np.array_equal(table.read(), original.read()):
+            return False
+    del tensors[OUTPUT_TABLE]
+    return True

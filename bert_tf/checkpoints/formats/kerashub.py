@@ -1,7 +1,8 @@
 """KerasHub (formerly KerasNLP) presets of `BertBackbone`, read and written with h5py, without KerasHub.
 
 A preset holds the encoder and the pooler; it cannot hold BERT's MLM and NSP heads. The backbone of KerasHub 0.32
-computes the tanh approximation of GELU, so a preset is read with `hidden_act="gelu_new"`.
+computes the tanh approximation of GELU, so a preset is read with `hidden_act="gelu_new"`. A preset that this project
+wrote names its own activation in metadata.json.
 
 N heads, D head size, H hidden size. Source: the files that `save_to_preset` of keras_hub 0.32 writes.
 """
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_tf.checkpoints.formats.keras_h5 import DAMAGED
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import tensor_shapes
 from bert_tf.config import BertConfig
@@ -25,6 +27,7 @@ from bert_tf.files import (
 from bert_tf.tokenizers import BaseTokenizer, Tokenizer
 
 WEIGHTS_FILE = "model.weights.h5"
+_METADATA_FILE, _OWN = "metadata.json", "bert_tf"
 _VOCABULARIES = ("assets/tokenizer/vocabulary.txt", "assets/vocabulary.txt", "vocab.txt")
 _EPSILON = 1e-12  # fixed in BertBackbone
 _SETTINGS = {
@@ -37,6 +40,12 @@ _SETTINGS = {
     "max_sequence_length": "max_position_embeddings",
     "dropout": "hidden_dropout_prob",
 }
+_ACTIVATION_NOTE = (
+    "KerasHub's BertBackbone computes the tanh approximation of GELU and this model computes the exact GELU, "
+    "so outputs differ in the third decimal. For equal outputs, run after loading: for layer in "
+    "backbone.transformer_layers: layer._feedforward_intermediate_dense.activation = "
+    "keras.activations.gelu"
+)
 # A weights file of Keras names a layer by its class, with a number from the second layer of the class on.
 _FIXED = {
     "bert.embeddings.word_embeddings": "reversible_embedding",
@@ -81,10 +90,17 @@ def preset_config(folder: str | os.PathLike) -> BertConfig:
         raise CheckpointError(f"{path} lacks {', '.join(missing)}, which a BertBackbone has.")
     return BertConfig(
         **{setting: preset[name] for name, setting in _SETTINGS.items()},
-        hidden_act="gelu_new",
+        hidden_act=_own_entries(folder).get("hidden_act", "gelu_new"),
         attention_probs_dropout_prob=preset["dropout"],
         layer_norm_eps=_EPSILON,
     )
+
+
+def _own_entries(folder):
+    """What this project wrote into the metadata of a preset."""
+    path = Path(folder) / _METADATA_FILE
+    entries = read_json(path).get(_OWN) if path.is_file() else None
+    return entries if isinstance(entries, dict) else {}
 
 
 def open_preset(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:
@@ -111,8 +127,8 @@ def open_preset(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
     try:
         with h5py.File(path) as file:
             file.visititems(add_shape)
-    except OSError as error:
-        raise CheckpointError(f"{path} is not a complete HDF5 file ({error}).") from error
+    except DAMAGED as error:
+        raise CheckpointError(f"{path} is not a complete HDF5 file ({error}); copy or download it again.") from error
     tensors = {}
     for name, shape in tensor_shapes(config, heads=("pooler",)).items():
         key, shape_in_preset = _key_and_shape(name, config)
@@ -158,10 +174,13 @@ def _stored(path, name, key, shape):
     def read(rows=slice(None)):
         import h5py
 
-        with h5py.File(path) as file:
-            if by_rows:
-                return file[key][rows]
-            value = file[key][()]
+        try:
+            with h5py.File(path) as file:
+                if by_rows:
+                    return file[key][rows]
+                value = file[key][()]
+        except DAMAGED as error:
+            raise CheckpointError(f"{path}: {key} cannot be read ({error}); copy or download it again.") from error
         return (value.reshape(shape[::-1]).T if _is_dense_matrix(name) else value.reshape(shape))[rows]
 
     by_rows = name.startswith("bert.embeddings.")  # these have the canonical shape in the file
@@ -203,10 +222,13 @@ def write_preset(folder: Path, config: BertConfig, tokenizer: BaseTokenizer, ten
             file[key] = value.reshape(shape)
     write_json(folder / "config.json", _backbone_json(config))
     write_json(folder / "tokenizer.json", _tokenizer_json(tokenizer))
-    write_json(folder / "metadata.json", {"keras_hub_version": "0.32.0", "tasks": []})
+    metadata = {"keras_hub_version": "0.32.0", "tasks": [], _OWN: {"hidden_act": config.hidden_act}}
+    write_json(folder / _METADATA_FILE, metadata)
     (folder / "assets" / "tokenizer").mkdir(parents=True, exist_ok=True)
-    write_text(folder / "assets" / "tokenizer" / "vocabulary.txt", "\n".join(tokenizer.vocab) + "\n")
-    write_text(folder / "README.md", _card(config))
+    write_text(
+        folder / "assets" / "tokenizer" / "vocabulary.txt", "\n".join(tokenizer.vocab[: tokenizer.token_count]) + "\n"
+    )
+    write_text(folder / "README.md", _card(config, tokenizer))
 
 
 def _check_representable(config, tensors):
@@ -255,22 +277,21 @@ def _keras_object(module, kind, dtype, settings):
     }
 
 
-def activation_note(config: BertConfig) -> str:
-    """Return a remark for users if KerasHub's activation differs from this model's, else ""."""
-    if config.hidden_act == "gelu_new":
-        return ""
-    return (
-        "KerasHub's BertBackbone computes the tanh approximation of GELU and this model computes the exact GELU, "
-        "so outputs differ in the third decimal. For equal outputs, run after loading: for layer in "
-        "backbone.transformer_layers: layer._feedforward_intermediate_dense.activation = "
-        "keras.activations.gelu"
-    )
+def differences_note(config: BertConfig, tokenizer: BaseTokenizer) -> str:
+    """Return a remark for users if KerasHub's activation or tokenizer differs from this model's, else ""."""
+    notes = [] if config.hidden_act == "gelu_new" else [_ACTIVATION_NOTE]
+    if tokenizer.pipeline is not None:
+        notes.append(
+            "KerasHub's BertTokenizer cuts text as BERT does, and this model's tokenizer.json cuts it otherwise or "
+            "adds tokens: give KerasHub's backbone the ids of this model's own tokenizer."
+        )
+    return " ".join(notes)
 
 
-def _card(config):
+def _card(config, tokenizer):
     return (
         f"---\nlibrary_name: keras-hub\n---\n\nA BERT encoder of {config.num_hidden_layers} layers, "
         f"hidden size {config.hidden_size}, as a KerasHub preset: "
         "`keras_hub.models.BertBackbone.from_preset(folder)`.\nIt has no MLM and no NSP head: the format "
-        f"cannot store them.\n\n{activation_note(config)}\n"
+        f"cannot store them.\n\n{differences_note(config, tokenizer)}\n"
     )

@@ -28,8 +28,16 @@ _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
 def has_safetensors(folder: Path) -> bool:
-    """Return whether the folder holds safetensors weights under the usual names."""
-    return (folder / SINGLE_FILE).is_file() or (folder / INDEX_FILE).is_file()
+    """Return whether the folder holds safetensors weights that can be read."""
+    return (folder / INDEX_FILE).is_file() or _single_file(folder) is not None
+
+
+def _single_file(folder):
+    """The usual file of weights, else the only safetensors file in the folder, else None."""
+    if (folder / SINGLE_FILE).is_file():
+        return folder / SINGLE_FILE
+    paths = [path for path in folder.glob("*.safetensors") if not path.name.startswith(".")]
+    return paths[0] if len(paths) == 1 and not (folder / INDEX_FILE).is_file() else None
 
 
 def open_tensors(folder: str | os.PathLike) -> dict[str, StoredTensor]:
@@ -42,8 +50,8 @@ def open_tensors(folder: str | os.PathLike) -> dict[str, StoredTensor]:
         CheckpointError: a file is missing, truncated or not safetensors, or an index does not fit its shards.
     """
     folder = Path(folder)
-    if (folder / SINGLE_FILE).is_file():
-        return _join_scales(_header(folder / SINGLE_FILE))
+    if (single_file := _single_file(folder)) is not None:
+        return _join_scales(_header(single_file))
     if not (folder / INDEX_FILE).is_file():
         raise CheckpointError(_no_safetensors(folder))
     weight_map = read_json(folder / INDEX_FILE).get("weight_map")
@@ -66,6 +74,17 @@ def _no_safetensors(folder):
             f"{folder} holds only PyTorch pickle files (*.bin, *.pt), which can run code when opened and "
             "are never read; save the model as safetensors (Transformers: save_pretrained) and use that "
             "folder."
+        )
+    others = {
+        "*.h5": "*.h5 (Keras, with another name than tf_model.h5)",
+        "*.onnx": "*.onnx",
+        "*.msgpack": "*.msgpack (Flax)",
+    }
+    found = [title for pattern, title in others.items() if any(folder.glob(pattern))]
+    if found:
+        return (
+            f"{folder} has no safetensors, only {' and '.join(found)}, which is not read; save the model as "
+            "safetensors (Transformers: save_pretrained) and use that folder."
         )
     return f"{folder} has neither {SINGLE_FILE} nor {INDEX_FILE}; no weights to read."
 

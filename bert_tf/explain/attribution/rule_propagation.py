@@ -103,7 +103,7 @@ class RulePropagation:
             head = parts["mlm"]
             read = tf.gather(self._hooked.read(x), position, axis=1)
             inside = rules.norm([head.norm], rules.activation(head.activation, _dense(head.transform, read)))
-            table = tf.cast(tf.convert_to_tensor(parts["embeddings"].token_table), tf.float32)
+            table = tf.cast(tf.convert_to_tensor(head.table(parts["embeddings"].token_table)), tf.float32)
             logits = tf.matmul(inside, table, transpose_b=True) + tf.convert_to_tensor(head.bias)
             return rules.one_of_all(logits, wanted)
         if target.head == "replaced":

@@ -316,6 +316,7 @@ def corpus_keys(
     # Default values are left out, so that the corpora of earlier versions are found.
     other = [] if text_field == "text" else [text_field]
     other += [] if language == "en" else [f"language {language}"]
+    other += [] if tokenizer.pipeline is None else [tokenizer.pipeline]
     vocabulary = "\n".join(tokenizer.vocab)
     return tuple(
         hashlib.sha256(

@@ -49,7 +49,8 @@ def vocabulary_hash(tokenizer: BaseTokenizer) -> str:
     Returns: str, hexadecimal.
     """
     names = ("lower_case", "strip_accents", "tokenize_chinese_chars")
-    options = json.dumps([getattr(tokenizer, name, None) for name in names])
+    own_pipeline = [] if tokenizer.pipeline is None else [tokenizer.pipeline]
+    options = json.dumps([getattr(tokenizer, name, None) for name in names] + own_pipeline)
     return hashlib.sha256("\n".join([options, *tokenizer.vocab]).encode()).hexdigest()
 
 

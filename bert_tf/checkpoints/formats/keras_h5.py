@@ -1,0 +1,73 @@
+"""tf_model.h5, the weights that Transformers before version 5 saved for its TensorFlow classes. h5py runs no code.
+
+A variable's path is LAYER/MODEL/NAMES, as "bert/tf_bert_for_pre_training/bert/encoder/layer_._0/output/dense/kernel:0".
+Source: `convert_tf_weight_name_to_pt_weight_name` of Transformers 4, modeling_tf_pytorch_utils.py.
+"""
+
+import os
+import re
+from pathlib import Path
+
+from bert_tf.checkpoints.stored_tensor import StoredTensor
+from bert_tf.errors import CheckpointError
+
+H5_FILE = "tf_model.h5"
+_LAST = {"kernel": "weight", "embeddings": "weight", "gamma": "weight", "beta": "bias"}
+#: What h5py raises for a file with changed bytes.
+DAMAGED = (OSError, RuntimeError, KeyError, ValueError, TypeError)
+# What Keras stores beside the weights of a model that was trained.
+_OTHERS = ("optimizer_weights", "top_level_model_weights")
+
+
+def open_h5(folder: str | os.PathLike) -> dict[str, StoredTensor]:
+    """Read the names and shapes of a tf_model.h5.
+
+    Returns:
+        Dict of the name in PyTorch's files -> `StoredTensor`, in their orientation (dense matrices [out, in]).
+
+    Raises:
+        CheckpointError: the file is not complete, or two of its variables have the same name.
+    """
+    import h5py
+
+    path = Path(folder) / H5_FILE
+    shapes = {}
+
+    def add(key, item):
+        if isinstance(item, h5py.Dataset) and not key.startswith(_OTHERS):
+            shapes[key] = item.shape
+
+    try:
+        with h5py.File(path) as file:
+            file.visititems(add)
+    except DAMAGED as error:
+        raise CheckpointError(f"{path} is not a complete HDF5 file ({error}); copy or download it again.") from error
+    tensors: dict[str, StoredTensor] = {}
+    for key, shape in shapes.items():
+        name, is_transposed = pytorch_name(key)
+        if name in tensors:
+            raise CheckpointError(f"{path} has {name} twice, as {tensors[name].name} and as {key}.")
+        tensors[name] = _stored(path, key, shape, is_transposed)
+    return tensors
+
+
+def pytorch_name(key: str) -> tuple[str, bool]:
+    """Return the name of a variable in PyTorch's files, and whether its matrix is transposed there."""
+    path = key.split("/", 1)[-1].removesuffix(":0")  # without the group of the layer
+    path = re.sub(r"/[^/]*___([^/]*)/", r"/\1/", path).replace("_._", "/")
+    parts = [part for part in path.split("/") if part][1:]  # without the name of the model
+    last = parts[-1] if parts else path
+    return ".".join([*parts[:-1], _LAST.get(last, last)]), last == "kernel"
+
+
+def _stored(path, key, shape, is_transposed):
+    def read(rows=slice(None)):
+        import h5py
+
+        try:
+            with h5py.File(path) as file:
+                return file[key][()].T[rows] if is_transposed else file[key][rows]
+        except DAMAGED as error:
+            raise CheckpointError(f"{path}: {key} cannot be read ({error}); copy or download it again.") from error
+
+    return StoredTensor(path, key, shape[::-1] if is_transposed else shape, read, by_rows=not is_transposed)

@@ -1,0 +1,262 @@
+"""What a repository of the Hugging Face hub holds, read before its weights are fetched: settings, heads, licence, size.
+
+The hub is asked by its library for the list of files and for config.json. Weights are taken from safetensors, else
+from the safetensors that the hub's own conversion offers as a pull request (`refs/pr`), else from tf_model.h5. PyTorch
+pickles can run code when they are opened, so they are never taken.
+"""
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+
+from bert_tf.checkpoints.formats.keras_h5 import H5_FILE
+from bert_tf.checkpoints.formats.safetensors_folder import INDEX_FILE, SINGLE_FILE
+from bert_tf.config import BertConfig, ConfigError
+from bert_tf.parameters import parameter_counts
+
+#: The files besides config.json and the weights that a folder may have, in this order.
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+)
+_NAME = re.compile(r"(?P<repo>[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95})(?:@(?P<revision>[\w-][\w./-]{0,99}))?", re.ASCII)
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+_CONVERTER, _CONVERSION = "SFconvertbot", "Adding `safetensors` variant of this model"
+_LARGEST_SETTINGS = 10_000_000  # bytes of a config.json; those of real models have a few kilobytes
+# Part of a class name of Transformers -> the heads in its weights, beside the encoder.
+_HEADS_OF_CLASS = {"ForPreTraining": "trained", "ForMaskedLM": "mlm", "LMHeadModel": "mlm", "NextSentence": "nsp"}
+
+
+@dataclass(frozen=True)
+class HubFile:
+    """One file of a repository.
+
+    Attributes:
+        name: str. The path in the repository.
+        revision: str. The commit, or the reference of a pull request.
+        size: int. The bytes; 0 if the hub does not say.
+        sha256: str or None. The hash that the hub declares for a large file.
+    """
+
+    name: str
+    revision: str
+    size: int
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class HubRepository:
+    """A repository as it is before its weights are fetched.
+
+    Attributes:
+        repo: str. The repository, OWNER/NAME.
+        revision: str. The commit.
+        files: tuple of `HubFile`. The files to fetch; empty if the model cannot be read.
+        licence: str. The licence that its card names, "" if it names none.
+        config: `BertConfig` or None. The settings; None if they cannot be read.
+        heads: tuple of str. The heads that the class in its settings has.
+        weights: str. Where the weights come from, for display.
+        gated: bool. Whether the hub gives it only to accounts that have accepted its terms.
+        problem: str or None. One sentence that says why the model cannot be read, and what to do.
+    """
+
+    repo: str
+    revision: str
+    files: tuple[HubFile, ...] = ()
+    licence: str = ""
+    config: BertConfig | None = None
+    heads: tuple[str, ...] = ()
+    weights: str = ""
+    gated: bool = False
+    problem: str | None = None
+    classes: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes to fetch."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def parameters(self) -> int | None:
+        """The number of parameters with the heads; None if the settings cannot be read."""
+        return None if self.config is None else parameter_counts(self.config, self.heads)["total"]
+
+    def facts(self) -> list[str]:
+        """Return what is known of the model, a few words each."""
+        facts = [self.repo]
+        if self.config is not None:
+            facts.append(
+                f"{self.config.architecture.title}, {self.config.num_hidden_layers} layers of {self.config.hidden_size}"
+            )
+        if self.parameters:
+            facts.append(f"{self.parameters / 1e6:.1f} million parameters")
+        if self.classes:
+            facts.append(f"saved as {', '.join(self.classes)}")
+        if self.config is not None:
+            facts.append(f"heads: {', '.join(self.heads) or 'none'}")
+        facts.append(f"licence: {self.licence or 'not stated'}")
+        if self.files:
+            facts.append(f"{self.size_bytes / 1e6:.1f} MB to download ({self.weights})")
+        return facts
+
+
+def parse_name(name: str) -> tuple[str, str | None] | None:
+    """Return (OWNER/NAME, revision or None) of OWNER/NAME[@REVISION], or None for any other text."""
+    match = _NAME.fullmatch(str(name).strip())
+    if match is None or ".." in match[0]:
+        return None
+    return match["repo"], match["revision"]
+
+
+def folder_name(repo: str, revision: str | None = None) -> str:
+    """Return the name of the folder of a repository in the models folder, as "OWNER--NAME"."""
+    name = repo.replace("/", "--").lstrip("._-")
+    return name if revision is None else f"{name}--{revision.replace('/', '-')}"
+
+
+def describe(repo: str, revision: str | None = None, endpoint: str | None = None) -> HubRepository:
+    """Ask the hub what a repository holds. No weights are fetched.
+
+    Args:
+        repo: str. OWNER/NAME.
+        revision: str or None. A branch, tag or commit; None for the default branch.
+        endpoint: str or None. The address of the hub; None for the usual one.
+
+    Returns:
+        `HubRepository`, with a `problem` if the model cannot be read.
+
+    Raises:
+        The errors of huggingface_hub.
+    """
+    from huggingface_hub import HfApi
+
+    api = HfApi(endpoint=endpoint)
+    info = api.model_info(repo, revision=revision, files_metadata=True)
+    commit = info.sha or revision or "main"
+    files = {sibling.rfilename: _file(sibling, commit) for sibling in info.siblings or ()}
+    found = HubRepository(repo, commit, licence=_licence(info), gated=bool(info.gated))
+    if "config.json" not in files:
+        return replace(found, problem=f"{repo} has no config.json, so it is not a model of Transformers.")
+    values = _settings(api, found, files["config.json"])
+    if isinstance(values, str):
+        return replace(found, problem=values)
+    classes = values.get("architectures")
+    classes = tuple(name for name in classes if isinstance(name, str)) if isinstance(classes, list) else ()
+    found = replace(found, classes=classes)
+    try:
+        config = BertConfig.from_dict(values)
+    except ConfigError as error:
+        return replace(found, problem=f"{repo} cannot be read: {error}")
+    found = replace(found, config=config, heads=_heads(config, classes))
+    weights, origin = _weights(api, repo, revision, files)
+    tokenizer = [files[name] for name in TOKENIZER_FILES if name in files]
+    if not weights:
+        return replace(found, problem=_no_weights(found, files))
+    if not tokenizer:
+        return replace(found, problem=f"{repo} has no tokenizer file ({', '.join(TOKENIZER_FILES[:6])}).")
+    return replace(found, files=(files["config.json"], *tokenizer, *weights), weights=origin)
+
+
+def _file(sibling, revision):
+    lfs = sibling.lfs
+    return HubFile(sibling.rfilename, revision, sibling.size or 0, lfs.sha256 if lfs else None)
+
+
+def _licence(info):
+    card = info.card_data
+    licence = card.get("license") if card is not None else None
+    if licence in (None, "other") and card is not None and card.get("license_name"):
+        licence = card.get("license_name")
+    return ", ".join(map(str, licence)) if isinstance(licence, list) else str(licence or "")
+
+
+def _settings(api, found, file):
+    """The content of config.json, or a sentence that says why it cannot be read."""
+    from huggingface_hub import hf_hub_url
+    from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+
+    if file.size > _LARGEST_SETTINGS:
+        return f"config.json of {found.repo} has {file.size:,} bytes, too many for the settings of a model."
+    url = hf_hub_url(found.repo, "config.json", revision=file.revision, endpoint=api.endpoint)
+    response = get_session().get(url, headers=build_hf_headers(), follow_redirects=True)
+    hf_raise_for_status(response)
+    try:
+        values = json.loads(response.content)
+    except ValueError:
+        return f"config.json of {found.repo} is not JSON."
+    return values if isinstance(values, dict) else f"config.json of {found.repo} is not a JSON object."
+
+
+def _heads(config, classes):
+    architecture = config.architecture
+    heads: set[str] = set()
+    for name in classes[:1]:
+        kind = next((kind for part, kind in _HEADS_OF_CLASS.items() if part in name), None)
+        heads |= set(architecture.trained) if kind == "trained" else {kind} if kind else set()
+        if "pooler" in architecture.trained and not ({"mlm"} == heads):
+            heads.add("pooler")
+    return tuple(head for head in architecture.heads if head in heads)
+
+
+def _weights(api, repo, revision, files):
+    """The files of the weights and where they come from; ([], "") if none can be read."""
+    if SINGLE_FILE in files:
+        return [files[SINGLE_FILE]], SINGLE_FILE
+    if INDEX_FILE in files:
+        shards = [
+            file for name, file in files.items() if "/" not in name and re.fullmatch(r".+-of-\d+\.safetensors", name)
+        ]
+        return [files[INDEX_FILE], *shards], f"{len(shards)} files of safetensors"
+    alone = [file for name, file in files.items() if "/" not in name and name.endswith(".safetensors")]
+    if len(alone) == 1:
+        return alone, alone[0].name
+    if revision is None and (converted := _conversion(api, repo, files)):
+        file, reference = converted
+        return [file], f"safetensors of the hub's own conversion, {reference}"
+    if H5_FILE in files:
+        return [files[H5_FILE]], f"{H5_FILE}, which older versions of Transformers wrote for Keras"
+    return [], ""
+
+
+def _conversion(api, repo, files):
+    """The safetensors of the hub's conversion and its reference, if it converted the weights of today; else None."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        discussions = list(
+            api.get_repo_discussions(repo, author=_CONVERTER, discussion_type="pull_request", discussion_status="open")
+        )
+    except HfHubHTTPError:  # discussions can be turned off
+        return None
+    for discussion in discussions:
+        if discussion.title != _CONVERSION or discussion.author != _CONVERTER or not discussion.git_reference:
+            continue
+        info = api.model_info(repo, revision=discussion.git_reference, files_metadata=True)
+        theirs = {
+            sibling.rfilename: _file(sibling, info.sha or discussion.git_reference) for sibling in info.siblings or ()
+        }
+        pickles = [name for name in files if name.endswith(_PICKLES)]
+        is_current = all(name in theirs and theirs[name].sha256 == files[name].sha256 for name in pickles)
+        if is_current and SINGLE_FILE in theirs:
+            return theirs[SINGLE_FILE], discussion.git_reference
+    return None
+
+
+def _no_weights(found, files):
+    kinds = sorted({f"*{suffix}" for name in files for suffix in _PICKLES if name.endswith(suffix)})
+    if not kinds:
+        return f"{found.repo} holds no weights that can be read: no safetensors and no {H5_FILE}."
+    name = found.classes[0] if found.classes else "AutoModel"
+    return (
+        f"{found.repo} has only PyTorch pickle files ({', '.join(kinds)}), which can run code when they are opened and "
+        "are never read. Convert it with Transformers in an environment of your own, and use the new folder: "
+        f'model = transformers.{name}.from_pretrained("{found.repo}"); model.save_pretrained("FOLDER") and '
+        f'transformers.AutoTokenizer.from_pretrained("{found.repo}").save_pretrained("FOLDER").'
+    )
