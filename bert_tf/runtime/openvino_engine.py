@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
+from bert_tf.parameters import parameter_counts
 from bert_tf.runtime.openvino_graph import FLAGS, VECTORS, build, build_mlm_reading
 from bert_tf.runtime.weights import RunnableModel
 
@@ -20,8 +21,9 @@ _HINTS = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
 # compute such products in float, from the dequantized values.
 _GROUP_SIZES = {"float32": 0, "bfloat16": 0, "int8": 32}
 _LISTS = ("hidden_states", "attentions", *VECTORS)
-# A compiled graph packs the weights for products with few rows, and again for those with many.
-_PACKINGS = 2
+# A compiled graph holds the weights as they are stored and, as measured, about two bytes more for each value: it packs
+# some of them again in float for products with many rows.
+_PACKED_BYTES = 2
 _ALIGNMENT = 16  # floats: OpenVINO copies results if the memory is not aligned to 64 bytes
 
 # Up to this many tokens in a batch, the attention maps cost no time. Then one graph, with one packing of the weights,
@@ -61,7 +63,8 @@ class OpenVINOEngine:
     @property
     def nbytes(self) -> int:
         """About how many bytes the compiled graphs and the memory for attention maps need."""
-        return _PACKINGS * len(self._requests) * self._model.nbytes + self._memory.nbytes
+        values = parameter_counts(self._model.bert_config, self._model.bert_heads)["total"]
+        return len(self._requests) * (self._model.nbytes + _PACKED_BYTES * values) + self._memory.nbytes
 
     def run(self, arrays: dict[str, np.ndarray], outputs: tuple[str, ...]) -> dict[str, Any]:
         """Run one forward pass as `Runtime.run`, with checked arrays."""
