@@ -54,6 +54,7 @@ SLOW = (
     "pretraining/test_objectives_script.py",
     "pretraining/test_prepare.py",
     "pretraining/test_sentence_order.py",
+    "serving",
     "test_notebook.py",
     "training",
 )

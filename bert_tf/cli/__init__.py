@@ -19,6 +19,7 @@ from bert_tf.user_errors import is_user_error
 #: Command -> (module with `add_arguments(parser)` and `run(args) -> exit code or None`, one line of help).
 COMMANDS = {
     "explore": ("bert_tf.cli.web.explore", "open the explorer in the browser"),
+    "serve": ("bert_tf.cli.web.serve", "answer predictions and analyses over HTTP"),
     "predict": (
         "bert_tf.cli.predict",
         "fill [MASK] in a text or pair, score whether the second text follows; or do so for a file",

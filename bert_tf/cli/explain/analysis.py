@@ -16,8 +16,9 @@ from bert_tf.errors import InputError, checked_pair, checked_text
 from bert_tf.results import plain
 from bert_tf.startup import quiet_tensorflow
 
-_PAIRS = ("pair", "pair or file", "pair with file")
-_FILES = ("file", "pair or file", "pair with file")
+#: The inputs of analyses that take a text or pair, and of those that take rows of a file.
+PAIRS = ("pair", "pair or file", "pair with file")
+FILES = ("file", "pair or file", "pair with file")
 #: Old names of figures, which still work.
 _FIGURES = {"likeness": "similarity"}
 
@@ -27,13 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
     for option in analysis.options:
         if option.positional and option.required:
             _add_option(parser, option)
-    if analysis.inputs in (*_PAIRS, "texts"):
+    if analysis.inputs in (*PAIRS, "texts"):
         optional: dict[str, Any] = {"nargs": "?"} if analysis.inputs == "pair or file" else {}
         parser.add_argument("text_a", metavar="TEXT_A", help='the text; "[MASK]" in it is a mask', **optional)
         parser.add_argument("text_b", nargs="?", metavar="TEXT_B", help="a second text")
     if analysis.inputs == "text":
         parser.add_argument("text_a", metavar="TEXT", help='the text; "[MASK]" in it is a mask')
-    if analysis.inputs in _FILES:
+    if analysis.inputs in FILES:
         add_file_arguments(parser, required=analysis.inputs == "file")
     if analysis.target:
         add_target(parser)
@@ -96,28 +97,45 @@ def _parser_of(option: Option) -> Callable[[str], Any]:
 def run(analysis: Analysis, args: argparse.Namespace) -> int:
     """Runs an analysis with the parsed options. Returns: exit code."""
     options = {option.name: _value(option, args) for option in analysis.options}
-    _check(analysis, args, options)  # before the model is loaded, which takes seconds
+    if analysis.inputs == "pair or file" and (args.text_a is None) == (args.input is None):
+        raise InputError("Give either a text or --input FILE.")
+    check(analysis, args, options)  # before the model is loaded, which takes seconds
+    args.texts = None
+    if analysis.inputs in FILES and args.input is not None:
+        read_file(args)
+        if analysis.check_rows is not None:
+            analysis.check_rows(options, args.texts)
     bert = load_model(args) if analysis.model else None
     for option in analysis.options:
         if option.model and options[option.name] is not None:
             options[option.name] = _load(options[option.name], args)
-    positional, trace = _inputs(analysis, bert, args)
+    positional, trace = inputs(analysis, bert, args)
     if analysis.reports_progress:
         with Progress(args) as progress:
             result = analysis.function(*positional, **options, progress=progress)
     else:
         result = analysis.function(*positional, **options)
-    model = {"model": bert.name} if bert else {}
     _check_figure(args, result)
-    _write_files(args, result, " · ".join([analysis.name, *model.values()]))
+    _write_files(args, result, " · ".join([analysis.name, *([bert.name] if bert else [])]))
     if args.json:
-        tokens = {"tokens": trace.tokens} if trace is not None else {}
-        record = {**model, "analysis": analysis.name, **plain(tokens), **result.to_dict()}
-        print(json.dumps(record, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(record_of(analysis, bert, trace, result), ensure_ascii=False, allow_nan=False))
         return 0
     heading = [bert.name if bert else getattr(result, "model", analysis.name)]
     print("\n".join([" · ".join([*heading, *([" ".join(trace.tokens)] if trace else [])]), result.to_text()]))
     return 0
+
+
+def record_of(analysis: Analysis, bert: Any, trace: Any, result: Any) -> dict[str, Any]:
+    """The JSON record of an analysis.
+
+    Args:
+        analysis: `Analysis`. bert: `Bert` or None. trace: `Trace` or None, what was analysed. result: its `Result`.
+
+    Returns: dict of JSON values.
+    """
+    model = {"model": bert.name} if bert else {}
+    tokens = {"tokens": trace.tokens} if trace is not None else {}
+    return {**model, "analysis": analysis.name, **plain(tokens), **result.to_dict()}
 
 
 def _value(option, args):
@@ -137,9 +155,11 @@ def _load(names, args):
     return tuple(load(name, precision=args.precision) for name in names)
 
 
-def _check(analysis, args, options):
-    if analysis.inputs == "pair or file" and (args.text_a is None) == (args.input is None):
-        raise InputError("Give either a text or --input FILE.")
+def check(analysis: Analysis, args: argparse.Namespace, options: dict[str, Any]) -> None:
+    """Checks texts, target and options before the model is loaded.
+
+    Raises: InputError, one sentence.
+    """
     if analysis.inputs == "text":
         checked_text(args.text_a, "TEXT")
     elif getattr(args, "text_a", None) is not None:
@@ -147,17 +167,13 @@ def _check(analysis, args, options):
     if analysis.target:
         check_target(args)
     analysis.check_options(options)
-    if analysis.inputs in _FILES and args.input is not None:
-        read_file(args)
-        if analysis.check_rows is not None:
-            analysis.check_rows(options, args.texts)
 
 
-def _inputs(analysis, bert, args):
-    """(positional arguments of the function, the `Trace` among them or None)."""
+def inputs(analysis: Analysis, bert: Any, args: argparse.Namespace) -> tuple[list[Any], Any]:
+    """Returns: (the positional arguments of the function, the `Trace` among them or None)."""
     trace: Any = None
     positional: list[Any] = [bert] if analysis.model else []
-    if analysis.inputs in _PAIRS:
+    if analysis.inputs in PAIRS:
         if args.text_a is not None:
             trace = bert.trace(args.text_a, args.text_b, args.mask if analysis.masks else ())
         positional.append(trace)
@@ -165,8 +181,8 @@ def _inputs(analysis, bert, args):
         positional.append(args.text_a)
     if analysis.inputs == "texts":
         positional += [args.text_a, args.text_b, tuple(args.mask)]
-    if analysis.inputs in _FILES:
-        positional.append(None if args.input is None else args.texts)
+    if analysis.inputs in FILES:
+        positional.append(args.texts)
     if analysis.target:
         positional.append(target_of(bert, trace, args))
     return positional, trace

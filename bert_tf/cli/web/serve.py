@@ -1,0 +1,74 @@
+"""`python -m bert_tf serve`: a REST service over the models."""
+
+import argparse
+import dataclasses
+import sys
+
+from bert_tf.errors import InputError
+from bert_tf.serving.limits import ServiceLimits
+from bert_tf.startup import quiet_tensorflow
+from bert_tf.user_errors import whole_number
+
+_HELP = {
+    "max_loaded": "models in memory at the same time",
+    "max_body_bytes": "bytes of a request",
+    "max_inputs": "texts or pairs of a request",
+    "max_characters": "characters of a text",
+    "max_top_k": "predictions at each mask",
+    "max_waiting": "requests that are answered or wait at the same time; further ones get status 503",
+    "batch_size": "texts in one forward pass",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `serve` to an `argparse` parser."""
+    parser.add_argument("--model", metavar="M", help="name of the model that is loaded first and asked by default")
+    parser.add_argument("--offer", nargs="+", metavar="M", help="names of the models that may be asked (default: all)")
+    parser.add_argument("--precision", default="float32", metavar="P", help="precision of the computation")
+    parser.add_argument("--address", default="127.0.0.1", metavar="A", help="address to listen at (default 127.0.0.1)")
+    parser.add_argument("--port", type=whole_number(1, 65535), default=8600, metavar="N", help="port (default 8600)")
+    parser.add_argument("--base-path", default="", metavar="PATH", help="path behind a reverse proxy, such as /api")
+    for field in dataclasses.fields(ServiceLimits):
+        if field.name in _HELP:
+            parser.add_argument(
+                f"--{field.name.replace('_', '-')}",
+                type=whole_number(1),
+                default=field.default,
+                metavar="N",
+                help=f"{_HELP[field.name]} (default {field.default:,})",
+            )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answers requests until it is stopped. Returns: exit code."""
+    try:
+        import uvicorn
+
+        from bert_tf.serving.service import application
+    except ModuleNotFoundError as error:
+        raise InputError(f"The service needs Starlette and Uvicorn ({error}); Streamlit brings both.") from None
+    from bert_tf.inference.bert import DEFAULT_MODEL
+    from bert_tf.serving.model_store import ModelStore
+    from bert_tf.serving.problems import RequestProblem
+
+    quiet_tensorflow()
+    values = {name: getattr(args, name) for name in _HELP}
+    limits = ServiceLimits(models=tuple(args.offer or ()), **values)
+    store = ModelStore(args.model or DEFAULT_MODEL, limits, args.precision)
+    try:
+        for name in limits.models:
+            store.name_of(name)
+        store.get()
+    except RequestProblem as problem:
+        raise InputError(str(problem)) from None
+    root = f"/{args.base_path.strip('/')}" if args.base_path.strip("/") else ""
+    print(f"Serving {store.default} at http://{args.address}:{args.port}{root}/", file=sys.stderr)
+    uvicorn.run(
+        application(store, limits),
+        host=args.address,
+        port=args.port,
+        root_path=root,
+        log_level="warning",
+        access_log=False,
+    )
+    return 0

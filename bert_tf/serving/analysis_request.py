@@ -1,0 +1,184 @@
+"""A JSON request for an analysis of the catalogue: checked, run, and answered as `explain --json` does."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from bert_tf.analyses import catalogue
+from bert_tf.analysis import Analysis, Option
+from bert_tf.cli.explain import analysis as command
+from bert_tf.errors import InputError
+from bert_tf.explain.datasets.text_rows import TextRow
+from bert_tf.serving.limits import ServiceLimits
+from bert_tf.serving.model_store import ModelStore
+from bert_tf.serving.problems import RequestProblem
+
+#: The answer to explain: key of "target" -> type of its value.
+TARGET_KEYS = {
+    "token": str,
+    "position": int,
+    "replaced": bool,
+    "next_sentence": bool,
+    "sentence_order": bool,
+    "opposite": bool,
+    "label": str,
+}
+_PAIR = ("text_a", "text_b")
+_JSON_TYPES: dict[type, tuple[type, ...]] = {float: (int, float), int: (int,), str: (str,), bool: (bool,)}
+
+
+def served_analyses() -> dict[str, Analysis]:
+    """The analyses of the catalogue by name, without those that read a folder or are about no model."""
+    return {name: analysis for name, analysis in catalogue().items() if analysis.model}
+
+
+def answer(name: str, body: dict[str, Any], store: ModelStore, limits: ServiceLimits) -> dict[str, Any]:
+    """Run an analysis.
+
+    Args:
+        name: str. The name of the analysis.
+        body: dict. The JSON request: "model", "text_a", "text_b", "mask", "rows", "target", "options".
+        store: `ModelStore`. limits: `ServiceLimits`.
+
+    Returns: dict, the record that `explain NAME --json` prints.
+
+    Raises:
+        RequestProblem: there is no such analysis or model, or a key or an option is unknown.
+        InputError: a value cannot be used.
+    """
+    analysis = served_analyses().get(name)
+    if analysis is None:
+        raise RequestProblem(404, f"There is no analysis {name[:80]!r} here; GET /openapi.json lists them.")
+    options = options_of(analysis, body.get("options", {}), store)
+    namespace = _namespace(analysis, body, limits)
+    command.check(analysis, namespace, options)
+    if namespace.texts is not None and analysis.check_rows is not None:
+        analysis.check_rows(options, namespace.texts)
+    bert = store.get(body.get("model")).bert
+    for option in analysis.options:
+        if option.model and options[option.name] is not None:
+            names = options[option.name]
+            several = not isinstance(names, str)
+            options[option.name] = tuple(store.get(one).bert for one in names) if several else store.get(names).bert
+    positional, trace = command.inputs(analysis, bert, namespace)
+    return command.record_of(analysis, bert, trace, analysis.function(*positional, **options))
+
+
+def options_of(analysis: Analysis, given: Any, store: ModelStore) -> dict[str, Any]:
+    """The options of an analysis from their JSON values; the others have their defaults.
+
+    Raises: RequestProblem or InputError if an option is unknown, missing or has another type.
+    """
+    known = {option.name: option for option in analysis.options}
+    if not isinstance(given, dict) or given.keys() - known.keys():
+        names = ", ".join(known) or "none"
+        raise RequestProblem(400, f'"options" must be an object with options of {analysis.name}: {names}.')
+    missing = [option.name for option in known.values() if option.required and given.get(option.name) is None]
+    if missing:
+        raise RequestProblem(400, f"{analysis.name} needs the options {', '.join(missing)}.")
+    return {
+        name: option.default if given.get(name) is None else _value(option, given[name], store)
+        for name, option in known.items()
+    }
+
+
+def reads_texts(option: Option) -> bool:
+    """Whether the command line reads the value from a file; a request has its lines as a list."""
+    return option.metavar == "FILE"
+
+
+def _value(option, value, store):
+    if reads_texts(option):
+        if not _is_list(value, str):
+            raise InputError(f"{option.name} must be a list of texts.")
+        return tuple(value)
+    if option.several:
+        if not isinstance(value, list):
+            raise InputError(f"{option.name} must be a list.")
+        return tuple(_one(option, item, store) for item in value)
+    return _one(option, value, store)
+
+
+def _one(option, value, store):
+    read_from_text = option.parse is not None and isinstance(value, str)
+    is_wrong_bool = isinstance(value, bool) and option.type is not bool
+    if not read_from_text and (is_wrong_bool or not isinstance(value, _JSON_TYPES[option.type])):
+        raise InputError(f"{option.name} must be of type {option.type.__name__}, not {str(value)[:80]}.")
+    if read_from_text:
+        return option.parse(value)
+    if option.metavar == "M" and option.choices is None:
+        return store.name_of(value)  # never a path
+    value = option.value_aliases.get(value, value)
+    if option.choices is not None and value not in option.choices:
+        raise InputError(f"{option.name} must be one of {', '.join(map(str, option.choices))}, not {str(value)[:80]}.")
+    return value
+
+
+def _namespace(analysis, body, limits):
+    """The inputs as the command line has them after parsing."""
+    target = body.get("target") or {}
+    if not isinstance(target, dict) or not all(
+        key in TARGET_KEYS and type(value) is TARGET_KEYS[key] for key, value in target.items()
+    ):
+        keys = ", ".join(f"{key} ({kind.__name__})" for key, kind in TARGET_KEYS.items())
+        raise RequestProblem(400, f'"target" must be an object with some of {keys}.')
+    texts = text_rows(body.get("rows"), limits)
+    mask = body.get("mask") or []
+    mask = [mask] if isinstance(mask, str) else mask
+    if not (_is_list(mask, str) or _is_list(mask, int)):
+        raise InputError('"mask" must be a word, a list of words, or a list of positions.')
+    if analysis.inputs in ("pair", "pair with file", "text", "texts") and body.get("text_a") is None:
+        raise InputError(f'{analysis.name} needs a text: give "text_a".')
+    if analysis.inputs == "file" and texts is None:
+        raise InputError(f'{analysis.name} needs "rows", a list of texts.')
+    if analysis.inputs == "pair or file" and (texts is None) == (body.get("text_a") is None):
+        raise InputError('Give either "text_a" or "rows".')
+    return Namespace(
+        text_a=checked_length(body.get("text_a"), "text_a", limits),
+        text_b=checked_length(body.get("text_b"), "text_b", limits),
+        mask=mask,
+        texts=texts,
+        target=target.get("token"),
+        **{name: target.get(name, False) for name in ("replaced", "next_sentence", "sentence_order", "opposite")},
+        position=target.get("position"),
+        label=target.get("label"),
+    )
+
+
+def text_rows(rows: Any, limits: ServiceLimits) -> tuple[TextRow, ...] | None:
+    """The rows of a request, texts or objects with "text_a", "text_b", "mask", "label"; None if it has none."""
+    if rows is None:
+        return None
+    if not isinstance(rows, list) or not rows:
+        raise InputError('"rows" must be a list of texts, or of objects with "text_a".')
+    if len(rows) > limits.max_inputs:
+        raise RequestProblem(413, f"There are {len(rows)} rows, but at most {limits.max_inputs} are read together.")
+    read = []
+    for number, row in enumerate(rows, 1):
+        row = {"text_a": row} if isinstance(row, str) else row
+        if not isinstance(row, dict) or not isinstance(row.get("text_a"), str):
+            raise InputError(f'Row {number} must be a text, or an object with "text_a".')
+        text_a, text_b = (checked_length(row.get(name), f"{name} of row {number}", limits) for name in _PAIR)
+        mask, label = row.get("mask") or (), row.get("label")
+        mask = (mask,) if isinstance(mask, str) else tuple(mask)
+        read.append(TextRow(number, text_a or "", text_b, mask, label))
+    return tuple(read)
+
+
+def checked_length(text: Any, name: str, limits: ServiceLimits) -> str | None:
+    """A text of a request, or None.
+
+    Raises: InputError if it is not text; RequestProblem if it is too long.
+    """
+    if text is not None and not isinstance(text, str):
+        raise InputError(f"{name} must be text, not {str(text)[:80]}.")
+    if text is not None and len(text) > limits.max_characters:
+        raise RequestProblem(
+            413, f"{name} has {len(text):,} characters, but at most {limits.max_characters:,} are read."
+        )
+    return text
+
+
+def _is_list(value, kind):
+    return isinstance(value, list) and all(type(item) is kind for item in value)

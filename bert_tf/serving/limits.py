@@ -1,0 +1,28 @@
+"""The limits of the service."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ServiceLimits:
+    """What one request and all requests together may use.
+
+    Attributes:
+        models: tuple of str. The names of the models that may be asked for; empty for all installed ones.
+        max_loaded: int. Models in memory at the same time; the one that was used longest ago makes room.
+        max_body_bytes: int. Bytes of a request.
+        max_inputs: int. Texts or pairs of a request.
+        max_characters: int. Characters of a text.
+        max_top_k: int. Predictions at each mask.
+        max_waiting: int. Requests that are answered or wait at the same time; a further one gets status 503.
+        batch_size: int. Texts in one forward pass.
+    """
+
+    models: tuple[str, ...] = ()
+    max_loaded: int = 3
+    max_body_bytes: int = 1_000_000
+    max_inputs: int = 256
+    max_characters: int = 20_000
+    max_top_k: int = 100
+    max_waiting: int = 256
+    batch_size: int = 32

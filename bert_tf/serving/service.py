@@ -1,0 +1,285 @@
+"""The routes of the service, as a Starlette application."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+import bert_tf
+from bert_tf.checkpoints import list_models
+from bert_tf.errors import InputError, checked_pair
+from bert_tf.inference.predictions import check_top_k
+from bert_tf.serving.analysis_request import answer as analysis_answer
+from bert_tf.serving.analysis_request import checked_length, served_analyses
+from bert_tf.serving.limits import ServiceLimits
+from bert_tf.serving.metrics import Metrics
+from bert_tf.serving.model_store import ModelStore
+from bert_tf.serving.openapi import overview_page, specification
+from bert_tf.serving.problems import RequestProblem
+from bert_tf.user_errors import is_user_error
+
+_LOG = logging.getLogger("bert_tf.serving")
+_PREDICT_KEYS = ("model", "text_a", "text_b", "mask", "top_k", "targets", "inputs")
+_FEATURE_KEYS = ("model", "text_a", "text_b", "inputs", "pooling", "layer", "length")
+_EXPLAIN_KEYS = ("model", "text_a", "text_b", "mask", "rows", "target", "options")
+
+
+class Service:
+    """What the routes share.
+
+    Args:
+        store: `ModelStore`.
+        limits: `ServiceLimits`.
+    """
+
+    def __init__(self, store: ModelStore, limits: ServiceLimits) -> None:
+        self.store, self.limits, self.metrics = store, limits, Metrics()
+        # Analyses and vectors have no batches: one after the other they leave the cores to the predictions.
+        self._one_at_a_time = threading.Lock()
+
+    async def predict(self, request: Request) -> Any:
+        """POST /predict."""
+        body = await self._body(request, _PREDICT_KEYS)
+        top_k, targets = body.get("top_k", 5), _words(body.get("targets"), "targets")
+        check_top_k(top_k)
+        if top_k > self.limits.max_top_k:
+            raise InputError(f"top_k must be at most {self.limits.max_top_k}, not {top_k}.")
+        rows, single = self._inputs(body, self._row)
+        served = await self._served(body)
+        results = await self._batched(served.predictions.submit((top_k, targets), rows), single)
+        answers = [result if isinstance(result, dict) else result.to_dict() for result in results]
+        return answers[0] if single else {"answers": answers}
+
+    async def task(self, request: Request) -> Any:
+        """POST /tasks/{model}."""
+        body = await self._body(request)
+        records, single = self._inputs(body, self._record)
+        served = await self._served({"model": request.path_params["model"]})
+        if served.bert.task is None:
+            raise RequestProblem(404, f"{served.bert.name} is not fine-tuned for a task; ask /predict instead.")
+        answers = await self._batched(served.answers.submit("task", records), single)
+        return answers[0] if single else {"answers": answers}
+
+    async def features(self, request: Request) -> Any:
+        """POST /features."""
+        body = await self._body(request, _FEATURE_KEYS)
+        rows, single = self._inputs(body, self._pair)
+        pooling, layer, length = body.get("pooling", "mean"), body.get("layer", -1), body.get("length")
+        if length is not None and (type(length) is not int or length < 3):
+            raise InputError(f"length must be a whole number of at least 3, not {str(length)[:80]}.")
+        served = await self._served(body)
+
+        def compute():
+            from bert_tf.inference.sentence_vectors import sentence_vectors
+
+            with self._one_at_a_time:
+                found = sentence_vectors(served.bert, rows, pooling, layer, self.limits.batch_size, length)
+                return [vector.tolist() for vector in found]
+
+        vectors = await run_in_threadpool(compute)
+        answer = {"vector": vectors[0]} if single else {"vectors": vectors}
+        return {"model": served.bert.name, "pooling": pooling, "layer": layer, **answer}
+
+    async def explain(self, request: Request) -> Any:
+        """POST /explain/{analysis}."""
+        body = await self._body(request, _EXPLAIN_KEYS)
+        name = request.path_params["analysis"]
+
+        def compute():
+            with self._one_at_a_time:
+                return analysis_answer(name, body, self.store, self.limits)
+
+        return await run_in_threadpool(compute)
+
+    async def models(self, request: Request) -> Any:
+        """GET /models."""
+        offered, loaded = self.limits.models, self.store.loaded()
+        return {
+            "default": self.store.default,
+            "models": [
+                {
+                    "name": model.name,
+                    "parameters": model.parameters,
+                    "heads": None if model.heads is None else sorted(model.heads),
+                    "licence": model.licence,
+                    "loaded": model.name in loaded,
+                }
+                for model in await run_in_threadpool(list_models)
+                if model.installed and not model.problem and (not offered or model.name in offered)
+            ],
+        }
+
+    async def health(self, request: Request) -> Any:
+        """GET /health."""
+        return {"status": "ok", "version": bert_tf.__version__, "loaded": self.store.loaded()}
+
+    async def _body(self, request, keys=None):
+        content = bytearray()
+        async for chunk in request.stream():
+            content += chunk
+            if len(content) > self.limits.max_body_bytes:
+                raise RequestProblem(413, f"A request has at most {self.limits.max_body_bytes:,} bytes.")
+        try:
+            body = json.loads(bytes(content))
+        except (ValueError, RecursionError) as error:
+            raise RequestProblem(400, f"The request is not JSON: {error}.") from None
+        if not isinstance(body, dict):
+            raise RequestProblem(400, "The request must be a JSON object.")
+        if keys is not None and body.keys() - set(keys):
+            unknown = sorted(body.keys() - set(keys))
+            raise RequestProblem(400, f"Unknown keys: {', '.join(unknown)[:80]}; known are {', '.join(keys)}.")
+        return body
+
+    def _inputs(self, body, read):
+        """(The rows of "inputs", or the one that the request itself is; whether it is one)."""
+        single = "inputs" not in body
+        inputs = [body] if single else body["inputs"]
+        if not isinstance(inputs, list) or not inputs:
+            raise InputError('"inputs" must be a list with at least one input.')
+        if len(inputs) > self.limits.max_inputs:
+            raise RequestProblem(
+                413, f"There are {len(inputs)} inputs, but at most {self.limits.max_inputs} in one request."
+            )
+        self.metrics.count_inputs(len(inputs))
+        rows = []
+        for item in inputs:
+            try:
+                rows.append(read(item))
+            except InputError as error:
+                if single:
+                    raise
+                rows.append(error)  # the other inputs are answered
+        return rows, single
+
+    def _pair(self, item):
+        if isinstance(item, str):
+            item = {"text_a": item}
+        if not isinstance(item, dict):
+            raise InputError('An input must be a text, or an object with "text_a".')
+        texts = [checked_length(item.get(name), name, self.limits) for name in ("text_a", "text_b")]
+        return checked_pair(*texts)
+
+    def _row(self, item):
+        pair = self._pair(item)
+        mask = item.get("mask") if isinstance(item, dict) else None
+        return *pair, [] if mask is None else mask
+
+    def _record(self, item):
+        if isinstance(item, str):
+            item = {"text": item, "text_a": item}
+        if not isinstance(item, dict):
+            raise InputError("An input must be a text or an object.")
+        for name, value in item.items():
+            for text in value if isinstance(value, list) else (value,):
+                if isinstance(text, str):
+                    checked_length(text, name, self.limits)
+        if "text_a" in item and "text_b" not in item:
+            item = {"text": item["text_a"], **item}
+        return item
+
+    async def _served(self, body):
+        return await run_in_threadpool(self.store.get, body.get("model"))
+
+    async def _batched(self, futures, single):
+        waits = [asyncio.wrap_future(future) for future in futures]
+        results = await asyncio.gather(*waits, return_exceptions=not single)
+        for result in results:
+            if isinstance(result, BaseException) and not is_user_error(result):
+                raise result
+        return [{"error": _sentence(result)} if isinstance(result, BaseException) else result for result in results]
+
+
+def application(store: ModelStore, limits: ServiceLimits) -> Starlette:
+    """The ASGI application.
+
+    Args:
+        store: `ModelStore`. limits: `ServiceLimits`.
+
+    Returns: `starlette.applications.Starlette`.
+    """
+    service = Service(store, limits)
+    described = json.dumps(specification(served_analyses(), limits), ensure_ascii=False)
+    page = overview_page(served_analyses())
+
+    async def openapi(request):
+        return Response(described, media_type="application/json")
+
+    async def overview(request):
+        return HTMLResponse(page)
+
+    async def metrics(request):
+        text = service.metrics.text(store.loaded())
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+    return Starlette(
+        routes=[
+            Route("/", overview),
+            Route("/openapi.json", openapi),
+            Route("/metrics", metrics),
+            Route("/health", _answering(service, service.health, limited=False)),
+            Route("/models", _answering(service, service.models)),
+            Route("/predict", _answering(service, service.predict), methods=["POST"]),
+            Route("/features", _answering(service, service.features), methods=["POST"]),
+            Route("/explain/{analysis}", _answering(service, service.explain), methods=["POST"]),
+            Route("/tasks/{model}", _answering(service, service.task), methods=["POST"]),
+        ]
+    )
+
+
+def _answering(service: Service, handler: Callable, limited: bool = True) -> Callable:
+    """An endpoint: the answer of a handler as JSON, or the status and the sentence of its error; counted."""
+    route = f"/{handler.__name__}"
+    metrics = service.metrics
+
+    async def endpoint(request):
+        start, status, headers = time.perf_counter(), 200, {}
+        try:
+            if limited and metrics.waiting >= service.limits.max_waiting:
+                raise RequestProblem(503, f"{metrics.waiting} requests are being answered; try again in a second.")
+            metrics.waiting += 1
+            try:
+                content = await handler(request)
+            finally:
+                metrics.waiting -= 1
+        except Exception as error:
+            status = _status(error)
+            headers = {"Retry-After": "1"} if status == 503 else {}
+            content = {"error": _sentence(error) if status != 500 else "The service failed; its log says where."}
+            if status == 500:
+                _LOG.exception("%s failed", route)
+        metrics.count(route, status, time.perf_counter() - start)
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+        return Response(text, status, headers, media_type="application/json")
+
+    return endpoint
+
+
+def _status(error):
+    if isinstance(error, RequestProblem):
+        return error.status
+    # An OSError may name a file of the server.
+    return 400 if is_user_error(error) and not isinstance(error, OSError) else 500
+
+
+def _sentence(error):
+    return " ".join(str(error).split())
+
+
+def _words(value, name):
+    value = [value] if isinstance(value, str) else value
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise InputError(f'"{name}" must be a word or a list of words.')
+    return tuple(value)

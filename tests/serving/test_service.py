@@ -1,0 +1,284 @@
+"""The REST service by its HTTP: answers are those of the library and of `--json`; bad requests get one sentence."""
+
+import json
+import re
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import uvicorn
+
+import bert_tf
+from bert_tf import checkpoints
+from bert_tf.cli import main
+from bert_tf.serving.analysis_request import served_analyses
+from bert_tf.serving.batcher import Batcher
+from bert_tf.serving.limits import ServiceLimits
+from bert_tf.serving.model_store import ModelStore
+from bert_tf.serving.service import application
+
+TEXT = "The cat sat on the [MASK]."
+LIMITS = ServiceLimits(max_inputs=8, max_characters=200, max_body_bytes=5000, max_top_k=7, max_loaded=2)
+
+
+@pytest.fixture(scope="module")
+def home(tiny_bert, other_bert, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("home")
+    for bert in (tiny_bert, other_bert):
+        checkpoints.save(folder / bert.name, bert.config, bert.tokenizer, bert.model)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BERT_TF_HOME", str(folder))
+        yield folder
+
+
+@contextmanager
+def served(limits):
+    """The address of a running service."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    app = application(ModelStore("tiny-cased", limits), limits)
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    end = time.monotonic() + 20
+    while not server.started and time.monotonic() < end:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def service(home):
+    with served(LIMITS) as address:
+        yield address
+
+
+def ask(service, path, body=None):
+    """(Status, JSON answer or text); a body makes it a POST."""
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    try:
+        with urllib.request.urlopen(urllib.request.Request(service + path, data), timeout=60) as response:
+            status, text = response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        status, text = error.code, error.read().decode()
+    try:
+        return status, json.loads(text)
+    except ValueError:
+        return status, text
+
+
+def near(found, expected):
+    """Equal, numbers up to the rounding of a batch of another size."""
+    assert type(found) is type(expected) or {type(found), type(expected)} == {int, float}
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key in expected:
+            near(found[key], expected[key])
+    elif isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected):
+            near(one, other)
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-3, abs=1e-5)
+    else:
+        assert found == expected
+
+
+def printed(capsys, *arguments):
+    """The JSON that a command prints."""
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_prediction_is_the_record_of_the_command_line(service, home, capsys):
+    status, answer = ask(service, "/predict", {"text_a": TEXT, "text_b": "It was big.", "top_k": 3, "mask": "cat"})
+    assert status == 200
+    command = ("predict", TEXT, "It was big.", "--top-k", "3", "--mask", "cat", "--model", "tiny-cased")
+    near(answer, printed(capsys, *command))
+
+
+def test_many_inputs_are_answered_in_order_and_a_bad_one_with_its_error(service, home):
+    inputs = [TEXT, {"text_a": "no mask"}, {"text_a": "The dog ran", "mask": ["dog"]}, 7]
+    status, answer = ask(service, "/predict", {"inputs": inputs, "model": "tiny-uncased", "top_k": 1})
+    assert status == 200
+    first, second, third, fourth = answer["answers"]
+    assert first["masks"][0]["position"] == 6 and first["model"] == "tiny-uncased"
+    assert "nothing to predict" in second["error"] and "must be a text" in fourth["error"]
+    assert third["masks"][0]["original"] == "dog"
+
+
+def test_requests_at_the_same_time_have_the_answers_of_requests_alone(service):
+    texts = [f"The {word} sat on the [MASK]." for word in ("cat", "dog", "house", "river", "king")] * 4
+    bodies = [{"text_a": text, "top_k": 1 + number % 2} for number, text in enumerate(texts)]
+    alone = [ask(service, "/predict", body) for body in bodies[:10]]
+    with ThreadPoolExecutor(20) as pool:
+        together = list(pool.map(lambda body: ask(service, "/predict", body), bodies))
+    for one, other in zip(together, alone * 2):
+        near(list(one), list(other))
+
+
+def test_features_are_the_sentence_vectors(service, tiny_bert):
+    from bert_tf.inference.sentence_vectors import sentence_vectors
+
+    texts = ["The cat sat.", "A dog ran in the park."]
+    status, answer = ask(service, "/features", {"inputs": texts, "pooling": "max", "layer": 1})
+    assert status == 200 and answer["model"] == "tiny-cased"
+    expected = list(sentence_vectors(tiny_bert, texts, "max", 1))
+    np.testing.assert_allclose(answer["vectors"], expected, atol=1e-4)
+    assert ask(service, "/features", {"text_a": texts[0]})[1]["vector"] != answer["vectors"][0]
+
+
+@pytest.mark.parametrize(
+    "name, body, arguments",
+    [
+        ("logit-lens", {"options": {"top_k": 2}}, (TEXT, "--top-k", "2")),
+        ("contributions", {"target": {"token": "cat"}}, (TEXT, "--target", "cat")),
+        ("ablation", {"options": {"heads": ["0.1", "1.0"]}}, (TEXT, "--heads", "0.1", "1.0")),
+        ("compare", {"options": {"other": "tiny-uncased"}}, (TEXT, "--other", "tiny-uncased")),
+    ],
+)
+def test_an_analysis_is_the_record_of_the_command_line(service, home, capsys, name, body, arguments):
+    status, answer = ask(service, f"/explain/{name}", {"text_a": TEXT, **body})
+    assert status == 200, answer
+    near(answer, printed(capsys, "explain", name, *arguments, "--model", "tiny-cased"))
+
+
+def test_an_analysis_of_rows(service, home, capsys, tmp_path):
+    rows = ["The cat sat on the mat.", "A dog ran in the park.", "She played."]
+    (tmp_path / "rows.txt").write_text("\n".join(rows), encoding="utf-8")
+    status, answer = ask(service, "/explain/head-profiles", {"rows": rows})
+    assert status == 200, answer
+    command = ("explain", "head-profiles", "--input", str(tmp_path / "rows.txt"), "--model", "tiny-cased", "--quiet")
+    near(answer, printed(capsys, *command))
+
+
+@pytest.mark.parametrize(
+    "path, body, status, says",
+    [
+        ("/predict", b"{", 400, "not JSON"),
+        ("/predict", [], 400, "JSON object"),
+        ("/predict", {"text": "x"}, 400, "Unknown keys: text"),
+        ("/predict", {"text_a": "no mask"}, 400, "nothing to predict"),
+        ("/predict", {"text_a": TEXT, "mask": "elephant"}, 400, "elephant"),
+        ("/predict", {"text_a": TEXT, "top_k": 8}, 400, "at most 7"),
+        ("/predict", {"text_a": TEXT, "top_k": "x"}, 400, "top_k"),
+        ("/predict", {"text_a": 7}, 400, "must be text"),
+        ("/predict", {"text_a": "a " * 101}, 413, "202 characters"),
+        ("/predict", {"inputs": []}, 400, "at least one"),
+        ("/predict", {"inputs": [TEXT] * 9}, 413, "at most 8"),
+        ("/predict", {"text_a": TEXT, "targets": "a" * 6000}, 413, "5,000 bytes"),
+        ("/predict", {"text_a": TEXT, "model": "../../etc"}, 404, "There is no model"),
+        ("/predict", {"text_a": TEXT, "model": 3}, 400, "name of a model"),
+        ("/tasks/tiny-cased", {"text": "x"}, 404, "not fine-tuned"),
+        ("/features", {"text_a": "x", "pooling": "median"}, 400, "median"),
+        ("/features", {"text_a": "x", "length": 1}, 400, "length"),
+        ("/explain/nothing", {}, 404, "no analysis"),
+        ("/explain/time-lapse", {"text_a": TEXT, "options": {"folder": "/"}}, 404, "no analysis"),
+        ("/explain/logit-lens", {}, 400, "needs a text"),
+        ("/explain/logit-lens", {"text_a": TEXT, "options": {"html": "/tmp/x"}}, 400, "options of logit-lens"),
+        ("/explain/logit-lens", {"text_a": TEXT, "options": {"top_k": 0}}, 400, "at least 1"),
+        ("/explain/logit-lens", {"text_a": TEXT, "options": {"top_k": True}}, 400, "type int"),
+        ("/explain/ablation", {"text_a": TEXT, "options": {"heads": "0.1"}}, 400, "must be a list"),
+        ("/explain/saliency", {"text_a": TEXT, "options": {"method": "guess"}}, 400, "one of"),
+        ("/explain/saliency", {"text_a": TEXT, "target": {"colour": "red"}}, 400, "target"),
+        ("/explain/layer-similarity", {"text_a": TEXT}, 400, "needs the options other"),
+        ("/explain/compare", {"text_a": TEXT, "options": {"other": "/etc"}}, 404, "no model"),
+        ("/explain/agreement", {"options": {"other": "tiny-uncased"}}, 400, "rows"),
+        ("/explain/attention-divergence", {"text_a": TEXT, "options": {"before": "/etc"}}, 404, "no model"),
+    ],
+)
+def test_a_bad_request_gets_one_sentence(service, path, body, status, says):
+    found, answer = ask(service, path, body)
+    assert (found, list(answer)) == (status, ["error"]), answer
+    assert says in answer["error"] and "\n" not in answer["error"]
+
+
+def test_a_defect_is_not_shown_to_the_client(service, monkeypatch, caplog):
+    def broken(*_):
+        raise RuntimeError("/secret/path")
+
+    monkeypatch.setattr("bert_tf.serving.service.analysis_answer", broken)
+    status, answer = ask(service, "/explain/logit-lens", {"text_a": TEXT})
+    assert status == 500 and "secret" not in str(answer)
+    assert "/secret/path" in caplog.text
+
+
+def test_too_many_requests_at_once_are_sent_away(home):
+    with served(ServiceLimits(max_waiting=0)) as address:
+        assert ask(address, "/predict", {"text_a": TEXT})[0] == 503
+        assert ask(address, "/health")[0] == 200  # still alive, says a monitor
+
+
+def test_only_offered_models_are_listed_and_answer(home):
+    with served(ServiceLimits(models=("tiny-cased",))) as address:
+        assert [model["name"] for model in ask(address, "/models")[1]["models"]] == ["tiny-cased"]
+        status, answer = ask(address, "/predict", {"text_a": TEXT, "model": "tiny-uncased"})
+        assert status == 404 and "not offered" in answer["error"]
+
+
+def test_health_models_and_metrics(service):
+    assert ask(service, "/health")[1]["version"] == bert_tf.__version__
+    models = ask(service, "/models")[1]
+    assert models["default"] == "tiny-cased"
+    assert {"tiny-cased", "tiny-uncased"} <= {model["name"] for model in models["models"]}
+    before = ask(service, "/metrics")[1]
+    ask(service, "/predict", {"text_a": TEXT})
+    after = ask(service, "/metrics")[1]
+    counts = [
+        int(match[1]) if (match := re.search(r'requests_total\{route="/predict",status="200"\} (\d+)', text)) else 0
+        for text in (before, after)
+    ]
+    assert counts[1] == counts[0] + 1
+    buckets = [int(number) for number in re.findall(r'bucket\{route="/predict",le="[^"]+"\} (\d+)', after)]
+    assert buckets == sorted(buckets) and len(buckets) == 13
+
+
+def test_the_description_has_every_analysis_with_its_options(service):
+    status, described = ask(service, "/openapi.json")
+    assert status == 200 and described["openapi"] == "3.1.0"
+    for name, analysis in served_analyses().items():
+        content = described["paths"][f"/explain/{name}"]["post"]["requestBody"]["content"]
+        properties = content["application/json"]["schema"]["properties"]
+        assert set(properties.get("options", {}).get("properties", {})) == {option.name for option in analysis.options}
+    page = ask(service, "/")[1]
+    assert "explain/logit-lens" in page and "http" not in page.replace("http://localhost:8600", "")
+
+
+def test_the_model_that_was_used_longest_ago_makes_room(home):
+    store = ModelStore("tiny-cased", ServiceLimits(max_loaded=1))
+    first = store.get()
+    assert store.get("tiny-cased") is first
+    store.get("tiny-uncased")
+    assert store.loaded() == ["tiny-uncased"]
+
+
+def test_items_that_wait_share_a_call_and_keys_are_kept_apart():
+    calls, go = [], threading.Event()
+
+    def run(key, items):
+        calls.append((key, items))
+        go.wait(10)
+        if key == "bad":
+            raise ValueError("no")
+        return [item * 2 for item in items]
+
+    batcher = Batcher(run, batch_size=3)
+    (first,) = batcher.submit("a", [1])
+    while not calls:
+        time.sleep(0.001)
+    futures = batcher.submit("a", [2, 3, 4, 5]) + batcher.submit("bad", [6]) + batcher.submit("b", [7])
+    go.set()
+    assert [future.result(10) for future in (first, *futures[:4], futures[5])] == [2, 4, 6, 8, 10, 14]
+    assert isinstance(futures[4].exception(10), ValueError) and isinstance(first, Future)
+    assert calls == [("a", [1]), ("a", [2, 3, 4]), ("a", [5]), ("bad", [6]), ("b", [7])]
+    batcher.close()
