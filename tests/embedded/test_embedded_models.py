@@ -50,6 +50,21 @@ def test_the_card_tells_origin_licences_and_figures(name):
     assert "{" not in card, "a figure was not filled in"
 
 
+@pytest.mark.parametrize("name", [BASE, SMALL])
+def test_the_card_has_the_fields_of_the_hub_and_figures_of_other_texts(name):
+    _, front, body = (embedded_dir() / name / "README.md").read_text().split("---\n", 2)
+    for field in ("license", "library_name", "pipeline_tag", "base_model", "datasets", "metrics", "model-index"):
+        assert f"\n{field}:" in f"\n{front}"
+    assert "BLiMP" in body and "A hundred everyday sentences" in body
+    assert ("CoNLL-2003" in body) == (name == BASE)
+
+
+def test_the_card_of_small_has_figures_by_length_and_kind_of_text():
+    card = (embedded_dir() / SMALL / "README.md").read_text()
+    for words in ("| tokens of a sequence | 128 | 256 | 512 |", "news: Wikinews", "everyday: "):
+        assert words in card
+
+
 def test_the_licence_that_asks_for_its_text_in_every_copy_has_it():
     card = (embedded_dir() / BASE / "README.md").read_text()
     path = re.search(r"\[NOTICE\]\((.+?)\)", card)[1]
