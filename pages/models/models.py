@@ -4,6 +4,7 @@ import re
 
 import streamlit as st
 
+from bert_tf.architectures import ARCHITECTURES
 from bert_tf.checkpoints import ModelInfo, UnknownModel, find, look_up, parse_repository
 from bert_tf.errors import DownloadError
 from ui.session import (
@@ -157,9 +158,14 @@ def _any_repository():
     if not limits.download or not limits.repositories:
         return
     st.header("Any model of the hub", anchor=False)
+    titles = [
+        architecture.title
+        for architecture in ARCHITECTURES.values()
+        if architecture.in_transformers and architecture.attention_direction == "bidirectional"
+    ]
     allowed = "" if "*" in limits.repositories else f" This deployment allows {', '.join(limits.repositories)}."
     st.caption(
-        "BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, ALBERT or ELECTRA, by the name that the hub gives it. Its "
+        f"{', '.join(titles[:-1])} or {titles[-1]}, by the name that the hub gives it. Its "
         f"settings, licence and size are read before its weights are fetched.{escape_markdown(allowed)}"
     )
     with st.form("hub_repository", border=False):

@@ -213,7 +213,12 @@ def test_what_has_no_such_format_is_refused_in_one_sentence(to, tmp_path):
 def test_the_registry_knows_sizes_and_licences():
     known = {model.name: model for model in checkpoints.RELEASED}
     owners = {"roberta": "FacebookAI", "distilbert": "distilbert", "albert": "albert", "electra": "google"}
-    family = [model for model in checkpoints.RELEASED if model.config.model_type != "bert"]
+    others = [model for model in checkpoints.RELEASED if model.config.model_type != "bert"]
+    listed = {model.name: model for model in others if model.is_listed}
+    assert set(listed) == {"xlm-roberta-base", "xlm-roberta-large", "camembert-base"}
+    assert all(model.licence == "MIT" and model.heads == {"mlm"} for model in listed.values())
+    assert listed["camembert-base"].config.vocab_size == 32005
+    family = [model for model in others if not model.is_listed]
     assert len(family) == 18
     for model in family:
         member = model.name.split("-")[0]
