@@ -144,7 +144,7 @@ class Bert:
     @property
     def max_length(self) -> int:
         """The largest number of tokens in an input, with the special tokens."""
-        return min(512, self.config.max_tokens)
+        return self.config.max_tokens
 
     def hooked(self) -> HookedModel:
         """Return the model as a `HookedModel`, whose hidden values can be read and replaced. It is created once.

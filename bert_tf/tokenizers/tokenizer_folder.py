@@ -1,15 +1,14 @@
 """Reading the tokenizer of a model folder: WordPiece, byte-level BPE or SentencePiece."""
 
 from pathlib import Path
+from typing import Any
 
 from bert_tf.tokenizers import vocabulary as vocabularies
 from bert_tf.tokenizers.base import BaseTokenizer
-from bert_tf.tokenizers.byte_level_bpe import MERGES_FILE, VOCABULARY_FILE, ByteLevelTokenizer
+from bert_tf.tokenizers.byte_level_bpe import MERGES_FILE, VOCABULARY_FILE, ByteLevelTokenizer, ModernBertTokenizer
 from bert_tf.tokenizers.rust_backed import RustBackedTokenizer, special_tokens_of
 from bert_tf.tokenizers.sentence_piece import MODEL_FILE, SentencePieceTokenizer
 from bert_tf.tokenizers.wordpiece import Tokenizer
-
-_CLASSES: dict[str | None, type[RustBackedTokenizer]] = {"BPE": ByteLevelTokenizer, "Unigram": SentencePieceTokenizer}
 
 
 def read_tokenizer(folder: str | Path) -> BaseTokenizer:
@@ -33,8 +32,7 @@ def read_tokenizer(folder: str | Path) -> BaseTokenizer:
     settings = folder / vocabularies.RUST_FILE
     if not (folder / vocabularies.VOCABULARY_FILE).is_file():
         if settings.is_file():
-            model = vocabularies.read_json(settings).get("model")
-            tokenizer_class = _CLASSES.get(model.get("type")) if isinstance(model, dict) else None
+            tokenizer_class = _class(vocabularies.read_json(settings))
             if tokenizer_class is not None:
                 return tokenizer_class.from_settings(settings, special_tokens_of(folder))
         elif (folder / VOCABULARY_FILE).is_file() and (folder / MERGES_FILE).is_file():
@@ -47,6 +45,16 @@ def read_tokenizer(folder: str | Path) -> BaseTokenizer:
             lower_case, keep_accents = config.get("do_lower_case", True), config.get("keep_accents", False)
             return SentencePieceTokenizer.from_model(path, special_tokens_of(folder), lower_case, keep_accents)
     return Tokenizer.from_folder(folder)
+
+
+def _class(data: dict[str, Any]) -> type[RustBackedTokenizer] | None:
+    """The class for the content of a ``tokenizer.json``; None for WordPiece."""
+    model, packing = data.get("model"), data.get("post_processor")
+    kind = model.get("type") if isinstance(model, dict) else None
+    if kind == "BPE":
+        is_template = isinstance(packing, dict) and packing.get("type") == "TemplateProcessing"
+        return ModernBertTokenizer if is_template else ByteLevelTokenizer
+    return SentencePieceTokenizer if kind == "Unigram" else None
 
 
 def _model_file(folder: Path) -> Path | None:
