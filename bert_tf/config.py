@@ -95,6 +95,10 @@ GOOGLE_SETTINGS = {
 }
 
 
+# The settings that only the architectures have whose records give a default.
+_OF_SOME_ARCHITECTURES = ("local_attention", "global_attn_every_n_layers", "global_rope_theta", "local_rope_theta")
+
+
 class ConfigError(ValueError):
     """An invalid model setting: the message names it, its value and the allowed values."""
 
@@ -129,6 +133,11 @@ class BertConfig:
         num_hidden_groups: int or None. The number of sets of layer weights, each shared by neighbouring layers; None
             for one set per layer.
         tie_word_embeddings: bool. Whether the MLM head uses the token embedding table; False for a table of its own.
+        local_attention: int or None. The width of the window of a layer with local attention: a token attends to half
+            of it on each side.
+        global_attn_every_n_layers: int or None. Every how many layers, from the first, a token attends to all tokens.
+        global_rope_theta, local_rope_theta: float or None. The base of the rotary positions in layers with global and
+            local attention. An architecture without these four settings has None.
 
     Raises:
         ConfigError: a value is out of range or has the wrong type.
@@ -156,6 +165,10 @@ class BertConfig:
     embedding_size: int | None = None
     num_hidden_groups: int | None = None
     tie_word_embeddings: bool = True
+    local_attention: int | None = None
+    global_attn_every_n_layers: int | None = None
+    global_rope_theta: float | None = None
+    local_rope_theta: float | None = None
 
     def __post_init__(self) -> None:
         _check_choice("model_type", self.model_type, ARCHITECTURES)
@@ -173,6 +186,12 @@ class BertConfig:
         for name in ("embedding_size", "num_hidden_groups"):
             if getattr(self, name) is not None:
                 _check_integer(name, getattr(self, name), minimum=1)
+        for name in _OF_SOME_ARCHITECTURES:
+            known, value = name in self.architecture.defaults, getattr(self, name)
+            if known != (value is not None):
+                raise ConfigError(f"{name} is {value!r}; {self._why_setting(known)}.")
+            if known and _check_number(name, value) <= 0:
+                raise ConfigError(f"{name} is {value}; it must be a positive number.")
         for name, value in self.architecture.only.items():
             if getattr(self, name) != value:
                 raise ConfigError(
@@ -216,6 +235,9 @@ class BertConfig:
                 raise ConfigError(f"{name} is {value}; it must be a positive number.")
         _check_choice("hidden_act", self.hidden_act, _ACTIVATIONS)
         _check_choice("tie_word_embeddings", self.tie_word_embeddings, (True, False))
+
+    def _why_setting(self, known):
+        return f"a {self.architecture.title} model " + ("needs it" if known else "has no such setting")
 
     @property
     def head_size(self) -> int:
@@ -351,6 +373,14 @@ class BertConfig:
         if model_type not in list(ARCHITECTURES):
             raise ConfigError(f"model_type is {model_type!r}; the supported types are {', '.join(ARCHITECTURES)}.")
         architecture = ARCHITECTURES[model_type]
+        if architecture.read_settings is not None:
+            try:
+                values = architecture.read_settings(values)
+            except ValueError as error:
+                raise ConfigError(str(error)) from error
+        for key, value in architecture.fixed.items():
+            if values.pop(key, value) != value:
+                raise ConfigError(f"{key} is not {value!r}; a {architecture.title} model with it cannot be read.")
         values = {_field_name(architecture, key): value for key, value in values.items()}
         allowed = {} if architecture.attention_direction == "bidirectional" else {"is_decoder": (True,)}
         for key, harmless in _CHANGES.items():
@@ -403,10 +433,11 @@ class BertConfig:
         names, fields = self.architecture.settings, self._file_fields()
         return {
             "architectures": [self.architecture.transformers_class(self.architecture.trained)],
-            "position_embedding_type": "absolute",
+            **({"position_embedding_type": "absolute"} if self.architecture.has_position_table else {}),
             "use_cache": False,
             # Without it, Transformers' BertLMHeadModel would let every token attend to all tokens.
             **({"is_decoder": True} if self.architecture.attention_direction == "left_to_right" else {}),
+            **self.architecture.fixed,
             **{names.get(name, name): value for name, value in fields.items()},
         }
 

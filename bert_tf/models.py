@@ -260,6 +260,7 @@ def _encoder_layers(config, layer, dtype):
                 config.attention_probs_dropout_prob,
                 config.layer_norm_eps,
                 config.initializer_range,
+                **layer.settings_at(config, index),
                 dtype=dtype,
                 name=f"layer_{group}",
             )

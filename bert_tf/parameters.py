@@ -10,14 +10,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bert_tf.architectures.layer_weights import LAYER_PARTS
+
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
 
 #: The output table of an MLM head that does not use the token embedding table, [V, E].
 OUTPUT_TABLE = "cls.predictions.decoder.weight"
-
-#: The parts of one encoder layer, in the order of a forward pass.
-LAYER_PARTS = ("attention", "attention_norm", "feed_forward", "feed_forward_norm")
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def parameter_spec(config: BertConfig, heads: Collection[str] | None = None) -> 
     parameters = list(_embeddings(config))
     for group, layer in groups.items():
         for stack in config.stack_names:
-            parameters += _encoder_layer(config, f"bert.encoder.layer.{group}{stack}", f"layer_{layer}", stack)
+            parameters += _encoder_layer(config, f"bert.encoder.layer.{group}{stack}", layer, stack)
     for head, head_parameters in _HEADS.items():
         if head in heads:
             parameters += head_parameters(config)
@@ -92,35 +91,28 @@ def is_transposed(name: str) -> bool:
 
 
 def _embeddings(config):
+    has_positions, has_biases = config.architecture.has_position_table, config.architecture.has_biases
     tables = (
         ("word_embeddings", "token_table", config.vocab_size),
-        ("position_embeddings", "position_table", config.max_position_embeddings),
+        ("position_embeddings", "position_table", config.max_position_embeddings * has_positions),
         ("token_type_embeddings", "segment_table", config.type_vocab_size),
     )
     part, layer, width = "embeddings", "embeddings", config.embedding_width
     for name, attribute, rows in tables:
         if rows:
             yield Parameter(f"bert.embeddings.{name}.weight", (rows, width), part, layer, attribute)
-    yield from _norm("bert.embeddings.LayerNorm", width, part, layer, "norm")
+    yield from _norm("bert.embeddings.LayerNorm", width, part, layer, "norm", has_biases)
     if config.has_embedding_projection:
         yield from _dense("bert.embeddings_project", config.hidden_size, width, part, layer, "projection")
 
 
 def _encoder_layer(config, name, layer, stack):
-    hidden, inner = config.hidden_size // config.stacks, config.intermediate_size // config.stacks
     start = f"{stack[1:]}." if stack else ""
-    attention, norm, feed_forward, last_norm = LAYER_PARTS
-    for projection in ("query", "key", "value"):
-        path = f"{name}.attention.self.{projection}"
-        yield from _dense(path, hidden, hidden, attention, layer, f"{start}attention.{projection}")
-    path = f"{name}.attention.output.dense"
-    yield from _dense(path, hidden, hidden, attention, layer, f"{start}attention.output_dense")
-    yield from _norm(f"{name}.attention.output.LayerNorm", hidden, norm, layer, f"{start}attention_norm")
-    path = f"{name}.intermediate.dense"
-    yield from _dense(path, inner, hidden, feed_forward, layer, f"{start}feed_forward.intermediate")
-    path = f"{name}.output.dense"
-    yield from _dense(path, hidden, inner, feed_forward, layer, f"{start}feed_forward.output_dense")
-    yield from _norm(f"{name}.output.LayerNorm", hidden, last_norm, layer, f"{start}feed_forward_norm")
+    for weight in config.architecture.layer_weights:
+        if weight.is_in(layer, config.num_hidden_layers):
+            full_name = weight.name if weight.name.startswith("bert.") else f"{name}.{weight.name}"
+            attribute = start + weight.attribute
+            yield Parameter(full_name, weight.sizes(config), weight.part, f"layer_{layer}", attribute)
 
 
 def _pooler(config):
@@ -129,8 +121,9 @@ def _pooler(config):
 
 def _mlm(config):
     name, width = "cls.predictions", config.embedding_width
-    yield from _dense(f"{name}.transform.dense", width, config.hidden_size, "mlm", "mlm", "transform")
-    yield from _norm(f"{name}.transform.LayerNorm", width, "mlm", "mlm", "norm")
+    bias = config.architecture.has_biases
+    yield from _dense(f"{name}.transform.dense", width, config.hidden_size, "mlm", "mlm", "transform", bias)
+    yield from _norm(f"{name}.transform.LayerNorm", width, "mlm", "mlm", "norm", bias)
     yield Parameter(f"{name}.bias", (config.vocab_size,), "mlm", "mlm", "bias")
     if not config.tie_word_embeddings:
         yield Parameter(OUTPUT_TABLE, (config.vocab_size, width), "mlm", "mlm", "output_table")
@@ -153,11 +146,13 @@ def _replaced(config):
 _HEADS = {"pooler": _pooler, "mlm": _mlm, "nsp": _nsp, "sop": _sop, "replaced": _replaced}
 
 
-def _dense(name, size_out, size_in, part, layer, attribute):
+def _dense(name, size_out, size_in, part, layer, attribute, bias=True):
     yield Parameter(f"{name}.weight", (size_out, size_in), part, layer, f"{attribute}.kernel")
-    yield Parameter(f"{name}.bias", (size_out,), part, layer, f"{attribute}.bias")
+    if bias:
+        yield Parameter(f"{name}.bias", (size_out,), part, layer, f"{attribute}.bias")
 
 
-def _norm(name, size, part, layer, attribute):
+def _norm(name, size, part, layer, attribute, bias=True):
     yield Parameter(f"{name}.weight", (size,), part, layer, f"{attribute}.gamma")
-    yield Parameter(f"{name}.bias", (size,), part, layer, f"{attribute}.beta")
+    if bias:
+        yield Parameter(f"{name}.bias", (size,), part, layer, f"{attribute}.beta")

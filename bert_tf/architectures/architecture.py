@@ -2,9 +2,11 @@
 
 import functools
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+from bert_tf.architectures.layer_weights import BERT_LAYER, LayerWeight
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,9 @@ class Architecture:
         settings: dict of field of `BertConfig` -> key in its config.json, where they differ.
         ignored: frozenset of str. Keys of its config.json that do not change the network.
         only: dict of setting -> the only value that it can have.
+        fixed: dict of key in its config.json -> the only supported value, for keys without a field. Written too.
+        read_settings: function or None. It translates the content of its config.json to the keys that `settings` knows,
+            and raises ValueError with a sentence if the file asks for another network.
         positions_after_pad: bool. Whether the position of the first token is the padding id + 1, not 0.
         names: tuple of pairs. The names of the tensors in Hugging Face's files.
         transformers_classes: tuple of (heads, name of a Transformers class). The first entry whose heads are all
@@ -49,6 +54,10 @@ class Architecture:
             itself and the tokens before it; "two_one_way", the tokens before it in one of two stacks and the tokens
             after it in the other.
         stacks: int. The number of parallel stacks of layers; H, heads and feed-forward width are divided among them.
+        has_position_table: bool. Whether a table of absolute positions is added to the token embeddings.
+        has_biases: bool. Whether the normalization of the embeddings, and the dense layer and normalization of the MLM
+            head, have a bias.
+        layer_weights: tuple of `LayerWeight`. The tensors of one encoder layer.
         embeddings_class, layer_class, mlm_head_class: str. The dotted paths of the model's Keras layers; as strings,
             so that a record does not import Keras.
     """
@@ -68,6 +77,8 @@ class Architecture:
     settings: dict[str, str] = field(default_factory=dict)
     ignored: frozenset[str] = frozenset()
     only: dict[str, Any] = field(default_factory=dict)
+    fixed: dict[str, Any] = field(default_factory=dict)
+    read_settings: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     positions_after_pad: bool = False
     names: tuple[tuple[str, str], ...] = ()
     sentence_heads: dict[str, tuple[str, str, str]] = field(default_factory=dict)
@@ -80,6 +91,9 @@ class Architecture:
     attention_direction: str = "bidirectional"
     in_transformers: bool = True
     stacks: int = 1
+    has_position_table: bool = True
+    has_biases: bool = True
+    layer_weights: tuple[LayerWeight, ...] = BERT_LAYER
     embeddings_class: str = "bert_tf.layers.embeddings.BertEmbeddings"
     layer_class: str = "bert_tf.layers.encoder.EncoderLayer"
     mlm_head_class: str = "bert_tf.layers.heads.MaskedLMHead"
@@ -87,7 +101,7 @@ class Architecture:
     @property
     def prefix(self) -> str:
         """The prefix of the encoder's tensors in its files."""
-        return dict(self.names).get("bert", "bert")
+        return next((stored for canonical, stored in self.names if canonical == "bert"), "bert")
 
     def stored_name(self, name: str) -> str:
         """Return the name of a tensor in Hugging Face's files of this architecture."""
@@ -118,7 +132,7 @@ class Architecture:
         return next(name for needed, name in self.transformers_classes if set(needed) <= set(heads))
 
 
-_UNPREFIXED = ("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler.")
+_UNPREFIXED = ("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler.", "layers.", "final_norm.")
 
 
 def rename(name: str, pairs: Iterable[tuple[str, str]]) -> str:

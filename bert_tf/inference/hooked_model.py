@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -216,12 +217,12 @@ class HookedModel:
         pairs = {name: replace[name] for name in POINTS if name in replace}
         points, everywhere = tuple(points), tuple(name for name, (where, _) in pairs.items() if where is None)
 
-        def step(x, bias, *others):
+        def step(part, x, bias, *others):
             arguments = iter(others)
             hooks = {
                 name: _replacing(None if name in everywhere else next(arguments), next(arguments)) for name in pairs
             }
-            return self._layer(tuple(arguments), x, bias, points, hooks)
+            return self._layer(part, tuple(arguments), x, bias, points, hooks)
 
         signature, others = [self._states(), _MAPS], []
         for name, pair in pairs.items():
@@ -408,10 +409,10 @@ class HookedModel:
         scores = self._scores(head, x, position, norm)
         return log_odds(scores, wanted)
 
-    def _back(self, x, gradient, *weights):
+    def _back(self, part, x, gradient, *weights):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(x)
-            y = self._layer(weights, x, _NO_MASK)["resid_post"]
+            y = self._layer(part, weights, x, _NO_MASK)["resid_post"]
         return tape.gradient(y, x, output_gradients=gradient)
 
     def _sum_back(self, vectors, segment_ids, gradient):
@@ -420,20 +421,21 @@ class HookedModel:
             y = self._embed(vectors, segment_ids)
         return tape.gradient(y, vectors, output_gradients=gradient)
 
-    def _layer(self, weights, x, bias, points=("resid_post",), hooks=None):
-        """Values inside any encoder layer: the structure of the first layer with the weights `weights`."""
-        part = self.layers["layer_0"]
+    def _layer(self, part, weights, x, bias, points=("resid_post",), hooks=None):
+        """Values inside an encoder layer: the structure of the Keras layer `part` with the weights `weights`."""
         state = [variable.value for variable in part.non_trainable_variables]
         (_, values), _ = part.stateless_call(weights, state, x, bias, outputs=points, hooks=hooks)
         return {name: tf.cast(value, tf.float32) for name, value in values.items()}
 
     def of_layer(self, name: Hashable, step: Callable, signature: tuple, index: int) -> Callable:
-        """A compiled step (see `compiled`) that gets the weights of layer `index` as its last arguments."""
-        weights = [
-            tf.convert_to_tensor(variable.value) for variable in self.layers[f"layer_{index}"].trainable_variables
-        ]
+        """A compiled step (see `compiled`) that gets the weights of layer `index` as its last arguments.
+
+        The first argument of the step is a Keras layer of the same structure.
+        """
+        part = self.layers[f"layer_{index}"]
+        weights = [tf.convert_to_tensor(variable.value) for variable in part.trainable_variables]
         specs = tuple(tf.TensorSpec(weight.shape, weight.dtype) for weight in weights)
-        function = self.compiled(name, step, (*signature, *specs))
+        function = self.compiled((name, part.structure), partial(step, part), (*signature, *specs))
         return lambda *arguments: function(*arguments, *weights)
 
     def _token_vectors(self, token_ids):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
+import numpy as np
 
 #: A tensor of the Keras backend.
 Tensor = Any
@@ -88,6 +89,7 @@ class LayerNorm(keras.layers.Layer):
 
     Args:
         epsilon: float. The number added to the variance before the square root.
+        bias: bool. Whether a learned bias is added.
 
     Call arguments:
         x: float [..., H].
@@ -96,15 +98,18 @@ class LayerNorm(keras.layers.Layer):
         [..., H] in the dtype of `x`.
     """
 
-    def __init__(self, epsilon: float, **kwargs: Any) -> None:
+    def __init__(self, epsilon: float, bias: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.epsilon = epsilon
+        self.epsilon, self.has_bias = epsilon, bias
         self.normalise = normalise
 
     def build(self, input_shape: Shape) -> None:
         width = (input_shape[-1],)
         self.gamma = self.add_weight(name="gamma", shape=width, initializer="ones", autocast=False)
-        self.beta = self.add_weight(name="beta", shape=width, initializer="zeros", autocast=False)
+        if self.has_bias:
+            self.beta = self.add_weight(name="beta", shape=width, initializer="zeros", autocast=False)
+        else:
+            self.beta = np.zeros(width, np.float32)
 
     def call(self, x: Tensor) -> Tensor:
         values, gamma, beta = (keras.ops.cast(tensor, "float32") for tensor in (x, self.gamma, self.beta))
@@ -114,4 +119,4 @@ class LayerNorm(keras.layers.Layer):
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "epsilon": self.epsilon}
+        return {**super().get_config(), "epsilon": self.epsilon, "bias": self.has_bias}

@@ -36,6 +36,8 @@ class BertEmbeddings(keras.layers.Layer):
 
     #: Whether a matrix projects embeddings of another width than H.
     has_embedding_projection = True
+    #: Whether position embeddings are added, and whether the normalization has a bias.
+    has_positions = has_biases = True
 
     def __init__(
         self,
@@ -63,7 +65,7 @@ class BertEmbeddings(keras.layers.Layer):
             "embedding_size": embedding_size,
             "position_offset": position_offset,
         }
-        self.norm = LayerNorm(epsilon, dtype=self.dtype_policy, name="norm")
+        self.norm = LayerNorm(epsilon, self.has_biases, dtype=self.dtype_policy, name="norm")
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.projection = None
         if self.has_embedding_projection and self.width != hidden_size:
@@ -81,7 +83,7 @@ class BertEmbeddings(keras.layers.Layer):
             )
 
         self.token_table = table("token_table", self.settings["vocab_size"])
-        self.position_table = table("position_table", self.settings["max_positions"])
+        self.position_table = table("position_table", self.settings["max_positions"]) if self.has_positions else None
         segments = self.settings["num_segments"]
         self.segment_table = table("segment_table", segments) if segments else None
         self.norm.build((None, None, width))
@@ -97,14 +99,15 @@ class BertEmbeddings(keras.layers.Layer):
     def add_places(self, vectors: Tensor, segment_ids: Tensor) -> Tensor:
         """Add the segment embeddings of int32 [B, T] and the position embeddings to token vectors [B, T, E]."""
         ops = keras.ops
-        first = self.settings["position_offset"]
-        last = first + ops.shape(vectors)[1]
-        positions = ops.convert_to_tensor(self.position_table)[first:last]  # [T, E]
         if self.settings["num_segments"] > 1:
             vectors = vectors + ops.take(self.segment_table, segment_ids, axis=0)
         elif self.segment_table is not None:
             vectors = vectors + ops.convert_to_tensor(self.segment_table)[0]
-        return ops.cast(vectors + positions, self.compute_dtype)
+        if self.position_table is not None:
+            first = self.settings["position_offset"]
+            last = first + ops.shape(vectors)[1]
+            vectors = vectors + ops.convert_to_tensor(self.position_table)[first:last]  # [T, E]
+        return ops.cast(vectors, self.compute_dtype)
 
     def project(self, x: Tensor) -> Tensor:
         """Project [B, T, E] to [B, T, H]; the input is unchanged if E = H."""

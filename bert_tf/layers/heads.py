@@ -35,6 +35,9 @@ class MaskedLMHead(keras.layers.Layer):
         Logits, float32 [B, P, V] or [B, T, V].
     """
 
+    #: Whether the dense layer and the normalization have a bias.
+    has_biases = True
+
     def __init__(
         self,
         vocab_size: int,
@@ -59,9 +62,13 @@ class MaskedLMHead(keras.layers.Layer):
         self.activation = activation(hidden_act)
         self.width = hidden_size if embedding_size is None else embedding_size
         self.transform = keras.layers.Dense(
-            self.width, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="transform"
+            self.width,
+            use_bias=self.has_biases,
+            kernel_initializer=initializer(stddev),
+            dtype=self.dtype_policy,
+            name="transform",
         )
-        self.norm = LayerNorm(epsilon, dtype=self.dtype_policy, name="norm")
+        self.norm = LayerNorm(epsilon, self.has_biases, dtype=self.dtype_policy, name="norm")
 
     def build(self, *_: Any) -> None:
         self.transform.build((None, None, self.settings["hidden_size"]))

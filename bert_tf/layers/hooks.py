@@ -95,6 +95,21 @@ class HookedLayer(keras.layers.Layer):
 
     settings: dict[str, Any]
 
+    @classmethod
+    def settings_at(cls, config: Any, index: int) -> dict[str, Any]:
+        """Return the arguments by which layer number `index`, from 0, differs from the others.
+
+        Args:
+            config: `BertConfig`. The settings of the model.
+            index: int. The layer.
+        """
+        return {}
+
+    @property
+    def structure(self) -> tuple:
+        """What the layer computes apart from its weights; equal for layers that can be exchanged with their weights."""
+        return ()
+
     def stacks(self) -> "tuple[HookedLayer, ...]":
         """Return the parallel stacks of this layer, which divide the width and the heads among them."""
         return (self,)

@@ -11,6 +11,7 @@ Matrices in eight bits stay in eight bits: the graph has them as int8 constants,
 and OpenVINO computes the products from them. In float32 these products equal those of the float32 matrices.
 """
 
+import importlib
 import math
 from typing import Any
 
@@ -18,9 +19,10 @@ import numpy as np
 import openvino as ov
 import openvino.opset13 as op
 
+from bert_tf.architectures import BERT
 from bert_tf.checkpoints.stored_tensor import Weight
 from bert_tf.layers.hook_points import MASKED_SCORE
-from bert_tf.parameters import OUTPUT_TABLE
+from bert_tf.parameters import OUTPUT_TABLE, parameter_spec
 from bert_tf.runtime.weights import RunnableModel, graph_weights
 
 ACTIVATIONS = {
@@ -28,7 +30,7 @@ ACTIVATIONS = {
     "gelu_new": lambda x: op.gelu(x, "tanh"),
     "relu": op.relu,
     "gelu_10": lambda x: op.clamp(op.gelu(x, "erf"), -10.0, 10.0),
-    "quick_gelu": lambda x: op.multiply(x, op.sigmoid(op.multiply(x, _float(1.702)))),
+    "quick_gelu": lambda x: op.multiply(x, op.sigmoid(op.multiply(x, real(1.702)))),
     "silu": lambda x: op.multiply(x, op.sigmoid(x)),
     "tanh": op.tanh,
 }
@@ -65,7 +67,7 @@ def build(model: RunnableModel, kind: str, eight_bits: bool = False) -> tuple[ov
     Returns:
         The `ov.Model`, and a dict of output name -> indices of its results.
     """
-    return _Graph(model, kind, eight_bits).finish()
+    return _graph_of(model)(model, kind, eight_bits).finish()
 
 
 def build_mlm_reading(model: RunnableModel, eight_bits: bool = False) -> ov.Model:
@@ -74,26 +76,28 @@ def build_mlm_reading(model: RunnableModel, eight_bits: bool = False) -> ov.Mode
     The inputs are hidden states float32 [P, S, H], answers int32 [P] and the number K, int32; the results are those of
     `Runtime.read_mlm`. The other arguments are those of `build`.
     """
-    graph = _Graph(model, "maps", eight_bits)
+    graph = _graph_of(model)(model, "maps", eight_bits)
     states = op.parameter([-1, -1, model.bert_config.hidden_size], np.float32)
     answers, top_k = op.parameter([-1], np.int32), op.parameter([], np.int32)
-    shape = op.slice(op.shape_of(states, "i64"), _ints(0), _ints(2), _ints(1))  # P, S
-    logits = graph.mlm_logits(op.reshape(states, _ints(-1, model.bert_config.hidden_size), False))  # [P S, V]
+    shape = op.slice(op.shape_of(states, "i64"), ints(0), ints(2), ints(1))  # P, S
+    logits = graph.mlm_logits(op.reshape(states, ints(-1, model.bert_config.hidden_size), False))  # [P S, V]
     top = op.topk(logits, top_k, -1, "max", "value", "i32", True)
     # Subtract the highest logit: nothing overflows, and the entropy is not a difference of large numbers.
-    highest = op.slice(top.output(0), _ints(0), _ints(1), _ints(1), _ints(1))
+    highest = op.slice(top.output(0), ints(0), ints(1), ints(1), ints(1))
     logits, best = op.subtract(logits, highest), op.subtract(top.output(0), highest)
     powers = op.exp(logits)
-    total = op.reduce_sum(powers, _ints(1), True)
-    entropies = op.subtract(op.log(total), op.divide(op.reduce_sum(op.multiply(powers, logits), _ints(1), True), total))
-    last = op.gather(op.reshape(op.gather(top.output(1), _int(0), _int(1)), shape, False), _int(-1), _int(1))  # [P]
-    chosen = op.unsqueeze(op.select(op.less(answers, _int(0, np.int32)), last, answers), _ints(1))
-    chosen = op.reshape(op.broadcast(chosen, shape), _ints(-1, 1), False)  # [P S, 1]
+    total = op.reduce_sum(powers, ints(1), True)
+    entropies = op.subtract(op.log(total), op.divide(op.reduce_sum(op.multiply(powers, logits), ints(1), True), total))
+    last = op.gather(
+        op.reshape(op.gather(top.output(1), integer(0), integer(1)), shape, False), integer(-1), integer(1)
+    )  # [P]
+    chosen = op.unsqueeze(op.select(op.less(answers, integer(0, np.int32)), last, answers), ints(1))
+    chosen = op.reshape(op.broadcast(chosen, shape), ints(-1, 1), False)  # [P S, 1]
     answer_logits = op.gather_elements(logits, chosen, 1)
     # A sum of float32 ones is exact up to 2^24.
-    above = op.reduce_sum(op.convert(op.greater(logits, answer_logits), np.float32), _ints(1), True)
-    ranks = op.add(op.convert(above, np.int32), _int(1, np.int32))
-    lists = op.concat([shape, op.unsqueeze(op.convert(top_k, np.int64), _ints(0))], 0)  # P, S, K
+    above = op.reduce_sum(op.convert(op.greater(logits, answer_logits), np.float32), ints(1), True)
+    ranks = op.add(op.convert(above, np.int32), integer(1, np.int32))
+    lists = op.concat([shape, op.unsqueeze(op.convert(top_k, np.int64), ints(0))], 0)  # P, S, K
     results = [op.reshape(value, lists, False) for value in (top.output(1), op.divide(op.exp(best), total))]
     results += [
         op.reshape(value, shape, False) for value in (entropies, ranks, op.divide(op.exp(answer_logits), total))
@@ -101,8 +105,24 @@ def build_mlm_reading(model: RunnableModel, eight_bits: bool = False) -> ov.Mode
     return ov.Model(results, [states, answers, top_k], "mlm_reading")
 
 
-class _Graph:
+#: The Keras layer of an architecture -> the dotted path of the class that builds its graph.
+GRAPHS = {
+    BERT.layer_class: f"{__name__}.Graph",
+    "bert_tf.layers.modern.ModernEncoderLayer": "bert_tf.runtime.modern_graph.ModernGraph",
+}
+
+
+def _graph_of(model):
+    """The class that builds the graph of a model."""
+    module, name = GRAPHS[model.bert_config.architecture.layer_class].rsplit(".", 1)
+    return getattr(importlib.import_module(module), name)
+
+
+class Graph:
+    """The graph of BERT. A subclass replaces `layer` for another encoder layer."""
+
     def __init__(self, model, kind, eight_bits):
+        self.names = {parameter.name for parameter in parameter_spec(model.bert_config, model.bert_heads)}
         self.config, self.heads, self.kind, self.eight_bits = model.bert_config, model.bert_heads, kind, eight_bits
         self.weights = graph_weights(model)
         self.constants, self.flags = {}, {}
@@ -131,10 +151,10 @@ class _Graph:
         self.add_result("embeddings_sum", total)
         self.add_result("embeddings", x)
         self.add_result("hidden_states", x)
-        is_padding = op.subtract(_float(1), op.convert(padding_mask, np.float32))
-        bias = op.unsqueeze(op.multiply(is_padding, _float(MASKED_SCORE)), _ints(1, 2))  # [B, 1, 1, T]
-        for group in self.config.layer_groups:
-            x = self.layer(f"bert.encoder.layer.{group}", x, bias)
+        is_padding = op.subtract(real(1), op.convert(padding_mask, np.float32))
+        bias = op.unsqueeze(op.multiply(is_padding, real(MASKED_SCORE)), ints(1, 2))  # [B, 1, 1, T]
+        for index in range(self.config.num_hidden_layers):
+            x = self.layer(index, x, bias)
             self.add_result("hidden_states", x)
         self.add_result("sequence_output", x)
         return x
@@ -144,14 +164,18 @@ class _Graph:
         total = self.rows_of(f"{name}.word_embeddings.weight", token_ids)
         if self.config.type_vocab_size:
             # With one segment the ids are ignored.
-            rows = segment_ids if self.config.type_vocab_size > 1 else _int(0)
+            rows = segment_ids if self.config.type_vocab_size > 1 else integer(0)
             total = op.add(total, self.rows_of(f"{name}.token_type_embeddings.weight", rows))
-        first = _ints(self.config.position_offset)
-        length = op.gather(op.shape_of(token_ids, "i64"), _ints(1), _ints(0))
+        if not self.config.architecture.has_position_table:
+            return total
+        first = ints(self.config.position_offset)
+        length = op.gather(op.shape_of(token_ids, "i64"), ints(1), ints(0))
         table = self.vector(f"{name}.position_embeddings.weight")
-        return op.add(total, op.slice(table, first, op.add(first, length), _ints(1), _ints(0)))
+        return op.add(total, op.slice(table, first, op.add(first, length), ints(1), ints(0)))
 
-    def layer(self, name, x, bias):
+    def layer(self, index, x, bias):
+        """The output [B, T, H] of layer number `index`, from 0, for its input and the additive mask [B, 1, 1, T]."""
+        name = f"bert.encoder.layer.{self.config.layer_groups[index]}"
         attended = self.dense(f"{name}.attention.output.dense", self.attention(f"{name}.attention.self", x, bias))
         x = self.norm(f"{name}.attention.output.LayerNorm", op.add(x, attended))
         units = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.intermediate.dense", x))
@@ -159,20 +183,23 @@ class _Graph:
 
     def attention(self, name, x, bias):
         """[B, T, H] -> [B, T, H]"""
-        query, key, value = vectors = [
-            self.split_heads(self.dense(f"{name}.{projection}", x)) for projection in ("query", "key", "value")
-        ]
+        vectors = [self.split_heads(self.dense(f"{name}.{part}", x)) for part in ("query", "key", "value")]
+        return self.attend(*vectors, bias)
+
+    def attend(self, query, key, value, bias):
+        """Queries, keys and values [B, N, T, D] and an additive mask -> [B, T, H]"""
+        vectors = (query, key, value)
         if self.kind == "vectors":
             for output, vector in zip(VECTORS, vectors):
                 self.add_result(output, vector)
         if self.kind == "plain":
             context = op.scaled_dot_product_attention(query, key, value, bias)  # [B, N, T, D]
         else:
-            factor = _float(1 / math.sqrt(self.config.hidden_size // self.config.num_attention_heads))
+            factor = real(1 / math.sqrt(self.config.hidden_size // self.config.num_attention_heads))
             maps = op.softmax(op.add(op.multiply(op.matmul(query, key, False, True), factor), bias), -1)
             self.results.setdefault("attentions", []).append(maps)  # [B, N, T, T]
             context = op.matmul(maps, value, False, False)
-        return op.reshape(op.transpose(context, _ints(0, 2, 1, 3)), _ints(0, 0, self.config.hidden_size), True)
+        return op.reshape(op.transpose(context, ints(0, 2, 1, 3)), ints(0, 0, self.config.hidden_size), True)
 
     def add_heads(self, x, positions):
         if "pooler" in self.heads:
@@ -180,8 +207,8 @@ class _Graph:
             for head in self.heads & {"nsp", "sop"}:
                 rows = op.maximum(rows, self.flag(f"{head}_logits"))
             first = op.squeeze(
-                op.slice(op.slice(x, _ints(0), rows, _ints(1), _ints(0)), _ints(0), _ints(1), _ints(1), _ints(1)),
-                _ints(1),
+                op.slice(op.slice(x, ints(0), rows, ints(1), ints(0)), ints(0), ints(1), ints(1), ints(1)),
+                ints(1),
             )
             pooled = op.tanh(self.dense("bert.pooler.dense", first))
             self.results["pooled_output"] = [pooled]
@@ -191,12 +218,12 @@ class _Graph:
             self.results["sop_logits"] = [self.dense("sop_classifier.classifier", pooled)]
         if "replaced" in self.heads:
             name = "discriminator_predictions"
-            states = op.slice(x, _ints(0), self.flag("replaced_logits"), _ints(1), _ints(0))
+            states = op.slice(x, ints(0), self.flag("replaced_logits"), ints(1), ints(0))
             states = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.dense", states))
             scores = self.dense(f"{name}.dense_prediction", states)  # [B, T, 1]
-            self.results["replaced_logits"] = [op.squeeze(scores, _ints(2))]
+            self.results["replaced_logits"] = [op.squeeze(scores, ints(2))]
         if "mlm" in self.heads:
-            states = op.gather(x, positions, _int(1), batch_dims=1)  # [B, P, H]
+            states = op.gather(x, positions, integer(1), batch_dims=1)  # [B, P, H]
             self.results["mlm_logits"] = [self.mlm_logits(states)]
 
     def mlm_logits(self, states):
@@ -210,27 +237,31 @@ class _Graph:
     def add_result(self, output, node):
         """Append `node` to the results of this output."""
         if self.kind == "plain":
-            node = op.slice(node, _ints(0), self.flag(output), _ints(1), _ints(0))
+            node = op.slice(node, ints(0), self.flag(output), ints(1), ints(0))
         self.results.setdefault(output, []).append(node)
 
     def flag(self, output):
         # One node for all results of an output: each node costs a few microseconds per run.
         if output not in self.flags:
-            self.flags[output] = op.gather(self.rows, _ints(FLAGS.index(output)), _ints(0))
+            self.flags[output] = op.gather(self.rows, ints(FLAGS.index(output)), ints(0))
         return self.flags[output]
 
     def split_heads(self, x):
         """[B, T, H] -> [B, N, T, D]"""
         heads = self.config.num_attention_heads
-        split = op.reshape(x, _ints(0, 0, heads, self.config.hidden_size // heads), True)
-        return op.transpose(split, _ints(0, 2, 1, 3))
+        split = op.reshape(x, ints(0, 0, heads, self.config.hidden_size // heads), True)
+        return op.transpose(split, ints(0, 2, 1, 3))
 
     def dense(self, name, x):
-        return op.add(self.product(x, f"{name}.weight"), self.vector(f"{name}.bias"))
+        return self.with_bias(name, self.product(x, f"{name}.weight"))
 
     def norm(self, name, x):
-        normal = op.mvn(x, _ints(-1), True, self.config.layer_norm_eps, "inside_sqrt")
-        return op.add(op.multiply(normal, self.vector(f"{name}.weight")), self.vector(f"{name}.bias"))
+        normal = op.mvn(x, ints(-1), True, self.config.layer_norm_eps, "inside_sqrt")
+        return self.with_bias(name, op.multiply(normal, self.vector(f"{name}.weight")))
+
+    def with_bias(self, name, x):
+        """Add the bias of a layer that has one."""
+        return op.add(x, self.vector(f"{name}.bias")) if f"{name}.bias" in self.names else x
 
     def product(self, x, name):
         """[..., H_in] times a matrix -> [..., H_out]"""
@@ -242,10 +273,10 @@ class _Graph:
                 weight = Weight(weight.values if is_out_in else weight.values.T).quantized()
                 is_out_in = True
             if weight.scales is None:
-                node = _constant(weight.float32())
+                node = constant(weight.float32())
             else:
-                integers = op.convert(_constant(weight.values), np.float32)
-                node = op.multiply(integers, _constant(weight.scales[:, None]))
+                integers = op.convert(constant(weight.values), np.float32)
+                node = op.multiply(integers, constant(weight.scales[:, None]))
             self.constants[name] = node, is_out_in
         node, is_out_in = self.constants[name]
         return op.matmul(x, node, False, is_out_in)
@@ -253,15 +284,15 @@ class _Graph:
     def rows_of(self, name, ids):
         """Rows of a table: ids [...] -> [..., E]"""
         weight = self.weights(name).weight
-        rows = op.gather(_constant(weight.values), ids, _int(0))
+        rows = op.gather(constant(weight.values), ids, integer(0))
         if weight.scales is None:
             return rows if weight.values.dtype == np.float32 else op.convert(rows, np.float32)
-        return op.multiply(op.convert(rows, np.float32), op.gather(_constant(weight.scales[:, None]), ids, _int(0)))
+        return op.multiply(op.convert(rows, np.float32), op.gather(constant(weight.scales[:, None]), ids, integer(0)))
 
     def vector(self, name):
         """A small weight as a float32 constant."""
         if name not in self.constants:
-            self.constants[name] = _constant(self.weights(name).weight.float32())
+            self.constants[name] = constant(self.weights(name).weight.float32())
         return self.constants[name]
 
 
@@ -274,19 +305,19 @@ class _Writable:
         self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
 
 
-def _constant(array):
+def constant(array):
     """A constant over the memory of an array."""
     array = np.ascontiguousarray(array)
     return op.constant(array if array.flags.writeable else np.asarray(_Writable(array)), shared_memory=True)
 
 
-def _ints(*values):
+def ints(*values):
     return op.constant(np.array(values, np.int64))
 
 
-def _int(value, dtype=np.int64):
+def integer(value, dtype=np.int64):
     return op.constant(np.array(value, dtype))
 
 
-def _float(value):
+def real(value):
     return op.constant(np.array(value, np.float32))

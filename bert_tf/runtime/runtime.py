@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.architectures import BERT
 from bert_tf.errors import RuntimeInputError
 from bert_tf.model_outputs import NEEDS, OUTPUTS
 from bert_tf.runtime.weights import RunnableModel, keras_model
@@ -193,13 +192,13 @@ def _choose(model, engine, precision):
 def _obstacle(model, engine):
     """The reason why OpenVINO cannot be used, or None; the quickest checks come first."""
     try:
-        from bert_tf.runtime.openvino_graph import ACTIVATIONS
+        from bert_tf.runtime.openvino_graph import ACTIVATIONS, GRAPHS
     except ImportError as error:
         return f"it is not installed ({error})"
     if model.bert_config.hidden_act not in ACTIVATIONS:
         return f"it has no activation {model.bert_config.hidden_act!r}"
-    if model.bert_config.architecture.layer_class != BERT.layer_class:
-        return "its graph computes BERT's encoder layer, and this model has another layer"
+    if model.bert_config.architecture.layer_class not in GRAPHS:
+        return "it has no graph for this model's encoder layer"
     if engine == "auto" and _has_gpu():
         return "there is a GPU, and OpenVINO runs on the CPU only"
     return None

@@ -5,7 +5,7 @@ This package does not import TensorFlow.
 
 from bert_tf.errors import TextError, VocabularyError
 from bert_tf.tokenizers.base import BaseTokenizer, Encoding, Tokens
-from bert_tf.tokenizers.byte_level_bpe import ByteLevelTokenizer
+from bert_tf.tokenizers.byte_level_bpe import ByteLevelTokenizer, ModernBertTokenizer
 from bert_tf.tokenizers.packing import (
     PackedPair,
     Truncation,
@@ -23,6 +23,7 @@ __all__ = [
     "BaseTokenizer",
     "ByteLevelTokenizer",
     "Encoding",
+    "ModernBertTokenizer",
     "PackedPair",
     "SentencePieceTokenizer",
     "TextError",

@@ -1,8 +1,9 @@
-"""RoBERTa's byte-level byte-pair encoding. The 256 bytes spell every text, so no text is unknown.
+"""The byte-level byte-pair encoding of RoBERTa and ModernBERT. The 256 bytes spell every text, so no text is unknown.
 
-The reference is ``transformers.RobertaTokenizer`` of Transformers 5.23; as in the released files, the mask token
-includes the space before it. The word ids are those of the Rust library: letters, digits and punctuation are
-separate words. Sources: Radford et al. 2019, section 2.2; Liu et al. 2019, section 4.4.
+The references are ``transformers.RobertaTokenizer`` of Transformers 5.23 and, for ModernBERT,
+``PreTrainedTokenizerFast``; as in the released files, the mask token includes the space before it. The word ids are
+those of the Rust library: letters, digits and punctuation are separate words. Sources: Radford et al. 2019, section
+2.2; Liu et al. 2019, section 4.4; Warner et al. 2024, section 2.1.
 """
 
 from collections.abc import Sequence
@@ -71,6 +72,20 @@ class ByteLevelTokenizer(RustBackedTokenizer):
         """Write ``tokenizer.json``, ``tokenizer_config.json``, ``vocab.json`` and ``merges.txt``."""
         super().save(folder, model_max_length)
         self._rust.model.save(str(folder))
+
+
+class ModernBertTokenizer(ByteLevelTokenizer):
+    """ModernBERT's byte-level tokenizer: everything, the packing of a pair too, is in its ``tokenizer.json``.
+
+    The released file normalizes to NFC, has tokens for runs of spaces and packs a pair as [CLS] A [SEP] B [SEP].
+    """
+
+    default_tokens = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    transformers_class = "PreTrainedTokenizerFast"
+
+    def save(self, folder: str | Path, model_max_length: int = 8192) -> None:
+        """Write ``tokenizer.json`` and ``tokenizer_config.json``."""
+        RustBackedTokenizer.save(self, folder, model_max_length)
 
 
 def _byte_of_character() -> dict[str, int]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bert_tf.tokenizers import vocabulary as vocabularies
 from bert_tf.tokenizers.base import BaseTokenizer
-from bert_tf.tokenizers.byte_level_bpe import MERGES_FILE, VOCABULARY_FILE, ByteLevelTokenizer
+from bert_tf.tokenizers.byte_level_bpe import MERGES_FILE, VOCABULARY_FILE, ByteLevelTokenizer, ModernBertTokenizer
 from bert_tf.tokenizers.rust_backed import RustBackedTokenizer, special_tokens_of
 from bert_tf.tokenizers.sentence_piece import (
     FAIRSEQ_MODEL_FILE,
@@ -38,8 +38,7 @@ def read_tokenizer(folder: str | Path) -> BaseTokenizer:
     folder = Path(folder)
     settings = folder / vocabularies.RUST_FILE
     if settings.is_file():
-        model = vocabularies.read_json(settings).get("model")
-        tokenizer_class = _class_of(folder, model) if isinstance(model, dict) else None
+        tokenizer_class = _class_of(vocabularies.read_json(settings))
         if tokenizer_class is not None:
             return tokenizer_class.from_settings(settings, special_tokens_of(folder))
     elif not (folder / vocabularies.VOCABULARY_FILE).is_file():
@@ -56,10 +55,14 @@ def read_tokenizer(folder: str | Path) -> BaseTokenizer:
     return Tokenizer.from_folder(folder)
 
 
-def _class_of(folder: Path, model: dict) -> type[RustBackedTokenizer] | None:
-    """The class for the model of a tokenizer.json; None for a WordPiece tokenizer."""
+def _class_of(settings: dict) -> type[RustBackedTokenizer] | None:
+    """The class for the content of a tokenizer.json; None for a WordPiece tokenizer."""
+    model, packing = settings.get("model"), settings.get("post_processor")
+    if not isinstance(model, dict):
+        return None
     if model.get("type") == "BPE":
-        return ByteLevelTokenizer
+        is_template = isinstance(packing, dict) and packing.get("type") == "TemplateProcessing"
+        return ModernBertTokenizer if is_template else ByteLevelTokenizer
     if model.get("type") != "Unigram":
         return None
     pieces = model.get("vocab")

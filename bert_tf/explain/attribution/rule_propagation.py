@@ -157,8 +157,7 @@ class RulePropagation:
             x = self._of_sum(total)
         return self._back(tape, x, total, biases, gradient)
 
-    def _layer(self, x, *weights):
-        part = self._hooked.layers["layer_0"]
+    def _layer(self, part, x, *weights):
         state = [variable.value for variable in part.non_trainable_variables]
         y, _ = part.stateless_call(weights, state, x, tf.zeros((1, 1, 1, 1)), hooks=self._hooks(part))
         return y
@@ -190,13 +189,13 @@ class RulePropagation:
 
         return {name: hook_at(name) for name in POINTS}
 
-    def _layer_back(self, x, gradient, *weights):
-        paths = {variable.path for variable in self._biases(self._hooked.layers["layer_0"])}
-        weights_of_variables = zip(self._hooked.layers["layer_0"].trainable_variables, weights)
+    def _layer_back(self, part, x, gradient, *weights):
+        paths = {variable.path for variable in self._biases(part)}
+        weights_of_variables = zip(part.trainable_variables, weights)
         biases = [weight for variable, weight in weights_of_variables if variable.path in paths]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([x, *biases])
-            y = self._layer(x, *weights)
+            y = self._layer(part, x, *weights)
         return self._back(tape, y, x, biases, gradient)
 
     def _back(self, tape, y, x, biases, gradient):

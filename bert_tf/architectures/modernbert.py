@@ -1,0 +1,146 @@
+"""ModernBERT (Warner et al. 2024): an encoder with the changes that decoders brought, for up to 8,192 tokens."""
+
+from typing import Any
+
+from bert_tf.architectures.architecture import Architecture
+from bert_tf.architectures.bert import BERT
+from bert_tf.architectures.layer_weights import LAYER_PARTS, LayerWeight, dense
+
+_ATTENTION, _ATTENTION_NORM, _FEED_FORWARD, _FEED_FORWARD_NORM = LAYER_PARTS
+_LAYER, _STORED = "bert.encoder.layer.*", "model.layers.*"
+
+
+def _read_settings(values: dict[str, Any]) -> dict[str, Any]:
+    """Translate `layer_types` and `rope_parameters`, the form of Transformers 5, to the four numbers of the released
+    files."""
+    values = dict(values)
+    values.pop("position_embedding_type", None)  # released files name "absolute" or "sans_pos"; neither is read
+    if "norm_eps" in values:
+        values.pop("layer_norm_eps", None)
+    types = values.pop("layer_types", None)
+    if types is not None:
+        values["global_attn_every_n_layers"] = _every(types)
+    for kind, name in (("full_attention", "global_rope_theta"), ("sliding_attention", "local_rope_theta")):
+        rope = (values.get("rope_parameters") or {}).get(kind) or {}
+        if rope.get("rope_type", "default") != "default":
+            raise ValueError(f"rope_type is {rope['rope_type']!r}; only default rotary positions are supported.")
+        if "rope_theta" in rope:
+            values[name] = rope["rope_theta"]
+    values.pop("rope_parameters", None)
+    return values
+
+
+def _every(types: list[str]) -> int:
+    """Every how many layers attention is global, from the list of the layers' types."""
+    found = [index for index, kind in enumerate(types) if kind == "full_attention"]
+    every = found[1] if len(found) > 1 else len(types)
+    if found != list(range(0, len(types), max(1, every))):
+        raise ValueError("layer_types is not supported: global attention must come every n layers, from the first.")
+    return every
+
+
+MODERNBERT = Architecture(
+    model_type="modernbert",
+    title="ModernBERT",
+    order=6,
+    source="Warner et al. 2024",
+    changes=(
+        "It reads up to 8,192 tokens: every third layer attends to all tokens, the others to 64 on each side.",
+        "Positions are rotations of queries and keys; nothing is added to the token embeddings.",
+        "Each layer normalizes before its blocks, and no dense layer or normalization of the encoder has a bias.",
+        "The feed-forward block is gated (GeGLU); pre-training masks 30% of the tokens and has no sentence pairs.",
+        "Its tokenizer is a byte-level BPE of 50,368 tokens, trained on text and code.",
+    ),
+    heads=("mlm",),
+    trained=("mlm",),
+    # Warner et al. 2024, table 4 (appendix).
+    sizes={
+        "base": {
+            "num_hidden_layers": 22,
+            "hidden_size": 768,
+            "num_attention_heads": 12,
+            "intermediate_size": 1152,
+        },
+        "large": {
+            "num_hidden_layers": 28,
+            "hidden_size": 1024,
+            "num_attention_heads": 16,
+            "intermediate_size": 2624,
+        },
+    },
+    defaults={
+        "vocab_size": 50368,
+        "num_hidden_layers": 22,
+        "intermediate_size": 1152,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "max_position_embeddings": 8192,
+        "type_vocab_size": 0,
+        "layer_norm_eps": 1e-5,
+        "pad_token_id": 50283,
+        "local_attention": 128,
+        "global_attn_every_n_layers": 3,
+        "global_rope_theta": 160_000.0,
+        "local_rope_theta": 10_000.0,
+    },
+    settings={
+        "hidden_act": "hidden_activation",
+        "layer_norm_eps": "norm_eps",
+        "hidden_dropout_prob": "mlp_dropout",
+        "attention_probs_dropout_prob": "attention_dropout",
+    },
+    ignored=frozenset(
+        {
+            "classifier_pooling",
+            "deterministic_flash_attn",
+            "embedding_dropout",
+            "initializer_cutoff_factor",
+            "reference_compile",
+            "repad_logits_with_grad",
+            "sparse_pred_ignore_index",
+            "sparse_prediction",
+        }
+    ),
+    only={**BERT.only, "type_vocab_size": 0, "hidden_act": "gelu"},
+    fixed={
+        "attention_bias": False,
+        "classifier_activation": "gelu",
+        "classifier_bias": False,
+        "decoder_bias": True,
+        "mlp_bias": False,
+        "norm_bias": False,
+    },
+    read_settings=_read_settings,
+    names=(
+        (f"{_LAYER}.attention.LayerNorm", f"{_STORED}.attn_norm"),
+        (f"{_LAYER}.attention.self.qkv", f"{_STORED}.attn.Wqkv"),
+        (f"{_LAYER}.attention.output.dense", f"{_STORED}.attn.Wo"),
+        (f"{_LAYER}.intermediate.LayerNorm", f"{_STORED}.mlp_norm"),
+        (f"{_LAYER}.intermediate.dense", f"{_STORED}.mlp.Wi"),
+        (f"{_LAYER}.output.dense", f"{_STORED}.mlp.Wo"),
+        ("bert.encoder.LayerNorm", "model.final_norm"),
+        ("bert.embeddings.word_embeddings", "model.embeddings.tok_embeddings"),
+        ("bert.embeddings.LayerNorm", "model.embeddings.norm"),
+        ("cls.predictions.transform.dense", "head.dense"),
+        ("cls.predictions.transform.LayerNorm", "head.norm"),
+        ("cls.predictions.bias", "decoder.bias"),
+        ("cls.predictions.decoder", "decoder"),
+        ("bert", "model"),
+    ),
+    transformers_classes=(({"mlm"}, "ModernBertForMaskedLM"), (set(), "ModernBertModel")),
+    tokenizer="bytes",
+    has_position_table=False,
+    has_biases=False,
+    layer_weights=(
+        LayerWeight("attention.LayerNorm.weight", ("H",), _ATTENTION_NORM, "attention_norm.gamma", "after the first"),
+        *dense("attention.self.qkv", "3H", "H", _ATTENTION, "attention.qkv", bias=False),
+        *dense("attention.output.dense", "H", "H", _ATTENTION, "attention.output_dense", bias=False),
+        LayerWeight("intermediate.LayerNorm.weight", ("H",), _FEED_FORWARD_NORM, "feed_forward_norm.gamma"),
+        *dense("intermediate.dense", "2F", "H", _FEED_FORWARD, "feed_forward.intermediate", bias=False),
+        *dense("output.dense", "H", "F", _FEED_FORWARD, "feed_forward.output_dense", bias=False),
+        LayerWeight("bert.encoder.LayerNorm.weight", ("H",), _FEED_FORWARD_NORM, "final_norm.gamma", "last"),
+    ),
+    embeddings_class="bert_tf.layers.modern.ModernEmbeddings",
+    layer_class="bert_tf.layers.modern.ModernEncoderLayer",
+    mlm_head_class="bert_tf.layers.modern.ModernMaskedLMHead",
+)
