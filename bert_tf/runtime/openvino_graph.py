@@ -183,8 +183,8 @@ class Graph:
 
     def attention(self, name, x, bias):
         """[B, T, H] -> [B, T, H]"""
-        vectors = [self.split_heads(self.dense(f"{name}.{part}", x)) for part in ("query", "key", "value")]
-        return self.attend(*vectors, bias)
+        query, key, value = (self.split_heads(self.dense(f"{name}.{part}", x)) for part in ("query", "key", "value"))
+        return self.attend(query, key, value, bias)
 
     def attend(self, query, key, value, bias):
         """Queries, keys and values [B, N, T, D] and an additive mask -> [B, T, H]"""
