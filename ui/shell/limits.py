@@ -20,13 +20,14 @@ class Limits:
     """The limits for visitors; one attribute for each key of ``explorer.toml``, which describes them."""
 
     max_characters: int = 100_000
-    max_tokens: int = 512
+    max_tokens: int = 8_192
     max_link_characters: int = 4_000
     default: str = "bert-base-cased-embedded"
     offered: tuple[str, ...] = ()
     download: bool = True
     max_loaded: int = 3
     warm: bool = True
+    max_map_megabytes: int = 4_500
     max_trace_megabytes: int = 512
     max_session_megabytes: int = 256
     max_masks: int = 32
@@ -57,7 +58,7 @@ class Limits:
 _SECTIONS = {
     "text": ("max_characters", "max_tokens", "max_link_characters"),
     "models": ("default", "offered", "download", "max_loaded", "warm"),
-    "cache": ("max_trace_megabytes", "max_session_megabytes", "max_snapshot_megabytes"),
+    "cache": ("max_map_megabytes", "max_trace_megabytes", "max_session_megabytes", "max_snapshot_megabytes"),
     "predict": ("max_masks", "max_top_k"),
     "jobs": ("max_jobs",),
     "training": (

@@ -7,7 +7,7 @@ import numpy as np
 
 from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
 from bert_tf.checkpoints.stored_tensor import StoredTensor
-from bert_tf.checkpoints.tensor_names import canonical_name
+from bert_tf.checkpoints.tensor_names import canonical_name, task_names
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.tokenizers import BaseTokenizer, read_tokenizer
@@ -49,7 +49,8 @@ def _canonical(stored, architecture):
             raise CheckpointError(f"{tensor.file} has {canonical} twice, as {tensors[canonical].name} and as {name}.")
         if canonical is not None:
             tensors[canonical] = tensor
-    return tensors
+    other = task_names(tensors, architecture)
+    return {other.get(name, name): tensor for name, tensor in tensors.items()}
 
 
 def _tied(tensors):
