@@ -43,6 +43,8 @@ class Architecture:
         sentence_heads: dict of task ("classify", "choose") -> (activation, name of the dense layer, name of the last
             layer) of Transformers' heads that contain a dense layer because this architecture has no pooler.
         sentence_settings: dict of key in config.json -> the only supported value, for the head of multiple choice.
+        prediction_head: bool. Whether the head of every task has a dense layer and a normalization, without biases,
+            before its last layer (`bert_tf.layers.pooler.PredictionHead`).
         google_settings: str or None. The name of the settings file beside its TF checkpoint; None if no TF
             checkpoint was released.
         google_values: dict of setting -> {value in that file: our value}, where a value has another meaning there.
@@ -83,6 +85,7 @@ class Architecture:
     names: tuple[tuple[str, str], ...] = ()
     sentence_heads: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     sentence_settings: dict[str, Any] = field(default_factory=dict)
+    prediction_head: bool = False
     google_settings: str | None = None
     google_values: dict[str, dict[str, str]] = field(default_factory=dict)
     google_names: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = field(default_factory=dict)

@@ -20,7 +20,7 @@ from bert_tf.checkpoints.library import find
 from bert_tf.checkpoints.model_checksums import REFERENCE_FILES, VOCABULARY_FILES, write_model_checksums
 from bert_tf.checkpoints.saving import save, tensor_values
 from bert_tf.checkpoints.stored_tensor import StoredTensor
-from bert_tf.checkpoints.tensor_names import canonical_name, is_task_tensor, tensor_shapes
+from bert_tf.checkpoints.tensor_names import canonical_name, is_task_tensor, task_names, tensor_shapes
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, UnknownModel
 from bert_tf.files import read_json, write_json
@@ -78,6 +78,8 @@ def open_delta(folder: Path, open_folder: OpenFolder) -> tuple[BertConfig, BaseT
 def _stored_and_inherited(folder, config, tensors):
     """The tensors that the folder holds, and those that it inherits from the base model."""
     stored = {canonical_name(name, config.architecture): tensor for name, tensor in open_tensors(folder).items()}
+    for name, own in task_names(stored, config.architecture).items():
+        stored[own] = stored.pop(name)
     needed = set(tensor_shapes(config, ()))
     # The pre-training heads of the base model were not trained with the folder, so they are not inherited. The pooler
     # is inherited if the folder's architecture has one and the folder does not hold it.

@@ -17,7 +17,7 @@ from bert_tf.checkpoints.formats.huggingface import open_weights
 from bert_tf.checkpoints.formats.kerashub import is_preset, preset_config
 from bert_tf.checkpoints.hub_repository import folder_name, parse_name
 from bert_tf.checkpoints.registry import RELEASED, closest_names, released
-from bert_tf.checkpoints.tensor_names import canonical_name, heads_present
+from bert_tf.checkpoints.tensor_names import canonical_name, heads_present, task_names
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError
 from bert_tf.errors import CheckpointError, UnknownModel
 from bert_tf.files import explorer_folder
@@ -268,4 +268,5 @@ def stored_heads(folder: Path, config: BertConfig) -> frozenset[str] | None:
         return frozenset({"pooler"})
     if next(folder.glob("*.index"), None):
         return google_heads(folder, config)
-    return heads_present(canonical_name(name, config.architecture) for name in open_weights(folder))
+    names = {canonical_name(name, config.architecture) for name in open_weights(folder)}
+    return heads_present(names - set(task_names(names, config.architecture)))

@@ -21,7 +21,15 @@ _HEAD_STARTS = {
     "replaced": "discriminator_predictions.",
 }
 # Prefixes of the head of a fine-tuned model, which `finetune` reads.
-_TASK_STARTS = ("classifier.", "qa_outputs.", "attention_pooling.", "crf.", "pre_classifier.", "sequence_summary.")
+_TASK_STARTS = (
+    "classifier.",
+    "qa_outputs.",
+    "attention_pooling.",
+    "crf.",
+    "pre_classifier.",
+    "sequence_summary.",
+    "head.",
+)
 # Canonical names and Transformers' names, if Transformers' classifier contains the pooler.
 _CLASSIFIER = (("bert.pooler.dense", "classifier.dense"), ("classifier", "classifier.out_proj"))
 # Index buffers that older files store beside the weights.
@@ -51,6 +59,25 @@ def heads_present(names: Iterable[str | None]) -> frozenset[str]:
 def is_task_tensor(name: str) -> bool:
     """Return whether a tensor of this name belongs to the head of a fine-tuned model."""
     return name.startswith(_TASK_STARTS)
+
+
+def task_names(names: Iterable[str | None], architecture: Architecture) -> dict[str, str]:
+    """Return {canonical name of the MLM head: name of a task's head} for the tensors that the names alone mistake.
+
+    In ModernBERT's files the MLM head and the heads of tasks begin with layers of the same names. Only the MLM head has
+    an output bias or table.
+
+    Args:
+        names: iterable of str. All canonical names of one file or folder; None is ignored.
+        architecture: `Architecture`. The architecture of the model.
+    """
+    start = _HEAD_STARTS["mlm"]
+    of_head = [name for name in names if name and name.startswith(start)]
+    if not architecture.prediction_head or any(
+        name.startswith((f"{start}bias", f"{start}decoder")) for name in of_head
+    ):
+        return {}
+    return {name: architecture.stored_name(name) for name in of_head}
 
 
 def classifier_has_pooler(architecture: Architecture) -> bool:

@@ -17,6 +17,7 @@ from bert_tf.runtime.numpy_layer import ACTIVATIONS
 
 if TYPE_CHECKING:
     from bert_tf.checkpoints.stored_model import StoredModel
+    from bert_tf.config import BertConfig
     from bert_tf.finetuning.task_network import TaskNetwork
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.task import Task
@@ -33,6 +34,21 @@ def dense_shapes(name: str, size_out: int, size_in: int) -> dict[str, tuple[int,
 def dense(tensors: Tensors, name: str, x: np.ndarray) -> np.ndarray:
     """Return the output [..., out] of a dense layer for x [..., in]."""
     return x @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
+
+
+def prediction_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
+    """Return the names and shapes of the tensors of a `layers.pooler.PredictionHead`; empty if there is none."""
+    width = config.hidden_size
+    names = {"head.dense.weight": (width, width), "head.norm.weight": (width,)}
+    return names if config.architecture.prediction_head else {}
+
+
+def predicted(tensors: Tensors, x: np.ndarray, epsilon: float) -> np.ndarray:
+    """Return the output [..., H] of a `layers.pooler.PredictionHead` for x [..., H]."""
+    x = ACTIVATIONS["gelu"](x @ tensors["head.dense.weight"].T)
+    x = x - x.mean(axis=-1, keepdims=True)
+    scale = np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + np.float32(epsilon))
+    return x / scale * tensors["head.norm.weight"]
 
 
 def first_token(tensors: Tensors, first_layer: Mapping[str, Any], sequence: np.ndarray) -> np.ndarray:
@@ -98,11 +114,20 @@ class StoredNetwork:
         self, sequence: np.ndarray, pooled: np.ndarray | None, padding_mask: np.ndarray
     ) -> dict[str, np.ndarray]:
         """Return the outputs of the head for the encoder's outputs; see `Task.head_outputs`."""
+        settings, config = self._settings, self.stored.bert_config
         if self._first_layer:
             pooled = first_token(self._tensors, self._first_layer, sequence)
-        return self._family.head_outputs(
-            self._tensors, self._settings, self._last_layer(), sequence, pooled, padding_mask
-        )
+        if config.architecture.prediction_head:
+            if settings.task == "classify":
+                pooled = sentence_vector(settings.pooling, self._tensors, sequence, sequence[:, 0], padding_mask)
+                pooled, settings = (
+                    predicted(self._tensors, pooled, config.layer_norm_eps),
+                    settings.replace(pooling="cls"),
+                )
+            else:
+                sequence = predicted(self._tensors, sequence, config.layer_norm_eps)
+                pooled = sequence[:, 0]
+        return self._family.head_outputs(self._tensors, settings, self._last_layer(), sequence, pooled, padding_mask)
 
     def sentence_vectors(self, sequence: np.ndarray, padding_mask: np.ndarray) -> np.ndarray:
         """Return the vectors [B, H] of the task's pooling for hidden states [B, T, H]; not for "cls"."""

@@ -76,8 +76,8 @@ def save_task(
         dtype,
         card=card,
         head=head,
-        settings=_config_entries(settings, class_name),
-        leave_out=frozen | pooler_names,
+        settings=_config_entries(settings, class_name, config.architecture),
+        leave_out=frozen | pooler_names | _masked_lm_names(config),
     )
     values = settings.replace(base_model=reference(delta_of) if delta_of else None).to_dict()
     if delta_of:
@@ -146,7 +146,14 @@ def _classifier_pooler_names(network, settings, class_name):
     return frozenset(name for name in shapes if heads_present([name]) == {"pooler"})
 
 
-def _config_entries(settings, class_name):
+def _masked_lm_names(config):
+    """The tensors of the MLM head if those of a task's head have the same names in the files; else an empty set."""
+    if not config.architecture.prediction_head:
+        return frozenset()
+    return frozenset(tensor_shapes(config, ("mlm",))) - frozenset(tensor_shapes(config, ()))
+
+
+def _config_entries(settings, class_name, architecture):
     """The entries of config.json that Transformers reads for a task; `class_name`: its class, or None."""
     entries = {"finetuning_task": settings.task}
     if class_name:
@@ -156,6 +163,8 @@ def _config_entries(settings, class_name):
         entries["id2label"] = {str(index): name for index, name in enumerate(names)}
         entries["label2id"] = {name: index for index, name in enumerate(names)}
     if settings.task == "classify":
+        if class_name and architecture.prediction_head:
+            entries["classifier_pooling"] = settings.pooling
         entries["problem_type"] = (
             "regression"
             if settings.regression

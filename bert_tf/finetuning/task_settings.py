@@ -178,6 +178,8 @@ def transformers_class(settings: TaskSettings, architecture: Architecture) -> st
     pooled = settings.task in ("classify", "choose")
     activation = architecture.sentence_heads.get(settings.task, (None,))[0]
     same = settings.pools_first_token and settings.extra.get("activation") == activation
+    if architecture.prediction_head:
+        same = settings.task == "choose" or settings.pooling in ("cls", "mean")
     if settings.extra.get("crf") or architecture.attention_direction != "bidirectional" or pooled and not same:
         return None
     ending = next(end for end, known in _CLASSES.items() if known == settings.task)
@@ -187,6 +189,22 @@ def transformers_class(settings: TaskSettings, architecture: Architecture) -> st
 def _first_position(architecture, config):
     """The row of the position table for the first token."""
     return config.get("pad_token_id", 1) + 1 if architecture and architecture.positions_after_pad else 0
+
+
+def _most_tokens(architecture, config):
+    """The number of tokens that a model of Transformers reads."""
+    default = architecture.defaults.get("max_position_embeddings", 512) if architecture else 512
+    return config.get("max_position_embeddings", default) - _first_position(architecture, config)
+
+
+def _pooling(path, config, task, architecture):
+    """The pooling of a sentence head that Transformers saved; config.json names it where heads have a choice."""
+    if task != "classify" or architecture is None or not architecture.prediction_head:
+        return "cls"
+    pooling = config.get("classifier_pooling", "cls")
+    if pooling not in ("cls", "mean"):
+        raise CheckpointError(f"{path}: classifier_pooling is {pooling!r:.40}; Transformers has cls and mean.")
+    return pooling
 
 
 def _from_config(path):
@@ -219,8 +237,9 @@ def _from_config(path):
         labels if task in ("classify", "tag") and not regression else (),
         multi_label=kind == "multi_label_classification",
         regression=regression,
+        pooling=_pooling(path, config, task, architecture),
         pair={"classify": None, "tag": False, "answer": True, "choose": True}[task],
-        max_length=min(512, config.get("max_position_embeddings", 512) - _first_position(architecture, config)),
+        max_length=_most_tokens(architecture, config),
         metric={
             "classify": "spearman" if regression else "accuracy",
             "tag": "f1",

@@ -38,6 +38,10 @@ DEFAULT_MODEL = "bert-base-cased-embedded"
 MIN_POSITIONS = 8
 
 
+# Bytes from which the values of all layers are not copied.
+_LARGE = 1 << 28
+
+
 def load(name_or_folder: str | os.PathLike = DEFAULT_MODEL, precision: str = "float32") -> Bert:
     """Load a model.
 
@@ -260,9 +264,23 @@ class Bert:
             return {}
         results = self.runtime.run(batch, tuple(outputs))
         single = {
-            name: np.stack([layer[0] for layer in value]) if isinstance(value, list) else value[0]
+            name: _stacked([layer[0] for layer in value]) if isinstance(value, list) else value[0]
             for name, value in results.items()
         }
         if "mlm" in self.heads:
             single["mlm_logits"] = single["mlm_logits"][: len(masks)]
         return single
+
+
+def _stacked(layers):
+    """Arrays of one shape as one array. Large ones that follow each other in memory are not copied.
+
+    All attention maps of 2,048 tokens in ModernBERT-base are 4.4 GB. Small ones are copied, because the engine then
+    writes the next ones to the same memory.
+    """
+    first, size = layers[0], layers[0].nbytes
+    start = first.ctypes.data
+    in_order = all(layer.ctypes.data == start + index * size for index, layer in enumerate(layers))
+    if size * len(layers) < _LARGE or not in_order or not all(layer.flags.c_contiguous for layer in layers):
+        return np.stack(layers)
+    return np.lib.stride_tricks.as_strided(first, (len(layers), *first.shape), (size, *first.strides), writeable=False)

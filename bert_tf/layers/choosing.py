@@ -6,7 +6,7 @@ from typing import Any
 import keras
 
 from bert_tf.layers.common import Tensor, initializer, named_dense, register
-from bert_tf.layers.pooler import Pooler
+from bert_tf.layers.pooler import Pooler, prediction_head
 
 
 @register
@@ -19,6 +19,7 @@ class ChoiceHead(keras.layers.Layer):
         stddev: float. The standard deviation of the initializer.
         hidden_act: str or None. As in `SentenceHead`.
         names: pair of str. As in `SentenceHead`.
+        prediction: dict or None. As in `SentenceHead`.
 
     Call arguments:
         sequence: float [B, T, H]. The hidden states, used if the head has `hidden_act`.
@@ -37,6 +38,7 @@ class ChoiceHead(keras.layers.Layer):
         stddev: float = 0.02,
         hidden_act: str | None = None,
         names: Sequence[str] = ("", "classifier"),
+        prediction: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -46,7 +48,9 @@ class ChoiceHead(keras.layers.Layer):
             "stddev": stddev,
             "hidden_act": hidden_act,
             "names": tuple(names),
+            "prediction": prediction,
         }
+        self.prediction = prediction_head(prediction)
         self.first = None
         if hidden_act:
             self.first = Pooler(hidden_size, stddev, hidden_act, dtype=self.dtype_policy, name="first")
@@ -58,6 +62,8 @@ class ChoiceHead(keras.layers.Layer):
     def build(self, *_: Any) -> None:
         if self.first is not None:
             self.first.build((None, None, self.settings["hidden_size"]))
+        if self.prediction is not None:
+            self.prediction.build()
         self.dense.build((None, self.settings["hidden_size"]))
 
     def call(
@@ -65,6 +71,8 @@ class ChoiceHead(keras.layers.Layer):
     ) -> dict[str, Tensor]:
         if self.first is not None:
             pooled = self.first(sequence)
+        if self.prediction is not None:
+            pooled = self.prediction(sequence[:, 0])
         scores = self.dense(self.dropout(pooled, training=training))
         return {"logits": keras.ops.cast(scores, "float32")[..., 0]}
 
@@ -77,6 +85,8 @@ class ChoiceHead(keras.layers.Layer):
         """Return the variables by their names in Hugging Face's files."""
         first_name, last_name = self.settings["names"]
         variables = named_dense(last_name, self.dense)
+        if self.prediction is not None:
+            variables |= self.prediction.named_variables()
         return variables if self.first is None else variables | named_dense(first_name, self.first.dense)
 
     def get_config(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import keras
 
 from bert_tf.layers.common import Shape, Tensor, initializer, named_dense, register
 from bert_tf.layers.hook_points import MASKED_SCORE
-from bert_tf.layers.pooler import Pooler
+from bert_tf.layers.pooler import Pooler, prediction_head
 
 
 @register
@@ -80,6 +80,8 @@ class SentenceHead(keras.layers.Layer):
         hidden_act: str or None. The activation of an additional dense layer on the first token, whose output replaces
             `pooled`; None for no such layer.
         names: pair of str. The names of the additional layer and of the last layer in Hugging Face's files.
+        prediction: dict or None. The arguments of a `PredictionHead` on the sentence vector; None for no such layers.
+            With them, the vector of "cls" is the hidden state of the first token.
 
     Call arguments:
         sequence, pooled, padding_mask: As in `SentenceVector`.
@@ -98,6 +100,7 @@ class SentenceHead(keras.layers.Layer):
         hidden_size: int | None = None,
         hidden_act: str | None = None,
         names: Sequence[str] = ("", "classifier"),
+        prediction: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -109,7 +112,9 @@ class SentenceHead(keras.layers.Layer):
             "hidden_size": hidden_size,
             "hidden_act": hidden_act,
             "names": tuple(names),
+            "prediction": prediction,
         }
+        self.prediction = prediction_head(prediction)
         self.first = None
         if hidden_act:
             self.first = Pooler(cast(int, hidden_size), stddev, hidden_act, dtype="float32", name="first")
@@ -124,12 +129,18 @@ class SentenceHead(keras.layers.Layer):
         if self.first is not None:
             self.first.build(sequence_shape)
         self.vector.build(sequence_shape)
+        if self.prediction is not None:
+            self.prediction.build(sequence_shape)
         self.classifier.build((None, sequence_shape[-1]))
 
     def call(self, sequence: Tensor, pooled: Tensor, padding_mask: Tensor, training: bool = False) -> dict[str, Tensor]:
         if self.first is not None:
             pooled = self.first(sequence)
-        vector = self.dropout(self.vector(sequence, pooled, padding_mask), training=training)
+        if self.prediction is None:
+            vector = self.vector(sequence, pooled, padding_mask)
+        else:
+            vector = self.prediction(self.vector(sequence, sequence[:, 0], padding_mask))
+        vector = self.dropout(vector, training=training)
         return {"logits": self.classifier(vector)}
 
     def compute_output_spec(
@@ -143,6 +154,8 @@ class SentenceHead(keras.layers.Layer):
         variables = named_dense(last_name, self.classifier)
         if self.first is not None:
             variables |= named_dense(first_name, self.first.dense)
+        if self.prediction is not None:
+            variables |= self.prediction.named_variables()
         if self.vector.scores is not None:
             variables |= named_dense("attention_pooling", self.vector.scores)
         return variables

@@ -118,6 +118,10 @@ class HookedLayer(keras.layers.Layer):
         """Compute one stack as a generator that yields (name, value) at each of `HOOK_POINTS`."""
         raise NotImplementedError
 
+    def finish(self, x: Tensor) -> Tensor:
+        """Return the layer's output for the residual sum x [B, T, H] if its blocks add nothing."""
+        return x
+
     def call(
         self,
         x: Tensor,

@@ -3,22 +3,27 @@
 B batch, T tokens, H hidden size, N heads, D head size, F intermediate size.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import openvino.opset13 as op
 
 from bert_tf.layers.hook_points import MASKED_SCORE
-from bert_tf.runtime.openvino_graph import ACTIVATIONS, Graph, constant, integer, ints, real
+from bert_tf.runtime.openvino_graph import ACTIVATIONS, Graph, Node, constant, integer, ints, real
+from bert_tf.runtime.weights import RunnableModel
 
 
 class ModernGraph(Graph):
     """The graph of `bert_tf.layers.modern.ModernEncoderLayer`."""
 
-    def __init__(self, model, kind, eight_bits):
+    def __init__(self, model: RunnableModel, kind: str, eight_bits: bool) -> None:
         super().__init__(model, kind, eight_bits)
-        self.shared = {}
+        self.shared: dict[Any, Any] = {}
 
-    def layer(self, index, x, bias):
-        config, name = self.config, f"bert.encoder.layer.{index}"
+    def layer(self, index: int, x: Node, bias: Node) -> Node:
+        config: Any = self.config  # the settings of rotary positions and windows are not None here
+        name = f"bert.encoder.layer.{index}"
         is_global = index % config.global_attn_every_n_layers == 0
         read = self.norm(f"{name}.attention.LayerNorm", x) if index else x
         qkv = self.product(read, f"{name}.attention.self.qkv.weight")
@@ -33,13 +38,13 @@ class ModernGraph(Graph):
         x = op.add(x, self.product(units, f"{name}.output.dense.weight"))
         return self.norm("bert.encoder.LayerNorm", x) if index == config.num_hidden_layers - 1 else x
 
-    def once(self, key, make, *arguments):
+    def once(self, key: Any, make: Callable[..., Any], *arguments: Any) -> Node:
         """A node that several layers use, made for the first of them."""
         if key not in self.shared:
             self.shared[key] = make(*arguments)
         return self.shared[key]
 
-    def rotate(self, x, theta):
+    def rotate(self, x: Node, theta: float) -> Node:
         """Rotary positions: queries or keys [B, N, T, D] -> [B, N, T, D]"""
         cos, sin = self.once(theta, self.angles, x, theta)
         first, second = op.split(x, integer(3), 2).outputs()
@@ -49,7 +54,7 @@ class ModernGraph(Graph):
         )
         return op.concat(list(turned), 3)
 
-    def angles(self, x, theta):
+    def angles(self, x: Node, theta: float) -> Node:
         """The cosines and sines [T, D / 2] of the rotary positions.
 
         They are rows of tables, because OpenVINO's cosine of an angle of thousands is not exact.
@@ -62,10 +67,11 @@ class ModernGraph(Graph):
             op.slice(constant(function(angles)), ints(0), length, ints(1), ints(0)) for function in (np.cos, np.sin)
         ]
 
-    def local_bias(self, bias):
+    def local_bias(self, bias: Node) -> Node:
         """The additive mask [B, 1, T, T] of local attention from that of padding [B, 1, 1, T]."""
+        window: Any = self.config.local_attention
         length = op.gather(op.shape_of(bias, "i64"), integer(3), integer(0))
         places = op.range(integer(0), length, integer(1), "i64")
         distance = op.abs(op.subtract(op.unsqueeze(places, ints(1)), op.unsqueeze(places, ints(0))))
-        is_far = op.greater(distance, integer(self.config.local_attention // 2))
+        is_far = op.greater(distance, integer(window // 2))
         return op.add(bias, op.multiply(op.convert(is_far, np.float32), real(2 * MASKED_SCORE)))

@@ -12,7 +12,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bert_tf.parameters import parameter_spec
 from bert_tf.runtime.weights import RunnableModel, parameter
+
+_FINAL_NORM = "bert.encoder.LayerNorm.weight"
 
 
 def exact_gelu(x: np.ndarray) -> np.ndarray:
@@ -63,14 +66,32 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 def dense(model: RunnableModel, name: str, x: np.ndarray) -> np.ndarray:
     """The output [..., out] of a model's dense layer for x [..., in]; ``name`` is its canonical name."""
-    return x @ parameter(model, f"{name}.weight").float32().T + parameter(model, f"{name}.bias").float32()
+    return _with_bias(model, name, x @ parameter(model, f"{name}.weight").float32().T)
 
 
 def layer_norm(model: RunnableModel, name: str, x: np.ndarray) -> np.ndarray:
     """The layer normalization of x [..., H] with a model's gamma and beta; ``name`` is its canonical name."""
     centred = x - x.mean(axis=-1, keepdims=True)
     scale = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + np.float32(model.bert_config.layer_norm_eps))
-    return centred / scale * parameter(model, f"{name}.weight").float32() + parameter(model, f"{name}.bias").float32()
+    return _with_bias(model, name, centred / scale * parameter(model, f"{name}.weight").float32())
+
+
+def read_by_heads(model: RunnableModel, states: np.ndarray) -> np.ndarray:
+    """All hidden states [L+1, T, H] as a head would read them.
+
+    A model whose layers do not normalize their output normalizes it once, after the last layer; its earlier hidden
+    states get the same normalization here.
+    """
+    if _FINAL_NORM not in {parameter.name for parameter in parameter_spec(model.bert_config, ())}:
+        return states
+    return np.concatenate([layer_norm(model, _FINAL_NORM.removesuffix(".weight"), states[:-1]), states[-1:]])
+
+
+def _with_bias(model, name, x):
+    try:
+        return x + parameter(model, f"{name}.bias").float32()
+    except KeyError:  # the layers of some architectures have no bias
+        return x
 
 
 def encoder_layer(model: RunnableModel, layer: int, state: np.ndarray) -> dict[str, np.ndarray]:

@@ -13,7 +13,7 @@ and OpenVINO computes the products from them. In float32 these products equal th
 
 import importlib
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import openvino as ov
@@ -34,6 +34,9 @@ ACTIVATIONS = {
     "silu": lambda x: op.multiply(x, op.sigmoid(x)),
     "tanh": op.tanh,
 }
+#: A value of the graph.
+Node: TypeAlias = Any
+
 FLAGS = (
     "sequence_output",
     "pooled_output",
@@ -121,15 +124,16 @@ def _graph_of(model):
 class Graph:
     """The graph of BERT. A subclass replaces `layer` for another encoder layer."""
 
-    def __init__(self, model, kind, eight_bits):
+    def __init__(self, model: RunnableModel, kind: str, eight_bits: bool) -> None:
         self.names = {parameter.name for parameter in parameter_spec(model.bert_config, model.bert_heads)}
         self.config, self.heads, self.kind, self.eight_bits = model.bert_config, model.bert_heads, kind, eight_bits
         self.weights = graph_weights(model)
-        self.constants, self.flags = {}, {}
+        self.constants: dict[str, Any] = {}
+        self.flags: dict[str, Node] = {}
         self.rows = op.parameter([len(FLAGS)], np.int64, name="rows")
         self.results: dict[str, list[Any]] = {}
 
-    def finish(self):
+    def finish(self) -> tuple[ov.Model, dict[str, list[int]]]:
         inputs = [
             op.parameter([-1, -1], np.int32, name=name)
             for name in ("token_ids", "segment_ids", "padding_mask", "mask_positions")
@@ -143,7 +147,7 @@ class Graph:
             nodes += results
         return ov.Model(nodes, [*inputs, self.rows], "bert"), result_indices
 
-    def encode(self, token_ids, segment_ids, padding_mask):
+    def encode(self, token_ids: Node, segment_ids: Node, padding_mask: Node) -> Node:
         total = self.sum_embeddings("bert.embeddings", token_ids, segment_ids)
         x = self.norm("bert.embeddings.LayerNorm", total)
         if self.config.has_embedding_projection:
@@ -159,7 +163,7 @@ class Graph:
         self.add_result("sequence_output", x)
         return x
 
-    def sum_embeddings(self, name, token_ids, segment_ids):
+    def sum_embeddings(self, name: str, token_ids: Node, segment_ids: Node) -> Node:
         """[B, T] ids -> [B, T, E]"""
         total = self.rows_of(f"{name}.word_embeddings.weight", token_ids)
         if self.config.type_vocab_size:
@@ -173,7 +177,7 @@ class Graph:
         table = self.vector(f"{name}.position_embeddings.weight")
         return op.add(total, op.slice(table, first, op.add(first, length), ints(1), ints(0)))
 
-    def layer(self, index, x, bias):
+    def layer(self, index: int, x: Node, bias: Node) -> Node:
         """The output [B, T, H] of layer number `index`, from 0, for its input and the additive mask [B, 1, 1, T]."""
         name = f"bert.encoder.layer.{self.config.layer_groups[index]}"
         attended = self.dense(f"{name}.attention.output.dense", self.attention(f"{name}.attention.self", x, bias))
@@ -181,12 +185,12 @@ class Graph:
         units = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.intermediate.dense", x))
         return self.norm(f"{name}.output.LayerNorm", op.add(x, self.dense(f"{name}.output.dense", units)))
 
-    def attention(self, name, x, bias):
+    def attention(self, name: str, x: Node, bias: Node) -> Node:
         """[B, T, H] -> [B, T, H]"""
         query, key, value = (self.split_heads(self.dense(f"{name}.{part}", x)) for part in ("query", "key", "value"))
         return self.attend(query, key, value, bias)
 
-    def attend(self, query, key, value, bias):
+    def attend(self, query: Node, key: Node, value: Node, bias: Node) -> Node:
         """Queries, keys and values [B, N, T, D] and an additive mask -> [B, T, H]"""
         vectors = (query, key, value)
         if self.kind == "vectors":
@@ -201,7 +205,7 @@ class Graph:
             context = op.matmul(maps, value, False, False)
         return op.reshape(op.transpose(context, ints(0, 2, 1, 3)), ints(0, 0, self.config.hidden_size), True)
 
-    def add_heads(self, x, positions):
+    def add_heads(self, x: Node, positions: Node) -> None:
         if "pooler" in self.heads:
             rows = self.flag("pooled_output")
             for head in self.heads & {"nsp", "sop"}:
@@ -226,7 +230,7 @@ class Graph:
             states = op.gather(x, positions, integer(1), batch_dims=1)  # [B, P, H]
             self.results["mlm_logits"] = [self.mlm_logits(states)]
 
-    def mlm_logits(self, states):
+    def mlm_logits(self, states: Node) -> Node:
         """[..., H] -> [..., V]"""
         name = "cls.predictions"
         states = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.transform.dense", states))
@@ -234,36 +238,36 @@ class Graph:
         table = OUTPUT_TABLE if not self.config.tie_word_embeddings else "bert.embeddings.word_embeddings.weight"
         return op.add(self.product(states, table), self.vector(f"{name}.bias"))
 
-    def add_result(self, output, node):
+    def add_result(self, output: str, node: Node) -> None:
         """Append `node` to the results of this output."""
         if self.kind == "plain":
             node = op.slice(node, ints(0), self.flag(output), ints(1), ints(0))
         self.results.setdefault(output, []).append(node)
 
-    def flag(self, output):
+    def flag(self, output: str) -> Node:
         # One node for all results of an output: each node costs a few microseconds per run.
         if output not in self.flags:
             self.flags[output] = op.gather(self.rows, ints(FLAGS.index(output)), ints(0))
         return self.flags[output]
 
-    def split_heads(self, x):
+    def split_heads(self, x: Node) -> Node:
         """[B, T, H] -> [B, N, T, D]"""
         heads = self.config.num_attention_heads
         split = op.reshape(x, ints(0, 0, heads, self.config.hidden_size // heads), True)
         return op.transpose(split, ints(0, 2, 1, 3))
 
-    def dense(self, name, x):
+    def dense(self, name: str, x: Node) -> Node:
         return self.with_bias(name, self.product(x, f"{name}.weight"))
 
-    def norm(self, name, x):
+    def norm(self, name: str, x: Node) -> Node:
         normal = op.mvn(x, ints(-1), True, self.config.layer_norm_eps, "inside_sqrt")
         return self.with_bias(name, op.multiply(normal, self.vector(f"{name}.weight")))
 
-    def with_bias(self, name, x):
+    def with_bias(self, name: str, x: Node) -> Node:
         """Add the bias of a layer that has one."""
         return op.add(x, self.vector(f"{name}.bias")) if f"{name}.bias" in self.names else x
 
-    def product(self, x, name):
+    def product(self, x: Node, name: str) -> Node:
         """[..., H_in] times a matrix -> [..., H_out]"""
         # One node for all products with the matrix, so that OpenVINO packs it once.
         if name not in self.constants:
@@ -281,7 +285,7 @@ class Graph:
         node, is_out_in = self.constants[name]
         return op.matmul(x, node, False, is_out_in)
 
-    def rows_of(self, name, ids):
+    def rows_of(self, name: str, ids: Node) -> Node:
         """Rows of a table: ids [...] -> [..., E]"""
         weight = self.weights(name).weight
         rows = op.gather(constant(weight.values), ids, integer(0))
@@ -289,7 +293,7 @@ class Graph:
             return rows if weight.values.dtype == np.float32 else op.convert(rows, np.float32)
         return op.multiply(op.convert(rows, np.float32), op.gather(constant(weight.scales[:, None]), ids, integer(0)))
 
-    def vector(self, name):
+    def vector(self, name: str) -> Node:
         """A small weight as a float32 constant."""
         if name not in self.constants:
             self.constants[name] = constant(self.weights(name).weight.float32())
@@ -305,19 +309,19 @@ class _Writable:
         self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
 
 
-def constant(array):
+def constant(array: Any) -> Node:
     """A constant over the memory of an array."""
     array = np.ascontiguousarray(array)
     return op.constant(array if array.flags.writeable else np.asarray(_Writable(array)), shared_memory=True)
 
 
-def ints(*values):
+def ints(*values: int) -> Node:
     return op.constant(np.array(values, np.int64))
 
 
-def integer(value, dtype=np.int64):
+def integer(value: Any, dtype: Any = np.int64) -> Node:
     return op.constant(np.array(value, dtype))
 
 
-def real(value):
+def real(value: Any) -> Node:
     return op.constant(np.array(value, np.float32))

@@ -34,6 +34,7 @@ PAGE = Page(
 
 
 _HEADINGS = {
+    1: "The vector of each token",
     2: "A sum of two vectors: token and position",
     3: "A sum of three vectors: token, segment and position",
 }
@@ -49,12 +50,19 @@ def page():
     trace = targets.view_trace(shared, encoding)
     if trace is None:
         return
-    call, positions_call = Call.of(embedding_parts), Call.of(position_similarity, step=1)
+    has_positions = shared.config.architecture.has_position_table
+    call, positions_call = Call.of(embedding_parts), Call.of(position_similarity, step=1) if has_positions else None
     parts = calls.result(shared, call, trace, name="input_embeddings")
     positions = _window(trace)
     _sum(trace, parts, positions)
     of = _similarity(trace, parts, positions)
-    _positions(shared, positions_call)
+    if positions_call is None:
+        st.caption(
+            f"{escape_markdown(title(shared.name))} adds nothing to these vectors: it has no table of positions. In "
+            "its layers, queries and keys are rotated by their positions."
+        )
+    else:
+        _positions(shared, positions_call)
     snippets.give(shared, trace, call, positions, of, positions_call, _STEP)
 
 
@@ -89,7 +97,7 @@ def _sum(trace, parts, positions):
                 "word": tokens,
                 **{part: norms[list(positions)].tolist() for part, norms in zip(names, parts.norms)},
                 "sum": [float(parts.total_norms[at]) for at in positions],
-                "alike": [float(parts.cosines[at, 0, -1]) for at in positions],
+                **({"alike": [float(parts.cosines[at, 0, -1]) for at in positions]} if len(names) > 1 else {}),
             },
             hide_index=True,
             width="stretch",

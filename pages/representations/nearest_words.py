@@ -46,6 +46,12 @@ PAGE = Page(
 _WINDOW = 32  # tokens of a longer text in the table at once
 _TOP = 10
 _AMONG = {"vocabulary": "In the vocabulary", "text": "In a text"}
+#: The hidden state 0 by the number of vectors that are added.
+_EMBEDDINGS = {
+    1: "the same after its normalization",
+    2: "the sum of the two parts of the embeddings",
+    3: "the sum of the three parts of the embeddings",
+}
 
 
 def page():
@@ -62,7 +68,7 @@ def page():
     neighbours = calls.result(shared, call, trace)
     if len(neighbours.vectors) == 1:
         st.caption("This model's hidden states are larger than its word vectors: only the static ones have neighbours.")
-    _table(trace, positions, neighbours, "three" if "segment" in parts_of(shared.config) else "two")
+    _table(trace, positions, neighbours, len(parts_of(shared.config)))
     row, column = _place(positions, neighbours)
     at, layer = positions[row], column - 1 if column else None
     if _among(trace.tokens[at]) == "vocabulary":
@@ -144,8 +150,8 @@ def _table(trace, positions, neighbours, parts):
         legend=("0", "cosine 1"),
     )
     st.caption(
-        "Cosines with the vectors of the token table. “Static” is the token's row of this table, “emb.” the sum of the "
-        f"{parts} parts of the embeddings. The hidden states of deeper layers lie in another space: the logit lens "
+        "Cosines with the vectors of the token table. “Static” is the token's row of this table, “emb.” "
+        f"{_EMBEDDINGS[parts]}. The hidden states of deeper layers lie in another space: the logit lens "
         "reads them with the head that was trained on the last layer."
     )
 

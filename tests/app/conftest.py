@@ -150,6 +150,15 @@ def with_tasks(environment, task_home, monkeypatch):
 
 
 @pytest.fixture
+def modernbert_home(family_home, tmp_path):
+    """`family_home` with a small ModernBERT."""
+    from ui.session import model_store
+
+    shutil.copytree(family_models.MODERN_FOLDER, tmp_path / "modernbert")
+    model_store.catalogue.clear()
+
+
+@pytest.fixture
 def family_home(tmp_path, monkeypatch):
     """Let the explorer use a folder with one small random model of each architecture."""
     from ui.session import model_store, state

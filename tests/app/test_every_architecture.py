@@ -8,7 +8,7 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.models import build_pretraining_model
-from tests.app.family_models import GOLDEN_FOLDERS, ONE_WAY, TEXTS
+from tests.app.family_models import GOLDEN_FOLDERS, MODERN_TEXT, ONE_WAY, TEXTS
 from tests.app.page_reading import component, page_text, run_until_done
 from ui.shell.catalogue import pages
 
@@ -57,6 +57,23 @@ def test_every_member_opens_the_page(open_app, family_home, name, page):
     app = run_until_done(open_app(page=page, model=name, a=text, b=text, mask="a1"))
     assert not app.exception and not app.error, page_text(app)
     assert SIGNS.get(page, pages()[page].question) in page_text(app), page_text(app)
+
+
+#: What ModernBERT's pages say where its layers make an analysis impossible; otherwise as `SIGNS`.
+REFUSED = {
+    "contributions": "The residual decomposition needs BERT's encoder layer",
+    "walk_through": "The walk through a model needs BERT's encoder layer",
+}
+MODERN_SIGNS = SIGNS | REFUSED | {"input_embeddings": "it has no table of positions"}
+
+
+@pytest.mark.parametrize("page", [name for name in pages() if name not in OTHERS])
+def test_modernbert_opens_the_page(open_app, modernbert_home, page):
+    app = open_app(page=page, model="modernbert", a=MODERN_TEXT, b=MODERN_TEXT, mask="a1")
+    app = app if page in REFUSED else run_until_done(app)
+    assert not app.exception, page_text(app)
+    assert MODERN_SIGNS.get(page, pages()[page].question) in page_text(app), page_text(app)
+    assert page in REFUSED or not app.error
 
 
 def test_the_time_lapse_of_a_discriminator_follows_its_scores(open_app, family_home, tmp_path, monkeypatch):

@@ -94,3 +94,29 @@ def test_512_tokens_stay_under_a_megabyte(open_app, page, link):
     assert shared_model("tiny-tall").encode(*LONG.values()).length == 512
     shown = size(app)
     assert 20_000 < shown < 1_000_000, page_text(app)
+
+
+@pytest.fixture
+def long_home(modernbert_home, tmp_path):
+    """A ModernBERT that reads 2,048 tokens."""
+    import bert_tf
+    from bert_tf import checkpoints
+    from bert_tf.models import build_pretraining_model
+    from ui.session import model_store, state
+
+    bert = bert_tf.load(tmp_path / "modernbert")
+    config = bert.config.replace(num_hidden_layers=7, max_position_embeddings=2048)
+    checkpoints.save(tmp_path / "modern-tall", config, bert.tokenizer, build_pretraining_model(config))
+    state.limits.clear()
+    model_store.catalogue.clear()
+
+
+@pytest.mark.parametrize("page", ["predict", "all_heads", "model_view", "logit_lens"])
+def test_2048_tokens_stay_under_two_megabytes(open_app, long_home, page):
+    from ui.session.model_store import shared_model
+
+    text = "the license of the work " * 400
+    app = run_until_done(open_app(page=page, model="modern-tall", a=text, mask="a1"))
+    assert not app.exception and not app.error, page_text(app)
+    assert shared_model("modern-tall").encode(text, "").length == 2048
+    assert 20_000 < size(app) < 2_000_000, page_text(app)

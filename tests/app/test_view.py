@@ -174,7 +174,7 @@ def test_swapping_twice_changes_nothing():
 
 
 def test_the_projects_own_limits_are_read():
-    assert read_limits().max_tokens <= 512
+    assert (read_limits().max_tokens, read_limits(ROOT / "explorer.public.toml").max_tokens) == (8192, 512)
 
 
 @pytest.mark.parametrize(

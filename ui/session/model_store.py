@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import threading
 import weakref
 
@@ -71,16 +72,26 @@ class SharedModel:
         """Text B for the library: None if there is no text that the model can read."""
         return text_b_or_none(b, self.tokenizer)
 
+    @property
+    def room(self):
+        """The largest number of tokens of the packed texts, by the limits and the model.
+
+        The attention maps of all layers and heads, float32, must fit into `max_map_megabytes`.
+        """
+        config = self.bert.config
+        bytes_of_a_link = 4 * config.num_hidden_layers * config.num_attention_heads
+        with_maps = math.isqrt(limits().max_map_megabytes * 1_000_000 // bytes_of_a_link)
+        return min(limits().max_tokens, self.bert.max_length, max(4, with_maps))
+
     def encode(self, a, b):
         """The ``Encoding`` of the texts; text B is left out if the model can read none of it."""
-        room = min(limits().max_tokens, self.bert.max_length)
         a, b = (text and self.tokenizer.normalize_mask_token(text) for text in (a, self.text_b_or_none(b)))
-        return self.tokenizer.encode(a, b, max_length=room)
+        return self.tokenizer.encode(a, b, max_length=self.room)
 
     def trace(self, a, b, masked, attentions=False, hidden_states=False):
         """One forward pass with the positions ``masked``."""
         parts, bert = {"attentions": attentions, "hidden_states": hidden_states}, self.bert
-        if limits().max_tokens < bert.max_length:
+        if self.room < bert.max_length:
             trace = self._shorter_trace(bert, a, b, masked, parts)
         else:
             with self.lock:

@@ -23,13 +23,14 @@ class Limits:
     """The limits for visitors; one attribute for each key of ``explorer.toml``, which describes them."""
 
     max_characters: int = 100_000
-    max_tokens: int = 512
+    max_tokens: int = 8_192
     max_link_characters: int = 4_000
     default: str = "bert-base-cased-embedded"
     offered: tuple[str, ...] = ()
     download: bool = True
     repositories: tuple[str, ...] = ("*",)
     warm: bool = True
+    max_map_megabytes: int = 4_500
     max_megabytes: int = 2_000
     max_session_megabytes: int = 256
     max_masks: int = 32
@@ -64,7 +65,7 @@ class Limits:
 _SECTIONS = {
     "text": ("max_characters", "max_tokens", "max_link_characters"),
     "models": ("default", "offered", "download", "repositories", "warm"),
-    "cache": ("max_megabytes", "max_session_megabytes", "max_snapshot_megabytes"),
+    "cache": ("max_map_megabytes", "max_megabytes", "max_session_megabytes", "max_snapshot_megabytes"),
     "predict": ("max_masks", "max_top_k"),
     "jobs": ("max_jobs",),
     "training": (

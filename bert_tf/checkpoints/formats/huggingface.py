@@ -8,7 +8,7 @@ import numpy as np
 from bert_tf.checkpoints.formats.keras_h5 import H5_FILE, open_h5
 from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors, open_tensors
 from bert_tf.checkpoints.stored_tensor import StoredTensor
-from bert_tf.checkpoints.tensor_names import canonical_name
+from bert_tf.checkpoints.tensor_names import canonical_name, task_names
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.parameters import OUTPUT_TABLE
@@ -59,7 +59,8 @@ def _canonical(stored, architecture):
             raise CheckpointError(f"{tensor.file} has {canonical} twice, as {tensors[canonical].name} and as {name}.")
         if canonical is not None:
             tensors[canonical] = tensor
-    return tensors
+    other = task_names(tensors, architecture)
+    return {other.get(name, name): tensor for name, tensor in tensors.items()}
 
 
 def _tied(tensors):

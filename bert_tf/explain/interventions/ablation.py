@@ -575,7 +575,7 @@ def _layer_without(hooked, layer, x, trace, ablations, maps=False):
     replace = {
         "z": (heads, np.zeros((1, 1, 1, 1), np.float32)),
         "mlp_out": (feed_forward, np.zeros((1, 1, 1), np.float32)),
-        "resid_post": (off, x),
+        "resid_post": (off, hooked.layers[f"layer_{layer}"].finish(x)),
     }
     replace = {point: pair for point, pair in replace.items() if pair[0].any()}
     points = ("resid_post", "pattern") if maps else ("resid_post",)

@@ -197,7 +197,9 @@ def _task_part(task, hidden, tokens):
     flops = 2 * hidden * outputs * (tokens if token_axis else 1)
     if kind == "classify" and task.settings.pooling == "attention":
         flops += 4 * tokens * hidden  # a score for each token, and the weighted mean
-    if "activation" in task.settings.extra:
+    if head.settings.get("prediction"):
+        flops += 2 * hidden * hidden * (tokens if token_axis else 1)  # the dense layer of the prediction head
+    elif "activation" in task.settings.extra:
         flops += 2 * hidden * hidden  # an additional dense layer on the first token
     return Part("task", _TASK_TITLES[kind], shape, _weights([head]), flops)
 
@@ -327,7 +329,8 @@ def all_sizes(config: BertConfig, tokens: int, masks: int = 1) -> tuple[Architec
     """
     sizes = []
     for name in config.architecture.sizes:
-        named = BertConfig.named(name, config.model_type, vocab_size=config.vocab_size)
+        vocabulary = {"vocab_size": config.vocab_size, "pad_token_id": config.pad_token_id}
+        named = BertConfig.named(name, config.model_type, **vocabulary)
         heads, all_flops = config.architecture.trained_heads(name), flops_by_part(named, tokens, masks)
         flops = {part: all_flops[part] for part in (*ENCODER_PARTS, *heads)}
         sizes.append(

@@ -18,6 +18,7 @@ from bert_tf.errors import InputError, MaskPositionError, NothingToPredict, requ
 from bert_tf.explain.attribution.target import class_prediction, classifier_settings
 from bert_tf.inference.predictions import Prediction, check_top_k
 from bert_tf.results import Result, frame
+from bert_tf.runtime.numpy_layer import read_by_heads
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,7 +143,7 @@ def class_lens(bert: Bert, trace: Trace) -> ClassLogitLens:
         raise InputError(_NO_STATES)
     task: Any = bert.task
     # One hidden state at a time: for a long text in a large model all together are a batch of 25 times 512 tokens.
-    scores = [task.class_scores(state[None])[0] for state in trace.hidden_states]
+    scores = [task.class_scores(state[None])[0] for state in read_by_heads(bert.weights, trace.hidden_states)]
     predictions = [class_prediction(settings, layer_scores) for layer_scores in scores]
     values = np.array([list(prediction.values()) for prediction in predictions])
     return ClassLogitLens(tuple(predictions[0]), values, settings.regression)
@@ -177,6 +178,7 @@ def logit_lens(
     check_top_k(top_k)
     places = _positions(trace, positions)
     hidden_states: Any = trace.hidden_states
+    hidden_states = read_by_heads(bert.weights, hidden_states)
     if bert.config.architecture.attention_direction != "bidirectional":
         hidden_states = np.asarray(bert.hooked().read(hidden_states))
     states = hidden_states[:, list(places)].swapaxes(0, 1)  # [P, L+1, H]

@@ -211,8 +211,9 @@ def input_embeddings(bert: Bert, trace: Trace, top_k: int = 5) -> EmbeddingParts
 
 
 def parts_of(config: BertConfig) -> tuple[str, ...]:
-    """The parts in `PARTS` that a model has: a model without segments has no segment embeddings."""
-    return tuple(part for part in PARTS if part != "segment" or config.type_vocab_size)
+    """The parts in `PARTS` that a model has: not every model adds vectors of segments or of positions."""
+    has = {"token": True, "segment": config.type_vocab_size > 0, "position": config.architecture.has_position_table}
+    return tuple(part for part in PARTS if has[part])
 
 
 def embedding_table(bert: Bert, part: str) -> np.ndarray:
@@ -248,7 +249,7 @@ def _stored_table(bert, part):
     }
     if part not in stored:
         raise InputError(f"There is no embedding table {part!r}; choose from {', '.join(PARTS)}.")
-    if part == "segment" and not bert.config.type_vocab_size:
+    if part not in parts_of(bert.config):
         return None
     return parameter(bert.weights, f"bert.embeddings.{stored[part]}.weight")
 
@@ -281,8 +282,12 @@ def position_similarity(bert: Bert, step: int = 4) -> PositionSimilarity:
     Returns:
         `PositionSimilarity`.
     Raises:
-        InputError: a step below 1.
+        InputError: a step below 1, or a model without position embeddings.
     """
+    if "position" not in parts_of(bert.config):
+        raise InputError(
+            f"{bert.name} has no table of positions: its layers rotate queries and keys by their positions."
+        )
     if step < 1:
         raise InputError(f"step must be at least 1, not {step}.")
     cosines = cosine_similarities(embedding_table(bert, "position"))

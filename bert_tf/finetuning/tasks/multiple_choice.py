@@ -145,6 +145,7 @@ class MultipleChoice(Task):
             config.hidden_dropout_prob,
             config.initializer_range,
             **self.first_layer(settings, config),
+            **self.prediction(config),
             name="head",
         )
 

@@ -21,7 +21,7 @@ from bert_tf.finetuning.data.encoded_examples import EncodedExamples
 from bert_tf.finetuning.data.squad import Question, read_squad, split_by_passage
 from bert_tf.finetuning.metrics.best_spans import best_spans
 from bert_tf.finetuning.metrics.squad_metric import best_threshold, question_scores, squad_scores
-from bert_tf.finetuning.stored_head import dense, dense_shapes
+from bert_tf.finetuning.stored_head import dense, dense_shapes, prediction_shapes
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task
 
@@ -181,10 +181,11 @@ class QuestionAnswering(Task):
     def head(self, settings: TaskSettings, config: BertConfig) -> keras.layers.Layer:
         from bert_tf.layers.spans import SpanHead
 
-        return SpanHead(config.hidden_size, config.initializer_range, name="head")
+        return SpanHead(config.hidden_size, config.initializer_range, **self.prediction(config), name="head")
 
     def head_shapes(self, settings: TaskSettings, config: BertConfig) -> dict[str, tuple[int, ...]]:
-        return dense_shapes("qa_outputs", 2, config.hidden_size)
+        name = "classifier" if config.architecture.prediction_head else "qa_outputs"
+        return {**prediction_shapes(config), **dense_shapes(name, 2, config.hidden_size)}
 
     def head_outputs(
         self,
@@ -195,7 +196,7 @@ class QuestionAnswering(Task):
         pooled: np.ndarray | None,
         padding_mask: np.ndarray,
     ) -> dict[str, np.ndarray]:
-        scores = dense(tensors, "qa_outputs", sequence)
+        scores = dense(tensors, "qa_outputs" if "qa_outputs.weight" in tensors else last_layer, sequence)
         return {"start_logits": scores[..., 0], "end_logits": scores[..., 1]}
 
     def objective(self, settings: TaskSettings) -> Callable[..., dict[str, Any]]:

@@ -225,6 +225,7 @@ class SequenceClassification(Task):
             config.initializer_range,
             config.hidden_size,
             **self.first_layer(settings, config),
+            **self.prediction(config),
             name="head",
         )
 

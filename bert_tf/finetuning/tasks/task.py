@@ -17,7 +17,7 @@ import numpy as np
 
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.data.tables import records_or_errors
-from bert_tf.finetuning.stored_head import dense_shapes
+from bert_tf.finetuning.stored_head import dense_shapes, prediction_shapes
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -190,7 +190,7 @@ class Task:
         Raises: TaskError if the architecture has no head with this layer.
         """
         activation, known = settings.extra.get("activation"), config.architecture.sentence_heads.get(self.task)
-        if activation is None:
+        if activation is None or config.architecture.prediction_head:
             return {}
         if known is None or known[0] != activation:
             raise TaskError(
@@ -199,11 +199,18 @@ class Task:
             )
         return {"hidden_act": activation, "names": known[1:]}
 
+    def prediction(self, config: BertConfig) -> dict[str, Any]:
+        """The argument of a head for the `PredictionHead` before its last layer; empty if the model has none."""
+        if not config.architecture.prediction_head:
+            return {}
+        width, epsilon, stddev = config.hidden_size, config.layer_norm_eps, config.initializer_range
+        return {"prediction": {"hidden_size": width, "epsilon": epsilon, "stddev": stddev}}
+
     def shapes_around(self, settings: TaskSettings, config: BertConfig, outputs: int) -> dict[str, tuple[int, ...]]:
         """The tensors of a head of one dense layer with K `outputs`, and of its layer on the first token if any."""
         first_layer, width = self.first_layer(settings, config), config.hidden_size
         first_name, last_name = first_layer.get("names", ("", "classifier"))
-        shapes = dense_shapes(first_name, width, width) if first_layer else {}
+        shapes = dense_shapes(first_name, width, width) if first_layer else prediction_shapes(config)
         return {**shapes, **dense_shapes(last_name, outputs, width)}
 
     def encode(

@@ -30,7 +30,7 @@ from bert_tf.finetuning.data.labelled_sentences import (
 )
 from bert_tf.finetuning.labels import entities, is_entity_scheme, label_list
 from bert_tf.finetuning.metrics.crf_decoding import marginals, viterbi
-from bert_tf.finetuning.stored_head import dense, dense_shapes
+from bert_tf.finetuning.stored_head import dense
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task, without_folder
 
@@ -193,12 +193,13 @@ class TokenClassification(Task):
             config.hidden_dropout_prob,
             config.initializer_range,
             settings.extra.get("crf", False),
+            **self.prediction(config),
             name="head",
         )
 
     def head_shapes(self, settings: TaskSettings, config: BertConfig) -> dict[str, tuple[int, ...]]:
         labels = len(settings.labels)
-        shapes = dense_shapes("classifier", labels, config.hidden_size)
+        shapes = self.shapes_around(settings, config, labels)
         return {**shapes, "crf.transitions": (labels, labels + 2)} if settings.extra.get("crf") else shapes
 
     def head_outputs(

@@ -20,10 +20,12 @@ def snippet(view, shared, trace, call, shown, of, positions_call, step):
 
     Args:
         call: ``Call`` of `embedding_parts`. shown: positions. of: the vector whose similarity is shown.
-        positions_call: ``Call`` of `position_similarity`. step: between the positions that are drawn.
+        positions_call: ``Call`` of `position_similarity`, or None without a table of positions. step: between the
+            positions that are drawn.
     """
     vectors = "result.total" if of == "sum" else f"result.vectors[result.parts.index({of!r})]"
-    imports = [*call.imports(), *positions_call.imports(), "from bert_tf.explain import cosine_similarities"]
+    positions_imports = positions_call.imports() if positions_call else []
+    imports = [*call.imports(), *positions_imports, "from bert_tf.explain import cosine_similarities"]
     parts = _PARTS.format(call=call.python("bert", "trace"), shown=span(shown), vectors=vectors)
-    positions = _POSITIONS.format(call=positions_call.python("bert"), step=step)
-    return about(view, shared, trace, imports, parts, positions)
+    steps = [_POSITIONS.format(call=positions_call.python("bert"), step=step)] if positions_call else []
+    return about(view, shared, trace, imports, parts, *steps)
