@@ -7,6 +7,8 @@ Dimension legend: B batch, T tokens, P masks, H hidden size, L layers, V vocabul
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -28,13 +30,17 @@ def flops_by_part(config: BertConfig, tokens: int, masks: int = 1) -> dict[str, 
     Returns:
         Dict of part -> int, for the parts of the encoder (all layers together) and for every head.
     """
-    hidden, intermediate, width = config.hidden_size, config.intermediate_size, config.embedding_width
-    count, stacks = config.num_hidden_layers, config.stacks
+    hidden, width, count = config.hidden_size, config.embedding_width, config.num_hidden_layers
+    matrices: Counter[str] = Counter()  # the values of one layer's matrices, by part
+    for weight in config.architecture.layer_weights:
+        if len(weight.shape) == 2:
+            matrices[weight.part] += math.prod(weight.sizes(config)) * config.stacks
     return {
         "embeddings": 2 * tokens * width * hidden if config.has_embedding_projection else 0,
-        # Four projections; the scores and the weighted sum take T x T x H each.
-        "attention": count * (8 * tokens * hidden * hidden // stacks + 4 * tokens * tokens * hidden),
-        "feed_forward": count * 4 * tokens * hidden * intermediate // stacks,
+        # The projections of one layer; the scores and the weighted sum take T x T x H each.
+        # Local attention computes them all too, and masks those outside of the window.
+        "attention": count * (2 * tokens * matrices["attention"] + 4 * tokens * tokens * hidden),
+        "feed_forward": count * 2 * tokens * matrices["feed_forward"],
         "pooler": 2 * hidden * hidden,
         "nsp": 4 * hidden,
         "sop": 4 * hidden,

@@ -8,6 +8,7 @@ import pytest
 
 from bert_tf import checkpoints
 from bert_tf.config import BertConfig, ConfigError
+from bert_tf.flops import flops_by_part
 from bert_tf.inference.bert import load
 from bert_tf.models import build_pretraining_model, named_variables, view
 from bert_tf.parameters import parameter_counts
@@ -135,6 +136,13 @@ def test_released_sizes_have_the_parameters_that_transformers_counts(size, total
     config = BertConfig.named(size, "modernbert")
     assert parameter_counts(config, ())["total"] == total
     assert (config.size_name, config.max_tokens) == (size, 8192)
+
+
+def test_the_gate_counts_as_work():
+    config, tokens = BertConfig.named("base", "modernbert"), 100
+    flops = flops_by_part(config, tokens)
+    assert flops["feed_forward"] == 22 * 6 * tokens * 768 * 1152
+    assert flops["attention"] == 22 * (8 * tokens * 768 * 768 + 4 * tokens * tokens * 768)
 
 
 def test_variables_are_as_many_as_arithmetic_says(model):
