@@ -271,9 +271,17 @@ def test_a_text_of_2000_tokens_is_read_whole(bert):
 
 def test_random_weights_have_every_variable():
     config = BertConfig.named(
-        "base", "modernbert", vocab_size=60, pad_token_id=0, hidden_size=16, num_attention_heads=2,
-        intermediate_size=24, num_hidden_layers=2, max_position_embeddings=32, local_attention=4,
-    )  # fmt: skip
+        "base",
+        "modernbert",
+        vocab_size=60,
+        pad_token_id=0,
+        hidden_size=16,
+        num_attention_heads=2,
+        intermediate_size=24,
+        num_hidden_layers=2,
+        max_position_embeddings=32,
+        local_attention=4,
+    )
     model = build_pretraining_model(config)
     assert "bert.encoder.layer.0.attention.LayerNorm.weight" not in named_variables(model)
     assert "bert.encoder.LayerNorm.weight" in named_variables(model)
