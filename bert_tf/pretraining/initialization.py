@@ -109,7 +109,11 @@ def _config_of_type(args, config):
 
 
 def new_config(
-    size: str, model_type: str, tokenizer: BaseTokenizer, positions: int = 512, embedding_size: int | None = None
+    size: str,
+    model_type: str,
+    tokenizer: BaseTokenizer,
+    positions: int | None = None,
+    embedding_size: int | None = None,
 ) -> BertConfig:
     """The settings of a model with random weights, including the defaults of its architecture.
 
@@ -117,7 +121,8 @@ def new_config(
         size: str. One of the architecture's named sizes, or LAYERSxWIDTHxHEADS.
         model_type: str. A key of `ARCHITECTURES`.
         tokenizer: a `Tokenizer`, for the number of tokens and the padding id.
-        positions: int. The longest input in tokens.
+        positions: int. The longest input in tokens; None for 512 or, without a table of positions, for that of the
+            architecture's released sizes.
         embedding_size: int. E; None for the value of the architecture's released sizes.
 
     Returns: `BertConfig`. If the architecture's embeddings have their own size E, and no released size has this hidden
@@ -129,6 +134,8 @@ def new_config(
 
     architecture, numbers = ARCHITECTURES[model_type], size.split("x")
     pad = tokenizer.pad_id
+    if positions is None:
+        positions = 512 if architecture.has_position_table else architecture.defaults["max_position_embeddings"]
     settings = {
         "vocab_size": tokenizer.vocab_size,
         "pad_token_id": pad,

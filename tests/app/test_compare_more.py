@@ -408,6 +408,7 @@ def test_the_time_of_a_text_is_the_median_of_passes_after_the_first():
 
     class Bert:
         max_length, tokenizer = 512, None
+        config = types.SimpleNamespace(num_hidden_layers=1, num_attention_heads=1)
 
         def __init__(self):
             self.times = [9.0, 0.5, 0.25, 1.0]

@@ -118,6 +118,7 @@ def test_visitors_use_a_model_one_after_the_other():
 
     class Bert:
         max_length, tokenizer = 512, None
+        config = types.SimpleNamespace(num_hidden_layers=1, num_attention_heads=1)
 
         def trace(self, *_, **__):
             inside.append(1)

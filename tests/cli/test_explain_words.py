@@ -71,7 +71,11 @@ def test_the_vectors_of_a_word_in_many_sentences(record, say, tiny_bert, tmp_pat
         np.testing.assert_allclose(values, getattr(apart, name), atol=1e-4)
     assert (found["senses"], found["sentences"]) == tuple(map(list, zip(*BANK)))
     result = explain.word_senses(tiny_bert, "Bank", lines, layer=1)
-    assert {name: found[name] for name in result.to_dict()} == result.to_dict() and found["analysis"] == "word-senses"
+    record_of_library = result.to_dict()
+    for name in ("coordinates", "cosines"):  # two passes may differ in their last bit
+        np.testing.assert_allclose(found[name], record_of_library.pop(name), atol=1e-5)
+    assert {name: found[name] for name in record_of_library} == record_of_library
+    assert found["analysis"] == "word-senses"
     assert [points.name for points in result.figure("points").data] == ["river", "money"]
     file = tmp_path / "bank.tsv"
     file.write_text("\n".join("\t".join(pair) for pair in BANK))

@@ -35,21 +35,24 @@ WRITTEN = {
 }
 
 
+VOCABULARY = 60_000  # more than the padding id of every architecture
+
+
 def words_of(member):
-    return SimpleNamespace(vocab_size=1000, pad_id=member.defaults.get("pad_token_id", 0))
+    return SimpleNamespace(vocab_size=VOCABULARY, pad_id=member.defaults.get("pad_token_id", 0))
 
 
 @pytest.mark.parametrize("model_type, size", SIZES)
 def test_a_named_size_has_all_that_is_the_members_own(model_type, size):
     released = BertConfig.named(size, model_type)
-    assert new_config(size, model_type, words_of(released.architecture)) == released.replace(vocab_size=1000)
+    assert new_config(size, model_type, words_of(released.architecture)) == released.replace(vocab_size=VOCABULARY)
 
 
 @pytest.mark.parametrize("model_type", WRITTEN)
 def test_a_size_in_numbers_does_too(model_type):
     name, size = WRITTEN[model_type]
     assert new_config(size, model_type, words_of(ARCHITECTURES[model_type])) == BertConfig.named(
-        name, model_type, vocab_size=1000
+        name, model_type, vocab_size=VOCABULARY
     )
 
 
