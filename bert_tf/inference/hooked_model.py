@@ -280,7 +280,11 @@ class HookedModel:
         return self.compiled("class", self._class, (self._states(),))(x)
 
     def gradient(
-        self, vectors: tf.Tensor | np.ndarray, segment_ids: np.ndarray, target: Target
+        self,
+        vectors: tf.Tensor | np.ndarray,
+        segment_ids: np.ndarray,
+        target: Target,
+        between: Callable[[], object] = lambda: None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """A target's log-probability and its gradient with respect to the token vectors.
 
@@ -288,6 +292,8 @@ class HookedModel:
             vectors: np.ndarray. float32 [B, T, E], used in the place of `token_vectors`.
             segment_ids: np.ndarray. int32 [B, T].
             target: Target. The answer.
+            between: callable(). Called after each layer, forwards and backwards: all layers of long texts take
+                seconds, in which nobody else could use the model.
         Returns:
             (log-probabilities [B], gradients [B, T, E]), float32 arrays.
         """
@@ -297,12 +303,14 @@ class HookedModel:
         states = [self.compiled("sum", self._embed, signature)(vectors, segment_ids)]
         for index in range(self.config.num_hidden_layers):
             states.append(self.layer(index, states[-1]))
+            between()
         score, gradient = self._target_gradient(states[-1], target)
         # Backwards one layer at a time. Each layer runs again, so no value inside a layer stays in memory.
         for index in reversed(range(self.config.num_hidden_layers)):
             gradient = self.of_layer("back", self._back, (self._states(), self._states()), index)(
                 states[index], gradient
             )
+            between()
         back = self.compiled("sum back", self._sum_back, (*signature, self._states()))
         return score.numpy(), back(vectors, segment_ids, gradient).numpy()
 

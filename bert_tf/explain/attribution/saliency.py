@@ -8,6 +8,7 @@ Dimension legend: T tokens, H hidden, S steps or copies.
 
 from __future__ import annotations
 
+import functools
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -187,7 +188,8 @@ def smoothgrad(
         count = min(block, copies - first)
         noisy_vectors = vectors + noise_std * random.standard_normal((count, *vectors.shape[1:]))
         segments = np.repeat(trace.segments[None], count, axis=0)
-        scores, gradients = bert.hooked().gradient(noisy_vectors.astype(np.float32), segments, target)
+        between = functools.partial(report, progress, first, copies)
+        scores, gradients = bert.hooked().gradient(noisy_vectors.astype(np.float32), segments, target, between)
         total += gradients.sum(axis=0, dtype=np.float64)
         noisy += float(scores.sum(dtype=np.float64))
         report(progress, first + count, copies)
@@ -260,10 +262,12 @@ def _integrated(bert, trace, target, steps, baseline, progress):
     for first in range(0, steps, block):
         share = nodes[first : first + block, None, None]
         path = (start + share * (vectors - start)).astype(np.float32)  # [S, T, H]
-        _, gradients = hooked.gradient(path, np.repeat(segments, len(path), axis=0), target)
+        between = functools.partial(report, progress, first, steps)
+        _, gradients = hooked.gradient(path, np.repeat(segments, len(path), axis=0), target, between)
         total += np.einsum("s,sth->th", weights[first : first + block], gradients)
         report(progress, min(first + block, steps), steps)
-    ends, _ = hooked.gradient(np.stack([start, vectors]), np.repeat(segments, 2, axis=0), target)
+    between = functools.partial(report, progress, steps, steps)
+    ends, _ = hooked.gradient(np.stack([start, vectors]), np.repeat(segments, 2, axis=0), target, between)
     token_scores = ((vectors - start) * total).sum(axis=1)
     return Saliency.of(
         trace,
