@@ -62,18 +62,10 @@ class MultiHeadSelfAttention(keras.layers.Layer):
 
     def steps(self, x: Tensor, bias: Tensor, training: bool = False) -> Steps:
         """Compute the layer as a generator that yields (name, value) at its hook points; see `bert_tf.layers.hooks`."""
-        ops = keras.ops
         query = yield "q", self._split_heads(self.query(x))
         key = yield "k", self._split_heads(self.key(x))
         value = yield "v", self._split_heads(self.value(x))
-        # The queries are scaled, not the scores: that takes T x D instead of T x T multiplications.
-        scaled = ops.multiply(query, ops.cast(1 / math.sqrt(self.head_size), query.dtype))
-        scores = yield "scores", ops.matmul(scaled, ops.transpose(key, (0, 1, 3, 2))) + bias
-        pattern = yield "pattern", ops.softmax(scores, axis=-1)
-        z = yield "z", ops.matmul(self.dropout(pattern, training=training), value)
-        batch, _, tokens, _ = ops.shape(z)
-        joined = ops.reshape(ops.transpose(z, (0, 2, 1, 3)), (batch, tokens, self.num_heads * self.head_size))
-        return (yield "attn_out", ops.cast(self.output_dense(joined), self.compute_dtype))
+        return (yield from attend(self, query, key, value, bias, training))
 
     def call(self, x: Tensor, bias: Tensor, training: bool = False, hooks: Hooks | None = None) -> Tensor:
         return run_steps([self.steps(x, bias, training)], hooks)
@@ -85,3 +77,23 @@ class MultiHeadSelfAttention(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}
+
+
+def attend(layer: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, training: bool) -> Steps:
+    """Compute attention from its vectors, as a generator that yields (name, value) from "scores" to "attn_out".
+
+    Args:
+        layer: the Keras layer, with `num_heads`, `head_size`, `dropout`, `output_dense` and `compute_dtype`.
+        query, key, value: float [B, N, T, D]. The vectors of each head.
+        bias: float, broadcast to [B, N, T, T]. Added to the scores.
+        training: bool. Whether to apply dropout.
+    """
+    ops = keras.ops
+    # The queries are scaled, not the scores: that takes T x D instead of T x T multiplications.
+    scaled = ops.multiply(query, ops.cast(1 / math.sqrt(layer.head_size), query.dtype))
+    scores = yield "scores", ops.matmul(scaled, ops.transpose(key, (0, 1, 3, 2))) + bias
+    pattern = yield "pattern", ops.softmax(scores, axis=-1)
+    z = yield "z", ops.matmul(layer.dropout(pattern, training=training), value)
+    batch, _, tokens, _ = ops.shape(z)
+    joined = ops.reshape(ops.transpose(z, (0, 2, 1, 3)), (batch, tokens, layer.num_heads * layer.head_size))
+    return (yield "attn_out", ops.cast(layer.output_dense(joined), layer.compute_dtype))

@@ -6,11 +6,11 @@ attention); Shazeer 2020 (GeGLU); Xiong et al. 2020 (pre-norm).
 B batch, T tokens, H hidden size, N heads, D head size, F intermediate size, V vocabulary.
 """
 
-import math
 from typing import Any
 
 import keras
 
+from bert_tf.layers.attention import attend
 from bert_tf.layers.common import LayerNorm, Shape, Tensor, activation, initializer, register
 from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.layers.heads import MaskedLMHead
@@ -113,14 +113,9 @@ class RotaryAttention(keras.layers.Layer):
         query = yield "q", rotate(parts[0], angles)
         key = yield "k", rotate(parts[1], angles)
         value = yield "v", parts[2]
-        scaled = ops.multiply(query, ops.cast(1 / math.sqrt(self.head_size), query.dtype))
         if self.window is not None:
             bias = bias + window_mask(tokens, self.window, self.compute_dtype)
-        scores = yield "scores", ops.matmul(scaled, ops.transpose(key, (0, 1, 3, 2))) + bias
-        pattern = yield "pattern", ops.softmax(scores, axis=-1)
-        z = yield "z", ops.matmul(self.dropout(pattern, training=training), value)
-        joined = ops.reshape(ops.transpose(z, (0, 2, 1, 3)), (batch, tokens, self.num_heads * self.head_size))
-        return (yield "attn_out", ops.cast(self.output_dense(joined), self.compute_dtype))
+        return (yield from attend(self, query, key, value, bias, training))
 
     def call(self, x: Tensor, bias: Tensor, training: bool = False, hooks: Hooks | None = None) -> Tensor:
         return run_steps([self.steps(x, bias, training)], hooks)

@@ -1,12 +1,11 @@
 """Attacks on the explorer in a real Chromium: scripts in texts, and a monkey that presses at random."""
 
 import contextlib
-import os
 import shutil
 import time
 import urllib.parse
-from pathlib import Path
 
+from benchmarks.visitor import ServerProcess
 from tests.campaign.explorer import use_shipped_models
 
 _SETTLED = "() => document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'"
@@ -61,20 +60,6 @@ def _faults(page):
     return [text for text in boxes if "Something went wrong" in text or "Traceback" in text]
 
 
-def _server():
-    """The folder in /proc of the explorer that this process started."""
-    for path in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            parent = (path / "stat").read_text().rpartition(")")[2].split()[1]
-            if int(parent) == os.getpid() and b"streamlit" in (path / "cmdline").read_bytes():
-                return path
-    raise RuntimeError("The explorer does not run.")
-
-
-def _megabytes(process):
-    return int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
 def scripts(rng, count, home, args):
     """Texts and parameters with scripts on random pages."""
     from ui.shell.catalogue import pages
@@ -103,7 +88,7 @@ def monkey(rng, count, home, args):
     order = [name for name in pages()]
     rng.shuffle(order)
     with _browser(home) as (page, address, errors):
-        server = _server()
+        server = ServerProcess(address.rpartition(":")[2])
         end, turn = time.monotonic() + 60 * args.minutes, 0
         while time.monotonic() < end:
             where, model = order[turn % len(order)], rng.choice(shipped_models())
@@ -118,7 +103,7 @@ def monkey(rng, count, home, args):
                     presses += 1
                     page.wait_for_function(_SETTLED, timeout=20_000)
                 defects += [f"{where}, {model}: {text}"[:300] for text in _faults(page)]
-                most = max(most, _megabytes(server))
+                most = max(most, server.megabytes)
             defects += [f"{where}, {model}: console: {text}"[:300] for text in errors]
             errors.clear()
     if args.megabytes and most > args.megabytes:

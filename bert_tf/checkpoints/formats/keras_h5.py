@@ -28,13 +28,30 @@ def open_h5(folder: str | os.PathLike) -> dict[str, StoredTensor]:
     Raises:
         CheckpointError: the file is not complete, or two of its variables have the same name.
     """
+    path = Path(folder) / H5_FILE
+    tensors: dict[str, StoredTensor] = {}
+    for key, shape in dataset_shapes(path).items():
+        if key.startswith(_OTHERS):
+            continue
+        name, is_transposed = pytorch_name(key)
+        if name in tensors:
+            raise CheckpointError(f"{path} has {name} twice, as {tensors[name].name} and as {key}.")
+        tensors[name] = _stored(path, key, shape, is_transposed)
+    return tensors
+
+
+def dataset_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Read the shapes of all data sets of an HDF5 file: dict of key -> shape.
+
+    Raises:
+        CheckpointError: the file is not complete.
+    """
     import h5py
 
-    path = Path(folder) / H5_FILE
     shapes = {}
 
     def add(key, item):
-        if isinstance(item, h5py.Dataset) and not key.startswith(_OTHERS):
+        if isinstance(item, h5py.Dataset):
             shapes[key] = item.shape
 
     try:
@@ -42,13 +59,7 @@ def open_h5(folder: str | os.PathLike) -> dict[str, StoredTensor]:
             file.visititems(add)
     except DAMAGED as error:
         raise CheckpointError(f"{path} is not a complete HDF5 file ({error}); copy or download it again.") from error
-    tensors: dict[str, StoredTensor] = {}
-    for key, shape in shapes.items():
-        name, is_transposed = pytorch_name(key)
-        if name in tensors:
-            raise CheckpointError(f"{path} has {name} twice, as {tensors[name].name} and as {key}.")
-        tensors[name] = _stored(path, key, shape, is_transposed)
-    return tensors
+    return shapes
 
 
 def pytorch_name(key: str) -> tuple[str, bool]:

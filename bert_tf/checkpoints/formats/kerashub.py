@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.checkpoints.formats.keras_h5 import DAMAGED
+from bert_tf.checkpoints.formats.keras_h5 import DAMAGED, dataset_shapes
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import tensor_shapes
 from bert_tf.config import BertConfig
@@ -112,23 +112,11 @@ def open_preset(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
     Raises:
         CheckpointError: a file is missing or truncated, or the preset is not a `BertBackbone`.
     """
-    import h5py
-
     folder = Path(folder)
     config, path = preset_config(folder), folder / WEIGHTS_FILE
     if not path.is_file():
         raise CheckpointError(f"{folder} has no {WEIGHTS_FILE}; only presets with their weights in one file are read.")
-    shapes_in_file = {}
-
-    def add_shape(name, item):
-        if isinstance(item, h5py.Dataset):
-            shapes_in_file[name] = item.shape
-
-    try:
-        with h5py.File(path) as file:
-            file.visititems(add_shape)
-    except DAMAGED as error:
-        raise CheckpointError(f"{path} is not a complete HDF5 file ({error}); copy or download it again.") from error
+    shapes_in_file = dataset_shapes(path)
     tensors = {}
     for name, shape in tensor_shapes(config, heads=("pooler",)).items():
         key, shape_in_preset = _key_and_shape(name, config)
