@@ -5,6 +5,7 @@ This module does not import TensorFlow.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -78,6 +79,11 @@ def parameter_counts(config: BertConfig, heads: Collection[str] = ("pooler",)) -
         Dict with "embeddings" (with their projection), "encoder", each head and "total". The masked-LM head counts
         its transform and bias, and its output matrix unless that is the token embedding table.
     """
+    return dict(_counts(config, tuple(heads)))
+
+
+@functools.lru_cache(maxsize=256)  # a server asks at each press how many bytes each of its models needs
+def _counts(config, heads):
     counts = {"embeddings": 0, "encoder": 0, **dict.fromkeys(heads, 0)}
     for parameter in parameter_spec(config, heads):
         counts["encoder" if parameter.part in LAYER_PARTS else parameter.part] += parameter.size

@@ -1,6 +1,5 @@
 """The tensors of one encoder layer, which a record lists: their names, shapes and parts. Imports no TensorFlow."""
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,7 +37,7 @@ class LayerWeight:
     def sizes(self, config: "BertConfig") -> tuple[int, ...]:
         """Return the shape in a model with these settings."""
         letters = {"H": config.hidden_size // config.stacks, "F": config.intermediate_size // config.stacks}
-        return tuple(int(re.sub("[HF]$", "", axis) or 1) * letters[axis[-1]] for axis in self.shape)
+        return tuple(int(axis[:-1] or 1) * letters[axis[-1]] for axis in self.shape)
 
 
 def dense(
