@@ -7,9 +7,10 @@ nor Keras before that.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import math
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from bert_tf.checkpoints.stored_tensor import StoredTensor, Weight
@@ -20,6 +21,10 @@ if TYPE_CHECKING:  # it imports Keras
     from bert_tf.models import BertModel
 
 _BLOCK_VALUES = 1 << 21
+#: What encloses the building of a Keras model; see `while_building`.
+_BUILDING: contextvars.ContextVar[Callable[[], contextlib.AbstractContextManager]] = contextvars.ContextVar(
+    "building", default=contextlib.nullcontext
+)
 _KERAS_BYTES = 6  # for each value: four of its variable, and as measured half of that for the compiled functions
 
 
@@ -56,11 +61,25 @@ class StoredModel:
     @property
     def model(self) -> BertModel:
         """The Keras model with these weights in float32, built once."""
-        with self._lock:
-            if self._model is None:
-                with outside_of_graphs():
-                    self._model = build_keras_model(self.bert_config, self.bert_heads, self.weights)
-            return self._model
+        if self._model is None:
+            with _BUILDING.get()(), self._lock:
+                if self._model is None:  # another thread has built it in the meantime
+                    with outside_of_graphs():
+                        self._model = build_keras_model(self.bert_config, self.bert_heads, self.weights)
+        return self._model
+
+
+@contextlib.contextmanager
+def while_building(around: Callable[[], contextlib.AbstractContextManager]) -> Iterator[None]:
+    """Enclose the building of Keras models by this thread in the context manager that `around()` returns.
+
+    Building takes seconds and runs no model: a server can let other visitors use the model in the meantime.
+    """
+    token = _BUILDING.set(around)
+    try:
+        yield
+    finally:
+        _BUILDING.reset(token)
 
 
 @contextlib.contextmanager

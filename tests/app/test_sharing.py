@@ -160,6 +160,29 @@ def test_who_waits_for_a_lock_gets_it_before_who_had_it():
         order.append("free")
 
 
+def test_others_use_a_model_while_its_keras_model_is_built_for_one(open_app, monkeypatch):
+    import bert_tf
+    from bert_tf.checkpoints import stored_model
+    from ui.session.model_store import SharedModel
+
+    open_app()
+    bert, build, seen = bert_tf.load("tiny-cased"), stored_model.build_keras_model, []
+    shared = SharedModel("tiny-cased", lambda: bert)
+
+    def slow(*args):
+        other = threading.Thread(target=lambda: seen.append(shared.trace("the bunny", "", (1,))))
+        other.start()
+        other.join(PATIENCE)  # it would never end while this thread holds the model
+        seen.append("built")
+        return build(*args)
+
+    monkeypatch.setattr(stored_model, "build_keras_model", slow)
+    assert shared.run(lambda bert: bert.hooked().config) is bert.config
+    assert [type(one).__name__ for one in seen] == ["Trace", "str"]
+    with shared.lock:  # and nobody holds it any more
+        pass
+
+
 def test_one_model_is_loaded_once_for_all_visitors(open_app):
     from ui.session.model_store import shared_model
 

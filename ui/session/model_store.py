@@ -1,5 +1,6 @@
 """The models in memory: loaded once for all visitors, within the memory budget, each used by one visitor at a time."""
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -9,6 +10,7 @@ import weakref
 import numpy as np
 from streamlit.runtime.scriptrunner import script_runner
 
+from bert_tf.checkpoints.stored_model import while_building
 from bert_tf.errors import report
 from bert_tf.parameters import parameter_counts
 from ui.elements.mask_chips import truncated_texts
@@ -118,21 +120,26 @@ class SharedModel:
         """Call ``function(bert, *args, **kwargs)`` while holding the model's lock.
 
         A function that takes long must also take ``progress``, callable (done, total) that returns False to cancel.
-        Between its steps other visitors may use the model.
+        Between its steps, and while the Keras model is built, other visitors may use the model.
         """
-        if progress is None:
-            with self.lock:
-                return function(self.bert, *args, **kwargs)
 
         def step(done, total):
-            self.lock.release()
-            try:
+            with self._released():
                 return progress(done, total)
-            finally:
-                self.lock.acquire()
 
-        with self.lock:
-            return function(self.bert, *args, progress=step, **kwargs)
+        if progress is not None:
+            kwargs["progress"] = step
+        with self.lock, while_building(self._released):
+            return function(self.bert, *args, **kwargs)
+
+    @contextlib.contextmanager
+    def _released(self):
+        """Others may use the model meanwhile; the caller holds its lock before and after."""
+        self.lock.release()
+        try:
+            yield
+        finally:
+            self.lock.acquire()
 
     def warm(self):
         """Read texts of usual lengths once: the engine compiles its graph, or a function for each range of lengths."""
