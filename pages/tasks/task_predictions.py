@@ -216,8 +216,8 @@ def _words(shared, settings, label):
     )
     predicted = "the score" if settings.regression else f"“{escape_markdown(target.label)}”"
     st.caption(
-        f"Each word in turn is replaced by [MASK]; its score is the loss of {predicted}. Words that can replace each "
-        "other all seem unimportant. For gradients of the same prediction see Explain, Saliency."
+        f"Each word in turn is replaced by [MASK]; its score is how much {predicted} falls. Words that can replace "
+        "each other all seem unimportant. For gradients of the same prediction see Explain, Saliency."
     )
 
 
