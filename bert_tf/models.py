@@ -253,7 +253,8 @@ def _class(path):
 
 def _encoder_layers(config, layer, dtype):
     """The layers by their names "layer_0" to "layer_{L-1}"; the layers of one group are the same object."""
-    groups, layers, shared = {}, {}, {}
+    groups, layers = {}, {}
+    shared: dict[str, Any] = {}
     for index, group in enumerate(config.layer_groups):
         if group not in groups:
             groups[group] = layer(

@@ -10,6 +10,7 @@ from typing import Self, cast
 
 import numpy as np
 from tokenizers import AddedToken
+from tokenizers import Encoding as RustEncoding
 from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.errors import VocabularyError, check_text
@@ -115,7 +116,7 @@ class RustBackedTokenizer(BaseTokenizer):
         """
         check_text(text)
         encoding = self._rust.encode(text, add_special_tokens=False)
-        offsets = self.spans(text, encoding.offsets)
+        offsets = self.spans(text, encoding)
         if offsets and self._drops_marks and not text.isascii():
             offsets = extend_over_combining_marks(text, offsets)
         return Tokens(
@@ -125,9 +126,9 @@ class RustBackedTokenizer(BaseTokenizer):
             word_ids=tuple(self.words(text, offsets, cast(list[int], encoding.word_ids))),
         )
 
-    def spans(self, text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return the spans of the pieces in the text without the spaces at their ends, from those with spaces."""
-        return [_trimmed(text, *offset) for offset in offsets]
+    def spans(self, text: str, encoding: RustEncoding) -> list[tuple[int, int]]:
+        """Return the spans of the pieces in the text, without the spaces at their ends."""
+        return [_trimmed(text, *offset) for offset in encoding.offsets]
 
     def words(self, text: str, offsets: Sequence[tuple[int, int]], rust_word_ids: Sequence[int]) -> Iterable[int]:
         """Return the word id of each piece.

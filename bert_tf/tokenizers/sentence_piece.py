@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Encoding as RustEncoding
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as RustTokenizer
 
@@ -155,12 +156,12 @@ class DebertaTokenizer(SentencePieceTokenizer):
         rust.pre_tokenizer = pre_tokenizers.Metaspace(_SPACE, prepend_scheme="always")
         return rust
 
-    def spans(self, text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    def spans(self, text: str, encoding: RustEncoding) -> list[tuple[int, int]]:
         """Return the spans of the pieces; a piece that is the space alone has the first character of its word."""
-        spans = super().spans(text, offsets)
+        spans = super().spans(text, encoding)
         return [
-            (following[0], following[0] + 1) if text[slice(*span)].isspace() and following else span
-            for span, following in zip(spans, [*spans[1:], None])
+            (following[0], following[0] + 1) if piece == _SPACE and following else span
+            for piece, span, following in zip(encoding.tokens, spans, [*spans[1:], None], strict=True)
         ]
 
 
