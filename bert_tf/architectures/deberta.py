@@ -25,6 +25,7 @@ _NETWORK: dict[str, tuple[Any, Any]] = {
 def _read_settings(values: dict[str, Any]) -> dict[str, Any]:
     """Refuse the keys that choose another network of the DeBERTa family, and resolve numbers that mean a default."""
     values = dict(values)
+    values.pop("legacy", None)  # which of two places in Transformers' files holds the MLM head: their names tell
     # A file of Transformers has some of these keys; our own settings (`BertConfig.to_dict`) have none.
     network = _NETWORK if _NETWORK.keys() & values.keys() else {}
     for key, (missing, needed) in network.items():
@@ -83,8 +84,7 @@ DEBERTA = Architecture(
         "position_buckets": 256,
         "max_relative_positions": 512,
     },
-    # Which of two places in a file holds the MLM head ("legacy"), and rates of dropout that only a head has.
-    ignored=frozenset({"cls_dropout", "legacy", "pooler_dropout", "pooler_hidden_size"}),
+    ignored=frozenset({"cls_dropout", "pooler_dropout", "pooler_hidden_size"}),
     only={**BERT.only, "tie_word_embeddings": True},
     fixed={
         "relative_attention": True,

@@ -161,7 +161,7 @@ class DebertaTokenizer(SentencePieceTokenizer):
         spans = super().spans(text, encoding)
         return [
             (following[0], following[0] + 1) if piece == _SPACE and following else span
-            for piece, span, following in zip(encoding.tokens, spans, [*spans[1:], None], strict=True)
+            for piece, span, following in zip(encoding.tokens, spans, [*spans[1:], None])
         ]
 
 
