@@ -9,6 +9,7 @@ Conneau et al. 2020; Martin et al. 2020; He et al. 2021.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -157,12 +158,18 @@ class DebertaTokenizer(SentencePieceTokenizer):
         return rust
 
     def spans(self, text: str, encoding: RustEncoding) -> list[tuple[int, int]]:
-        """Return the spans of the pieces; a piece that is the space alone has the first character of its word."""
+        """Return the spans of the pieces; a piece that is a space alone has the first character of its word."""
         spans = super().spans(text, encoding)
         return [
-            (following[0], following[0] + 1) if piece == _SPACE and following else span
-            for piece, span, following in zip(encoding.tokens, spans, [*spans[1:], None])
+            (following[0], following[0] + 1) if following and text[slice(*span)].isspace() else span
+            for span, following in zip(spans, [*spans[1:], None])
         ]
+
+    def words(self, text: str, offsets: Sequence[tuple[int, int]], rust_word_ids: Sequence[int]) -> Iterable[int]:
+        """Return the word id of each piece: a word begins where one of BERT begins, and at each space of the model."""
+        parts = list(zip(super().words(text, offsets, rust_word_ids), rust_word_ids, strict=True))
+        changes = (here != before for here, before in zip(parts[1:], parts))
+        return accumulate(changes, initial=0) if parts else ()
 
 
 def _parsed(data: bytes, path: Path) -> Any:
