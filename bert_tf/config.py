@@ -96,7 +96,14 @@ GOOGLE_SETTINGS = {
 
 
 # The settings that only the architectures have whose records give a default.
-_OF_SOME_ARCHITECTURES = ("local_attention", "global_attn_every_n_layers", "global_rope_theta", "local_rope_theta")
+_OF_SOME_ARCHITECTURES = (
+    "local_attention",
+    "global_attn_every_n_layers",
+    "global_rope_theta",
+    "local_rope_theta",
+    "position_buckets",
+    "max_relative_positions",
+)
 
 
 class ConfigError(ValueError):
@@ -137,7 +144,10 @@ class BertConfig:
             of it on each side.
         global_attn_every_n_layers: int or None. Every how many layers, from the first, a token attends to all tokens.
         global_rope_theta, local_rope_theta: float or None. The base of the rotary positions in layers with global and
-            local attention. An architecture without these four settings has None.
+            local attention.
+        position_buckets: int or None. The buckets of relative positions on each side.
+        max_relative_positions: int or None. The distance at which these buckets end.
+            An architecture without these six settings has None.
 
     Raises:
         ConfigError: a value is out of range or has the wrong type.
@@ -169,6 +179,8 @@ class BertConfig:
     global_attn_every_n_layers: int | None = None
     global_rope_theta: float | None = None
     local_rope_theta: float | None = None
+    position_buckets: int | None = None
+    max_relative_positions: int | None = None
 
     def __post_init__(self) -> None:
         _check_choice("model_type", self.model_type, ARCHITECTURES)

@@ -155,6 +155,21 @@ class MissingHead(CheckpointError):
         )
 
 
+def check_scores(config: Any, name: str, analysis: str) -> None:
+    """Raise InputError unless the attention scores of a model are products of queries and keys alone.
+
+    Args:
+        config: `BertConfig`. The settings of the model.
+        name: str. The name of the model, for the message.
+        analysis: str. The analysis, for the message.
+    """
+    if config.architecture.score_terms > 1:
+        raise InputError(
+            f"{analysis} needs attention scores that compare the contents of two tokens alone; in {name} they also "
+            "compare contents with relative positions. Attention maps, ablation and gradients work with it."
+        )
+
+
 def require_head(heads: Collection[str], head: str, model: str = "this model") -> None:
     """Check that a model has a head.
 

@@ -234,7 +234,12 @@ def _make_layers(config, heads, dtype):
             layers[head] = NextSentenceHead(stddev, dtype=dtype, name=head)
     if "replaced" in heads:
         layers["replaced"] = ReplacedTokenHead(
-            config.hidden_size, config.hidden_act, stddev, dtype=dtype, name="replaced"
+            config.hidden_size,
+            config.hidden_act,
+            stddev,
+            epsilon if architecture.replaced_head_adds_first else None,
+            dtype=dtype,
+            name="replaced",
         )
     _build(layers, config)
     return layers
@@ -249,6 +254,7 @@ def _class(path):
 def _encoder_layers(config, layer, dtype):
     """The layers by their names "layer_0" to "layer_{L-1}"; the layers of one group are the same object."""
     groups, layers = {}, {}
+    shared: dict[str, Any] = {}
     for index, group in enumerate(config.layer_groups):
         if group not in groups:
             groups[group] = layer(
@@ -261,9 +267,11 @@ def _encoder_layers(config, layer, dtype):
                 config.layer_norm_eps,
                 config.initializer_range,
                 **layer.settings_at(config, index),
+                **shared,
                 dtype=dtype,
                 name=f"layer_{group}",
             )
+            shared = groups[group].shared()
         layers[f"layer_{index}"] = groups[group]
     return layers
 

@@ -16,6 +16,8 @@ from bert_tf.architectures.layer_weights import LAYER_PARTS
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
 
+#: The table of relative positions that all encoder layers share, [2 S, H].
+POSITIONS_TABLE = "bert.encoder.rel_embeddings.weight"
 #: The output table of an MLM head that does not use the token embedding table, [V, E].
 OUTPUT_TABLE = "cls.predictions.decoder.weight"
 
@@ -92,7 +94,7 @@ def _counts(config, heads):
 
 def is_transposed(name: str) -> bool:
     """Return whether the Keras variable is the transpose of Hugging Face's tensor (the matrix of a dense layer)."""
-    is_table = name.startswith("bert.embeddings.") or name == OUTPUT_TABLE
+    is_table = name.startswith("bert.embeddings.") or name in (OUTPUT_TABLE, POSITIONS_TABLE)
     return name.endswith(".weight") and not is_table and "LayerNorm" not in name
 
 
@@ -145,6 +147,8 @@ def _sop(config):
 
 def _replaced(config):
     name, width, head = "discriminator_predictions", config.hidden_size, "replaced"
+    if config.architecture.replaced_head_adds_first:
+        yield from _norm(f"{name}.LayerNorm", width, head, head, "norm")
     yield from _dense(f"{name}.dense", width, width, head, head, "transform")
     yield from _dense(f"{name}.dense_prediction", 1, width, head, head, "score")
 

@@ -57,6 +57,9 @@ class Architecture:
             after it in the other.
         stacks: int. The number of parallel stacks of layers; H, heads and feed-forward width are divided among them.
         has_position_table: bool. Whether a table of absolute positions is added to the token embeddings.
+        score_terms: int. How many products an attention score sums; more than 1 if positions enter the scores.
+        replaced_head_adds_first: bool. Whether the replaced-token head adds the hidden state of the first token to
+            each and normalizes the sum (`bert_tf.layers.heads.ReplacedTokenHead`).
         has_biases: bool. Whether the normalization of the embeddings, and the dense layer and normalization of the MLM
             head, have a bias.
         layer_weights: tuple of `LayerWeight`. The tensors of one encoder layer.
@@ -95,6 +98,8 @@ class Architecture:
     in_transformers: bool = True
     stacks: int = 1
     has_position_table: bool = True
+    score_terms: int = 1
+    replaced_head_adds_first: bool = False
     has_biases: bool = True
     layer_weights: tuple[LayerWeight, ...] = BERT_LAYER
     embeddings_class: str = "bert_tf.layers.embeddings.BertEmbeddings"
@@ -115,7 +120,8 @@ class Architecture:
 
         The stored name can lack the model's prefix.
         """
-        if stored.startswith(_UNPREFIXED):
+        of_tasks = {first for _, first, _ in self.sentence_heads.values()}
+        if stored.startswith(_UNPREFIXED) and not stored.startswith(tuple(of_tasks)):
             stored = f"{self.prefix}.{stored}"
         return rename(stored, _reversed(self.names))
 

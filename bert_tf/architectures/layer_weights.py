@@ -18,10 +18,11 @@ class LayerWeight:
     Attributes:
         name: str. The canonical name, without that of the layer; a name that starts with "bert." is complete.
         shape: tuple of str. The axes in Hugging Face's files: "H" the hidden size and "F" the intermediate size of one
-            stack, "3H" three times the hidden size.
+            stack, "S" the buckets of relative positions on each side, "3H" three times the hidden size.
         part: str. One of `LAYER_PARTS`.
         attribute: str. The dotted attribute of the variable in the Keras layer.
-        layers: str. The layers that have it: "all", "after the first" or "last".
+        layers: str. The layers that have it: "all", "first", "after the first" or "last". The first layer has the
+            tensors that all layers share.
     """
 
     name: str
@@ -32,11 +33,15 @@ class LayerWeight:
 
     def is_in(self, layer: int, count: int) -> bool:
         """Return whether layer number `layer`, from 0, of `count` layers has this tensor."""
-        return {"all": True, "after the first": layer > 0, "last": layer == count - 1}[self.layers]
+        return {"all": True, "first": layer == 0, "after the first": layer > 0, "last": layer == count - 1}[self.layers]
 
     def sizes(self, config: "BertConfig") -> tuple[int, ...]:
         """Return the shape in a model with these settings."""
-        letters = {"H": config.hidden_size // config.stacks, "F": config.intermediate_size // config.stacks}
+        letters = {
+            "H": config.hidden_size // config.stacks,
+            "F": config.intermediate_size // config.stacks,
+            "S": config.position_buckets or 0,
+        }
         return tuple(int(axis[:-1] or 1) * letters[axis[-1]] for axis in self.shape)
 
 

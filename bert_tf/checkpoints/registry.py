@@ -209,6 +209,22 @@ _IN_USE = (
     _in_use(
         "almanach/camembert-base", "base", ("mlm",), "Martin et al. 2020, camembert-model.fr", "MIT", "fr", "camembert"
     ),
+    *(
+        _in_use(
+            f"microsoft/{name}",
+            size,
+            ("mlm", "replaced"),
+            "He et al. 2021, microsoft/DeBERTa",
+            "MIT",
+            language,
+            "deberta-v2",
+            vocab_size=rows,
+        )
+        for name, size, language, rows in (
+            *((f"deberta-v3-{size}", size, "en", 128100) for size in ("xsmall", "small", "base", "large")),
+            ("mdeberta-v3-base", "base", "multilingual", 251000),
+        )
+    ),
     _in_use(
         "dmis-lab/biobert-base-cased-v1.2", "base", _ALL, "Lee et al. 2020 (BioBERT)", "", vocab_size=CASED_VOCABULARY
     ),

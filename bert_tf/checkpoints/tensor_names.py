@@ -29,6 +29,7 @@ _TASK_STARTS = (
     "pre_classifier.",
     "sequence_summary.",
     "head.",
+    "pooler.",
 )
 # Canonical names and Transformers' names, if Transformers' classifier contains the pooler.
 _CLASSIFIER = (("bert.pooler.dense", "classifier.dense"), ("classifier", "classifier.out_proj"))

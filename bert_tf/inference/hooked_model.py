@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, check_scores
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
 from bert_tf.layers.encoder import EncoderLayer
@@ -158,11 +158,12 @@ class HookedModel:
             outputs["replaced_logits"] = layers["replaced"](x)
         return {name: outputs[name].numpy()[0] for _, name in HEAD_OUTPUTS if name in outputs}
 
-    def check_post_norm(self, analysis: str) -> None:
+    def check_post_norm(self, analysis: str, through_scores: bool = False) -> None:
         """Raise InputError unless the layers compute the steps of `EncoderLayer`, which some analyses go back through.
 
         Args:
             analysis: str. The analysis that the message names.
+            through_scores: bool. Whether the analysis also follows the attention scores (`check_scores`).
         """
         for stack in self.layers["layer_0"].stacks():
             if type(stack).steps is not EncoderLayer.steps:
@@ -170,6 +171,8 @@ class HookedModel:
                     f"{analysis} needs BERT's encoder layer, which normalises the sum after each block; "
                     f"{self._name} has {type(stack).__name__}. Ablation, patching and gradients work with any layer."
                 )
+        if through_scores:
+            check_scores(self.config, self._name, analysis)
 
     def embed(self, token_ids: np.ndarray, segment_ids: np.ndarray) -> tf.Tensor:
         """Hidden state 0, float32 [B, T, H], for token and segment ids int32 [B, T]."""

@@ -5,12 +5,12 @@ from typing import Any
 
 import keras
 
-from bert_tf.layers.common import Shape, Tensor, initializer, register
-from bert_tf.layers.hooks import Hooks, Steps, run_steps
+from bert_tf.layers.common import Shape, Tensor, register
+from bert_tf.layers.hooks import HookedBlock, Hooks, Steps, run_steps
 
 
 @register
-class MultiHeadSelfAttention(keras.layers.Layer):
+class MultiHeadSelfAttention(HookedBlock):
     """Scaled dot-product attention of every token to every token with N parallel heads, and an output projection.
 
     Args:
@@ -29,32 +29,35 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         [B, T, H].
     """
 
+    #: The dense layers that read the hidden states: name -> width in units of H.
+    projections: dict[str, int] = {"query": 1, "key": 1, "value": 1}
+    #: The number of products that an attention score sums; their sum is divided by the root of D times this number.
+    score_terms = 1
+    query: keras.layers.Dense
+    key: keras.layers.Dense
+    value: keras.layers.Dense
+
     def __init__(
         self, hidden_size: int, num_heads: int, dropout: float = 0.1, stddev: float = 0.02, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {
-            "hidden_size": hidden_size,
-            "num_heads": num_heads,
-            "dropout": dropout,
-            "stddev": stddev,
-        }
+        settings = {"hidden_size": hidden_size, "num_heads": num_heads, "dropout": dropout, "stddev": stddev}
+        super().__init__(settings, **kwargs)
         self.num_heads, self.head_size = num_heads, hidden_size // num_heads
-
-        def dense(name):
-            return keras.layers.Dense(
-                hidden_size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name=name
-            )
-
-        self.query, self.key, self.value = dense("query"), dense("key"), dense("value")
-        self.output_dense = dense("output")
+        for name, width in self.projections.items():
+            setattr(self, name, self.dense(width * hidden_size, name))
+        self.output_dense = self.dense(hidden_size, "output")
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, x_shape: Shape, *_: Any) -> None:
-        for layer in (self.query, self.key, self.value, self.output_dense):
+        for layer in (*(getattr(self, name) for name in self.projections), self.output_dense):
             layer.build((None, None, self.settings["hidden_size"]))
 
-    def _split_heads(self, x):
+    @property
+    def score_scale(self) -> float:
+        """The factor of the products that an attention score sums."""
+        return 1 / math.sqrt(self.score_terms * self.head_size)
+
+    def split_heads(self, x: Tensor) -> Tensor:
         """[B, T, H] -> [B, N, T, D], in the compute dtype of this layer, even if the projection has another one."""
         x = keras.ops.cast(x, self.compute_dtype)
         batch, tokens = keras.ops.shape(x)[:2]
@@ -62,35 +65,29 @@ class MultiHeadSelfAttention(keras.layers.Layer):
 
     def steps(self, x: Tensor, bias: Tensor, training: bool = False) -> Steps:
         """Compute the layer as a generator that yields (name, value) at its hook points; see `bert_tf.layers.hooks`."""
-        query = yield "q", self._split_heads(self.query(x))
-        key = yield "k", self._split_heads(self.key(x))
-        value = yield "v", self._split_heads(self.value(x))
+        query = yield "q", self.split_heads(self.query(x))
+        key = yield "k", self.split_heads(self.key(x))
+        value = yield "v", self.split_heads(self.value(x))
         return (yield from attend(self, query, key, value, bias, training))
 
     def call(self, x: Tensor, bias: Tensor, training: bool = False, hooks: Hooks | None = None) -> Tensor:
         return run_steps([self.steps(x, bias, training)], hooks)
 
-    def compute_output_spec(
-        self, x: Tensor, bias: Tensor, training: bool = False, hooks: Hooks | None = None
-    ) -> keras.KerasTensor:
-        return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}
-
-
-def attend(layer: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, training: bool) -> Steps:
+def attend(
+    layer: MultiHeadSelfAttention, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, training: bool
+) -> Steps:
     """Compute attention from its vectors, as a generator that yields (name, value) from "scores" to "attn_out".
 
     Args:
-        layer: the Keras layer, with `num_heads`, `head_size`, `dropout`, `output_dense` and `compute_dtype`.
+        layer: the Keras layer, a `MultiHeadSelfAttention`.
         query, key, value: float [B, N, T, D]. The vectors of each head.
         bias: float, broadcast to [B, N, T, T]. Added to the scores.
         training: bool. Whether to apply dropout.
     """
     ops = keras.ops
     # The queries are scaled, not the scores: that takes T x D instead of T x T multiplications.
-    scaled = ops.multiply(query, ops.cast(1 / math.sqrt(layer.head_size), query.dtype))
+    scaled = ops.multiply(query, ops.cast(layer.score_scale, query.dtype))
     scores = yield "scores", ops.matmul(scaled, ops.transpose(key, (0, 1, 3, 2))) + bias
     pattern = yield "pattern", ops.softmax(scores, axis=-1)
     z = yield "z", ops.matmul(layer.dropout(pattern, training=training), value)

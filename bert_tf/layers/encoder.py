@@ -5,12 +5,12 @@ from typing import Any
 import keras
 
 from bert_tf.layers.attention import MultiHeadSelfAttention
-from bert_tf.layers.common import LayerNorm, Shape, Tensor, activation, initializer, register
-from bert_tf.layers.hooks import HookedLayer, Hooks, Steps, run_steps
+from bert_tf.layers.common import LayerNorm, Shape, Tensor, activation, register
+from bert_tf.layers.hooks import HookedBlock, HookedLayer, Hooks, Steps, run_steps
 
 
 @register
-class FeedForward(keras.layers.Layer):
+class FeedForward(HookedBlock):
     """Position-wise feed-forward block (Vaswani et al. 2017, section 3.3).
 
     Args:
@@ -21,49 +21,43 @@ class FeedForward(keras.layers.Layer):
 
     Call arguments:
         x: float [B, T, H]. The hidden states.
+        training: bool. Whether to apply dropout, where a subclass has one.
         hooks: dict or None. Functions at "mlp_pre", "mlp_post" and "mlp_out"; see `run_steps`.
 
     Returns:
         [B, T, H].
     """
 
+    #: The number of projections of width F that read the input.
+    projections = 1
+
     def __init__(
         self, hidden_size: int, intermediate_size: int, hidden_act: str = "gelu", stddev: float = 0.02, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {
+        settings = {
             "hidden_size": hidden_size,
             "intermediate_size": intermediate_size,
             "hidden_act": hidden_act,
             "stddev": stddev,
         }
+        super().__init__(settings, **kwargs)
         self.activation = activation(hidden_act)
-        self.intermediate = keras.layers.Dense(
-            intermediate_size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="intermediate"
-        )
-        self.output_dense = keras.layers.Dense(
-            hidden_size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="output"
-        )
+        self.intermediate = self.dense(self.projections * intermediate_size, "intermediate")
+        self.output_dense = self.dense(hidden_size, "output")
 
     def build(self, x_shape: Shape) -> None:
         self.intermediate.build((None, None, self.settings["hidden_size"]))
         self.output_dense.build((None, None, self.settings["intermediate_size"]))
 
-    def steps(self, x: Tensor) -> Steps:
+    def steps(self, x: Tensor, training: bool = False) -> Steps:
         """Compute the block as a generator that yields (name, value) at its hook points; see `bert_tf.layers.hooks`."""
         # The two matrix products can have another dtype than the rest (see `training.precision`).
         units = yield "mlp_pre", keras.ops.cast(self.intermediate(x), self.compute_dtype)
         units = yield "mlp_post", self.activation(units)
         return (yield "mlp_out", keras.ops.cast(self.output_dense(units), self.compute_dtype))
 
-    def call(self, x: Tensor, hooks: Hooks | None = None) -> Tensor:
-        return run_steps([self.steps(x)], hooks)
-
-    def compute_output_spec(self, x: Tensor, hooks: Hooks | None = None) -> keras.KerasTensor:
-        return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}
+    def call(self, x: Tensor, training: bool = False, hooks: Hooks | None = None) -> Tensor:
+        return run_steps([self.steps(x, training)], hooks)
 
 
 @register

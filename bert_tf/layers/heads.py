@@ -169,6 +169,8 @@ class ReplacedTokenHead(keras.layers.Layer):
         hidden_size: int. The width H of the hidden states.
         hidden_act: str. The activation; see `BertConfig`.
         stddev: float. The standard deviation of the initializer.
+        epsilon: float or None. With it, the hidden state of the first token is added to each and the sum is normalized
+            before the dense layer (microsoft/DeBERTa, `LMMaskPredictionHead`); it is the epsilon of that normalization.
 
     Call arguments:
         x: float [B, T, H]. The hidden states.
@@ -177,10 +179,23 @@ class ReplacedTokenHead(keras.layers.Layer):
         Logits, float32 [B, T]; above 0 for "replaced".
     """
 
-    def __init__(self, hidden_size: int, hidden_act: str = "gelu", stddev: float = 0.02, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        hidden_size: int,
+        hidden_act: str = "gelu",
+        stddev: float = 0.02,
+        epsilon: float | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {"hidden_size": hidden_size, "hidden_act": hidden_act, "stddev": stddev}
+        self.settings: dict[str, Any] = {
+            "hidden_size": hidden_size,
+            "hidden_act": hidden_act,
+            "stddev": stddev,
+            "epsilon": epsilon,
+        }
         self.activation = activation(hidden_act)
+        self.norm = None if epsilon is None else LayerNorm(epsilon, dtype=self.dtype_policy, name="norm")
 
         def dense(size, name):
             return keras.layers.Dense(size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name=name)
@@ -188,10 +203,13 @@ class ReplacedTokenHead(keras.layers.Layer):
         self.transform, self.score = dense(hidden_size, "transform"), dense(1, "score")
 
     def build(self, *_: Any) -> None:
-        for layer in (self.transform, self.score):
-            layer.build((None, None, self.settings["hidden_size"]))
+        for layer in (self.norm, self.transform, self.score):
+            if layer is not None:
+                layer.build((None, None, self.settings["hidden_size"]))
 
     def call(self, x: Tensor) -> Tensor:
+        if self.norm is not None:
+            x = self.norm(x + x[:, :1])
         x = self.activation(keras.ops.cast(self.transform(x), self.compute_dtype))
         return keras.ops.cast(keras.ops.squeeze(self.score(x), -1), "float32")
 

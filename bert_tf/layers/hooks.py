@@ -13,7 +13,7 @@ from typing import Any
 
 import keras
 
-from bert_tf.layers.common import Tensor
+from bert_tf.layers.common import Tensor, initializer
 from bert_tf.layers.hook_points import POINTS
 
 #: Functions by the names of their hook points: function(tensor) -> replacement, or None to keep the value.
@@ -79,6 +79,38 @@ def _joined(values, axis):
     return values[0] if len(values) == 1 else keras.ops.concatenate(values, axis=axis)
 
 
+class HookedBlock(keras.layers.Layer):
+    """The base class of the blocks of an encoder layer. Subclasses define `steps` and `call`.
+
+    Args:
+        settings: dict. The arguments of the subclass, from which Keras recreates it; "stddev" is the standard deviation
+            of the initializer.
+    """
+
+    #: Whether the dense layers of the block have a bias.
+    has_biases = True
+
+    def __init__(self, settings: dict[str, Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.settings = settings
+
+    def dense(self, size: int, name: str) -> keras.layers.Dense:
+        """Return a dense layer of this block with `size` outputs."""
+        return keras.layers.Dense(
+            size,
+            use_bias=self.has_biases,
+            kernel_initializer=initializer(self.settings["stddev"]),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def compute_output_spec(self, x: Tensor, *_: Any, **__: Any) -> keras.KerasTensor:
+        return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self.settings}
+
+
 class HookedLayer(keras.layers.Layer):
     """The base class of encoder layers. Subclasses define `steps`, and `stacks` if they have several.
 
@@ -103,6 +135,10 @@ class HookedLayer(keras.layers.Layer):
             config: `BertConfig`. The settings of the model.
             index: int. The layer.
         """
+        return {}
+
+    def shared(self) -> dict[str, Any]:
+        """Return the arguments with which another layer of the same model shares sublayers of this one."""
         return {}
 
     @property

@@ -10,12 +10,13 @@ from typing import Any
 
 import keras
 
-from bert_tf.layers.attention import attend
-from bert_tf.layers.common import LayerNorm, Shape, Tensor, activation, initializer, register
+from bert_tf.layers.attention import MultiHeadSelfAttention, attend
+from bert_tf.layers.common import LayerNorm, Shape, Tensor, register
 from bert_tf.layers.embeddings import BertEmbeddings
+from bert_tf.layers.encoder import FeedForward
 from bert_tf.layers.heads import MaskedLMHead
 from bert_tf.layers.hook_points import MASKED_SCORE
-from bert_tf.layers.hooks import HookedLayer, Hooks, Steps, run_steps
+from bert_tf.layers.hooks import HookedLayer, Steps
 
 
 def rotary_angles(tokens: int | Tensor, head_size: int, theta: float) -> Tensor:
@@ -52,54 +53,38 @@ def window_mask(tokens: int | Tensor, window: int, dtype: str = "float32") -> Te
 
 
 @register
-class RotaryAttention(keras.layers.Layer):
+class RotaryAttention(MultiHeadSelfAttention):
     """Self-attention with rotary positions over all tokens, or over the tokens in a window.
 
     Args:
         hidden_size: int. The width H of the hidden states.
         num_heads: int. The number N of heads, a divisor of H.
-        theta: float. The base of the rotary positions.
-        window: int or None. The width of the window of local attention; None for global attention.
         dropout: float. The dropout rate of the attention probabilities.
         stddev: float. The standard deviation of the initializer.
+        theta: float. The base of the rotary positions.
+        window: int or None. The width of the window of local attention; None for global attention.
 
     Call arguments and returns are those of `MultiHeadSelfAttention`. The values at the hook points "q" and "k" are
     those after the rotation, of which the scores are products.
     """
 
+    has_biases = False
+    projections = {"qkv": 3}
+    qkv: keras.layers.Dense
+
     def __init__(
         self,
         hidden_size: int,
         num_heads: int,
-        theta: float,
-        window: int | None = None,
         dropout: float = 0.0,
         stddev: float = 0.02,
+        theta: float = 160_000.0,
+        window: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {
-            "hidden_size": hidden_size,
-            "num_heads": num_heads,
-            "theta": theta,
-            "window": window,
-            "dropout": dropout,
-            "stddev": stddev,
-        }
-        self.num_heads, self.head_size = num_heads, hidden_size // num_heads
+        super().__init__(hidden_size, num_heads, dropout, stddev, **kwargs)
+        self.settings |= {"theta": theta, "window": window}
         self.theta, self.window = theta, window
-
-        def dense(size, name):
-            return keras.layers.Dense(
-                size, use_bias=False, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name=name
-            )
-
-        self.qkv, self.output_dense = dense(3 * hidden_size, "qkv"), dense(hidden_size, "output")
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-
-    def build(self, x_shape: Shape, *_: Any) -> None:
-        for layer in (self.qkv, self.output_dense):
-            layer.build((None, None, self.settings["hidden_size"]))
 
     def steps(self, x: Tensor, bias: Tensor, training: bool = False) -> Steps:
         """Compute the layer as a generator that yields (name, value) at its hook points; see `bert_tf.layers.hooks`."""
@@ -117,72 +102,37 @@ class RotaryAttention(keras.layers.Layer):
             bias = bias + window_mask(tokens, self.window, self.compute_dtype)
         return (yield from attend(self, query, key, value, bias, training))
 
-    def call(self, x: Tensor, bias: Tensor, training: bool = False, hooks: Hooks | None = None) -> Tensor:
-        return run_steps([self.steps(x, bias, training)], hooks)
-
-    def compute_output_spec(
-        self, x: Tensor, bias: Tensor, training: bool = False, hooks: Hooks | None = None
-    ) -> keras.KerasTensor:
-        return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}
-
 
 @register
-class GatedFeedForward(keras.layers.Layer):
+class GatedFeedForward(FeedForward):
     """Feed-forward block whose activated units are multiplied by a second projection of the input, the gate.
 
     Args:
         hidden_size: int. The width H of the input and output.
         intermediate_size: int. The number F of units.
         hidden_act: str. The activation; see `BertConfig`.
-        dropout: float. The dropout rate of the gated units.
         stddev: float. The standard deviation of the initializer.
+        dropout: float. The dropout rate of the gated units.
 
-    Call arguments:
-        x: float [B, T, H]. The hidden states.
-        training: bool. Whether to apply dropout.
-        hooks: dict or None. Functions at "mlp_pre" (before the activation), "mlp_post" (the activated units times their
-            gates) and "mlp_out"; see `run_steps`.
-
-    Returns:
-        [B, T, H].
+    Call arguments and returns are those of `FeedForward`. The value at the hook point "mlp_post" is that of the
+    activated units times their gates.
     """
+
+    has_biases = False
+    projections = 2
 
     def __init__(
         self,
         hidden_size: int,
         intermediate_size: int,
         hidden_act: str = "gelu",
-        dropout: float = 0.0,
         stddev: float = 0.02,
+        dropout: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.settings: dict[str, Any] = {
-            "hidden_size": hidden_size,
-            "intermediate_size": intermediate_size,
-            "hidden_act": hidden_act,
-            "dropout": dropout,
-            "stddev": stddev,
-        }
-        self.activation = activation(hidden_act)
-
-        def dense(size, name):
-            return keras.layers.Dense(
-                size, use_bias=False, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name=name
-            )
-
-        self.intermediate, self.output_dense = (
-            dense(2 * intermediate_size, "intermediate"),
-            dense(hidden_size, "output"),
-        )
+        super().__init__(hidden_size, intermediate_size, hidden_act, stddev, **kwargs)
+        self.settings["dropout"] = dropout
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-
-    def build(self, x_shape: Shape) -> None:
-        self.intermediate.build((None, None, self.settings["hidden_size"]))
-        self.output_dense.build((None, None, self.settings["intermediate_size"]))
 
     def steps(self, x: Tensor, training: bool = False) -> Steps:
         """Compute the block as a generator that yields (name, value) at its hook points; see `bert_tf.layers.hooks`."""
@@ -193,15 +143,6 @@ class GatedFeedForward(keras.layers.Layer):
         return (
             yield "mlp_out", ops.cast(self.output_dense(self.dropout(units, training=training)), self.compute_dtype)
         )
-
-    def call(self, x: Tensor, training: bool = False, hooks: Hooks | None = None) -> Tensor:
-        return run_steps([self.steps(x, training)], hooks)
-
-    def compute_output_spec(self, x: Tensor, training: bool = False, hooks: Hooks | None = None) -> keras.KerasTensor:
-        return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.settings}
 
 
 @register
@@ -265,11 +206,11 @@ class ModernEncoderLayer(HookedLayer):
 
         self.attention_norm = None if first else norm("attention_norm")
         self.attention = RotaryAttention(
-            hidden_size, num_heads, theta, window, attention_dropout, stddev, dtype=policy, name="attention"
+            hidden_size, num_heads, attention_dropout, stddev, theta, window, dtype=policy, name="attention"
         )
         self.feed_forward_norm = norm("feed_forward_norm")
         self.feed_forward = GatedFeedForward(
-            hidden_size, intermediate_size, hidden_act, dropout, stddev, dtype=policy, name="feed_forward"
+            hidden_size, intermediate_size, hidden_act, stddev, dropout, dtype=policy, name="feed_forward"
         )
         self.final_norm = norm("final_norm") if last else None
         self.dropout = keras.layers.Dropout(attention_dropout, dtype=policy, name="dropout")

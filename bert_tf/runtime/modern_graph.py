@@ -3,7 +3,6 @@
 B batch, T tokens, H hidden size, N heads, D head size, F intermediate size.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,10 @@ import openvino.opset13 as op
 
 from bert_tf.layers.hook_points import MASKED_SCORE
 from bert_tf.runtime.openvino_graph import ACTIVATIONS, Graph, Node, constant, integer, ints, real
-from bert_tf.runtime.weights import RunnableModel
 
 
 class ModernGraph(Graph):
     """The graph of `bert_tf.layers.modern.ModernEncoderLayer`."""
-
-    def __init__(self, model: RunnableModel, kind: str, eight_bits: bool) -> None:
-        super().__init__(model, kind, eight_bits)
-        self.shared: dict[Any, Any] = {}
 
     def layer(self, index: int, x: Node, bias: Node) -> Node:
         config: Any = self.config  # the settings of rotary positions and windows are not None here
@@ -37,12 +31,6 @@ class ModernGraph(Graph):
         units = op.multiply(ACTIVATIONS[config.hidden_act](units), gate)
         x = op.add(x, self.product(units, f"{name}.output.dense.weight"))
         return self.norm("bert.encoder.LayerNorm", x) if index == config.num_hidden_layers - 1 else x
-
-    def once(self, key: Any, make: Callable[..., Any], *arguments: Any) -> Node:
-        """A node that several layers use, made for the first of them."""
-        if key not in self.shared:
-            self.shared[key] = make(*arguments)
-        return self.shared[key]
 
     def rotate(self, x: Node, theta: float) -> Node:
         """Rotary positions: queries or keys [B, N, T, D] -> [B, N, T, D]"""

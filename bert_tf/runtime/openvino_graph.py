@@ -13,6 +13,7 @@ and OpenVINO computes the products from them. In float32 these products equal th
 
 import importlib
 import math
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -112,6 +113,7 @@ def build_mlm_reading(model: RunnableModel, eight_bits: bool = False) -> ov.Mode
 GRAPHS = {
     BERT.layer_class: f"{__name__}.Graph",
     "bert_tf.layers.modern.ModernEncoderLayer": "bert_tf.runtime.modern_graph.ModernGraph",
+    "bert_tf.layers.deberta.encoder.DisentangledEncoderLayer": "bert_tf.runtime.deberta_graph.DisentangledGraph",
 }
 
 
@@ -129,6 +131,7 @@ class Graph:
         self.config, self.heads, self.kind, self.eight_bits = model.bert_config, model.bert_heads, kind, eight_bits
         self.weights = graph_weights(model)
         self.constants: dict[str, Any] = {}
+        self.shared: dict[Any, Any] = {}
         self.flags: dict[str, Node] = {}
         self.rows = op.parameter([len(FLAGS)], np.int64, name="rows")
         self.results: dict[str, list[Any]] = {}
@@ -190,6 +193,17 @@ class Graph:
         query, key, value = (self.split_heads(self.dense(f"{name}.{part}", x)) for part in ("query", "key", "value"))
         return self.attend(query, key, value, bias)
 
+    def once(self, key: Any, make: Callable[..., Any], *arguments: Any) -> Node:
+        """A node that several layers use, made for the first of them."""
+        if key not in self.shared:
+            self.shared[key] = make(*arguments)
+        return self.shared[key]
+
+    @property
+    def score_scale(self) -> float:
+        """The factor of the products that an attention score sums."""
+        return 1 / math.sqrt(self.config.architecture.score_terms * self.config.head_size)
+
     def attend(self, query: Node, key: Node, value: Node, bias: Node) -> Node:
         """Queries, keys and values [B, N, T, D] and an additive mask -> [B, T, H]"""
         vectors = (query, key, value)
@@ -197,10 +211,11 @@ class Graph:
             for output, vector in zip(VECTORS, vectors):
                 self.add_result(output, vector)
         if self.kind == "plain":
-            context = op.scaled_dot_product_attention(query, key, value, bias)  # [B, N, T, D]
+            factor = real(self.score_scale)
+            context = op.scaled_dot_product_attention(query, key, value, bias, factor)  # [B, N, T, D]
         else:
-            factor = real(1 / math.sqrt(self.config.hidden_size // self.config.num_attention_heads))
-            maps = op.softmax(op.add(op.multiply(op.matmul(query, key, False, True), factor), bias), -1)
+            products = op.multiply(op.matmul(query, key, False, True), real(self.score_scale))
+            maps = op.softmax(op.add(products, bias), -1)
             self.results.setdefault("attentions", []).append(maps)  # [B, N, T, T]
             context = op.matmul(maps, value, False, False)
         return op.reshape(op.transpose(context, ints(0, 2, 1, 3)), ints(0, 0, self.config.hidden_size), True)
@@ -223,6 +238,9 @@ class Graph:
         if "replaced" in self.heads:
             name = "discriminator_predictions"
             states = op.slice(x, ints(0), self.flag("replaced_logits"), ints(1), ints(0))
+            if self.config.architecture.replaced_head_adds_first:
+                first = op.slice(states, ints(0), ints(1), ints(1), ints(1))
+                states = self.norm(f"{name}.LayerNorm", op.add(states, first))
             states = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.dense", states))
             scores = self.dense(f"{name}.dense_prediction", states)  # [B, T, 1]
             self.results["replaced_logits"] = [op.squeeze(scores, ints(2))]

@@ -10,6 +10,7 @@ from typing import Self, cast
 
 import numpy as np
 from tokenizers import AddedToken
+from tokenizers import Encoding as RustEncoding
 from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.errors import VocabularyError, check_text
@@ -22,6 +23,8 @@ class RustBackedTokenizer(BaseTokenizer):
 
     default_tokens: tuple[str, ...] = ()
     transformers_class = ""
+    #: The class that `save` writes, if it is another one.
+    saved_class: str | None = None
 
     def __init__(self, settings: str, special_tokens: Sequence[str] | None = None):
         """Make a tokenizer.
@@ -91,7 +94,11 @@ class RustBackedTokenizer(BaseTokenizer):
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / RUST_FILE, self._rust.to_str())
         roles = dict(zip(ROLES, self.special_tokens, strict=True))
-        options = {"tokenizer_class": self.transformers_class, "model_max_length": model_max_length, **roles}
+        options = {
+            "tokenizer_class": self.saved_class or self.transformers_class,
+            "model_max_length": model_max_length,
+            **roles,
+        }
         write_json(folder / CONFIG_FILE, options)
 
     def tokenize(self, text: str) -> Tokens:
@@ -109,7 +116,7 @@ class RustBackedTokenizer(BaseTokenizer):
         """
         check_text(text)
         encoding = self._rust.encode(text, add_special_tokens=False)
-        offsets = [_trimmed(text, *offset) for offset in encoding.offsets]
+        offsets = self.spans(text, encoding)
         if offsets and self._drops_marks and not text.isascii():
             offsets = extend_over_combining_marks(text, offsets)
         return Tokens(
@@ -118,6 +125,10 @@ class RustBackedTokenizer(BaseTokenizer):
             offsets=tuple(offsets),
             word_ids=tuple(self.words(text, offsets, cast(list[int], encoding.word_ids))),
         )
+
+    def spans(self, text: str, encoding: RustEncoding) -> list[tuple[int, int]]:
+        """Return the spans of the pieces in the text, without the spaces at their ends."""
+        return [_trimmed(text, *offset) for offset in encoding.offsets]
 
     def words(self, text: str, offsets: Sequence[tuple[int, int]], rust_word_ids: Sequence[int]) -> Iterable[int]:
         """Return the word id of each piece.

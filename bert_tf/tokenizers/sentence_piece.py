@@ -1,18 +1,21 @@
-"""SentencePiece tokenizers of ALBERT, XLM-RoBERTa and CamemBERT: the most probable segmentation of a text under a
-unigram model.
+"""SentencePiece tokenizers of ALBERT, XLM-RoBERTa, CamemBERT and DeBERTa-v3: the most probable segmentation of a text
+under a unigram model.
 
-The references are ``AlbertTokenizer``, ``XLMRobertaTokenizer`` and ``CamembertTokenizer`` of Transformers 5.23. The
-word ids follow BERT: a punctuation mark is a separate word, while SentencePiece joins it to the word before. Sources:
-Kudo 2018; Lan et al. 2020, section 4.1; Conneau et al. 2020; Martin et al. 2020.
+The references are ``AlbertTokenizer``, ``XLMRobertaTokenizer`` and ``CamembertTokenizer`` of Transformers 5.23, and for
+DeBERTa-v3 its ``DebertaV2Converter``, whose result Transformers 4 used. The word ids follow BERT: a punctuation mark is
+a separate word, while SentencePiece joins it to the word before. Sources: Kudo 2018; Lan et al. 2020, section 4.1;
+Conneau et al. 2020; Martin et al. 2020; He et al. 2021.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Encoding as RustEncoding
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as RustTokenizer
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from bert_tf.errors import VocabularyError
 from bert_tf.tokenizers.rust_backed import RustBackedTokenizer, mark_special
@@ -28,6 +31,8 @@ class SentencePieceTokenizer(RustBackedTokenizer):
     transformers_class = "AlbertTokenizer"
     model_type = "albert"
     model_file = MODEL_FILE
+    #: Whether the text is lower-cased if no file says so.
+    default_lower_case = True
     _model_bytes: bytes | None = None
 
     @classmethod
@@ -125,6 +130,48 @@ class CamembertTokenizer(XlmRobertaTokenizer):
     _replaced = 1
 
 
+class DebertaTokenizer(SentencePieceTokenizer):
+    """DeBERTa-v3's tokenizer: cased, with a mask token after the pieces of the file. A pair is packed as in BERT.
+
+    ``DebertaV2Tokenizer`` of Transformers 5 leaves the normalization of the file out, so that a ligature, say, is
+    unknown to it. This class keeps it, and saves the class that has Transformers read ``tokenizer.json`` as it is.
+    """
+
+    default_tokens = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    transformers_class = "DebertaV2Tokenizer"
+    saved_class = "PreTrainedTokenizerFast"
+    model_type = "deberta-v2"
+    model_file = "spm.model"
+    default_lower_case = False
+
+    @classmethod
+    def _rust_of(cls, proto: Any, tokens: Sequence[str], lower_case: bool, keep_accents: bool) -> RustTokenizer:
+        vocabulary = [(piece.piece, piece.score) for piece in proto.pieces]
+        if tokens[-1] not in {name for name, _ in vocabulary}:
+            vocabulary.append((tokens[-1], 0.0))
+        steps: list[normalizers.Normalizer] = [normalizers.Lowercase()] if lower_case else []
+        steps.append(normalizers.Strip())
+        pair = "{first}:0 $A:0 {last}:0 $B:1 {last}:1"
+        rust = _rust_from_proto(proto, vocabulary, tokens, steps, pair, mask_takes_space=False)
+        rust.normalizer = normalizers.Sequence([rust.normalizer, normalizers.Replace(Regex(" {2,}"), " ")])
+        rust.pre_tokenizer = pre_tokenizers.Metaspace(_SPACE, prepend_scheme="always")
+        return rust
+
+    def spans(self, text: str, encoding: RustEncoding) -> list[tuple[int, int]]:
+        """Return the spans of the pieces; a piece that is a space alone has the first character of its word."""
+        spans = super().spans(text, encoding)
+        return [
+            (following[0], following[0] + 1) if following and text[slice(*span)].isspace() else span
+            for span, following in zip(spans, [*spans[1:], None])
+        ]
+
+    def words(self, text: str, offsets: Sequence[tuple[int, int]], rust_word_ids: Sequence[int]) -> Iterable[int]:
+        """Return the word id of each piece: a word begins where one of BERT begins, and at each space of the model."""
+        parts = list(zip(super().words(text, offsets, rust_word_ids), rust_word_ids, strict=True))
+        changes = (here != before for here, before in zip(parts[1:], parts))
+        return accumulate(changes, initial=0) if parts else ()
+
+
 def _parsed(data: bytes, path: Path) -> Any:
     from sentencepiece import sentencepiece_model_pb2
 
@@ -145,6 +192,7 @@ def _rust_from_proto(
     tokens: Sequence[str],
     steps: list[normalizers.Normalizer],
     pair: str,
+    mask_takes_space: bool = True,
 ) -> RustTokenizer:
     """A tokenizer of the pieces in the order of their ids, with normalizers before the model's own and a template."""
     names = {name: index for index, (name, _) in enumerate(vocabulary)}
@@ -160,7 +208,7 @@ def _rust_from_proto(
     )
     rust.decoder = decoders.Metaspace(_SPACE, prepend_scheme="always")
     unused = [name for name, _ in vocabulary if name.endswith(">NOTUSED")]
-    mark_special(rust, [*tokens, *unused], mask=tokens[-1])
+    mark_special(rust, [*tokens, *unused], mask=tokens[-1] if mask_takes_space else "")
     first, last = tokens[2], tokens[3]
     rust.post_processor = processors.TemplateProcessing(
         single=f"{first}:0 $A:0 {last}:0",

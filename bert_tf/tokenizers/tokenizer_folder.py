@@ -10,12 +10,18 @@ from bert_tf.tokenizers.sentence_piece import (
     FAIRSEQ_MODEL_FILE,
     MODEL_FILE,
     CamembertTokenizer,
+    DebertaTokenizer,
     SentencePieceTokenizer,
     XlmRobertaTokenizer,
 )
 from bert_tf.tokenizers.wordpiece import Tokenizer
 
-_PIECES: tuple[type[SentencePieceTokenizer], ...] = (SentencePieceTokenizer, XlmRobertaTokenizer, CamembertTokenizer)
+_PIECES: tuple[type[SentencePieceTokenizer], ...] = (
+    SentencePieceTokenizer,
+    XlmRobertaTokenizer,
+    CamembertTokenizer,
+    DebertaTokenizer,
+)
 
 
 def read_tokenizer(folder: str | Path) -> BaseTokenizer:
@@ -49,8 +55,9 @@ def read_tokenizer(folder: str | Path) -> BaseTokenizer:
         if (path := _model_file(folder)) is not None:
             config_path = folder / vocabularies.CONFIG_FILE
             config = vocabularies.read_json(config_path) if config_path.is_file() else {}
-            lower_case, keep_accents = config.get("do_lower_case", True), config.get("keep_accents", False)
             kind = _pieces_class(folder, config, path.name == FAIRSEQ_MODEL_FILE)
+            lower_case = config.get("do_lower_case", kind.default_lower_case)
+            keep_accents = config.get("keep_accents", False)
             return kind.from_model(path, special_tokens_of(folder), lower_case, keep_accents)
     return Tokenizer.from_folder(folder)
 
@@ -70,7 +77,8 @@ def _class_of(settings: dict) -> type[RustBackedTokenizer] | None:
     for kind in (CamembertTokenizer, XlmRobertaTokenizer):
         if names.issuperset((*kind.before, *kind.default_tokens)):
             return kind
-    return SentencePieceTokenizer
+    is_deberta = names.issuperset(DebertaTokenizer.default_tokens[:-1])  # the mask token can stand outside the pieces
+    return DebertaTokenizer if is_deberta else SentencePieceTokenizer
 
 
 def _pieces_class(folder: Path, config: dict, is_fairseq: bool) -> type[SentencePieceTokenizer]:

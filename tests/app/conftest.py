@@ -159,6 +159,15 @@ def modernbert_home(family_home, tmp_path):
 
 
 @pytest.fixture
+def deberta_home(family_home, tmp_path):
+    """`family_home` with a small DeBERTa-v3."""
+    from ui.session import model_store
+
+    shutil.copytree(family_models.GOLDEN_FOLDERS / "deberta", tmp_path / "deberta")
+    model_store.catalogue.clear()
+
+
+@pytest.fixture
 def family_home(tmp_path, monkeypatch):
     """Let the explorer use a folder with one small random model of each architecture."""
     from ui.session import model_store, state

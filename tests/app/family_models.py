@@ -11,6 +11,6 @@ TEXTS = {
     "electra-generator": "w1 w2 w3 w4",
 }
 MODERN_FOLDER = GOLDEN_FOLDERS.with_name("modernbert")
-MODERN_TEXT = "the license of the work"
+MODERN_TEXT = DEBERTA_TEXT = "the license of the work"
 LIMITS = '[models]\ndefault = "roberta"\nwarm = false\n'
 ONE_WAY = ("reader-left-to-right", "reader-two-one-way")

@@ -8,7 +8,7 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.models import build_pretraining_model
-from tests.app.family_models import GOLDEN_FOLDERS, MODERN_TEXT, ONE_WAY, TEXTS
+from tests.app.family_models import DEBERTA_TEXT, GOLDEN_FOLDERS, MODERN_TEXT, ONE_WAY, TEXTS
 from tests.app.page_reading import component, page_text, run_until_done
 from ui.shell.catalogue import pages
 
@@ -74,6 +74,24 @@ def test_modernbert_opens_the_page(open_app, modernbert_home, page):
     assert not app.exception, page_text(app)
     assert MODERN_SIGNS.get(page, pages()[page].question) in page_text(app), page_text(app)
     assert page in REFUSED or not app.error
+
+
+#: What DeBERTa-v3's pages say where positions in its scores make an analysis impossible; otherwise as `SIGNS`.
+SCORES_REFUSED = {
+    "neuron": "The neuron view needs attention scores that compare the contents of two tokens alone",
+    "walk_through": "The walk through a model needs attention scores",
+}
+DEBERTA_SIGNS = SIGNS | SCORES_REFUSED | {"input_embeddings": "it has no table of positions"}
+DEBERTA_PAGES = ("predict", "contributions", "input_embeddings", "architecture", *SCORES_REFUSED)
+
+
+@pytest.mark.parametrize("page", DEBERTA_PAGES)
+def test_deberta_opens_the_page(open_app, deberta_home, page):
+    app = open_app(page=page, model="deberta", a=DEBERTA_TEXT, b=DEBERTA_TEXT, mask="a1")
+    app = app if page in SCORES_REFUSED else run_until_done(app)
+    assert not app.exception, page_text(app)
+    assert DEBERTA_SIGNS.get(page, pages()[page].question) in page_text(app), page_text(app)
+    assert page in SCORES_REFUSED or not app.error
 
 
 def test_the_time_lapse_of_a_discriminator_follows_its_scores(open_app, family_home, tmp_path, monkeypatch):

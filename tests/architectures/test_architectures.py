@@ -20,6 +20,7 @@ HEADS = {
     "xlm-roberta": {"mlm"},
     "camembert": {"mlm"},
     "distilbert": {"mlm"},
+    "deberta": {"mlm", "replaced"},
     "albert": {"pooler", "mlm", "sop"},
     "electra-discriminator": {"replaced"},
     "electra-generator": {"mlm"},
@@ -94,6 +95,10 @@ def test_variables_are_as_many_as_arithmetic_says(golden):
         ("electra", "small", ("replaced",), 13_549_057),
         ("electra", "base", ("replaced",), 109_483_009),
         ("electra", "large", ("replaced",), 335_142_913),
+        ("deberta-v2", "xsmall", (), 70_682_112),  # as Transformers counts DebertaV2Model
+        ("deberta-v2", "small", (), 141_304_320),
+        ("deberta-v2", "base", (), 183_831_552),
+        ("deberta-v2", "large", (), 434_012_160),
     ],
 )
 def test_named_sizes_have_the_published_parameter_counts(model_type, size, heads, total):

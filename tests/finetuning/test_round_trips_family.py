@@ -45,8 +45,12 @@ CASES = {
     ),
     "choose": (multiple_choice.TASK, {}, [MultipleChoiceExample("w1 the", ("w2", "of w3"))], ("logits",)),
 }
-SHARED = [(name, task) for name in ("roberta", "albert", "distilbert", "electra-discriminator") for task in CASES]
-OWN_LAYER = [(name, task) for name in ("distilbert", "electra-discriminator") for task in ("classify", "choose")]
+SHARED = [
+    (name, task) for name in ("roberta", "albert", "distilbert", "electra-discriminator", "deberta") for task in CASES
+]
+OWN_LAYER = [
+    (name, task) for name in ("distilbert", "electra-discriminator", "deberta") for task in ("classify", "choose")
+]
 
 
 def trained(name, task, folder, before=False):

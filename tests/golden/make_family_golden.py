@@ -1,6 +1,6 @@
-"""Makes `family/`: small random models of RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, ALBERT and ELECTRA with small
-tokenizers of their kinds, all saved by Transformers; `family/NAME.npz`: what they compute on a padded batch of two; and
-`family/tokenizers.json`: what Transformers' tokenizers say about hard strings.
+"""Makes `family/`: small random models of RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, ALBERT, ELECTRA and DeBERTa-v3
+with small tokenizers of their kinds, all saved by Transformers; `family/NAME.npz`: what they compute on a padded batch
+of two; and `family/tokenizers.json`: what Transformers' tokenizers say about hard strings.
 
     python tests/golden/make_family_golden.py [NAME ...]
 
@@ -14,6 +14,7 @@ import io
 import json
 import shutil
 import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ import torch
 import transformers
 from make_tokenizer_golden import TEXTS
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers.convert_slow_tokenizer import DebertaV2Converter
 
 HERE = Path(__file__).parent / "family"
 SHAPE = {"hidden_size": 24, "num_attention_heads": 4, "intermediate_size": 40, "max_position_embeddings": 32}
@@ -101,6 +103,92 @@ def fairseq_pieces(folder):
     (folder / "sentencepiece.bpe.model").write_bytes(model.getvalue())
 
 
+def deberta_pieces(folder):
+    """A spm.model of 300 pieces, as released: the mask token is not among them."""
+    folder.mkdir()
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines()),
+        model_writer=model,
+        vocab_size=300,
+        pad_id=0,
+        bos_id=1,
+        eos_id=2,
+        unk_id=3,
+        pad_piece="[PAD]",
+        bos_piece="[CLS]",
+        eos_piece="[SEP]",
+        unk_piece="[UNK]",
+        character_coverage=0.98,
+        normalization_rule_name="nmt_nfkc",
+        minloglevel=2,
+    )
+    (folder / "spm.model").write_bytes(model.getvalue())
+    settings = {"do_lower_case": False, "vocab_type": "spm"}  # all that the released folders say
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+def deberta_tokenizer(folder):
+    """Transformers' tokenizer of a spm.model, made by the converter that Transformers 4 used."""
+    path = str(folder / "spm.model")
+    plain = types.SimpleNamespace(
+        vocab_file=path,
+        do_lower_case=False,
+        split_by_punct=False,
+        add_prefix_space=True,
+        convert_tokens_to_ids=sentencepiece.SentencePieceProcessor(path).piece_to_id,
+    )
+    made = DebertaV2Converter(plain).converted()
+    roles = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, **{f"{role}_token": token for role, token in roles.items()}
+    )
+
+
+class DetectsReplacedTokens(torch.nn.Module):
+    """The head of microsoft/DeBERTa's `replaced_token_detection_model.py`, which Transformers has not."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.dense = torch.nn.Linear(config.hidden_size, config.hidden_size)
+        self.LayerNorm = torch.nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+        self.classifier = torch.nn.Linear(config.hidden_size, 1)
+
+    def forward(self, states):
+        states = self.dense(self.LayerNorm(states[:, :1] + states))
+        return self.classifier(torch.nn.functional.gelu(states))[..., 0]
+
+
+class DebertaV2ForMaskedLM(transformers.DebertaV2ForMaskedLM):
+    """Both heads of a released DeBERTa-v3: `lm_predictions` and `mask_predictions`."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.mask_predictions = DetectsReplacedTokens(config)
+
+    def forward(self, *inputs, **given):
+        found = super().forward(*inputs, **given)
+        found["replaced_logits"] = self.mask_predictions(found.hidden_states[-1])
+        return found
+
+
+def deberta():
+    return DebertaV2ForMaskedLM(
+        transformers.DebertaV2Config(
+            vocab_size=304,  # padded, as the released ones
+            num_hidden_layers=2,
+            relative_attention=True,
+            position_buckets=8,
+            norm_rel_ebd="layer_norm",
+            share_att_key=True,
+            pos_att_type="p2c|c2p",
+            position_biased_input=False,
+            legacy=False,
+            **SHAPE,
+        )
+    )
+
+
 def like_roberta(name, vocab_size):
     settings = {"vocab_size": vocab_size, "num_hidden_layers": 2, "type_vocab_size": 1, "layer_norm_eps": 1e-5, **SHAPE}
     # Published settings; the class of CamemBERT has other token ids.
@@ -134,6 +222,7 @@ def family():
         "albert": (pieces, transformers.AlbertForPreTraining(albert)),
         "xlm-roberta": (fairseq_pieces, transformers.XLMRobertaForMaskedLM(like_roberta("XLMRoberta", 302))),
         "camembert": (fairseq_pieces, transformers.CamembertForMaskedLM(like_roberta("Camembert", 305))),
+        "deberta": (deberta_pieces, deberta()),
         "electra-discriminator": (
             word_pieces,
             transformers.ElectraForPreTraining(transformers.ElectraConfig(embedding_size=8, **electra)),
@@ -183,6 +272,7 @@ def outputs(model, inputs):
     values = {
         "pooled_output": pooled,
         "sop_logits": found.get("sop_logits"),
+        **({"replaced_logits": found["replaced_logits"]} if "replaced_logits" in found else {}),
         "replaced_logits" if logits.ndim == 2 else "mlm_logits_all": logits,
         **{f"hidden_states.{i}": value for i, value in enumerate(found.hidden_states)},
         **{f"attentions.{i}": value for i, value in enumerate(found.attentions)},
@@ -227,6 +317,7 @@ def main(names):
     golden = {"transformers": transformers.__version__, "texts": TEXTS + OWN_TEXTS, "pairs": PAIRS}
     for name, kind in TOKENIZERS.items():
         golden[name] = tokens(getattr(transformers, kind).from_pretrained(HERE / name))
+    golden["deberta"] = tokens(deberta_tokenizer(HERE / "deberta"))
     text = json.dumps(golden, separators=(",", ":")).replace('{"ids"', '\n{"ids"')
     (HERE / "tokenizers.json").write_text(text + "\n", encoding="ascii")
 

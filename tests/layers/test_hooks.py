@@ -147,7 +147,7 @@ def test_without_hooks_the_graph_holds_nothing_more(hooks):
 
     def plain(x, bias):
         attention, ops = layer.attention, keras.ops
-        q, k, v = (attention._split_heads(part(x)) for part in (attention.query, attention.key, attention.value))
+        q, k, v = (attention.split_heads(part(x)) for part in (attention.query, attention.key, attention.value))
         scaled = ops.multiply(q, ops.cast(attention.head_size**-0.5, q.dtype))
         weights = ops.softmax(ops.matmul(scaled, ops.transpose(k, (0, 1, 3, 2))) + bias, axis=-1)
         batch, _, tokens, _ = ops.shape(z := ops.matmul(weights, v))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bert_tf.analysis import Analysis, Option, parse_head
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, check_scores
 from bert_tf.explain.attribution.target import check_position
 from bert_tf.explain.models.compare import softmax
 from bert_tf.results import Result, frame
@@ -120,7 +120,10 @@ def query_key_vectors(bert: Bert, trace: Trace) -> tuple[np.ndarray, np.ndarray]
         trace: Trace.
     Returns:
         (queries, keys), each float32 [L, N, T, D].
+    Raises:
+        InputError: the attention scores of the model are not the products of these vectors alone.
     """
+    check_scores(bert.config, bert.name, "The neuron view")
     batch = {
         "token_ids": trace.token_ids[None],
         "segment_ids": trace.segments[None],
@@ -155,7 +158,7 @@ def head_vectors(
     Returns:
         `HeadVectors`.
     Raises:
-        InputError: there is no such layer or head.
+        InputError: there is no such layer or head, or as `query_key_vectors`.
     """
     check_head(bert, layer, head)
     queries, keys = vectors or query_key_vectors(bert, trace)

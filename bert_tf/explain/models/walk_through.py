@@ -214,7 +214,7 @@ def _layer_values(bert, state, layer):
         return encoder_layer(bert.weights, layer, state)
     # Other layers run on TensorFlow anyway.
     hooked = bert.hooked()
-    hooked.check_post_norm("The walk through a model")
+    hooked.check_post_norm("The walk through a model", through_scores=True)
     values = {name: np.array(value)[0] for name, value in hooked.values(layer, state[None], _LAYER_FIELDS).items()}
     values["scores"][values["scores"] < MASKED_SCORE / 2] = np.nan
     return values

@@ -1,0 +1,1 @@
+"""The layers of DeBERTa-v3, and its relative positions."""
