@@ -39,6 +39,7 @@ SLOW = (
     "finetuning/test_fit.py",
     "finetuning/test_round_trips.py",
     "finetuning/test_round_trips_family.py",
+    "finetuning/test_sentence_similarity.py",
     "finetuning/test_sequence.py",
     "finetuning/test_side_by_side.py",
     "finetuning/test_streaming.py",

@@ -6,6 +6,7 @@ can be loaded here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +25,14 @@ from bert_tf.checkpoints.tensor_names import (
     tensor_shapes,
 )
 from bert_tf.errors import CheckpointError
-from bert_tf.files import write_json
-from bert_tf.finetuning.task_settings import FILE, transformers_class
+from bert_tf.files import write_json, write_text
+from bert_tf.finetuning.task_settings import (
+    FILE,
+    MODULES_FILE,
+    POOLING_MODES,
+    POOLINGS_OF_MODES,
+    transformers_class,
+)
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
@@ -86,6 +93,8 @@ def save_task(
         if base_tokenizer.cuts_alike(tokenizer):
             remove_vocabulary(folder)
     write_json(Path(folder) / FILE, values)
+    if settings.task == "similarity":
+        _write_modules(Path(folder), config, settings)
     write_model_checksums(folder)
 
 
@@ -119,6 +128,23 @@ def assign_head(network: TaskNetwork, tensors: Mapping[str, np.ndarray]) -> None
     """Assigns the result of `read_head` to the head of a network made by `network_over`."""
     for name, variable in network.head.named_variables().items():
         variable.assign(_transposed(tensors[name]))
+
+
+def _write_modules(folder, config, settings):
+    """Writes the files by which sentence-transformers computes the same vectors."""
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    modules += [("2_Normalize", "Normalize")] * settings.extra["normalize"]
+    listed = [
+        {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for index, (path, kind) in enumerate(modules)
+    ]
+    write_text(folder / MODULES_FILE, json.dumps(listed, indent=2) + "\n")
+    for path, _ in modules[1:]:
+        (folder / path).mkdir(exist_ok=True)
+    modes = {name: POOLINGS_OF_MODES.get(word) == settings.pooling for name, word in POOLING_MODES.items()}
+    write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": config.hidden_size, **modes})
+    values = {"max_seq_length": settings.max_length, "do_lower_case": settings.extra["lower_case"]}
+    write_json(folder / "sentence_bert_config.json", values)
 
 
 def _transposed(value):
@@ -158,7 +184,7 @@ def _config_entries(settings, class_name, architecture):
     entries = {"finetuning_task": settings.task}
     if class_name:
         entries["architectures"] = [class_name]
-    names = list(settings.labels) or (["value"] if settings.regression else [])
+    names = list(settings.labels) or (["value"] if settings.regression and settings.task == "classify" else [])
     if names:
         entries["id2label"] = {str(index): name for index, name in enumerate(names)}
         entries["label2id"] = {name: index for index, name in enumerate(names)}

@@ -21,8 +21,9 @@ class SentenceVector(keras.layers.Layer):
     """One vector for a sequence.
 
     Args:
-        kind: str. "cls" (the pooled output), "mean" or "max" over the tokens without padding, or "attention" (the
-            mean over the tokens, weighted by a learned score for each token).
+        kind: str. "cls" (the pooled output), "first" (the hidden state of the first token), "mean" or "max" over the
+            tokens without padding, or "attention" (the mean over the tokens, weighted by a learned score for each
+            token).
         stddev: float. The standard deviation of the initializer.
 
     Call arguments:
@@ -52,6 +53,8 @@ class SentenceVector(keras.layers.Layer):
         if kind == "cls":
             return ops.cast(pooled, "float32")
         sequence = ops.cast(sequence, "float32")
+        if kind == "first":
+            return sequence[:, 0]
         real = ops.cast(ops.expand_dims(padding_mask, -1), "float32")  # [B, T, 1]
         if kind == "max":
             return ops.max(sequence + (1.0 - real) * MASKED_SCORE, axis=1)

@@ -66,6 +66,7 @@ _FIELDS = {
     "classify": (("Text", "A text to classify."), ("Second text", "The text to compare it with.")),
     "tag": (("Text", "A text whose words are labelled."), None),
     "answer": (("Question", "What do you want to know?"), ("Passage", "The text that holds the answer.")),
+    "similarity": (("Text", "A sentence."), ("Second text", "The sentence to compare it with.")),
     "choose": (("Beginning", "How it begins."), ("Endings", "One possible ending a line.")),
 }
 _MOST_WORDS = 60
@@ -300,4 +301,21 @@ def _endings(shared, settings, prediction):
     st.caption("The endings are compared with each other alone: one is the likeliest even if none fits.")
 
 
-_DRAW_TASK = {"classify": _classes, "tag": _tags, "answer": _answers, "choose": _endings}
+def _similarity(shared, settings, prediction):
+    view = state.view()
+    with inputs.heading("Cosine similarity"):
+        export.save("similarity", PredictedValue(prediction, shared.name, view.a, view.b), {"model": shared.name})
+    st.metric("Cosine similarity", f"{prediction['value']:.3f}", label_visibility="collapsed")
+    st.caption(
+        "The cosine of the vectors of the two texts, -1 to 1; each text is read alone. More sentences, and a search "
+        "over a file: Representations, Sentence similarity."
+    )
+
+
+_DRAW_TASK = {
+    "classify": _classes,
+    "tag": _tags,
+    "answer": _answers,
+    "choose": _endings,
+    "similarity": _similarity,
+}

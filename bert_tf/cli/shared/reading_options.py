@@ -2,14 +2,14 @@
 
 import argparse
 
-_ALL = ("classify", "tag", "answer", "choose")
+_ALL = ("classify", "tag", "answer", "choose", "similarity")
 #: Option -> the tasks that have it.
 READING = {
     "format": _ALL,
     "columns": _ALL,
-    "glue": ("classify",),
-    "text_column": ("classify",),
-    "text2_column": ("classify",),
+    "glue": ("classify", "similarity"),
+    "text_column": ("classify", "similarity"),
+    "text2_column": ("classify", "similarity"),
     "words_field": ("tag",),
     "documents": ("tag",),
     "context_column": ("choose",),
