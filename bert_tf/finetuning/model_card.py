@@ -89,7 +89,9 @@ def _use(name, settings):
 
 def _making(metrics, settings):
     how, frozen = metrics["training"], ""
-    if how["freeze_layers"]:
+    if how["lora"]:
+        frozen = f"; low-rank updates (LoRA) of rank {how['lora']} in the place of the encoder's matrices"
+    elif how["freeze_layers"]:
         frozen = f"; embeddings and the lowest {how['freeze_layers']} layers frozen"
     dropout = "the model's own dropout" if how["dropout"] is None else f"dropout {how['dropout']:g}"
     return (

@@ -94,7 +94,7 @@ def sentence_vector(
 
 
 def normalized(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors [..., H] scaled to length 1; a vector of zeros stays, as in `layers.similarity`."""
+    """Return vectors [..., H] scaled to length 1; a vector of zeros stays, as in `layers.classifier.unit_vectors`."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), np.float32(1e-12))
 
 

@@ -63,10 +63,12 @@ def save_task(
         card: str. The text of README.md; None for a short one.
         dtype: str. As in `checkpoints.save`; the head is never stored in eight bits.
         delta_of: str or Path. The name or folder of the model that the training started from. If it is set, only the
-            trained tensors are written, and this model is needed to load the folder.
+            trained tensors and the low-rank updates are written, and this model is needed to load the folder.
 
     Raises: CheckpointError as `checkpoints.save`.
     """
+    from bert_tf.training.lora import lora_values
+
     frozen = _frozen(network) if delta_of else frozenset()
     class_name = transformers_class(settings, config.architecture)
     pooler_names = _classifier_pooler_names(network, settings, class_name) - frozen
@@ -75,6 +77,8 @@ def save_task(
         classifier_name(name) if pooler_names else name: _transposed(np.asarray(variable))
         for name, variable in variables.items()
     }
+    if delta_of:
+        head |= {config.architecture.stored_name(name): value for name, value in lora_values(network).items()}
     save(
         folder,
         config,
@@ -157,10 +161,15 @@ def _transposed(value):
 
 
 def _frozen(network):
-    """The names of the encoder's tensors that were not trained."""
+    """The names of the encoder's tensors that were not trained.
+
+    A matrix with a low-rank update is the sum of a frozen variable and the update, which is stored by itself.
+    """
     variables = network.named_variables()
     return frozenset(
-        name for name in tensor_shapes(network.bert_config, network.bert_heads) if not variables[name].trainable
+        name
+        for name in tensor_shapes(network.bert_config, network.bert_heads)
+        if not getattr(variables[name], "trainable", False)
     )
 
 

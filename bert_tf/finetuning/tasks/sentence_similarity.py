@@ -158,7 +158,7 @@ class SentenceSimilarity(Task):
         return {}
 
     def head(self, settings: TaskSettings, config: BertConfig) -> keras.layers.Layer:
-        from bert_tf.layers.similarity import SimilarityHead
+        from bert_tf.layers.classifier import SimilarityHead
 
         return SimilarityHead(settings.pooling, settings.extra["normalize"], name="head")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from bert_tf.layers.similarity import unit_vectors
+from bert_tf.layers.classifier import unit_vectors
 
 _HIDDEN = -1e9
 

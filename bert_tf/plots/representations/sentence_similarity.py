@@ -13,13 +13,17 @@ if TYPE_CHECKING:
     from bert_tf.explain.representations.sentence_similarity import SentenceSimilarity
 
 _MOST_LETTERS = 60
+_MOST_NUMBERS = 12  # sentences whose cosines are written into the cells
 _MOST_SENTENCES = 6
 
 
 def similarity_of_sentences(result: SentenceSimilarity, dark: bool = False) -> go.Figure:
     """The cosines of the sentences of a ``SentenceSimilarity``, which are named by their numbers."""
     similarity = result.similarity
-    return cosine_map(similarity.cosines, similarity.labels, similarity.texts, dark, height=420, spread=True)
+    figure = cosine_map(similarity.cosines, similarity.labels, similarity.texts, dark, height=420, spread=True)
+    if len(similarity.labels) <= _MOST_NUMBERS:
+        figure.data[0].texttemplate = "%{z:.2f}"
+    return figure
 
 
 def nearest_texts(result: SentenceSimilarity, dark: bool = False) -> go.Figure:
