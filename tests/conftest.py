@@ -37,6 +37,7 @@ SLOW = (
     "finetuning/test_export.py",
     "finetuning/test_features.py",
     "finetuning/test_fit.py",
+    "finetuning/test_long_texts.py",
     "finetuning/test_lora.py",
     "finetuning/test_round_trips.py",
     "finetuning/test_round_trips_family.py",
