@@ -24,7 +24,7 @@ def test_the_matrix_and_the_pairs_are_the_librarys(open_app, bert):
     pairs = app.dataframe[0].value
     assert pairs["cosine"].is_monotonic_decreasing and len(pairs) == 3
     assert "was not trained to compare sentences" in page_text(app)
-    app.button_group(key="w_sentence_similarity_pooling").set_value(["max"]).run()
+    app.segmented_control(key="w_sentence_similarity_pooling").set_value("max").run()
     app = run_until_done(app)
     assert param(app, "sentence_similarity.pooling") == "max"
     other = sentence_similarity(bert, SENTENCES, pooling="max")

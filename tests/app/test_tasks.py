@@ -732,7 +732,7 @@ def test_a_long_text_is_classified_in_windows(open_app, task_home):
     text = "the cat sat on the mat in the park and the dog ran to the river bank of the city. " * 30
     app = open_app(page="task_predictions", a=text, **{"task_predictions.model": "classes"})
     assert "at the end are left out" in page_text(app)
-    app.button_group(key="w_task_windows").set_value(["max"]).run()
+    app.segmented_control(key="w_task_windows").set_value("max").run()
     no_trouble(app)
     assert "left out" not in page_text(app) and param(app, "task_predictions.windows") == "max"
     expected = loaded("classes", task_home).task.with_windows("max").predict([text])[0]["probabilities"]
