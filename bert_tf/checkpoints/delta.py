@@ -1,4 +1,5 @@
-"""Delta folders: they store only the tensors that differ from a base model, such as a task head or trained layers.
+"""Delta folders: they store only the tensors that differ from a base model, such as a task head or trained layers, or
+the low-rank updates of matrices (`lora_tensors`).
 
 The folder's task.json (base.json if there is no task) names the base model as "base_model". The folder has its own
 settings, with its own number of layers. A tensor that the folder does not hold is read from the base model; so is the
@@ -17,6 +18,7 @@ import numpy as np
 
 from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
 from bert_tf.checkpoints.library import find
+from bert_tf.checkpoints.lora_tensors import is_lora, merged
 from bert_tf.checkpoints.model_checksums import REFERENCE_FILES, VOCABULARY_FILES, write_model_checksums
 from bert_tf.checkpoints.saving import save, tensor_values
 from bert_tf.checkpoints.stored_tensor import StoredTensor
@@ -65,6 +67,7 @@ def open_delta(folder: Path, open_folder: OpenFolder) -> tuple[BertConfig, BaseT
     config = BertConfig.from_json(folder / "config.json")
     _, tokenizer, tensors = open_folder(base)
     stored, inherited = _stored_and_inherited(folder, config, tensors)
+    factors = {name: stored.pop(name) for name in list(stored) if is_lora(name)}
     # Older folders hold a signature of all tensors of the base model.
     if values.get("base_sign") not in (None, _signature(inherited), _signature(tensors)):
         raise CheckpointError(
@@ -72,7 +75,7 @@ def open_delta(folder: Path, open_folder: OpenFolder) -> tuple[BertConfig, BaseT
         )
     if any((folder / name).is_file() for name in VOCABULARY_FILES):
         tokenizer = read_tokenizer(folder)
-    return config, tokenizer, {**inherited, **stored}
+    return config, tokenizer, {**merged(folder, inherited, factors), **stored}
 
 
 def _stored_and_inherited(folder, config, tensors):

@@ -245,6 +245,7 @@ def _fetch_all(model, unfinished, progress, endpoint):
     _check_free_space(unfinished, meter.total)
     hashes = {name: _expected_hash(model, name, metadata) for name, metadata in files.items()}
     for name, metadata in files.items():
+        (unfinished / name).parent.mkdir(exist_ok=True)
         _fetch(
             unfinished / name, metadata, hashes[name], meter, _headers(metadata, endpoint) if model.is_listed else {}
         )

@@ -26,6 +26,8 @@ TOKENIZER_FILES = (
     "special_tokens_map.json",
     "added_tokens.json",
 )
+#: The files by which sentence-transformers makes vectors of texts.
+SENTENCE_FILES = ("modules.json", "sentence_bert_config.json", "1_Pooling/config.json")
 _NAME = re.compile(r"(?P<repo>[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95})(?:@(?P<revision>[\w-][\w./-]{0,99}))?", re.ASCII)
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 _CONVERTER, _CONVERSION = "SFconvertbot", "Adding `safetensors` variant of this model"
@@ -161,7 +163,8 @@ def describe(repo: str, revision: str | None = None, endpoint: str | None = None
         return replace(found, problem=_no_weights(found, files))
     if not tokenizer:
         return replace(found, problem=f"{repo} has no tokenizer file ({', '.join(TOKENIZER_FILES[:6])}).")
-    return replace(found, files=(files["config.json"], *tokenizer, *weights), weights=origin)
+    sentence = [files[name] for name in SENTENCE_FILES if name in files and "modules.json" in files]
+    return replace(found, files=(files["config.json"], *tokenizer, *sentence, *weights), weights=origin)
 
 
 def _file(sibling, revision):

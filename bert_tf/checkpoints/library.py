@@ -14,7 +14,7 @@ import platformdirs
 
 from bert_tf.checkpoints.formats.google import google_heads
 from bert_tf.checkpoints.formats.huggingface import open_weights
-from bert_tf.checkpoints.formats.kerashub import is_preset, preset_config
+from bert_tf.checkpoints.formats.kerashub import is_preset, preset_config, preset_heads
 from bert_tf.checkpoints.hub_repository import folder_name, parse_name
 from bert_tf.checkpoints.registry import RELEASED, closest_names, released
 from bert_tf.checkpoints.tensor_names import canonical_name, heads_present, task_names
@@ -265,7 +265,7 @@ def stored_heads(folder: Path, config: BertConfig) -> frozenset[str] | None:
     """
     folder = encoder_folder(folder)
     if is_preset(folder):
-        return frozenset({"pooler"})
+        return preset_heads(config)
     if next(folder.glob("*.index"), None):
         return google_heads(folder, config)
     names = {canonical_name(name, config.architecture) for name in open_weights(folder)}

@@ -12,6 +12,7 @@ from bert_tf.cli.shared.model import add_model_arguments, load_task_model
 from bert_tf.cli.shared.render import table
 from bert_tf.errors import DataError, TaskError
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
+from bert_tf.finetuning.tasks.sequence_classification import window_settings
 
 if TYPE_CHECKING:
     from bert_tf.finetuning.task_settings import TaskSettings
@@ -61,7 +62,10 @@ def run_task(args: argparse.Namespace) -> int:
         raise DataError("--batch-size and --limit must be 1 or more.")
     examples = list(islice(task.read(args.data, args, settings), args.limit))
     task.check(examples, settings)
+    windows = window_settings(args)
     model = load_task_model(args)
+    if windows and task.task == "classify":
+        model = model.with_windows(**windows)
     predictions = list(_with_progress(model.predict_many(examples, args.batch_size), len(examples), args.quiet))
     scores = task.score(examples, predictions, model.settings)
     if args.report:

@@ -28,10 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, metavar="FILE", help=".npy (float32 [N, H]) or .parquet")
     parser.add_argument(
         "--pooling",
-        default="mean",
         metavar="P",
-        help=f"how the vector is computed: {', '.join(POOLINGS)} (default mean; cls is the pooler, first the hidden "
-        "state of [CLS], attention needs a model fine-tuned with it)",
+        help=f"how the vector is computed: {', '.join(POOLINGS)} (default: that of a model of sentence similarity, "
+        "else mean; cls is the pooler, first the hidden state of [CLS], attention needs a model fine-tuned with it)",
     )
     parser.add_argument(
         "--layer",
@@ -39,6 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=-1,
         metavar="I",
         help="0 for the embeddings, 1 and up for the layers, -1 (default) for the last layer",
+    )
+    parser.add_argument(
+        "--normalize",
+        action=argparse.BooleanOptionalAction,
+        help="scale each vector to length 1 (default: as a model of sentence similarity does)",
     )
     parser.add_argument("--length", type=int, metavar="T", help="cut each text to T tokens")
     parser.add_argument("--format", metavar="F", help="lines, csv, tsv or jsonl (default: by the file name extension)")
@@ -62,7 +66,9 @@ def run(args: argparse.Namespace) -> int:
     if not count:
         raise InputError(f"{args.input} contains no text.")
     bert = load_model(args)
-    vectors = sentence_vectors(bert, _texts(args), args.pooling, args.layer, args.batch_size, args.length)
+    vectors = sentence_vectors(
+        bert, _texts(args), args.pooling, args.layer, args.batch_size, args.length, args.normalize
+    )
     vectors = tqdm(vectors, total=count, unit="text", disable=args.quiet, file=sys.stderr, mininterval=0.5)
     with writing(args.output, "wb") as file:
         write(file, vectors, count, bert.config.hidden_size)

@@ -38,6 +38,7 @@ _FIT_OPTIONS = (
     "save_every",
     "store",
     "delta",
+    "lora",
 )
 
 
@@ -123,6 +124,14 @@ def _add_common(parser, length):
     parser.add_argument("--store", default="float32", metavar="D", help="save the model as float32, float16 or int8")
     parser.add_argument(
         "--delta", action="store_true", help="save only the trained weights; --model is then needed to load them"
+    )
+    parser.add_argument(
+        "--lora",
+        type=int,
+        default=0,
+        metavar="RANK",
+        help="train low-rank updates of the encoder's matrices instead of the matrices, and save only these (usual: "
+        "8, with a learning rate of about 5e-4); --model is then needed to load them, until `convert` merges them",
     )
     parser.add_argument("--log-every", type=int, default=20, metavar="N", help="updates between lines of the log")
     parser.add_argument("--save-every", type=int, default=500, metavar="N", help="updates between checkpoints")

@@ -19,6 +19,7 @@ from bert_tf.errors import InputError
 from bert_tf.finetuning.data.tables import table_format
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.sequence_classification import window_settings
 
 # Largest number of bad rows that are held in memory until the first good row sets the columns of the CSV file.
 _MOST_WAITING = 10_000
@@ -35,7 +36,7 @@ def run_task(args: argparse.Namespace) -> int:
     refuse_file_options(args)
     if args.text_a is None:
         raise InputError("Give a text to predict for, or --input FILE.")
-    task = load_task_model(args)
+    task = _loaded(args)
     record = {"text_a": args.text_a, "text_b": args.text_b}
     if task.settings.task == "answer":
         record = {"question": args.text_a, "passage": args.text_b}
@@ -54,6 +55,17 @@ def run_task(args: argparse.Namespace) -> int:
     )
     print("\n".join(lines))
     return 0
+
+
+def _loaded(args):
+    """The task's model, which reads long texts in windows if the options say so."""
+    windows = window_settings(args)
+    task_model = load_task_model(args)
+    if windows and task_model.settings.task != "classify":
+        raise InputError(
+            f"--windows goes with a model that classifies; this one is fine-tuned to {task_model.settings.task}."
+        )
+    return task_model.with_windows(**windows) if windows else task_model
 
 
 def _lines(prediction):
@@ -87,7 +99,7 @@ def _predict_file(args):
     if first is None:
         raise InputError(f"{args.input} contains no example.")
     as_csv = args.output not in (None, "-") and table_format(args.output) != "jsonl"
-    task_model = load_task_model(args)
+    task_model = _loaded(args)
     with answers_to(args) as out:
         write = _csv_writer(out, args.output) if as_csv else _json_writer(out)
         rows = _answer(task_model, islice(_chained(first, records), out.done, None), write, out.done, args)

@@ -67,6 +67,7 @@ _MODULES = {
     "representations.nearest_contexts": "Context MostAttendedToken NearestContexts nearest nearest_contexts",
     "representations.nearest_words": "NearestWords nearest_words",
     "representations.projection": "project_to_plane tsne umap",
+    "representations.sentence_similarity": "SentenceSimilarity SimilarText sentence_similarity text_vectors",
     "representations.tcav": "ConceptSlopes ConceptTest can_test concept_test tcav",
     "representations.vectors": (
         "EmbeddingParts Neighbour Occurrences PositionSimilarity VectorSimilarity cosine_similarities "

@@ -65,6 +65,8 @@ class FitSettings:
         save_every: int. Updates between two checkpoints.
         store: str. The dtype in which the model is saved.
         delta: bool. Whether only the trained weights are saved.
+        lora: int. The rank of the updates of the encoder's matrices, which are trained and saved in the place of the
+            matrices (`training.lora`); 0 to train the matrices.
 
     Raises: TaskError if a value is out of range.
 
@@ -93,6 +95,12 @@ class FitSettings:
     save_every: int = 500
     store: str = "float32"
     delta: bool = False
+    lora: int = 0
+
+    @property
+    def stores_delta(self) -> bool:
+        """Whether the folder holds only what was trained, and needs the model that the training started from."""
+        return self.delta or self.lora > 0
 
     def __post_init__(self):
         for name in (
@@ -113,6 +121,8 @@ class FitSettings:
             raise TaskError(f"--store is {self.store!r}; choose from {', '.join(DTYPES)}.")
         if not 0 < self.learning_rate < math.inf:
             raise TaskError(f"--learning-rate is {self.learning_rate}; it must be above 0.")
+        if self.lora < 0:
+            raise TaskError(f"--lora is {self.lora}; it must be 1 or more, the rank of the updates.")
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise TaskError(f"--dropout is {self.dropout}; it must be from 0 to below 1.")
 
@@ -214,11 +224,13 @@ class _Run:
         check_batch_size(how.batch_size, self.strategy, how.accumulate)
         if dev:
             self.family.check_metric(self.settings, dev)
-        if how.delta:
+        if how.stores_delta:
             check_base(self.start)
         keras.utils.set_random_seed(how.seed)
         self.config, self.tokenizer, source = read(find(self.start))
         self.settings = self.settings.on(self.config.architecture)
+        if how.lora:
+            self.settings = self.settings.replace(extra={**self.settings.extra, "lora_rank": how.lora})
         if self.settings.max_length > self.config.max_tokens:
             raise TaskError(
                 f"--length is {self.settings.max_length}; this model reads at most {self.config.max_tokens} tokens."
@@ -254,6 +266,7 @@ class _Run:
     def _make_network(self, source, rows):
         """(network with the weights of the source, built optimiser)."""
         from bert_tf.finetuning.task_network import build_network
+        from bert_tf.training.lora import add_lora
         from bert_tf.training.optimizers.registry import make_optimizer
         from bert_tf.training.optimizers.schedule import layer_factors, warmup_steps
         from bert_tf.training.precision import (
@@ -271,6 +284,8 @@ class _Run:
         copy_weights(network.bert, source)
         self.family.initialize_head(network.head, rows, self.settings)
         freeze(network, how.freeze_layers)
+        if how.lora:
+            add_lora(network, how.lora, how.freeze_layers)
         # The head stays in float32: it costs little, and the loss is computed from its logits.
         apply_precision(network.bert, how.precision)
         optimizer = make_optimizer(
@@ -428,7 +443,7 @@ class _Run:
             self.network,
             self.settings,
             dtype=self.how.store,
-            delta_of=self.start if self.how.delta else None,
+            delta_of=self.start if self.how.stores_delta else None,
         )
 
     def _say_record(self, record):

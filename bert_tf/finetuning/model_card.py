@@ -15,12 +15,14 @@ TASK_NAMES = {
     "tag": "labels for words",
     "answer": "answers out of a passage",
     "choose": "choice among several texts",
+    "similarity": "vectors of sentences",
 }
 _HUB = {
     "classify": "text-classification",
     "tag": "token-classification",
     "answer": "question-answering",
     "choose": "multiple-choice",
+    "similarity": "sentence-similarity",
 }
 
 
@@ -71,6 +73,8 @@ def _use(name, settings):
     if settings.labels:
         labels = ", ".join(settings.labels[:20]) + (", …" if len(settings.labels) > 20 else "")
         output = [f"Labels: {labels}." if not settings.multi_label else f"Any of the labels: {labels}.", ""]
+    elif settings.task == "similarity":
+        output = ["It predicts the cosine of two sentences; sentence-transformers reads the folder too.", ""]
     elif settings.regression:
         output = ["It predicts one number.", ""]
     return [
@@ -85,7 +89,9 @@ def _use(name, settings):
 
 def _making(metrics, settings):
     how, frozen = metrics["training"], ""
-    if how["freeze_layers"]:
+    if how["lora"]:
+        frozen = f"; low-rank updates (LoRA) of rank {how['lora']} in the place of the encoder's matrices"
+    elif how["freeze_layers"]:
         frozen = f"; embeddings and the lowest {how['freeze_layers']} layers frozen"
     dropout = "the model's own dropout" if how["dropout"] is None else f"dropout {how['dropout']:g}"
     return (

@@ -26,6 +26,8 @@ def write_saved_model(folder: str | Path, loaded: LoadedModel) -> str | None:
 
     There is a signature `text` if tensorflow-text tokenizes in the same way as the model's tokenizer.
 
+    A model of sentence similarity takes one text and gives "vectors", float32 [B, H].
+
     `serving_default` maps int32 token_ids, segment_ids, padding_mask [B, T] ([B, C, T] for choices) to the outputs of
     the head and, for classes, tags and choices, "probabilities" (with a CRF "transitions" instead).
 
@@ -53,10 +55,15 @@ def write_saved_model(folder: str | Path, loaded: LoadedModel) -> str | None:
     module = tf.Module()
     task = cast("TaskModel", loaded.task)
     module.weights = [variable.value for variable in task.network.variables]
-    shape = (None, None, None) if task.family.several else (None, None)
+    several = _reads_several(task)
+    shape = (None, None, None) if several else (None, None)
 
     def answer(*inputs):
+        if task.family.several and not several:
+            inputs = [value[:, None] for value in inputs]
         outputs = task.network(dict(zip(_INPUTS, inputs)), training=False)
+        if task.family.several and not several:
+            outputs = {name: value[:, 0] for name, value in outputs.items()}
         return _with_probabilities(outputs, task.settings)
 
     module.ids = tf.function(
@@ -70,6 +77,11 @@ def write_saved_model(folder: str | Path, loaded: LoadedModel) -> str | None:
         signatures["text"] = module.text
     tf.saved_model.save(module, str(folder), signatures=signatures)
     return missing
+
+
+def _reads_several(task):
+    """Whether an input of the SavedModel has several texts; a model of sentence similarity makes the vector of one."""
+    return task.family.several and task.family.has_weights
 
 
 def _with_probabilities(outputs, settings):
@@ -122,10 +134,11 @@ def _text_function(loaded, tokenizer, answer):
 
     task = loaded.task
     settings = task.settings
-    pair = settings.pair is not False or task.family.several or settings.task == "answer"
+    several = _reads_several(task)
+    pair = (settings.pair is not False or several or settings.task == "answer") and task.family.has_weights
 
     def run(*texts):
-        choices = tf.shape(texts[1])[1] if task.family.several else 1
+        choices = tf.shape(texts[1])[1] if several else 1
         flat = [tf.reshape(texts[-1], (-1,))]
         if pair:
             flat.insert(0, tf.repeat(texts[0], choices))
@@ -135,7 +148,7 @@ def _text_function(loaded, tokenizer, answer):
         counts = _kept_counts(lengths, settings)
         parts = [[_first(values, count) for values in part] for part, count in zip(parts, counts)]
         inputs = _packed([part[0] for part in parts], loaded.tokenizer, optional=settings.pair is None)
-        if task.family.several:
+        if several:
             return answer(*(tf.reshape(array, (-1, choices, tf.shape(array)[1])) for array in inputs))
         outputs = answer(*inputs)
         if settings.task in _ADDED:
@@ -144,7 +157,7 @@ def _text_function(loaded, tokenizer, answer):
             outputs |= _ADDED[settings.task](outputs, texts, settings)
         return outputs
 
-    shapes = [("text_a", (None,)), ("text_b", (None, None) if task.family.several else (None,))]
+    shapes = [("text_a", (None,)), ("text_b", (None, None) if several else (None,))]
     return tf.function(
         run,
         autograph=False,

@@ -69,7 +69,7 @@ def sentence_vector(
     """Return one vector for each sequence, as `layers.classifier.SentenceVector` does.
 
     Args:
-        kind: str. "cls", "mean", "max" or "attention".
+        kind: str. "cls", "first", "mean", "max" or "attention".
         tensors: The tensors of the head.
         sequence: float32 [B, T, H]. The hidden states.
         pooled: float32 [B, H] or None. The pooled output, for "cls".
@@ -81,6 +81,8 @@ def sentence_vector(
     if kind == "cls":
         assert pooled is not None, "the runtime was asked for the pooled output"
         return pooled
+    if kind == "first":
+        return sequence[:, 0]
     real = padding_mask[:, :, None].astype(np.float32)
     if kind == "max":
         return (sequence + (1 - real) * np.float32(MASKED_SCORE)).max(axis=1)
@@ -89,6 +91,11 @@ def sentence_vector(
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         return (sequence * (weights / weights.sum(axis=1, keepdims=True))).sum(axis=1)
     return (sequence * real).sum(axis=1) / np.maximum(real.sum(axis=1), 1)
+
+
+def normalized(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors [..., H] scaled to length 1; a vector of zeros stays, as in `layers.classifier.unit_vectors`."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), np.float32(1e-12))
 
 
 class StoredNetwork:
@@ -117,7 +124,7 @@ class StoredNetwork:
         settings, config = self._settings, self.stored.bert_config
         if self._first_layer:
             pooled = first_token(self._tensors, self._first_layer, sequence)
-        if config.architecture.prediction_head:
+        if self._family.prediction(config):
             if settings.task == "classify":
                 pooled = sentence_vector(settings.pooling, self._tensors, sequence, sequence[:, 0], padding_mask)
                 pooled, settings = (

@@ -6,6 +6,7 @@ can be loaded here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +25,14 @@ from bert_tf.checkpoints.tensor_names import (
     tensor_shapes,
 )
 from bert_tf.errors import CheckpointError
-from bert_tf.files import write_json
-from bert_tf.finetuning.task_settings import FILE, transformers_class
+from bert_tf.files import write_json, write_text
+from bert_tf.finetuning.task_settings import (
+    FILE,
+    MODULES_FILE,
+    POOLING_MODES,
+    POOLINGS_OF_MODES,
+    transformers_class,
+)
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
@@ -56,10 +63,12 @@ def save_task(
         card: str. The text of README.md; None for a short one.
         dtype: str. As in `checkpoints.save`; the head is never stored in eight bits.
         delta_of: str or Path. The name or folder of the model that the training started from. If it is set, only the
-            trained tensors are written, and this model is needed to load the folder.
+            trained tensors and the low-rank updates are written, and this model is needed to load the folder.
 
     Raises: CheckpointError as `checkpoints.save`.
     """
+    from bert_tf.training.lora import lora_values
+
     frozen = _frozen(network) if delta_of else frozenset()
     class_name = transformers_class(settings, config.architecture)
     pooler_names = _classifier_pooler_names(network, settings, class_name) - frozen
@@ -68,6 +77,8 @@ def save_task(
         classifier_name(name) if pooler_names else name: _transposed(np.asarray(variable))
         for name, variable in variables.items()
     }
+    if delta_of:
+        head |= {config.architecture.stored_name(name): value for name, value in lora_values(network).items()}
     save(
         folder,
         config,
@@ -86,6 +97,8 @@ def save_task(
         if base_tokenizer.cuts_alike(tokenizer):
             remove_vocabulary(folder)
     write_json(Path(folder) / FILE, values)
+    if settings.task == "similarity":
+        _write_modules(Path(folder), config, settings)
     write_model_checksums(folder)
 
 
@@ -121,6 +134,23 @@ def assign_head(network: TaskNetwork, tensors: Mapping[str, np.ndarray]) -> None
         variable.assign(_transposed(tensors[name]))
 
 
+def _write_modules(folder, config, settings):
+    """Writes the files by which sentence-transformers computes the same vectors."""
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    modules += [("2_Normalize", "Normalize")] * settings.extra["normalize"]
+    listed = [
+        {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for index, (path, kind) in enumerate(modules)
+    ]
+    write_text(folder / MODULES_FILE, json.dumps(listed, indent=2) + "\n")
+    for path, _ in modules[1:]:
+        (folder / path).mkdir(exist_ok=True)
+    modes = {name: POOLINGS_OF_MODES.get(word) == settings.pooling for name, word in POOLING_MODES.items()}
+    write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": config.hidden_size, **modes})
+    values = {"max_seq_length": settings.max_length, "do_lower_case": settings.extra["lower_case"]}
+    write_json(folder / "sentence_bert_config.json", values)
+
+
 def _transposed(value):
     """Transposes a matrix of the head to Hugging Face's orientation, [out, in], or back; vectors do not change.
 
@@ -131,10 +161,15 @@ def _transposed(value):
 
 
 def _frozen(network):
-    """The names of the encoder's tensors that were not trained."""
+    """The names of the encoder's tensors that were not trained.
+
+    A matrix with a low-rank update is the sum of a frozen variable and the update, which is stored by itself.
+    """
     variables = network.named_variables()
     return frozenset(
-        name for name in tensor_shapes(network.bert_config, network.bert_heads) if not variables[name].trainable
+        name
+        for name in tensor_shapes(network.bert_config, network.bert_heads)
+        if not getattr(variables[name], "trainable", False)
     )
 
 
@@ -158,7 +193,7 @@ def _config_entries(settings, class_name, architecture):
     entries = {"finetuning_task": settings.task}
     if class_name:
         entries["architectures"] = [class_name]
-    names = list(settings.labels) or (["value"] if settings.regression else [])
+    names = list(settings.labels) or (["value"] if settings.regression and settings.task == "classify" else [])
     if names:
         entries["id2label"] = {str(index): name for index, name in enumerate(names)}
         entries["label2id"] = {name: index for index, name in enumerate(names)}

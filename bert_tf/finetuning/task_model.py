@@ -69,6 +69,16 @@ class TaskModel:
         """The same task with another `Runtime` of its encoder; the weights are shared."""
         return TaskModel(self.settings, self.weights, self._tokenizer, runtime)
 
+    def with_windows(self, windows: str | None, stride: int | None = None) -> TaskModel:
+        """The same classifier, reading texts that are too long in windows; the weights are shared.
+
+        Args:
+            windows: str. How the logits of the windows are pooled, "mean" or "max"; None to cut the texts.
+            stride: int. The step of the windows in pieces; None for half a window.
+        """
+        settings = self.settings.replace(extra={**self.settings.extra, "windows": windows, "stride": stride})
+        return TaskModel(settings, self.weights, self._tokenizer, self._runtime)
+
     def sentence_vectors(self, sequence: np.ndarray, padding_mask: np.ndarray) -> np.ndarray:
         """The vectors [B, H] of the head's pooling for hidden states [B, T, H] and a padding mask [B, T]."""
         if isinstance(self.weights, StoredNetwork):

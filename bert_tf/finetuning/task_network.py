@@ -35,13 +35,13 @@ class ChoicesApart(keras.layers.Layer):
 
 @register
 class ChoicesTogether(keras.layers.Layer):
-    """Reshapes values [B * C] to [B, C]; the inputs [B, C, T] give the shape."""
+    """Reshapes values [B * C, ...] to [B, C, ...]; the inputs [B, C, T] give the shape."""
 
     def call(self, values: Any, inputs: Any) -> Any:
-        return keras.ops.reshape(values, keras.ops.shape(inputs)[:2])
+        return keras.ops.reshape(values, (*keras.ops.shape(inputs)[:2], *values.shape[1:]))
 
     def compute_output_spec(self, values: keras.KerasTensor, inputs: keras.KerasTensor) -> keras.KerasTensor:
-        return keras.KerasTensor(inputs.shape[:2], dtype=values.dtype)
+        return keras.KerasTensor((*inputs.shape[:2], *values.shape[1:]), dtype=values.dtype)
 
 
 @register

@@ -7,7 +7,9 @@ module does not import TensorFlow.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +22,24 @@ if TYPE_CHECKING:
     from bert_tf.architectures.architecture import Architecture
 
 
-TASKS = ("classify", "tag", "answer", "choose")
+TASKS = ("classify", "tag", "answer", "choose", "similarity")
 POOLINGS = ("cls", "mean", "attention", "max")
+#: The poolings of sentence-transformers that are read; "first" is its "cls", the hidden state of the first token.
+SIMILARITY_POOLINGS = ("mean", "first", "max")
 LOWER_IS_BETTER = ("mean_squared_error",)
 FILE = "task.json"
+#: The file of sentence-transformers that names the modules of a model.
+MODULES_FILE = "modules.json"
+#: Switch of the Pooling module -> the word for it in the setting "pooling_mode" of newer versions.
+POOLING_MODES = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+POOLINGS_OF_MODES = {"cls": "first", "mean": "mean", "max": "max"}
 
 # The end of a Transformers class name (for example BertForTokenClassification) -> the task.
 _CLASSES = {
@@ -41,7 +57,8 @@ class TaskSettings:
     Args:
         task: str. One of `TASKS`.
         labels: tuple of str. The classes or tags, in the order of the logits; empty for tasks without labels.
-        pooling: str. How the vector of the sentence is computed, one of `POOLINGS`; "cls" is the pooler's output.
+        pooling: str. How the vector of the sentence is computed, one of `POOLINGS`; "cls" is the pooler's output. For
+            "similarity" one of `SIMILARITY_POOLINGS`.
         multi_label: bool. Whether an input can have several labels, each with its own probability (sigmoid).
         regression: bool. Whether the target is a number instead of a label.
         pair: bool. Whether an input is two texts; None if unknown (a classifier of Transformers).
@@ -73,8 +90,9 @@ class TaskSettings:
         object.__setattr__(self, "labels", tuple(self.labels))
         if self.task not in TASKS:
             raise TaskError(f"There is no task {self.task!r}; choose from {', '.join(TASKS)}.")
-        if self.pooling not in POOLINGS:
-            raise TaskError(f"There is no pooling {self.pooling!r}; choose from {', '.join(POOLINGS)}.")
+        poolings = SIMILARITY_POOLINGS if self.task == "similarity" else POOLINGS
+        if self.pooling not in poolings:
+            raise TaskError(f"There is no pooling {self.pooling!r}; choose from {', '.join(poolings)}.")
         if self.multi_label and self.regression:
             raise TaskError("A task is either multi_label or regression, not both.")
         if not isinstance(self.max_length, int) or self.max_length < 8:
@@ -87,7 +105,7 @@ class TaskSettings:
     @property
     def pools_first_token(self) -> bool:
         """Whether the head reads only the hidden state of the first token, through the pooler or its own layer."""
-        return self.task == "choose" or self.task == "classify" and self.pooling == "cls"
+        return self.task == "choose" or (self.task, self.pooling) in (("classify", "cls"), ("similarity", "first"))
 
     def on(self, architecture: Architecture) -> "TaskSettings":
         """The settings of a new head on a model of an architecture.
@@ -102,11 +120,11 @@ class TaskSettings:
         if not self.pools_first_token:
             return self
         if architecture.attention_direction == "left_to_right":
-            remedy = (
-                "--pooling mean, max or attention"
-                if self.task == "classify"
-                else "a bidirectional model: choices are scored from the first token alone"
-            )
+            remedy = {
+                "classify": "--pooling mean, max or attention",
+                "similarity": "--pooling mean or max",
+                "choose": "a bidirectional model: choices are scored from the first token alone",
+            }[self.task]
             raise TaskError(
                 f"The first token of a {architecture.title.lower()} model sees only itself, so the prediction would be "
                 f"the same for every text; give {remedy}."
@@ -155,7 +173,7 @@ def read_settings(folder: str | Path) -> TaskSettings | None:
     """
     path = Path(folder) / FILE
     if not path.is_file():
-        return _from_config(Path(folder) / "config.json")
+        return similarity_settings(folder) or _from_config(Path(folder) / "config.json")
     try:
         return TaskSettings.from_dict(read_json(path))
     except (TaskError, TypeError) as error:
@@ -175,6 +193,8 @@ def transformers_class(settings: TaskSettings, architecture: Architecture) -> st
 
     Returns: str, or None if there is no class with this head.
     """
+    if settings.task == "similarity":
+        return architecture.transformers_class(()) if architecture.in_transformers else None
     pooled = settings.task in ("classify", "choose")
     activation = architecture.sentence_heads.get(settings.task, (None,))[0]
     same = settings.pools_first_token and settings.extra.get("activation") == activation
@@ -184,6 +204,60 @@ def transformers_class(settings: TaskSettings, architecture: Architecture) -> st
         return None
     ending = next(end for end, known in _CLASSES.items() if known == settings.task)
     return architecture.transformers_class(()).removesuffix("Model") + ending
+
+
+def similarity_settings(folder: str | Path) -> TaskSettings | None:
+    """Reads the task of a folder of sentence-transformers: a Transformer, a Pooling and perhaps a Normalize.
+
+    Args:
+        folder: str or Path. A model folder.
+
+    Returns: `TaskSettings` of the task "similarity"; None without modules.json, and, with a warning, if the modules
+        compute something else.
+
+    Raises: CheckpointError if a file of the modules is missing or is not JSON.
+    """
+    folder = Path(folder)
+    path = folder / MODULES_FILE
+    if not path.is_file():
+        return None
+    try:
+        modules = json.loads(path.read_text(encoding="utf-8"))
+        kinds = [str(module["type"]).rpartition(".")[2] for module in modules]
+        paths = [folder / str(module["path"]) for module in modules]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} does not list modules of sentence-transformers ({error}).") from error
+    if not all(part.resolve().is_relative_to(folder.resolve()) for part in paths):
+        return None  # as in `encoder_folder`
+    if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
+        return _encoder_only(path, f"the modules {', '.join(kinds)}")
+    pooling_settings = read_json(paths[1] / "config.json")
+    modes = [word for name, word in POOLING_MODES.items() if pooling_settings.get(name)]
+    if "pooling_mode" in pooling_settings:  # newer versions
+        modes = [pooling_settings["pooling_mode"]]
+    if len(modes) != 1 or modes[0] not in POOLINGS_OF_MODES:
+        return _encoder_only(path, f"the pooling {' and '.join(map(str, modes)) or 'none'}")
+    encoder = paths[0] / "sentence_bert_config.json"
+    values = read_json(encoder) if encoder.is_file() else {}
+    config = read_json(paths[0] / "config.json")
+    most = _most_tokens(ARCHITECTURES.get(str(config.get("model_type", "bert"))), config)
+    return TaskSettings(
+        "similarity",
+        pooling=POOLINGS_OF_MODES[modes[0]],
+        regression=True,
+        pair=True,
+        max_length=min(values.get("max_seq_length") or most, most),
+        metric="spearman",
+        extra={"normalize": kinds[2:] == ["Normalize"], "lower_case": bool(values.get("do_lower_case"))},
+    )
+
+
+def _encoder_only(path, what):
+    warnings.warn(
+        f"{path}: {what} of sentence-transformers are not read; the encoder is read alone, without its sentence "
+        "vectors.",
+        stacklevel=3,
+    )
 
 
 def _first_position(architecture, config):

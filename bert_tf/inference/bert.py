@@ -46,7 +46,9 @@ def load(name_or_folder: str | os.PathLike = DEFAULT_MODEL, precision: str = "fl
     """Load a model.
 
     Args:
-        name_or_folder: str or path. The name of an embedded or installed model, or a model folder.
+        name_or_folder: str or path. The name of an embedded or installed model, or a model folder; or "preset:" and a
+            preset of keras_nlp (a name such as "bert_base_en", an `hf://` or `kaggle://` handle), which keras_nlp
+            reads itself.
         precision: str. The precision of the computation, as in `Runtime`.
 
     Returns:
@@ -62,7 +64,14 @@ def load(name_or_folder: str | os.PathLike = DEFAULT_MODEL, precision: str = "fl
         'China'
     """
     from bert_tf.checkpoints import find
+    from bert_tf.inference.keras_nlp_task import PRESET, stored_preset
 
+    if isinstance(name_or_folder, str) and name_or_folder.startswith(PRESET):
+        from bert_tf.runtime import Runtime
+
+        preset = name_or_folder.removeprefix(PRESET)
+        config, tokenizer, stored = stored_preset(preset)
+        return Bert(config, tokenizer, stored, Runtime(stored, precision=precision), preset.rpartition("/")[2])
     path = find(name_or_folder)
     from bert_tf.finetuning.task_model import load_model
 
@@ -149,6 +158,29 @@ class Bert:
     def max_length(self) -> int:
         """The largest number of tokens in an input, with the special tokens."""
         return self.config.max_tokens
+
+    def to_keras_nlp(self, task: str = "backbone") -> Any:
+        """Return a live model of keras_nlp (KerasHub) with the weights of this one, for its `fit`, `predict` and LoRA.
+
+        Args:
+            task: str. "backbone" (`BertBackbone`, or that of the member), "masked_lm" (`BertMaskedLM`) or
+                "text_classifier" (`BertTextClassifier`, of a model that was fine-tuned with `--pooling cls`). With a
+                WordPiece vocabulary a task has its preprocessor and takes texts; else give it the ids of `tokenizer`.
+
+        Returns:
+            The Keras model of keras_nlp; its weights are a copy.
+
+        Raises:
+            CheckpointError: keras_nlp is not installed, or has no such model for this architecture or head.
+            MissingHead: the model has no head for masked words.
+
+        Example:
+            >>> masked_lm = bert_tf.load().to_keras_nlp("masked_lm")
+            >>> masked_lm.backbone.enable_lora(rank=4)
+        """
+        from bert_tf.inference.keras_nlp_task import to_keras_nlp
+
+        return to_keras_nlp(self, task)
 
     def hooked(self) -> HookedModel:
         """Return the model as a `HookedModel`, whose hidden values can be read and replaced. It is created once.

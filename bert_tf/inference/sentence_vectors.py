@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import InputError, checked_pair, require_head
+from bert_tf.finetuning.stored_head import normalized
 from bert_tf.runtime.read_ahead import read_ahead_windows
 from bert_tf.tokenizers import pad_batch
 
 if TYPE_CHECKING:
+    from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.inference.bert import Bert
 
 POOLINGS = ("cls", "first", "mean", "max", "attention")
@@ -23,10 +25,11 @@ POOLINGS = ("cls", "first", "mean", "max", "attention")
 def sentence_vectors(
     bert: Bert,
     texts: Iterable[str | tuple[str, str | None]],
-    pooling: str = "mean",
+    pooling: str | None = None,
     layer: int = -1,
     batch_size: int = 32,
     max_length: int | None = None,
+    normalize: bool | None = None,
 ) -> Iterator[np.ndarray]:
     """Compute one vector for each text.
 
@@ -35,10 +38,12 @@ def sentence_vectors(
         texts: iterable of str or (str, str). Texts or pairs (text_a, text_b).
         pooling: str. "mean" or "max" over all tokens with [CLS] and [SEP] but without padding, "first" (the hidden
             state of [CLS]), "cls" (the pooled output, of the last layer only), or "attention" (the weighted mean of a
-            model that was fine-tuned with it).
+            model that was fine-tuned with it); None for that of a model of sentence similarity, else "mean".
         layer: int. The index of the hidden states: 0 (the embeddings) to L, or from the end: -1 is the last layer.
         batch_size: int. The number of texts in one forward pass.
         max_length: int or None. The number of tokens to which a text is cut; None for the model's limit.
+        normalize: bool or None. Whether vectors are scaled to length 1; None for what a model of sentence similarity
+            does, if it computes its own pooling of its last layer, else False.
 
     Yields:
         float32 [H], in the order of the texts.
@@ -47,9 +52,25 @@ def sentence_vectors(
         InputError: the pooling is unknown, the model does not have the layer, or a text is empty.
         MissingHead: `pooling` is "cls" and the model has no pooler.
     """
+    own = similarity_settings(bert)
+    pooling = pooling or (own.pooling if own else "mean")
     layer = _checked(bert, pooling, layer, batch_size)
-    length = min(max_length or bert.max_length, bert.max_length)
-    return _stream(bert, texts, pooling, layer, batch_size, length)
+    is_own = own is not None and pooling == own.pooling and layer == bert.config.num_hidden_layers
+    if normalize is None:
+        normalize = is_own and own.extra["normalize"]
+    length = min(max_length or (own.max_length if own else bert.max_length), bert.max_length)
+    if own and own.extra["lower_case"]:
+        texts = ((a.lower(), b) for a, b in map(_pair, texts))
+    return _stream(bert, texts, pooling, layer, batch_size, length, normalize)
+
+
+def similarity_settings(bert: Bert) -> TaskSettings | None:
+    """The settings of a model of sentence similarity; None for another model."""
+    return bert.task.settings if bert.task is not None and bert.task.settings.task == "similarity" else None
+
+
+def _pair(text):
+    return (text, None) if isinstance(text, str) else text
 
 
 def _checked(bert, pooling, layer, batch_size):
@@ -76,9 +97,9 @@ def _checked(bert, pooling, layer, batch_size):
     return layer
 
 
-def _stream(bert, texts, pooling, layer, batch_size, length):
+def _stream(bert, texts, pooling, layer, batch_size, length, normalize):
     for window in read_ahead_windows(texts, batch_size):
-        pairs = [checked_pair(*((text, None) if isinstance(text, str) else text)) for text in window]
+        pairs = [checked_pair(*_pair(text)) for text in window]
         packed = bert.tokenizer.encode_batch(pairs, max_length=length)
         vectors: list[Any] = [None] * len(packed)
         order = sorted(range(len(packed)), key=lambda index: packed[index].length)
@@ -86,7 +107,7 @@ def _stream(bert, texts, pooling, layer, batch_size, length):
             indices = order[first : first + batch_size]
             batch = pad_batch([packed[index] for index in indices], pad_id=bert.tokenizer.pad_id)
             for index, vector in zip(indices, _pooled(bert, batch, pooling, layer)):
-                vectors[index] = vector
+                vectors[index] = normalized(vector) if normalize else vector
         yield from vectors
 
 

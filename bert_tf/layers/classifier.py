@@ -1,8 +1,8 @@
-"""The head of sequence classification: a sentence vector from the hidden states, dropout and one dense layer.
+"""The heads over a vector of each sequence: of classification, and of sentence similarity, which is the vector itself.
 
 B batch, T tokens, H hidden size, K outputs.
 
-Sources: Devlin et al. 2019, section 4.1; Reimers & Gurevych 2019 (mean and maximum over the tokens); Lin et
+Sources: Devlin et al. 2019, section 4.1; Reimers & Gurevych 2019 (mean and maximum, similarity); Lin et
 al. 2017 (weights learned by attention).
 """
 
@@ -21,8 +21,9 @@ class SentenceVector(keras.layers.Layer):
     """One vector for a sequence.
 
     Args:
-        kind: str. "cls" (the pooled output), "mean" or "max" over the tokens without padding, or "attention" (the
-            mean over the tokens, weighted by a learned score for each token).
+        kind: str. "cls" (the pooled output), "first" (the hidden state of the first token), "mean" or "max" over the
+            tokens without padding, or "attention" (the mean over the tokens, weighted by a learned score for each
+            token).
         stddev: float. The standard deviation of the initializer.
 
     Call arguments:
@@ -52,6 +53,8 @@ class SentenceVector(keras.layers.Layer):
         if kind == "cls":
             return ops.cast(pooled, "float32")
         sequence = ops.cast(sequence, "float32")
+        if kind == "first":
+            return sequence[:, 0]
         real = ops.cast(ops.expand_dims(padding_mask, -1), "float32")  # [B, T, 1]
         if kind == "max":
             return ops.max(sequence + (1.0 - real) * MASKED_SCORE, axis=1)
@@ -162,3 +165,51 @@ class SentenceHead(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.settings}
+
+
+@register
+class SimilarityHead(keras.layers.Layer):
+    """The vectors of texts.
+
+    Args:
+        pooling: str. The `kind` of `SentenceVector`: "mean", "max" or "first".
+        normalize: bool. Whether the vectors are scaled to length 1.
+
+    Call arguments:
+        sequence, pooled, padding_mask: As in `SentenceVector`; `pooled` is not read.
+        training: bool. Without effect.
+
+    Returns:
+        Dict with "vectors", float32 [B, H].
+    """
+
+    def __init__(self, pooling: str = "mean", normalize: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.settings: dict[str, Any] = {"pooling": pooling, "normalize": normalize}
+        self.vector = SentenceVector(pooling, name="vector")
+
+    def build(self, sequence_shape: Shape, *_: Any) -> None:
+        self.vector.build(sequence_shape)
+
+    def call(self, sequence: Tensor, pooled: Tensor, padding_mask: Tensor, training: bool = False) -> dict[str, Tensor]:
+        vectors = self.vector(sequence, None, padding_mask)
+        return {"vectors": unit_vectors(vectors) if self.settings["normalize"] else vectors}
+
+    def compute_output_spec(
+        self, sequence: Tensor, pooled: Tensor, padding_mask: Tensor, training: bool = False
+    ) -> dict[str, keras.KerasTensor]:
+        return {"vectors": keras.KerasTensor((sequence.shape[0], sequence.shape[-1]), dtype="float32")}
+
+    def named_variables(self) -> dict[str, keras.Variable]:
+        """Return the variables by their names in Hugging Face's files: none."""
+        return {}
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self.settings}
+
+
+def unit_vectors(vectors: Tensor) -> Tensor:
+    """Return vectors [..., H] scaled to length 1; a vector of zeros stays, and has a gradient of zeros."""
+    ops = keras.ops
+    squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
+    return vectors * ops.rsqrt(ops.maximum(squares, 1e-24))

@@ -108,6 +108,7 @@ def _learnt(settings):
         "tag": f"label words: {known}",
         "answer": "find answers in passages",
         "choose": "choose endings",
+        "similarity": "compare sentences",
     }[settings.task]
 
 

@@ -77,6 +77,11 @@ def page():
     left, right = st.columns([3, 2], gap="large")
     with left:
         _map(divergence)
+        if rank := task_models.names()[after].extra.get("lora_rank"):
+            st.caption(
+                f"Trained by LoRA: to each matrix of the layers a product of two matrices of rank {rank} is added; "
+                "embeddings, biases and layer normalizations are those of the base model."
+            )
     with right:
         place = _heads(divergence, traces, before, after)
     if place is not None:

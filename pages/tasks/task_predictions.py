@@ -53,8 +53,11 @@ PAGE = Page(
     ),
     presses={"": Press("choice: Examples: Praise|Blame", of_texts=False)},
     example=Example(*task_models.EXAMPLES["classify", False][0], masks=()),
-    settings=("model", "words"),
-    settings_help="name of a fine-tuned model; `1` to mask each word of a long text too",
+    settings=("model", "words", "windows"),
+    settings_help=(
+        "name of a fine-tuned model; `1` to mask each word of a long text too; `mean` or `max` to read a text that is "
+        "too long in windows, `cut` to cut it"
+    ),
     opens_rows=True,
     from_row=_by_the_same_model,
     is_available=lambda: bool(task_models.names()),
@@ -66,9 +69,11 @@ _FIELDS = {
     "classify": (("Text", "A text to classify."), ("Second text", "The text to compare it with.")),
     "tag": (("Text", "A text whose words are labelled."), None),
     "answer": (("Question", "What do you want to know?"), ("Passage", "The text that holds the answer.")),
+    "similarity": (("Text", "A sentence."), ("Second text", "The sentence to compare it with.")),
     "choose": (("Beginning", "How it begins."), ("Endings", "One possible ending a line.")),
 }
 _MOST_WORDS = 60
+_WINDOWS = {"mean": "Mean of windows", "max": "Maximum of windows", "cut": "Cut the end"}
 
 
 def page():
@@ -89,10 +94,15 @@ def page():
         return
     shared = inputs.model(name)
     view = state.view()
+    windows = None
     if packed := task_models.packed(shared, settings, view.a, view.b):
-        inputs.warn_truncated(max(packed, key=lambda encoding: sum(encoding.truncated)))
-    prediction = _prediction(shared, settings)
-    snippets.give(shared, task_models.record(settings, view.a, view.b))
+        longest = max(packed, key=lambda encoding: sum(encoding.truncated))
+        if settings.task == "classify" and any(longest.truncated):
+            windows = _windows(settings)
+        if windows is None:
+            inputs.warn_truncated(longest)
+    prediction = _prediction(shared, settings, windows)
+    snippets.give(shared, task_models.record(settings, view.a, view.b), windows=windows)
     _DRAW_TASK[settings.task](shared, settings, prediction)
     with st.container(horizontal=True):
         st.button(
@@ -119,6 +129,29 @@ def _picked(known):
     return name or first
 
 
+def _windows(settings):
+    """Draw the choice of how a text that is too long is read; returns "mean" or "max", or None to cut it."""
+    st.segmented_control(
+        "The text is longer than the model reads at once",
+        list(_WINDOWS),
+        format_func=_WINDOWS.get,
+        required=True,
+        help="Windows overlap by half and cover the whole text; of a pair they move over the second text. The mean or "
+        "the maximum is that of their logits.",
+        **state.bind_setting("task_predictions.windows", "w_task_windows", _trained_windows(settings), _WINDOWS),
+    )
+    return _chosen_windows(settings)
+
+
+def _trained_windows(settings):
+    return settings.extra.get("windows") or "cut"
+
+
+def _chosen_windows(settings):
+    chosen = state.setting("task_predictions.windows", _trained_windows(settings))
+    return None if chosen == "cut" else chosen
+
+
 def _fields(settings):
     """The fields of the texts that the task reads."""
     first, second = _FIELDS[settings.task]
@@ -140,17 +173,21 @@ def _usable(settings):
     return True
 
 
-def _prediction(shared, settings):
+def _prediction(shared, settings, windows):
     import time
 
     view = state.view()
 
+    def predict(bert):
+        task = bert.task.with_windows(windows) if settings.task == "classify" else bert.task
+        return task.predict([task_models.record(settings, view.a, view.b)])
+
     def ask():
         began = time.perf_counter()
-        (prediction,) = shared.run(lambda bert: bert.task.predict([task_models.record(settings, view.a, view.b)]))
+        (prediction,) = shared.run(predict)
         return {**prediction, "seconds": time.perf_counter() - began}
 
-    return cached("task", (shared.name, view.precision, view.a, view.b), ask)
+    return cached("task", (shared.name, view.precision, view.a, view.b, windows), ask)
 
 
 def _classes(shared, settings, prediction):
@@ -188,6 +225,8 @@ def _words(shared, settings, label):
     """Draw the effect of each word on the prediction, by masking it."""
     view = state.view()
     (packed,) = task_models.packed(shared, settings, view.a, view.b)
+    if any(packed.truncated):
+        st.caption("The words below are those that the model reads at once, from the beginning.")
     texts = truncated_texts(packed, view.a, task_models.record(settings, view.a, view.b).get("text_b", ""))
     key = (shared.name, view.precision, *texts)
     trace = cached("task_trace", key, lambda: shared.trace(*texts, ()))
@@ -200,7 +239,8 @@ def _words(shared, settings, label):
         return
     target = shared.run(class_target, trace, label)
     call = Call.of(occlusion, target=target)
-    snippets.give(shared, task_models.record(settings, view.a, view.b), trace, call)
+    windows = _chosen_windows(settings) if any(packed.truncated) else None
+    snippets.give(shared, task_models.record(settings, view.a, view.b), trace, call, windows)
     saliency = calls.job_result(shared, call, trace, label="Masking words", name="task words")
     if saliency is None:
         return
@@ -300,4 +340,21 @@ def _endings(shared, settings, prediction):
     st.caption("The endings are compared with each other alone: one is the likeliest even if none fits.")
 
 
-_DRAW_TASK = {"classify": _classes, "tag": _tags, "answer": _answers, "choose": _endings}
+def _similarity(shared, settings, prediction):
+    view = state.view()
+    with inputs.heading("Cosine similarity"):
+        export.save("similarity", PredictedValue(prediction, shared.name, view.a, view.b), {"model": shared.name})
+    st.metric("Cosine similarity", f"{prediction['value']:.3f}", label_visibility="collapsed")
+    st.caption(
+        "The cosine of the vectors of the two texts, -1 to 1; each text is read alone. More sentences, and a search "
+        "over a file: Representations, Sentence similarity."
+    )
+
+
+_DRAW_TASK = {
+    "classify": _classes,
+    "tag": _tags,
+    "answer": _answers,
+    "choose": _endings,
+    "similarity": _similarity,
+}

@@ -7,7 +7,7 @@ LIMITS = """
 max_characters = 5000
 [models]
 default = "plain"
-offered = ["plain", "classes", "pairs", "score", "tags", "answers", "endings", "either", "words"]
+offered = ["plain", "classes", "pairs", "score", "tags", "answers", "endings", "either", "words", "alike"]
 warm = false
 """
 TASKS = {
@@ -20,6 +20,13 @@ TASKS = {
     # As Transformers' classifiers: nothing says whether they read pairs.
     "either": {"task": "classify", "labels": ("no", "yes"), "pair": None},
     "words": {"task": "tag", "labels": ("DET", "NOUN", "VERB")},  # every word has one, none begins or goes on
+    "alike": {
+        "task": "similarity",
+        "pooling": "mean",
+        "regression": True,
+        "pair": True,
+        "extra": {"normalize": True, "lower_case": False},
+    },
 }
 
 

@@ -726,3 +726,23 @@ def test_a_task_without_a_note_came_from_a_model_of_its_own_type(monkeypatch):
     monkeypatch.setattr(task_models.model_store, "installed", lambda: here)
     monkeypatch.setattr(task_models, "names", lambda: {"task": TaskSettings("classify", labels=("no", "yes"))})
     assert task_models.pairs() == {"task": "bert"}
+
+
+def test_a_long_text_is_classified_in_windows(open_app, task_home):
+    text = "the cat sat on the mat in the park and the dog ran to the river bank of the city. " * 30
+    app = open_app(page="task_predictions", a=text, **{"task_predictions.model": "classes"})
+    assert "at the end are left out" in page_text(app)
+    app.segmented_control(key="w_task_windows").set_value("max").run()
+    no_trouble(app)
+    assert "left out" not in page_text(app) and param(app, "task_predictions.windows") == "max"
+    expected = loaded("classes", task_home).task.with_windows("max").predict([text])[0]["probabilities"]
+    drawn = app.get("plotly_chart")[0].proto.spec
+    assert all(f"{probability:.3f}"[:4] in drawn for probability in expected.values())
+
+
+def test_two_sentences_have_a_cosine(open_app, task_home):
+    pair = ("The cat sat on the mat.", "A dog ran in the park.")
+    app = open_app(page="task_predictions", a=pair[0], b=pair[1], **{"task_predictions.model": "alike"})
+    no_trouble(app)
+    expected = loaded("alike", task_home).task.predict([pair])[0]["value"]
+    assert app.metric[0].value == f"{expected:.3f}"

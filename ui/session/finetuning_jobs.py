@@ -71,6 +71,13 @@ TASKS = {
         "A table in the format of SWAG: sent1, sent2, ending0, ending1 … and label, the number of the right ending "
         "from 0; or JSON lines with context, choices and label.",
     ),
+    "similarity": TaskKind(
+        "Sentence similarity",
+        "Vectors of sentences whose cosine says how similar the sentences are.",
+        ("csv", "tsv", "jsonl"),
+        "A table with the columns text_a and text_b, pairs that belong together, and perhaps score, a number that says "
+        "how similar the two are; or JSON lines with these names.",
+    ),
 }
 #: The kind of label of a text -> (the option of `finetune` for it, what it is in plain words).
 LABEL_KINDS = {
@@ -188,11 +195,14 @@ def examine(task, file_name, content, model, label_kind=None):
 def _text_row(example):
     texts = {"text": example.text_a} if example.text_b is None else {"text": example.text_a, "text2": example.text_b}
     target = example.target
+    if target is None:
+        return texts
     return {**texts, "label": " | ".join(target) if isinstance(target, tuple) else str(target)}
 
 
 _ROWS = {
     "classify": _text_row,
+    "similarity": _text_row,
     "tag": lambda example: {"words": " ".join(example.words), "labels": " ".join(example.labels)},
     "answer": lambda example: {
         "question": example.question,

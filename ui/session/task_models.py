@@ -11,7 +11,7 @@ from ui.session import model_store, state
 from ui.shell.server_cache import server_cache
 from ui.widgets.formatting import percent
 
-_ORDER = ("classify", "tag", "answer", "choose")
+_ORDER = ("classify", "tag", "answer", "choose", "similarity")
 _MOST_CHOICES = 12
 
 #: (task, whether it reads pairs) -> examples: (label, text A, text B).
@@ -45,6 +45,10 @@ EXAMPLES = {
             "All tea comes from one plant. Black tea is made of leaves that were left to oxidise, which turns them "
             "brown. Green tea is heated soon after the harvest, so that the leaves do not oxidise.",
         ),
+    ),
+    ("similarity", True): (
+        ("Alike", "The weather is lovely today.", "It is so sunny outside!"),
+        ("Not alike", "The weather is lovely today.", "He drove to the stadium."),
     ),
     ("choose", True): (
         ("Rain", "It began to rain, so she", "opened her umbrella.\nwatered the garden.\nate the piano."),
@@ -193,6 +197,8 @@ def packed(shared, settings, a, b):
     """The encodings that the model of a task reads: a list; empty for "tag" and "answer", which read windows."""
     if settings.task == "classify":
         pairs = [(a, record(settings, a, b).get("text_b"))]
+    elif settings.task == "similarity":
+        pairs = [(a, None), (b, None)]
     elif settings.task == "choose":
         pairs = [(a, choice) for choice in record(settings, a, b)["choices"]]
     else:

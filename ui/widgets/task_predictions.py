@@ -12,7 +12,13 @@ from ui.session.session_cache import cached
 from ui.widgets import export, inputs
 from ui.widgets.formatting import count, escape_markdown, percent
 
-_NAMES = {"classify": "classify texts", "tag": "mark words", "answer": "answer questions", "choose": "choose endings"}
+_NAMES = {
+    "classify": "classify texts",
+    "tag": "mark words",
+    "answer": "answer questions",
+    "choose": "choose endings",
+    "similarity": "compare sentences",
+}
 _MOST = 10  # classes drawn of one model
 
 
@@ -87,7 +93,7 @@ def problem(settings, a, b):
         return "It answers from a passage: type one as text B."
     if settings.task == "choose" and len(task_models.record(settings, a, b)["choices"]) < 2:
         return "It chooses among endings: type at least two as text B, one on each line."
-    if settings.task == "classify" and settings.pair and not b.strip():
+    if settings.task in ("classify", "similarity") and settings.pair and not b.strip():
         return "It judges pairs: type a text B."
     return ""
 

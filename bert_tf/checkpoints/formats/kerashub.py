@@ -1,4 +1,5 @@
-"""KerasHub (formerly KerasNLP) presets of `BertBackbone`, read and written with h5py, without KerasHub.
+"""KerasHub (formerly KerasNLP) presets of `BertBackbone`, read and written with h5py, without KerasHub. Presets of
+other members are read by KerasHub itself (`keras_nlp_backbone`).
 
 A preset holds the encoder and the pooler; it cannot hold BERT's MLM and NSP heads. The backbone of KerasHub 0.32
 computes the tanh approximation of GELU, so a preset is read with `hidden_act="gelu_new"`. A preset that this project
@@ -14,6 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.checkpoints.formats.keras_h5 import DAMAGED, dataset_shapes
+from bert_tf.checkpoints.formats.keras_nlp_backbone import (
+    IN_LAYER,
+    MEMBERS,
+    SETTINGS,
+    backbone_config,
+    open_with_keras_nlp,
+)
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import tensor_shapes
 from bert_tf.config import BertConfig
@@ -30,21 +38,20 @@ WEIGHTS_FILE = "model.weights.h5"
 _METADATA_FILE, _OWN = "metadata.json", "bert_tf"
 _VOCABULARIES = ("assets/tokenizer/vocabulary.txt", "assets/vocabulary.txt", "vocab.txt")
 _EPSILON = 1e-12  # fixed in BertBackbone
-_SETTINGS = {
-    "vocabulary_size": "vocab_size",
-    "num_layers": "num_hidden_layers",
-    "num_heads": "num_attention_heads",
-    "hidden_dim": "hidden_size",
-    "intermediate_dim": "intermediate_size",
-    "num_segments": "type_vocab_size",
-    "max_sequence_length": "max_position_embeddings",
-    "dropout": "hidden_dropout_prob",
-}
+_SETTINGS = {**SETTINGS, **MEMBERS["bert"].settings}
 _ACTIVATION_NOTE = (
     "KerasHub's BertBackbone computes the tanh approximation of GELU and this model computes the exact GELU, "
     "so outputs differ in the third decimal. For equal outputs, run after loading: for layer in "
     "backbone.transformer_layers: layer._feedforward_intermediate_dense.activation = "
     "keras.activations.gelu"
+)
+_TOKENIZER_NOTE = (
+    "KerasHub's BertTokenizer gives other tokens than this model's for texts with control or format characters (it splits "
+    "words there, BERT drops them) or with spaces other than the usual one (such as U+00A0: it takes them as letters)"
+)
+_LOWERCASE_NOTE = (
+    ", and, as it folds case and compatibility characters where BERT only lower-cases, for ligatures, ß, Greek final "
+    "sigma, fractions, Roman numerals, the ellipsis and Hangul"
 )
 # A weights file of Keras names a layer by its class, with a number from the second layer of the class on.
 _FIXED = {
@@ -53,16 +60,6 @@ _FIXED = {
     "bert.embeddings.position_embeddings": "position_embedding",
     "bert.embeddings.token_type_embeddings": "embedding",
     "bert.pooler.dense": "dense",
-}
-_IN_LAYER = {
-    "attention.self.query": "_self_attention_layer/query_dense",
-    "attention.self.key": "_self_attention_layer/key_dense",
-    "attention.self.value": "_self_attention_layer/value_dense",
-    "attention.output.dense": "_self_attention_layer/output_dense",
-    "attention.output.LayerNorm": "_self_attention_layer_norm",
-    "intermediate.dense": "_feedforward_intermediate_dense",
-    "output.dense": "_feedforward_output_dense",
-    "output.LayerNorm": "_feedforward_layer_norm",
 }
 
 
@@ -78,22 +75,19 @@ def preset_config(folder: str | os.PathLike) -> BertConfig:
     """Read the `BertConfig` of a preset.
 
     Raises:
-        CheckpointError: the preset is not a `BertBackbone`, or a setting is missing.
+        CheckpointError: the preset is none of `MEMBERS`, or a setting is missing.
     """
     path = Path(folder) / "config.json"
     values = read_json(path)
-    if values.get("class_name") != "BertBackbone" or not isinstance(values.get("config"), dict):
-        raise CheckpointError(f"{path} describes a {values.get('class_name')!r}; only BertBackbone presets are read.")
-    preset = values["config"]
-    missing = sorted(set(_SETTINGS) - set(preset))
-    if missing:
-        raise CheckpointError(f"{path} lacks {', '.join(missing)}, which a BertBackbone has.")
-    return BertConfig(
-        **{setting: preset[name] for name, setting in _SETTINGS.items()},
-        hidden_act=_own_entries(folder).get("hidden_act", "gelu_new"),
-        attention_probs_dropout_prob=preset["dropout"],
-        layer_norm_eps=_EPSILON,
-    )
+    if not isinstance(values.get("config"), dict):
+        raise CheckpointError(f"{path} describes a {values.get('class_name')!r} without its config.")
+    config = backbone_config(str(values.get("class_name")), values["config"], str(path))
+    return config.replace(hidden_act=_own_entries(folder).get("hidden_act", config.hidden_act))
+
+
+def preset_heads(config: BertConfig) -> frozenset[str]:
+    """The heads that a preset of these settings has here."""
+    return frozenset({"pooler"} if MEMBERS[config.model_type].pooler else ())
 
 
 def _own_entries(folder):
@@ -110,10 +104,12 @@ def open_preset(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
         (`BertConfig`, tokenizer, dict of canonical name -> `StoredTensor`).
 
     Raises:
-        CheckpointError: a file is missing or truncated, or the preset is not a `BertBackbone`.
+        CheckpointError: a file is missing or truncated, or the preset is none of `MEMBERS`.
     """
     folder = Path(folder)
     config, path = preset_config(folder), folder / WEIGHTS_FILE
+    if config.model_type != "bert":
+        return open_with_keras_nlp(str(folder))
     if not path.is_file():
         raise CheckpointError(f"{folder} has no {WEIGHTS_FILE}; only presets with their weights in one file are read.")
     shapes_in_file = dataset_shapes(path)
@@ -151,7 +147,7 @@ def _key_and_shape(name, config):
         shape = (*heads, config.hidden_size)  # [N, D, H]
     elif part.endswith("dense"):
         shape = shape[::-1]
-    return f"layers/{layer}/{_IN_LAYER[part]}/vars/{index}", shape
+    return f"layers/{layer}/{IN_LAYER[part]}/vars/{index}", shape
 
 
 def _is_dense_matrix(name):
@@ -249,7 +245,8 @@ def _tokenizer_json(tokenizer):
         "suffix_indicator": "##",
         "oov_token": "[UNK]",
         "special_tokens": None,
-        "special_tokens_in_strings": False,
+        # As ours: "[MASK]" in a text is the token.
+        "special_tokens_in_strings": True,
     }
     return _keras_object("bert_tokenizer", "BertTokenizer", "int32", settings)
 
@@ -273,6 +270,9 @@ def differences_note(config: BertConfig, tokenizer: BaseTokenizer) -> str:
             "KerasHub's BertTokenizer cuts text as BERT does, and this model's tokenizer.json cuts it otherwise or "
             "adds tokens: give KerasHub's backbone the ids of this model's own tokenizer."
         )
+    else:
+        lowercase = _LOWERCASE_NOTE if getattr(tokenizer, "lower_case", False) else ""
+        notes.append(f"{_TOKENIZER_NOTE}{lowercase}; for equal tokens give it the ids of `bert_tf`'s tokenizer.")
     return " ".join(notes)
 
 

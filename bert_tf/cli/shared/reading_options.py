@@ -2,14 +2,16 @@
 
 import argparse
 
-_ALL = ("classify", "tag", "answer", "choose")
+_ALL = ("classify", "tag", "answer", "choose", "similarity")
 #: Option -> the tasks that have it.
 READING = {
     "format": _ALL,
     "columns": _ALL,
-    "glue": ("classify",),
-    "text_column": ("classify",),
-    "text2_column": ("classify",),
+    "glue": ("classify", "similarity"),
+    "text_column": ("classify", "similarity"),
+    "text2_column": ("classify", "similarity"),
+    "windows": ("classify",),
+    "stride": ("classify",),
     "words_field": ("tag",),
     "documents": ("tag",),
     "context_column": ("choose",),
@@ -22,6 +24,8 @@ _HELP = {
     "glue": "the file is a task of GLUE",
     "text_column": "column of the text",
     "text2_column": "column of a pair's second text",
+    "windows": "read long texts in windows and take the mean or the max of their logits",
+    "stride": "step of the windows, in pieces",
     "words_field": "field of the words in JSON lines",
     "documents": "join the sentences between -DOCSTART- or # newdoc lines to one text",
     "context_column": "column of the context",
@@ -38,5 +42,9 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
         name, help_line = f"--{option.replace('_', '-')}", f"{_HELP[option]} ({', '.join(tasks)})"
         if option == "documents":
             reading.add_argument(name, action="store_true", help=help_line)
+        elif option == "windows":
+            reading.add_argument(name, choices=("mean", "max"), help=help_line)
+        elif option == "stride":
+            reading.add_argument(name, type=int, metavar="N", help=help_line)
         else:
             reading.add_argument(name, metavar=_METAVAR.get(option, "NAME"), help=help_line)

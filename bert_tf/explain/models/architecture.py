@@ -145,7 +145,7 @@ def parts(model: BertModel, tokens: int, masks: int = 1, task: TaskModel | None 
         tuple of `Part`, in the order of a forward pass.
     """
     config = model.bert_config
-    task_parts = [_task_part(task, config.hidden_size, tokens)] if task else []
+    task_parts = [_task_part(task, config.hidden_size, tokens)] if task and task.family.has_weights else []
     return (*parts_of(config, model.bert_heads, tokens, masks), *task_parts)
 
 
@@ -410,7 +410,7 @@ def architecture(
     """
     masks = max(len(trace.masks), 1)
     if show == "parts":
-        outputs = None if bert.task is None else task_head_activations(bert, trace)
+        outputs = None if bert.task is None or not bert.task.family.has_weights else task_head_activations(bert, trace)
         return ModelParts(trace.tokens, parts(bert.model, trace.length, masks, bert.task), outputs)
     if show == "sizes":
         return ModelSizes(trace.length, masks, all_sizes(bert.config, trace.length, masks))

@@ -196,7 +196,7 @@ def walk_through(bert: Bert, trace: Trace, layer: int = 0, positions: Iterable[i
         pooled=trace.pooled,
         pair=trace.nsp or trace.sop,
         replaced=trace.replaced,
-        task=_task_scores(bert, trace) if bert.task else None,
+        task=_task_scores(bert, trace) if bert.task and bert.task.family.has_weights else None,
         **predictions,
         **{name: inside[point] for point, name in _LAYER_FIELDS.items()},
     )

@@ -242,7 +242,7 @@ def _labelled(word, sentences, input):
     return labelled
 
 
-def _lines(path):
+def lines_of_file(path: str) -> tuple[str, ...]:
     """The lines of a file, or of standard input for "-"."""
     data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     try:
@@ -271,7 +271,7 @@ ANALYSIS = Analysis(
             "input",
             'a file of such lines, with "|" or a tab; "-" reads standard input',
             metavar="FILE",
-            parse=_lines,
+            parse=lines_of_file,
         ),
         Option("layer", "after which layer, 0 the embeddings (default: the last)", int, metavar="L"),
         Option("projection", "the projection of the vectors", default="pca", choices=PROJECTIONS, aliases=("by",)),

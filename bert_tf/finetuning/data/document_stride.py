@@ -14,6 +14,9 @@ from bert_tf.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bert_tf.tokenizers.base import BaseTokenizer
+    from bert_tf.tokenizers.packing import PackedPair
+
 
 class StrideWindow(NamedTuple):
     """A window of a text: the pieces `start` to `end` - 1."""
@@ -45,6 +48,35 @@ def stride_windows(length: int, room: int, stride: int) -> list[StrideWindow]:
         if windows[-1].end >= length:
             return windows
         start += stride
+
+
+def pair_windows(
+    tokenizer: BaseTokenizer, ids_a: Sequence[int], ids_b: Sequence[int] | None, max_length: int, stride: int | None
+) -> list[tuple[StrideWindow, PackedPair]]:
+    """The windows of a text or pair, packed for the model. A pair has its first text in every window.
+
+    Args:
+        tokenizer: tokenizer.
+        ids_a: sequence of int. The token ids of the first text; of a pair they must leave room for the second.
+        ids_b: sequence of int. Those of the second text; None for a single text.
+        max_length: int. The number of tokens of a row.
+        stride: int. As in `stride_windows`, at most half a window here, so that each piece has context on both sides in
+            one of them; None for half a window.
+
+    Returns: list of (`StrideWindow` of the last text, `PackedPair`).
+
+    Raises: DataError as `stride_windows`.
+    """
+    pair = ids_b is not None
+    last = ids_b if ids_b is not None else ids_a
+    room = max_length - tokenizer.pack_pair([], [] if pair else None, max_length).length - len(ids_a) * pair
+    half = (room + 1) // 2
+    windows = stride_windows(len(last), room, half if stride is None else min(stride, half))
+    packed = []
+    for window in windows:
+        part = last[slice(*window)]
+        packed.append((window, tokenizer.pack_pair(*((ids_a, part) if pair else (part, None)), max_length)))
+    return packed
 
 
 def best_window(spans: Sequence[StrideWindow], length: int) -> np.ndarray:

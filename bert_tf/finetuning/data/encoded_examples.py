@@ -6,12 +6,12 @@ Shapes: B batch, T tokens, N rows, C choices.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 _STEP = 8
@@ -77,6 +77,32 @@ class EncodedExamples:
             batch[name] = np.zeros((size, *values.shape[1:]), values.dtype)
             batch[name][: len(indices)] = values[indices]
         return batch
+
+
+def stacked(examples: Iterable[Sequence[Any]], pad_id: int) -> dict[str, list[np.ndarray]]:
+    """The `sequences` of examples of several texts each.
+
+    Args:
+        examples: iterable of sequences of C encodings (`tokenizer.encode_batch`).
+        pad_id: int. The id of [PAD].
+
+    Returns: dict with `token_ids`, `segment_ids` and `padding_mask`, each a list of int32 [C, t]. Shorter texts are
+        padded inside the row, so the row needs its own padding mask.
+    """
+    sequences: dict[str, list[np.ndarray]] = {"token_ids": [], "segment_ids": [], "padding_mask": []}
+    for texts in examples:
+        length = max(text.length for text in texts)
+        sequences["token_ids"].append(_stack([text.token_ids for text in texts], length, pad_id))
+        sequences["segment_ids"].append(_stack([text.segment_ids for text in texts], length, 0))
+        sequences["padding_mask"].append(_stack([np.ones(text.length, np.int32) for text in texts], length, 0))
+    return sequences
+
+
+def _stack(arrays, length, fill):
+    filled = np.full((len(arrays), length), fill, np.int32)
+    for row, array in zip(filled, arrays):
+        row[: len(array)] = array
+    return filled
 
 
 def choose_lengths(lengths: np.ndarray, count: int = 4) -> list[int]:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 # The column names to search for if none is named.
 _TEXT, _TEXT2 = ("text", "sentence", "text_a", "sentence1"), ("text2", "text_b", "sentence2")
-_LABEL = ("label", "labels", "score")
+#: The column names of a label or a score.
+LABEL_COLUMNS = ("label", "labels", "score")
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def _column_names(path, record, layout, labelled):
 
     text = column(layout.text, _TEXT, "text", "--text-column")
     text2 = column(layout.text2, _TEXT2, "second text", None)
-    return text, text2, column(layout.label, _LABEL, "label", "--label-column") if labelled else None
+    return text, text2, column(layout.label, LABEL_COLUMNS, "label", "--label-column") if labelled else None
 
 
 def _text(record, name, where):

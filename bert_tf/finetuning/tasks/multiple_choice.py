@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import DataError
-from bert_tf.finetuning.data.encoded_examples import EncodedExamples
+from bert_tf.finetuning.data.encoded_examples import EncodedExamples, stacked
 from bert_tf.finetuning.data.multiple_choice_examples import (
     ChoiceColumns,
     MultipleChoiceExample,
@@ -124,14 +124,7 @@ class MultipleChoice(Task):
                 max_length=settings.max_length,
             )
         )
-        sequences: dict[str, list] = {"token_ids": [], "segment_ids": [], "padding_mask": []}
-        for example in examples:
-            rows = [next(packed) for _ in example.choices]
-            length = max(row.length for row in rows)
-            sequences["token_ids"].append(_stack([row.token_ids for row in rows], length, tokenizer.pad_id))
-            sequences["segment_ids"].append(_stack([row.segment_ids for row in rows], length, 0))
-            # Shorter choices are padded inside the row, so the row needs its own padding mask.
-            sequences["padding_mask"].append(_stack([np.ones(row.length, np.int32) for row in rows], length, 0))
+        sequences = stacked([[next(packed) for _ in example.choices] for example in examples], tokenizer.pad_id)
         values = {}
         if training:
             values["labels"] = np.array([example.label for example in examples], np.int32)
@@ -225,13 +218,6 @@ class MultipleChoice(Task):
             if prediction["choice"] != example.label
         ]
         return ErrorAnalysis(worst=sorted(worst, key=lambda row: -row["probability"]))
-
-
-def _stack(arrays, length, fill):
-    stacked = np.full((len(arrays), length), fill, np.int32)
-    for row, array in zip(stacked, arrays):
-        row[: len(array)] = array
-    return stacked
 
 
 TASK = MultipleChoice()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import DataError, TaskError
-from bert_tf.finetuning.data.document_stride import best_window, merge, stride_windows
+from bert_tf.finetuning.data.document_stride import best_window, merge, pair_windows
 from bert_tf.finetuning.data.encoded_examples import EncodedExamples
 from bert_tf.finetuning.data.squad import Question, read_squad, split_by_passage
 from bert_tf.finetuning.metrics.best_spans import best_spans
@@ -147,7 +147,6 @@ class QuestionAnswering(Task):
     ) -> EncodedExamples:
         extra = {**_DEFAULTS, **settings.extra}
         passages, notes, owner, targets = {}, [], [], []
-        special = tokenizer.pack_pair([], [], settings.max_length).length
         sequences: dict[str, list] = {"token_ids": [], "segment_ids": []}
         for number, example in enumerate(examples):
             if example.passage not in passages:
@@ -155,11 +154,9 @@ class QuestionAnswering(Task):
             passage = passages[example.passage]
             question = tokenizer.tokenize(example.question).ids
             question = question[: min(extra["question_length"], settings.max_length // 2)]
-            window_length = settings.max_length - len(question) - special
             answer = _answer_pieces(example, passage.offsets) if training else None
-            stride = min(extra["stride"], (window_length + 1) // 2)
-            for window in stride_windows(len(passage.ids), window_length, stride):
-                packed = tokenizer.pack_pair(question, passage.ids[slice(*window)], settings.max_length)
+            windows = pair_windows(tokenizer, question, passage.ids, settings.max_length, extra["stride"])
+            for window, packed in windows:
                 sequences["token_ids"].append(packed.token_ids)
                 sequences["segment_ids"].append(packed.segment_ids)
                 owner.append(number)

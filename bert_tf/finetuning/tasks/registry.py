@@ -23,6 +23,10 @@ TASKS_BY_NAME = {
         "the answer to a question as a part of a passage, or none",
     ),
     "choose": ("bert_tf.finetuning.tasks.multiple_choice", "which of several texts goes with another"),
+    "similarity": (
+        "bert_tf.finetuning.tasks.sentence_similarity",
+        "vectors of sentences whose cosine says how similar they are",
+    ),
 }
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from bert_tf.errors import DataError, TaskError
 from bert_tf.finetuning.class_weights import class_weights
+from bert_tf.finetuning.data.document_stride import pair_windows
 from bert_tf.finetuning.data.encoded_examples import EncodedExamples
 from bert_tf.finetuning.data.glue import GLUE
 from bert_tf.finetuning.data.sentence_examples import (
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 
 THRESHOLD = 0.5
+#: How the logits of the windows of a long text become those of the text.
+WINDOW_POOLINGS = ("mean", "max")
 
 
 class SequenceClassification(Task):
@@ -61,6 +64,13 @@ class SequenceClassification(Task):
             metavar="C",
             help="between the labels of one field, with --multi-label (default |)",
         )
+        parser.add_argument(
+            "--windows",
+            choices=WINDOW_POOLINGS,
+            help="read a text that is too long in overlapping windows (of a pair the second text), and take the mean "
+            "or the maximum of their logits (default: as the model was trained, else the text is cut)",
+        )
+        parser.add_argument("--stride", type=int, metavar="N", help="step of the windows, in pieces (default: half)")
 
     def add_training_arguments(self, parser: ArgumentParser) -> None:
         kind = parser.add_mutually_exclusive_group()
@@ -149,7 +159,7 @@ class SequenceClassification(Task):
             pair=examples[0].text_b is not None,
             max_length=options.length,
             metric=options.metric or metric,
-        )
+        ).replace(extra=window_settings(options))
 
     def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterator[tuple[int, Any]]:
         if not getattr(options, "glue", None):
@@ -191,18 +201,26 @@ class SequenceClassification(Task):
         self, examples: Sequence[Any], tokenizer: BaseTokenizer, settings: TaskSettings, training: bool = False
     ) -> EncodedExamples:
         pairs = [(one.text_a, one.text_b) for one in examples]
-        packed = tokenizer.encode_batch(pairs, max_length=settings.max_length)
+        packed = [[one] for one in tokenizer.encode_batch(pairs, max_length=settings.max_length)]
+        if settings.extra.get("windows"):
+            for number, (one,) in enumerate(packed):
+                if any(one.truncated):
+                    packed[number] = _windows(pairs[number], tokenizer, settings)
+        owner = np.repeat(np.arange(len(packed)), [len(windows) for windows in packed])
         rows = EncodedExamples(
             {
-                "token_ids": [one.token_ids for one in packed],
-                "segment_ids": [one.segment_ids for one in packed],
+                "token_ids": [one.token_ids for windows in packed for one in windows],
+                "segment_ids": [one.segment_ids for windows in packed for one in windows],
             },
+            owner=owner,
             pad_id=tokenizer.pad_id,
         )
         if training:
-            rows.values["targets"] = targets(examples, settings)
-            if weights := settings.extra.get("class_weights"):
-                rows.values["weights"] = np.array([weights.get(one.target, 1.0) for one in examples], np.float32)
+            rows.values["targets"] = targets(examples, settings)[owner]
+            weights = settings.extra.get("class_weights", {})
+            # Every text counts the same, in however many windows it is read.
+            each = [weights.get(one.target, 1.0) / len(windows) for one, windows in zip(examples, packed)]
+            rows.values["weights"] = np.array(each, np.float32)[owner]
         return rows
 
     def training_settings(self, options: Namespace, examples: Sequence[Any], settings: TaskSettings) -> TaskSettings:
@@ -266,6 +284,10 @@ class SequenceClassification(Task):
         settings: TaskSettings,
     ) -> list[dict[str, Any]]:
         logits = np.stack([one["logits"] for one in outputs]) if outputs else np.zeros((0, 1))
+        if len(logits) > len(examples):
+            pool = np.maximum if settings.extra["windows"] == "max" else np.add
+            starts, counts = np.unique(rows.owner, return_index=True, return_counts=True)[1:]
+            logits = pool.reduceat(logits, starts) / (1 if pool is np.maximum else counts[:, None])
         if settings.regression:
             return [{"value": float(value)} for value in logits[:, 0]]
         names = settings.labels
@@ -327,6 +349,27 @@ def targets(examples: Sequence[Any], settings: TaskSettings) -> np.ndarray:
     for row, example in enumerate(examples):
         indicators[row, [numbers[label] for label in example.target]] = 1
     return indicators
+
+
+def window_settings(options: Namespace) -> dict[str, Any]:
+    """The entries of `TaskSettings.extra` for the options --windows and --stride.
+
+    Raises: TaskError if there is a stride below 1, or one without windows.
+    """
+    windows, stride = getattr(options, "windows", None), getattr(options, "stride", None)
+    if stride is not None and (stride < 1 or windows is None):
+        raise TaskError(f"--stride is {stride}; it is the step of --windows, 1 piece or more.")
+    return {"windows": windows, "stride": stride} if windows else {}
+
+
+def _windows(pair, tokenizer, settings):
+    """The windows of a text or pair that is too long: list of `PackedPair`."""
+    ids_a, *rest = tokenizer.batch_ids([text for text in pair if text])
+    ids_b = rest[0] if rest else None
+    if ids_b is not None:
+        ids_a = ids_a[: settings.max_length // 2]
+    windows = pair_windows(tokenizer, ids_a, ids_b, settings.max_length, settings.extra.get("stride"))
+    return [packed for _, packed in windows]
 
 
 def _first(record, *names):

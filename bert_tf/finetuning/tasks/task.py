@@ -68,12 +68,14 @@ class Task:
 
     Attributes:
         task: str. The name on the command line and in task.json.
-        several: bool. Whether the token ids of an example are [C, t], C choices of t tokens.
+        several: bool. Whether the token ids of an example are [C, t], C texts of t tokens that are read one by one.
+        has_weights: bool. Whether the head has weights.
         length: int. The default number of tokens that an input is cut to.
     """
 
     task = ""
     several = False
+    has_weights = True
     length = 128
 
     def add_reading_arguments(self, parser: ArgumentParser) -> None:

@@ -1,0 +1,318 @@
+"""Live backbones of keras_nlp (KerasHub): read into this project's tensors, and made of them.
+
+keras_nlp itself reads the presets, so that its names, `hf://` and `kaggle://` handles and folders of every member work.
+It is imported only here, and only when a function is called.
+
+Source: the backbones of keras_hub 0.32.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bert_tf.architectures import ARCHITECTURES
+from bert_tf.checkpoints.stored_tensor import StoredTensor
+from bert_tf.checkpoints.tensor_names import tensor_shapes
+from bert_tf.config import BertConfig
+from bert_tf.errors import CheckpointError
+from bert_tf.parameters import is_transposed
+from bert_tf.tokenizers import Tokenizer
+from bert_tf.tokenizers.byte_level_bpe import ByteLevelTokenizer
+from bert_tf.tokenizers.sentence_piece import SentencePieceTokenizer, XlmRobertaTokenizer
+
+if TYPE_CHECKING:
+    from bert_tf.tokenizers import BaseTokenizer
+
+#: The sublayers of a `TransformerEncoder` of keras_nlp, by the names of their tensors here.
+IN_LAYER = {
+    "attention.self.query": "_self_attention_layer/query_dense",
+    "attention.self.key": "_self_attention_layer/key_dense",
+    "attention.self.value": "_self_attention_layer/value_dense",
+    "attention.output.dense": "_self_attention_layer/output_dense",
+    "attention.output.LayerNorm": "_self_attention_layer_norm",
+    "intermediate.dense": "_feedforward_intermediate_dense",
+    "output.dense": "_feedforward_output_dense",
+    "output.LayerNorm": "_feedforward_layer_norm",
+}
+#: Argument of a backbone -> setting of `BertConfig`.
+SETTINGS = {
+    "vocabulary_size": "vocab_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "hidden_dim": "hidden_size",
+    "intermediate_dim": "intermediate_size",
+    "max_sequence_length": "max_position_embeddings",
+    "dropout": "hidden_dropout_prob",
+}
+
+
+@dataclass(frozen=True)
+class Member:
+    """A backbone of keras_nlp.
+
+    Attributes:
+        prefix: str. The beginning of its class names: "Bert" of `BertBackbone` and `BertMaskedLM`.
+        hidden_act: str. Its activation.
+        settings: dict of argument -> setting, beside or in the place of those of `SETTINGS`.
+        embeddings: str. The path of the layer with the tables of tokens and positions; "" for the backbone.
+        pooler: bool. Whether its `pooled_dense` is trained, as ours.
+    """
+
+    prefix: str
+    hidden_act: str
+    settings: Mapping[str, str]
+    embeddings: str = ""
+    pooler: bool = False
+
+
+_SEGMENTS = {"num_segments": "type_vocab_size"}
+#: model_type -> `Member`.
+MEMBERS = {
+    "bert": Member("Bert", "gelu_new", _SEGMENTS, pooler=True),
+    "roberta": Member("Roberta", "gelu", {}, "embeddings"),
+    "xlm-roberta": Member("XLMRoberta", "gelu", {}, "embeddings"),
+    "distilbert": Member("DistilBert", "gelu", {}, "embeddings"),
+    "albert": Member(
+        "Albert",
+        "gelu_new",
+        {**_SEGMENTS, "embedding_dim": "embedding_size", "num_groups": "num_hidden_groups"},
+        pooler=True,
+    ),
+    "electra": Member(
+        "Electra",
+        "gelu_new",
+        {**_SEGMENTS, "vocab_size": "vocab_size", "embedding_dim": "embedding_size"},
+    ),
+}
+
+
+def backbone_config(class_name: str, values: Mapping[str, Any], source: str) -> BertConfig:
+    """The `BertConfig` of a backbone.
+
+    Args:
+        class_name: str. The name of its class, such as "BertBackbone".
+        values: dict. Its arguments, as its `get_config` returns them.
+        source: str. Where they come from, for the messages.
+
+    Raises:
+        CheckpointError: the backbone is none of `MEMBERS`, or an argument is missing.
+    """
+    model_type = next((name for name, member in MEMBERS.items() if f"{member.prefix}Backbone" == class_name), None)
+    if model_type is None:
+        known = ", ".join(f"{member.prefix}Backbone" for member in MEMBERS.values())
+        raise CheckpointError(f"{source} describes a {class_name!r}; read are {known}.")
+    names = _settings_of(model_type)
+    if missing := sorted(set(names) - set(values)):
+        raise CheckpointError(f"{source} lacks {', '.join(missing)}, which a {class_name} has.")
+    if values.get("num_inner_repetitions", 1) != 1:
+        raise CheckpointError(f"{source} repeats the layers inside its groups, which is not read.")
+    settings = {setting: values[name] for name, setting in names.items()}
+    architecture = ARCHITECTURES[model_type]
+    if architecture.positions_after_pad:
+        # Their table begins with the position of the first token, ours with the rows before it.
+        settings["max_position_embeddings"] += architecture.defaults["pad_token_id"] + 1
+    defaults = {name: value for name, value in architecture.defaults.items() if name not in settings}
+    return BertConfig(
+        **{
+            **defaults,
+            **settings,
+            "model_type": model_type,
+            "hidden_act": MEMBERS[model_type].hidden_act,
+            "attention_probs_dropout_prob": values["dropout"],
+        }
+    )
+
+
+def _settings_of(model_type):
+    names = {**SETTINGS, **MEMBERS[model_type].settings}
+    if "vocab_size" in names:
+        del names["vocabulary_size"]
+    return names
+
+
+def open_with_keras_nlp(preset: str) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:
+    """Read a preset by keras_nlp itself.
+
+    Args:
+        preset: str. A name of a preset, a handle (`hf://…`, `kaggle://…`) or a folder.
+
+    Returns:
+        (`BertConfig`, tokenizer, dict of canonical name -> `StoredTensor`).
+
+    Raises:
+        CheckpointError: keras_nlp is not installed, cannot read the preset, or it is none of `MEMBERS`.
+    """
+    models = keras_nlp_models()
+    backbone = _from_preset(models.Backbone, preset)
+    kind = type(backbone).__name__
+    config = backbone_config(kind, backbone.get_config(), preset)
+    tokenizer = own_tokenizer(_from_preset(models.Tokenizer, preset))
+    tensors = {}
+    for name, value in backbone_tensors(backbone, config).items():
+        tensors[name] = StoredTensor(Path(preset), name, value.shape, lambda rows=slice(None), v=value: v[rows], True)
+    return config, tokenizer, tensors
+
+
+def keras_nlp_models() -> Any:
+    """The module `keras_nlp.models`.
+
+    Raises:
+        CheckpointError: keras_nlp is not installed.
+    """
+    try:
+        import keras_nlp
+    except ImportError as error:
+        raise CheckpointError(
+            f"This needs keras_nlp, which cannot be imported ({error}); install it with `pip install keras-nlp`."
+        ) from error
+    return keras_nlp.models
+
+
+def _from_preset(kind, preset):
+    try:
+        return kind.from_preset(preset)
+    except Exception as error:  # of the network, of Kaggle's and the hub's libraries, and of keras_nlp itself
+        reason = " ".join(str(error).split())[:300].rstrip(".")
+        raise CheckpointError(
+            f"keras_nlp cannot read the preset {preset!r} ({type(error).__name__}: {reason}). A name or handle is "
+            "fetched from Kaggle or the Hugging Face hub, which needs a network; without one give a folder."
+        ) from error
+
+
+def own_tokenizer(theirs: Any) -> BaseTokenizer:
+    """This project's tokenizer with the vocabulary of a tokenizer of keras_nlp.
+
+    Raises:
+        CheckpointError: it is no WordPiece, byte-level or SentencePiece tokenizer.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if hasattr(theirs, "suffix_indicator"):
+            (folder / "vocab.txt").write_text("\n".join(theirs.get_vocabulary()) + "\n", encoding="utf-8")
+            # As in `kerashub`: weights of uncased models were trained on texts without accents.
+            return Tokenizer(folder / "vocab.txt", theirs.lowercase, strip_accents=theirs.strip_accents or None)
+        theirs.save_assets(str(folder))
+        if hasattr(theirs, "merges"):
+            (folder / "vocabulary.json").rename(folder / "vocab.json")
+            return ByteLevelTokenizer.from_files(folder / "vocab.json", folder / "merges.txt")
+        if hasattr(theirs, "proto"):
+            fairseq = type(theirs).__name__.startswith("XLMRoberta")
+            kind = XlmRobertaTokenizer if fairseq else SentencePieceTokenizer
+            return kind.from_model(folder / "vocabulary.spm", None, not fairseq, False)
+    raise CheckpointError(f"A {type(theirs).__name__} is not read; give a WordPiece, byte-level or SentencePiece one.")
+
+
+def backbone_tensors(backbone: Any, config: BertConfig) -> dict[str, np.ndarray]:
+    """The values of a backbone's weights.
+
+    Returns:
+        dict of canonical name -> float32 array in Hugging Face's orientation.
+    """
+    tensors = {}
+    shapes = _shapes(config)
+    for name, variable in _variables(backbone, config).items():
+        value, shape = np.asarray(variable, np.float32), shapes[name]
+        if name == _POSITIONS:
+            value = np.pad(value, ((config.position_offset, 0), (0, 0)))
+        tensors[name] = value.reshape(shape[::-1]).T if is_transposed(name) else value.reshape(shape)
+    for name in shapes.keys() - tensors.keys():  # the one segment of RoBERTa, which its backbone does not have
+        tensors[name] = np.zeros(shapes[name], np.float32)
+    return tensors
+
+
+def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
+    """A backbone of keras_nlp with these weights, activation and epsilon.
+
+    Args:
+        config: `BertConfig`.
+        tensors: dict of canonical name -> array in Hugging Face's orientation.
+
+    Returns:
+        `keras_nlp.models.BertBackbone`, or that of the member.
+
+    Raises:
+        CheckpointError: keras_nlp has no backbone for this architecture.
+    """
+    from bert_tf.layers.common import activation
+
+    models = keras_nlp_models()
+    member = MEMBERS.get(config.model_type)
+    if member is None:
+        raise CheckpointError(f"keras_nlp has no backbone for a {config.architecture.title} model.")
+    values = {name: getattr(config, setting) for name, setting in _settings_of(config.model_type).items()}
+    values["max_sequence_length"] = config.max_tokens
+    if "embedding_dim" in values:
+        values["embedding_dim"] = config.embedding_width
+    if "num_groups" in values:
+        values["num_groups"] = len(set(config.layer_groups))
+    backbone = getattr(models, f"{member.prefix}Backbone")(**values)
+    for layer in _encoder_layers(backbone):
+        layer._feedforward_intermediate_dense.activation = activation(config.hidden_act)
+    for norm in _norms(backbone):
+        norm.epsilon = config.layer_norm_eps
+    for name, variable in _variables(backbone, config).items():
+        if name not in tensors:
+            continue  # a pooler that the model does not have
+        value = tensors[name]
+        if name == _POSITIONS:
+            value = value[config.position_offset :]
+            if config.type_vocab_size == 1:
+                value = value + tensors[_SEGMENT]  # the one segment of RoBERTa is part of every position
+        variable.assign((value.T if is_transposed(name) else value).reshape(variable.shape))
+    return backbone
+
+
+_POSITIONS = "bert.embeddings.position_embeddings.weight"
+_SEGMENT = "bert.embeddings.token_type_embeddings.weight"
+
+
+def _shapes(config):
+    return tensor_shapes(config, ("pooler",) if MEMBERS[config.model_type].pooler else ())
+
+
+def _encoder_layers(backbone):
+    layers = backbone.transformer_layers
+    return [layer[0] if isinstance(layer, (list, tuple)) else layer for layer in layers]
+
+
+def _norms(backbone):
+    parts = ("_self_attention_layer_norm", "_feedforward_layer_norm")
+    return [
+        backbone.embeddings_layer_norm,
+        *(getattr(one, part) for one in _encoder_layers(backbone) for part in parts),
+    ]
+
+
+def _variables(backbone, config):
+    """Canonical name -> variable of the backbone, for the tensors that it has."""
+    path = MEMBERS[config.model_type].embeddings
+    tables = getattr(backbone, path) if path else backbone
+    fixed: dict[str, Callable[[], Any]] = {
+        "bert.embeddings.word_embeddings": lambda: tables.token_embedding,
+        "bert.embeddings.position_embeddings": lambda: tables.position_embedding,
+        "bert.embeddings.token_type_embeddings": lambda: backbone.segment_embedding,
+        "bert.embeddings.LayerNorm": lambda: backbone.embeddings_layer_norm,
+        "bert.embeddings_project": lambda: backbone.embeddings_projection,
+        "bert.pooler.dense": lambda: backbone.pooled_dense,
+    }
+    layers = _encoder_layers(backbone)
+    variables = {}
+    for name in _shapes(config):
+        stem, kind = name.rsplit(".", 1)
+        if stem in fixed:
+            if name == _SEGMENT and not hasattr(backbone, "segment_embedding"):
+                continue
+            layer = fixed[stem]()
+        else:
+            number, part = stem.removeprefix("bert.encoder.layer.").split(".", 1)
+            layer = reduce(getattr, IN_LAYER[part].split("/"), layers[int(number)])
+        # A kernel, gamma or table is the first variable of its layer, a bias or beta the second.
+        variables[name] = layer.weights[0 if kind == "weight" else 1]
+    return variables

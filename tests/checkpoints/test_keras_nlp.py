@@ -1,0 +1,161 @@
+"""keras_nlp itself reads presets of the members, and models of this project become its live backbones and tasks."""
+
+import json
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints import CheckpointError
+from bert_tf.errors import InputError
+from tests.architectures.test_architectures import GOLDEN
+from tests.conftest import make_bert, randomise
+
+MEMBERS = ["distilbert", "albert", "electra-discriminator", "roberta", "xlm-roberta"]
+TEXTS = ["The cat sat on a mat.", "A dog ran in the park"]
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return make_bert(layers=2, seed=4)
+
+
+def ids_of(bert, text=TEXTS[0]):
+    packed = bert.tokenizer.encode(text, None)
+    ids = np.asarray(packed.token_ids, np.int32)[None]
+    return {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids * 0 + 1}
+
+
+def sequence_of(outputs):
+    return np.asarray(outputs["sequence_output"] if isinstance(outputs, dict) else outputs)
+
+
+def own_sequence(bert, batch):
+    return bert.runtime.run(batch, ("sequence_output",))["sequence_output"]
+
+
+def of_backbone(backbone, batch):
+    return sequence_of(backbone({name: batch[name] for name in backbone.input}))
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_member_becomes_a_backbone_with_equal_outputs(name):
+    bert = bert_tf.load(GOLDEN / name)
+    backbone = bert.to_keras_nlp()
+    batch = ids_of(bert, "a cat")
+    np.testing.assert_allclose(of_backbone(backbone, batch), own_sequence(bert, batch), atol=2e-5)
+
+
+@pytest.mark.parametrize("name", ["Bert", "Roberta", "DistilBert", "Albert", "Electra", "XLMRoberta"])
+def test_their_weights_are_read_with_equal_outputs(name):
+    import keras_nlp
+
+    from bert_tf.checkpoints.formats.keras_nlp_backbone import backbone_config, backbone_tensors
+    from bert_tf.checkpoints.stored_model import StoredModel
+    from bert_tf.checkpoints.stored_tensor import Weight
+    from bert_tf.checkpoints.tensor_names import heads_present
+    from bert_tf.runtime import Runtime
+
+    size = {"num_layers": 2, "num_heads": 2, "hidden_dim": 16, "intermediate_dim": 24, "max_sequence_length": 20}
+    size["vocab_size" if name == "Electra" else "vocabulary_size"] = 50
+    size |= {"embedding_dim": 8} if name in ("Albert", "Electra") else {}
+    backbone = getattr(keras_nlp.models, f"{name}Backbone")(**size)
+    rng = np.random.default_rng(0)
+    for variable in backbone.weights:
+        variable.assign(rng.normal(variable.name == "gamma", 0.3, variable.shape))
+    config = backbone_config(type(backbone).__name__, backbone.get_config(), "here")
+    tensors = backbone_tensors(backbone, config)
+    weights = {key: Weight(value) for key, value in tensors.items()}
+    ids = rng.integers(4, 50, (2, 9)).astype(np.int32)
+    batch = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids * 0 + 1}
+    own = Runtime(StoredModel(config, heads_present(tensors), weights))
+    found = own.run(batch, ("sequence_output",))["sequence_output"]
+    np.testing.assert_allclose(found, of_backbone(backbone, batch), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bytes"])
+def test_a_preset_is_loaded_by_keras_nlp_itself(kind, tmp_path, vocabulary):
+    import keras_nlp
+
+    models = keras_nlp.models
+    size = {"num_layers": 1, "num_heads": 2, "hidden_dim": 16, "intermediate_dim": 24, "max_sequence_length": 20}
+    if kind == "wordpiece":
+        tokenizer = models.DistilBertTokenizer(vocabulary=list(vocabulary), lowercase=False)
+        backbone = models.DistilBertBackbone(vocabulary_size=len(vocabulary), **size)
+    else:
+        golden = GOLDEN / "roberta"
+        merges = [line for line in (golden / "merges.txt").read_text("utf-8").splitlines() if line[:1] != "#"]
+        words = json.loads((golden / "vocab.json").read_text("utf-8"))
+        tokenizer = models.RobertaTokenizer(vocabulary=words, merges=[line for line in merges if line])
+        backbone = models.RobertaBackbone(vocabulary_size=len(words), **size)
+    folder = tmp_path / "theirs"
+    backbone.save_to_preset(str(folder))
+    tokenizer.save_to_preset(str(folder))
+    for name in (f"preset:{folder}", folder):
+        bert = bert_tf.load(name)
+        assert list(bert.tokenizer.tokenize(TEXTS[0]).ids) == list(np.asarray(tokenizer(TEXTS[0])))
+        batch = ids_of(bert)
+        np.testing.assert_allclose(own_sequence(bert, batch), of_backbone(backbone, batch), atol=1e-5)
+
+
+def test_what_keras_nlp_cannot_read_is_told_in_one_sentence(monkeypatch, tmp_path):
+    import sys
+
+    with pytest.raises(CheckpointError, match="keras_nlp cannot read the preset .*give a folder"):
+        bert_tf.load(f"preset:{tmp_path}")
+    monkeypatch.setitem(sys.modules, "keras_nlp", None)
+    with pytest.raises(CheckpointError, match="pip install keras-nlp"):
+        bert_tf.load("preset:bert_base_en")
+
+
+def test_its_masked_lm_predicts_as_ours_and_learns_with_lora(tiny):
+    model = tiny.to_keras_nlp("masked_lm")
+    text = "The cat sat on a [MASK]."
+    trace = tiny.trace(text)
+    batch = ids_of(tiny, text)
+    logits = np.asarray(model({**batch, "mask_positions": np.array([trace.masks], np.int32)}))
+    expected = tiny.mlm_logits(batch["token_ids"][0], batch["segment_ids"][0], trace.masks)
+    np.testing.assert_allclose(logits[0], expected, atol=1e-4)
+    model.backbone.enable_lora(rank=2)
+    trained = [variable for variable in model.trainable_weights if "lora" in variable.path]
+    before = [np.asarray(variable) for variable in trained]
+    model.fit(TEXTS * 2, batch_size=2, epochs=1, verbose=0)
+    assert trained and any(np.abs(np.asarray(after) - old).max() > 0 for after, old in zip(trained, before))
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory):
+    """A folder of a classifier with a pooler and random weights."""
+    from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_network import network_over
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.registry import family
+
+    bert = make_bert(layers=1, seed=6)
+    settings = TaskSettings("classify", ("no", "yes"))
+    network = network_over(bert.model, family("classify"), settings)
+    randomise(network, 6)
+    folder = tmp_path_factory.mktemp("classifier") / "model"
+    save_task(folder, bert.config, bert.tokenizer, network, settings)
+    return folder
+
+
+def test_its_text_classifier_predicts_as_ours_and_learns(classifier):
+    bert = bert_tf.load(classifier)
+    model = bert.to_keras_nlp("text_classifier")
+    logits = model.predict(TEXTS, verbose=0)
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    ours = [one["probabilities"]["yes"] for one in bert.task.predict(TEXTS)]
+    np.testing.assert_allclose((powers / powers.sum(axis=1, keepdims=True))[:, 1], ours, atol=1e-4)
+    history = model.fit(TEXTS * 2, [0, 1] * 2, batch_size=4, epochs=1, verbose=0)
+    assert np.isfinite(history.history["loss"][0])
+
+
+def test_what_a_model_does_not_have_is_refused(tiny):
+    with pytest.raises(InputError, match="no task 'tagger'"):
+        tiny.to_keras_nlp("tagger")
+    with pytest.raises(CheckpointError, match="is no classifier that reads the first token"):
+        tiny.to_keras_nlp("text_classifier")
+    modern = bert_tf.load(GOLDEN.parent / "modernbert")
+    with pytest.raises(CheckpointError, match="keras_nlp has no backbone for a ModernBERT model"):
+        modern.to_keras_nlp()
