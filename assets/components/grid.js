@@ -282,7 +282,8 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const [svg, page] = [".svg", ".page"].map((name) => parentElement.querySelector(name));
   svg.hidden = page.hidden = data.style !== "lines";
   svg.onclick = () => downloadSVG(withCaption(drawing(state), data.caption), data.name);
-  page.onclick = () => downloadPage(withCaption(drawing(state), data.caption), data.name);
+  page.onclick = () => setTriggerValue("page", true);
+  savePage(data);
   parentElement.querySelector(".png").hidden = !data.name;
   parentElement.querySelector(".png").onclick = () => {
     const whole = canvasWithCaption(state.canvas, data.caption, getComputedStyle(board), window.devicePixelRatio || 1);

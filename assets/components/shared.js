@@ -109,11 +109,13 @@ function downloadSVG(svg, name) {
   download(svgBlob(svg), `${name}.svg`);
 }
 
-// Saves the drawing as an HTML page that needs no other file.
-function downloadPage(svg, name) {
-  const page = `<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>${name}</title></head>\n`
-    + `<body>\n${new XMLSerializer().serializeToString(svg)}\n</body>\n</html>\n`;
-  download(new Blob([page], { type: "text/html" }), `${name}.html`);
+// Saves an HTML page that the server made when its button was pressed. When drawn again, the data still have the page: it
+// is not saved twice.
+function savePage({ page, name }) {
+  const saved = (window.bertPages ??= new Set());
+  if (!page || saved.has(page.number)) return;
+  saved.add(page.number);
+  download(new Blob([page.html], { type: "text/html" }), `${name}.html`);
 }
 
 // At twice the size, for screens with a high resolution.

@@ -25,10 +25,11 @@ PAGE = Page(
     ),
     presses={"": Press("head"), "heatmap": Press("head", {"all_heads.as": "map"})},
     analyses=("attention",),
-    settings=("several", "more", "least", "as", "words", "read"),
+    settings=("several", "more", "least", "as", "words", "both", "read"),
     settings_help=(
         "`1` for several heads, the others as `layer.head`, percent below which weights are hidden, `map` for "
-        "the heatmap; `1` for words instead of tokens; `1` where “Is attention an explanation?” is open"
+        "the heatmap; `1` for words instead of tokens; `1` for A→B beside B→A; `1` where “Is attention an "
+        "explanation?” is open"
     ),
     opens_rows=True,
     snippet=snippet,
@@ -36,7 +37,7 @@ PAGE = Page(
 
 
 _MORE, _SEVERAL, _LEAST, _AS = "all_heads.more", "all_heads.several", "all_heads.least", "all_heads.as"
-_WORDS = "all_heads.words"
+_WORDS, _BOTH = "all_heads.words", "all_heads.both"
 
 
 def page():
@@ -156,8 +157,14 @@ def _heads(shared, token_trace, trace, selection, chosen):
                 "from a word the mean."
             ),
         )
+        if trace.text_b is not None and not as_map:
+            st.toggle(
+                "A→B beside B→A",
+                **state.bind_setting(_BOTH, "w_all_heads_both", False),
+                help="Two drawings: from the tokens of text A to those of text B, and back.",
+            )
         components.heads("c_heads", chosen, colours, state.setting(_SEVERAL, False), _drop(chosen))
-    detail = attention_controls.detail(selection)
+    detail = attention_controls.detail(selection) if as_map else selection
     least = 0.0 if as_map else attention_controls.least(_LEAST)
     snippets.give(
         shared,
@@ -172,15 +179,23 @@ def _heads(shared, token_trace, trace, selection, chosen):
         if several:
             st.caption(f"The heatmap shows layer {layer + 1}, head {head + 1} alone. Lines show all chosen heads.")
     else:
-        maps = trace.attentions[[layer for layer, _ in chosen], [head for _, head in chosen]]
-        components.lines(
-            "c_lines",
-            plots.lines(trace, maps, detail),
-            name,
-            colours,
-            attention_controls.least(_LEAST),
-            caption=export.caption(name, trace.model),
-        )
+        _lines(trace, selection, chosen, name, colours)
+
+
+def _lines(trace, selection, chosen, name, colours):
+    """The lines of the chosen heads; of a pair from A to B and from B to A beside each other, if asked for."""
+    least, view = attention_controls.least(_LEAST), state.view()
+    if trace.text_b is None or not state.setting(_BOTH, False):
+        attention_controls.draw_lines("c_lines", trace, chosen, selection, name, least, colours)
+        return
+    for column, (way, title) in zip(st.columns(2), {"ab": "A → B", "ba": "B → A"}.items()):
+        with column:
+            st.markdown(f"**{title}**")
+            part = plots.select(trace, way, view.special, view.punctuation)
+            if part:
+                attention_controls.draw_lines(f"c_lines_{way}", trace, chosen, part, f"{name}-{way}", least, colours)
+            else:
+                st.caption("No token is left under these filters.")
 
 
 def _drop(chosen):

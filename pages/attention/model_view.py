@@ -84,6 +84,7 @@ def _sheet(trace, selection):
         caption=export.caption("model-view", trace.model),
         hint="A row is a layer, a column a head. Press one to enlarge it.",
         label="Every head of every layer.",
+        page=lambda: attention_controls.saved_page(trace, [(view.layer, view.head)], selection, least),
     )
     legend = {
         "lines": (
@@ -121,7 +122,6 @@ def _enlarged(shared, trace, selection):
     view = state.view()
     layers, heads = trace.attentions.shape[:2]
     name = f"layer-{view.layer + 1}-head-{view.head + 1}"
-    weights = trace.attentions[view.layer, view.head]
     with inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}"):
         with st.container(horizontal=True, gap="small", width="content"):
             st.button(
@@ -133,15 +133,9 @@ def _enlarged(shared, trace, selection):
             )
             attention_controls.save(trace, [(view.layer, view.head)], selection, attention_controls.least(_LEAST))
     attention_controls.pickers((layers, heads), _LEAST)
-    detail = attention_controls.detail(selection)
-    snippets.give(shared, trace, detail, True, attention_controls.least(_LEAST))
-    components.lines(
-        "c_model_view_lines",
-        plots.lines(trace, weights, detail),
-        name,
-        least=attention_controls.least(_LEAST),
-        caption=export.caption(name, trace.model),
-    )
+    least = attention_controls.least(_LEAST)
+    snippets.give(shared, trace, selection, True, least)
+    attention_controls.draw_lines("c_model_view_lines", trace, [(view.layer, view.head)], selection, name, least)
     st.caption(
         "Lines lead from the token that looks (left) to the tokens it looks at (right). The larger the weight, between"
         " 0 and 1, the stronger the line."

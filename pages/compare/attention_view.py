@@ -59,13 +59,11 @@ def _attention(pair, traces):
     if drawn == "difference":
         _difference(pair, traces, maps, chosen, start)
     else:
-        for column, side, trace, weights, layer, count in zip(
-            st.columns(2, gap="large"), pair, traces, maps, chosen, counts
-        ):
+        for column, side, trace, layer, count in zip(st.columns(2, gap="large"), pair, traces, chosen, counts):
             with column:
                 heads = "mean of its heads" if head is None else f"head {head + 1}"
                 st.markdown(f"**{side.name}**, layer {layer + 1} of {count}, {heads}")
-                _draw_map(side, trace, weights, f"layer-{layer + 1}-{side.key}", drawn, start)
+                _draw_map(side, trace, layer, head, drawn, start)
     lengths = [trace.length for trace in traces]
     if drawn == "heatmap" and max(lengths) > _MOST:
         st.caption("A cell is the greatest weight of a block of tokens. Lines show single tokens, a part at a time.")
@@ -141,14 +139,18 @@ def _weights(trace, layer, head):
     return maps.mean(axis=0, dtype="float32") if head is None else maps[head]
 
 
-def _draw_map(side, trace, weights, name, drawn, start):
-    selection = plots.select(trace)
+def _draw_map(side, trace, layer, head, drawn, start):
+    selection, weights, name = plots.select(trace), _weights(trace, layer, head), f"layer-{layer + 1}-{side.key}"
     if drawn == "lines":
+        texts = (side.text_a, side.text_b)
         components.lines(
             f"c_side_by_side_lines_{side.key}",
             plots.lines(trace, weights, selection.window(start, _MOST)),
             name,
-            caption=export.caption(name, side.shared.name, (side.text_a, side.text_b)),
+            caption=export.caption(name, side.shared.name, texts),
+            page=lambda: attention_controls.saved_page(
+                trace, [(layer, head)], selection, models=side.shared.name, texts=texts
+            ),
         )
         return
     figures.show(

@@ -17,16 +17,22 @@ def register(name):
     Returns:
         callable (key, data, **callbacks) that draws the component; ``data`` must be serialisable as JSON.
     """
-    parts = {kind: (_FOLDER / f"{name}.{kind}").read_text("utf-8") for kind in ("html", "css", "js")}
-    script = (_FOLDER / "shared.js").read_text("utf-8") + parts["js"]
-    # Streamlit sends the script with every drawing: comments and indents stay here.
-    parts["js"] = re.sub(r"^\s+(?://.*\n)?|^//.*\n", "", script, flags=re.MULTILINE)
+    parts = component_parts(name)
+    parts["js"] = component_parts("shared", ("js",))["js"] + parts["js"]
     mount = st.components.v2.component(f"bert_{name}", **parts)
 
     def draw(key, data, **callbacks):
         mount(key=key, data={**data, "made": _made(key, data)}, **callbacks)
 
     return draw
+
+
+def component_parts(name, kinds=("html", "css", "js")):
+    """The files of a component: dict from "html", "css" and "js" to their text."""
+    parts = {kind: (_FOLDER / f"{name}.{kind}").read_text("utf-8") for kind in kinds}
+    # Streamlit sends the script with every drawing: comments and indents stay here.
+    parts["js"] = re.sub(r"^\s+(?://.*\n)?|^//.*\n", "", parts["js"], flags=re.MULTILINE)
+    return parts
 
 
 def browser_value(key, name):

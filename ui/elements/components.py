@@ -110,6 +110,7 @@ def grid(
     hint="Layers downwards, heads across; each map scaled to its own strongest.",
     label="Maps of all heads.",
     caption="",
+    page=None,
 ):
     """Draw a small tile for every head: its map, its lines or a number.
 
@@ -126,6 +127,7 @@ def grid(
         name: file name of the saved picture, without its ending; "" for no button that saves it.
         hint: the text above the tiles. label: name of the component, for screen readers.
         caption: the line below the saved picture, which says what it shows.
+        page: callable () -> the HTML page that "Save HTML" of lines saves.
     """
 
     def pressed():
@@ -133,7 +135,14 @@ def grid(
         if opened:
             on_open(min(max(opened[0], 0), tiles.layers - 1), min(max(opened[1], 0), tiles.heads - 1))
 
-    data = {
+    data = grid_data(tiles, ramp, chosen, style, dark, tallest, texts, name, hint, label, caption)
+    data, asked = _with_page(key, data, page)
+    _GRID(key=key, on_open_change=pressed, on_page_change=asked, data=data)
+
+
+def grid_data(tiles, ramp, chosen, style, dark, tallest, texts, name, hint, label, caption):
+    """What the script of the component ``grid`` reads; see `grid`."""
+    return {
         "layers": tiles.layers,
         "heads": tiles.heads,
         "rows": tiles.rows,
@@ -153,7 +162,18 @@ def grid(
         "label": label,
         "chosen": None if chosen is None else [{"layer": layer, "head": head} for layer, head in chosen],
     }
-    _GRID(key=key, on_open_change=pressed, data=data)
+
+
+def _with_page(key, data, page):
+    """Add the saved HTML page to a component's data if its button was pressed: (data, callback of that button)."""
+    flag = f"_{key}_page"
+
+    def asked():
+        st.session_state[flag] = True
+
+    if page is not None and st.session_state.pop(flag, False):
+        data = {**data, "page": {"html": page(), "number": uuid.uuid4().hex}}
+    return data, asked
 
 
 def _head_sent(key, name):
@@ -183,7 +203,18 @@ def heads(key, chosen, colours, several, on_drop):
     _HEADS(key=key, data={"heads": named, "several": several}, on_drop_change=pressed)
 
 
-def lines(key, weights, name, colours=("",), least=0.0, linked=False, caption=""):
+def lines(
+    key,
+    weights,
+    name,
+    colours=("",),
+    least=0.0,
+    linked=False,
+    caption="",
+    page=None,
+    start=0,
+    on_start=lambda row: None,
+):
     """Draw the attention of one or several heads as lines between tokens.
 
     Args:
@@ -195,22 +226,34 @@ def lines(key, weights, name, colours=("",), least=0.0, linked=False, caption=""
         linked: whether pointing at a token marks it in the other linked components of the page too; the tokens are
             those of the whole text, and no buttons save the picture.
         caption: the line below the saved picture, which says what it shows.
+        page: callable () -> the HTML page that "Save HTML" saves; None for no such button.
+        start: the first row in sight when a long text opens.
+        on_start: callable (row), called when the visitor has scrolled a long text and stays.
     """
-    _LINES(
-        key=key,
-        data={
-            "left": weights.left,
-            "right": weights.right,
-            "bytes": weights.base64(),
-            "sides_left": weights.sides_left,
-            "sides_right": weights.sides_right,
-            "name": name,
-            "colours": list(colours),
-            "least": least,
-            "linked": linked,
-            "caption": caption,
-        },
-    )
+
+    def scrolled():
+        value = browser_value(key, "start")
+        if type(value) is int:
+            on_start(min(max(value, 0), len(weights.left)))
+
+    data = lines_data(weights, name, colours, least, caption) | {"linked": linked, "pages": page is not None}
+    data, asked = _with_page(key, data | {"start": start}, page)
+    _LINES(key=key, data=data, on_page_change=asked, on_start_change=scrolled)
+
+
+def lines_data(weights, name, colours, least, caption):
+    """What the script of the component ``lines`` reads; see `lines`."""
+    return {
+        "left": weights.left,
+        "right": weights.right,
+        "bytes": weights.base64(),
+        "sides_left": weights.sides_left,
+        "sides_right": weights.sides_right,
+        "name": name,
+        "colours": list(colours),
+        "least": least,
+        "caption": caption,
+    }
 
 
 @st.fragment

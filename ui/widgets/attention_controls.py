@@ -4,6 +4,8 @@ import streamlit as st
 
 from bert_tf import plots
 from bert_tf.explain.attention.attention_maps import HeadAttention
+from ui.elements import components
+from ui.elements.attention_page import attention_page
 from ui.elements.mask_chips import token_positions
 from ui.session import state
 from ui.session.trace_store import attention_trace
@@ -127,6 +129,44 @@ def save(trace, heads, selection, threshold):
     )
     name = "-".join(f"layer-{layer + 1}-head-{head + 1}" for layer, head in zip(layers, heads))
     export.save(name, attention, {"model": trace.model})
+
+
+def draw_lines(key, trace, heads, selection, name, threshold, colours=("",)):
+    """The lines of one head or several between all tokens of a selection; a long text is scrolled and zoomed.
+
+    Args:
+        key: of the component. heads: pairs (layer, head), from 0. name: of the saved files, without an ending.
+        threshold: the least weight that is drawn. colours: "#rrggbb" of each head if there are several.
+    """
+    maps = trace.attentions[[layer for layer, _ in heads], [head for _, head in heads]]
+    components.lines(
+        key,
+        plots.lines(trace, maps, selection),
+        name,
+        colours,
+        threshold,
+        caption=export.caption(name, trace.model),
+        page=lambda: saved_page(trace, heads, selection, threshold, colours),
+        start=state.view().start,
+        on_start=lambda row: state.change_view(start=row),
+    )
+
+
+def saved_page(trace, heads, selection, threshold=0.0, colours=("",), models="", texts=None):
+    """The HTML page of all heads that "Save HTML" saves; see `attention_page`.
+
+    Args:
+        models, texts: as of `export.caption`, if they are not those of the trace and the view.
+    """
+    return attention_page(
+        trace,
+        selection,
+        heads,
+        plots.ramp(False),
+        lambda name: export.caption(name, models or trace.model, texts),
+        colours,
+        threshold,
+    )
 
 
 def footer(shared, trace):
