@@ -16,7 +16,8 @@ from bert_tf.parameters import parameter_counts
 from bert_tf.runtime.openvino_graph import FLAGS, VECTORS, build, build_mlm_reading
 from bert_tf.runtime.weights import RunnableModel
 
-_HINTS = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
+# What is not computed in eight bits is computed in bfloat16.
+_HINTS = {"float32": "f32", "bfloat16": "bf16", "int8": "bf16"}
 # How many values of an activation share a scale when a product with an eight-bit matrix is computed in eight bits; 0 to
 # compute such products in float, from the dequantized values.
 _GROUP_SIZES = {"float32": 0, "bfloat16": 0, "int8": 32}

@@ -37,6 +37,9 @@ ACTIVATIONS = {
 }
 #: A value of the graph.
 Node: TypeAlias = Any
+#: OpenVINO rounds the input of a product to eight bits only if its eight-bit matrix has no zero point. This one changes
+#: a weight by a millionth of the step between two of its values.
+_ZERO_POINT = 1e-6
 
 FLAGS = (
     "sequence_output",
@@ -185,7 +188,8 @@ class Graph:
         name = f"bert.encoder.layer.{self.config.layer_groups[index]}"
         attended = self.dense(f"{name}.attention.output.dense", self.attention(f"{name}.attention.self", x, bias))
         x = self.norm(f"{name}.attention.output.LayerNorm", op.add(x, attended))
-        units = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.intermediate.dense", x))
+        # Of all products this one loses most when its input is rounded to eight bits.
+        units = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.intermediate.dense", x, rounds_input=False))
         return self.norm(f"{name}.output.LayerNorm", op.add(x, self.dense(f"{name}.output.dense", units)))
 
     def attention(self, name: str, x: Node, bias: Node) -> Node:
@@ -274,8 +278,8 @@ class Graph:
         split = op.reshape(x, ints(0, 0, heads, self.config.hidden_size // heads), True)
         return op.transpose(split, ints(0, 2, 1, 3))
 
-    def dense(self, name: str, x: Node) -> Node:
-        return self.with_bias(name, self.product(x, f"{name}.weight"))
+    def dense(self, name: str, x: Node, rounds_input: bool = True) -> Node:
+        return self.with_bias(name, self.product(x, f"{name}.weight", rounds_input))
 
     def norm(self, name: str, x: Node) -> Node:
         normal = op.mvn(x, ints(-1), True, self.config.layer_norm_eps, "inside_sqrt")
@@ -285,8 +289,8 @@ class Graph:
         """Add the bias of a layer that has one."""
         return op.add(x, self.vector(f"{name}.bias")) if f"{name}.bias" in self.names else x
 
-    def product(self, x: Node, name: str) -> Node:
-        """[..., H_in] times a matrix -> [..., H_out]"""
+    def product(self, x: Node, name: str, rounds_input: bool = True) -> Node:
+        """[..., H_in] times a matrix -> [..., H_out]; `rounds_input`: whether int8 rounds `x` to eight bits."""
         # One node for all products with the matrix, so that OpenVINO packs it once.
         if name not in self.constants:
             stored = self.weights(name)
@@ -298,6 +302,10 @@ class Graph:
                 node = constant(weight.float32())
             else:
                 integers = op.convert(constant(weight.values), np.float32)
+                if self.eight_bits and not rounds_input:
+                    integers = op.subtract(
+                        integers, constant(np.full((len(weight.values), 1), _ZERO_POINT, np.float32))
+                    )
                 node = op.multiply(integers, constant(weight.scales[:, None]))
             self.constants[name] = node, is_out_in
         node, is_out_in = self.constants[name]
