@@ -68,6 +68,9 @@ class RustBackedTokenizer(BaseTokenizer):
         """The V tokens in BERT's spelling, in order of their ids."""
         return self._spellings
 
+    def _with_pipeline(self, rust, vocab):
+        return type(self)(rust.to_str(), self._special_tokens)
+
     def _arguments(self):
         return type(self), (self._rust.to_str(), self._special_tokens)
 
