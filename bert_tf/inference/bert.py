@@ -80,7 +80,7 @@ def resize_vocabulary(bert: Bert, words: Iterable[str]) -> Bert:
         words: iterable of str. The words; one that is a token already gets no other row.
 
     Returns:
-        `Bert`, without a folder: `checkpoints.save(folder, bert.config, bert.tokenizer, bert.weights)` writes it.
+        `Bert`, without a folder: `save(folder, more.config, more.tokenizer, more.model)` writes it.
 
     Raises:
         InputError: a word is empty or has spaces around it, there is no new word, or the model is a fine-tuned one.
@@ -195,11 +195,22 @@ class Bert:
             >>> trace, cache = bert_tf.load().hooked().run_with_cache("Shanghai is a city in [MASK].")
             >>> cache["layer_3.resid_post"].shape
             (1, 9, 768)
+
+        Raises:
+            InputError: Keras runs on another backend than TensorFlow.
         """
         return self._hooked
 
     @cached_property
     def _hooked(self):
+        import keras
+
+        backend = keras.backend.backend()
+        if backend != "tensorflow":
+            raise InputError(
+                f"Hidden values and gradients are computed with TensorFlow, and Keras runs on {backend} "
+                "(KERAS_BACKEND); leave KERAS_BACKEND out for them."
+            )
         from bert_tf.inference.hooked_model import HookedModel
 
         return HookedModel(self)

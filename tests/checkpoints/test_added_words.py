@@ -19,7 +19,7 @@ FOLDERS = {
     "deberta": GOLDEN / "family" / "deberta",  # with a padded table
 }
 WORDS = ["zyxology", "[E1]"]
-TEXT = "the Zyxology of zyxology, [E1]the zyxologyx."
+TEXT = "Zyxology, zyxology [E1]or zyxologyx"
 
 
 @pytest.fixture(params=FOLDERS)
@@ -59,7 +59,7 @@ def test_what_is_saved_is_read_by_us_and_by_transformers(pair, tmp_path):
     import transformers
 
     _, new = pair
-    checkpoints.save(tmp_path, new.config, new.tokenizer, new.weights)
+    checkpoints.save(tmp_path, new.config, new.tokenizer, new.model)
     again = bert_tf.load(tmp_path)
     assert again.config == new.config and again.tokenizer.vocab == new.tokenizer.vocab
     reference = transformers.AutoTokenizer.from_pretrained(tmp_path)
@@ -90,7 +90,18 @@ def test_training_commands_add_words(tmp_path, capsys):
     source = tmp_path / "tiny"
     shutil.copytree(FOLDERS["wordpiece"], source)
     more = ["--add-tokens", str(words), "[E1]"]
-    started = ["pretrain", "--text", str(text), "--init", str(source), "--output", str(tmp_path / "run"), *more]
+    started = [
+        "pretrain",
+        "--objective",
+        "mlm",
+        "--text",
+        str(text),
+        "--init",
+        str(source),
+        "--output",
+        str(tmp_path / "run"),
+        *more,
+    ]
     assert main([*started, "--steps", "1", "--batch-size", "2", "--length", "16", "--strategy", "one"]) == 0
     bert = bert_tf.load(tmp_path / "run" / "model")
     assert bert.tokenizer.vocab[-2:] == ("zyxology", "[E1]")
@@ -98,5 +109,5 @@ def test_training_commands_add_words(tmp_path, capsys):
     assert main([*tuned, str(tmp_path / "task"), *more, "--epochs", "1", "--length", "16", "--strategy", "one"]) == 0
     task = bert_tf.load(tmp_path / "task")
     assert task.tokenizer.vocab[-2:] == ("zyxology", "[E1]") and task.task.predict(["zyxology is good"])
-    assert main([*tuned, str(tmp_path / "delta"), *more, "--delta"]) == 1
+    assert main([*tuned, str(tmp_path / "delta"), *more, "--delta"]) == 2
     assert "--add-tokens makes larger tables" in capsys.readouterr().err
