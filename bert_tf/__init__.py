@@ -38,6 +38,7 @@ _HOMES = {
     "Runtime": "bert_tf.runtime",
     "Bert": "bert_tf.inference.bert",
     "load": "bert_tf.inference.bert",
+    "resize_vocabulary": "bert_tf.inference.bert",
     "Trace": "bert_tf.explain",
     "compare": "bert_tf.explain",
     "fill_jointly": "bert_tf.explain",

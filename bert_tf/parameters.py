@@ -92,6 +92,11 @@ def _counts(config, heads):
     return {**counts, "total": sum(counts.values())}
 
 
+def count_in_words(count: int) -> str:
+    """Return a number of parameters in words, such as "109.5 million parameters"; a small one in full."""
+    return f"{count / 1e6:.1f} million parameters" if count >= 100_000 else f"{count:,} parameters"
+
+
 def is_transposed(name: str) -> bool:
     """Return whether the Keras variable is the transpose of Hugging Face's tensor (the matrix of a dense layer)."""
     is_table = name.startswith("bert.embeddings.") or name in (OUTPUT_TABLE, POSITIONS_TABLE)

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from bert_tf.config import SIZES, BertConfig, ConfigError, UnknownSetting
-from bert_tf.parameters import parameter_counts
+from bert_tf.parameters import count_in_words, parameter_counts
 
 ENCODER_AND_POOLER = {
     "tiny": 4_385_920,
@@ -133,3 +133,8 @@ def test_googles_words_of_any_type_are_a_sentence(tmp_path):
     path.write_text(json.dumps({"hidden_act": ["gelu"]}))
     with pytest.raises(ConfigError, match="hidden_act"):
         BertConfig.from_json(path)
+
+
+def test_few_parameters_are_counted_in_full():
+    assert count_in_words(11_613) == "11,613 parameters"
+    assert count_in_words(109_482_240) == "109.5 million parameters"

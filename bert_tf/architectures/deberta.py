@@ -79,6 +79,7 @@ DEBERTA = Architecture(
     },
     defaults={
         "vocab_size": 128100,
+        "max_position_embeddings": 512,
         "type_vocab_size": 0,
         "layer_norm_eps": 1e-7,
         "position_buckets": 256,

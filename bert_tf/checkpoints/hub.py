@@ -200,8 +200,10 @@ def look_up(name: str, endpoint: str | None = None) -> HubRepository:
         raise DownloadError(_gated_sentence(repo)) from error
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         raise DownloadError(_missing_sentence(repo, revision or "main")) from error
+    except DownloadError:
+        raise
     except (OSError, _transport_error()) as error:
-        raise _explained(error, _Target(repo, repo, revision or "main", "", ""), models_dir()) from error
+        raise DownloadError(f"{repo} was not looked up: {_reason(error)}. Try again later.") from error
 
 
 def _gated_sentence(repo):
@@ -450,7 +452,6 @@ def _check_free_space(unfinished, total):
 def _explained(error, model, root):
     """A `DownloadError` with one sentence about the error that ended a download."""
     from filelock import Timeout
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     can_resume = any(part.stat().st_size for part in (root / ".partial" / model.name).glob("*.part"))
     again = "The downloaded part is kept: the next try resumes it." if can_resume else "Try again later."
@@ -458,10 +459,6 @@ def _explained(error, model, root):
         return error
     if isinstance(error, Timeout):
         return DownloadError(f"{model.name} is being downloaded already; wait until that download has ended.")
-    if isinstance(error, OfflineModeIsEnabled):
-        return DownloadError(f"{model.name} was not downloaded: HF_HUB_OFFLINE is set; unset it to download.")
-    if isinstance(error, HfHubHTTPError):
-        return DownloadError(f"{model.name} was not downloaded: the hub answered {error.response.status_code}. {again}")
     if getattr(error, "errno", None) == errno.ENOSPC:
         return DownloadError(
             f"{model.name} was not downloaded: the disk of {root} is full "
@@ -469,7 +466,18 @@ def _explained(error, model, root):
         )
     if getattr(error, "errno", None) and not isinstance(error, ConnectionError):
         return DownloadError(f"{model.name} was not downloaded: {root} cannot be written ({error.strerror}).")
-    return DownloadError(f"{model.name} was not downloaded: {_transport_reason(error)}. {again}")
+    return DownloadError(f"{model.name} was not downloaded: {_reason(error)}. {again}")
+
+
+def _reason(error):
+    """What kept the hub from answering, in a few words."""
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    if isinstance(error, OfflineModeIsEnabled):
+        return "HF_HUB_OFFLINE is set; unset it to use the hub"
+    if isinstance(error, HfHubHTTPError):
+        return f"the hub answered {error.response.status_code}"
+    return _transport_reason(error)
 
 
 def _transport_reason(error):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from bert_tf.checkpoints.formats.keras_h5 import H5_FILE
 from bert_tf.checkpoints.formats.safetensors_folder import INDEX_FILE, SINGLE_FILE
 from bert_tf.config import BertConfig, ConfigError
-from bert_tf.parameters import parameter_counts
+from bert_tf.parameters import count_in_words, parameter_counts
 
 #: The files besides config.json and the weights that a folder may have, in this order.
 TOKENIZER_FILES = (
@@ -98,7 +98,7 @@ class HubRepository:
                 f"{self.config.architecture.title}, {self.config.num_hidden_layers} layers of {self.config.hidden_size}"
             )
         if self.parameters:
-            facts.append(f"{self.parameters / 1e6:.1f} million parameters")
+            facts.append(count_in_words(self.parameters))
         if self.classes:
             facts.append(f"saved as {', '.join(self.classes)}")
         if self.config is not None:

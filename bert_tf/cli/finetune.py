@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bert_tf.cli.shared.added_words import add_tokens_argument
 from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
@@ -133,6 +134,7 @@ def _add_common(parser, length):
         help="train low-rank updates of the encoder's matrices instead of the matrices, and save only these (usual: "
         "8, with a learning rate of about 5e-4); --model is then needed to load them, until `convert` merges them",
     )
+    add_tokens_argument(parser)
     parser.add_argument("--log-every", type=int, default=20, metavar="N", help="updates between lines of the log")
     parser.add_argument("--save-every", type=int, default=500, metavar="N", help="updates between checkpoints")
 
@@ -229,4 +231,5 @@ def _examples(task, args):
 def _fit_settings(args):
     from bert_tf.finetuning.fit import FitSettings
 
-    return FitSettings(**{name: getattr(args, name) for name in _FIT_OPTIONS})
+    options = {name: getattr(args, name) for name in _FIT_OPTIONS}
+    return FitSettings(**options, add_tokens=tuple(args.add_tokens or ()))

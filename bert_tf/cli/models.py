@@ -53,8 +53,24 @@ def where(model: ModelInfo) -> str:
 
 
 def heads(model: ModelInfo) -> str:
-    """The names of a model's heads, separated by spaces; "none", or "?" if they are unknown."""
-    return "?" if model.heads is None else " ".join(sorted(model.heads)) or "none"
+    """The names of a model's heads and its task, separated by spaces; "none", or "?" if they are unknown."""
+    if model.heads is None:
+        return "?"
+    task = task_of(model)
+    return " ".join([*sorted(model.heads), *([task] if task else [])]) or "none"
+
+
+def task_of(model: ModelInfo) -> str | None:
+    """The task of a fine-tuned model that is installed, or None."""
+    from bert_tf.finetuning.task_settings import read_settings
+
+    if model.path is None or model.problem:
+        return None
+    try:
+        settings = read_settings(model.path)
+    except (OSError, ValueError):  # the list shows all models, also those whose task cannot be read
+        return None
+    return None if settings is None else settings.task
 
 
 def path_of(model: ModelInfo) -> str | None:
@@ -74,6 +90,7 @@ def as_json(model: ModelInfo) -> dict[str, Any]:
         "size_bytes": model.size_bytes,
         "parameters": model.parameters,
         "heads": None if model.heads is None else sorted(model.heads),
+        "task": task_of(model),
         "licence": model.licence,
         "source": model.source,
         "aliases": list(model.aliases),

@@ -67,6 +67,7 @@ class FitSettings:
         delta: bool. Whether only the trained weights are saved.
         lora: int. The rank of the updates of the encoder's matrices, which are trained and saved in the place of the
             matrices (`training.lora`); 0 to train the matrices.
+        add_tokens: tuple of str. Words that are added to the vocabulary (`checkpoints.added_words`).
 
     Raises: TaskError if a value is out of range.
 
@@ -96,6 +97,7 @@ class FitSettings:
     store: str = "float32"
     delta: bool = False
     lora: int = 0
+    add_tokens: tuple[str, ...] = ()
 
     @property
     def stores_delta(self) -> bool:
@@ -213,7 +215,7 @@ class _Run:
         """Makes the model, the encoded examples and the trainer."""
         import keras
 
-        from bert_tf.checkpoints import find, read
+        from bert_tf.checkpoints import find
         from bert_tf.checkpoints.delta import check_base
         from bert_tf.finetuning.epoch_feed import EpochFeed
         from bert_tf.training.loop import Trainer
@@ -225,9 +227,13 @@ class _Run:
         if dev:
             self.family.check_metric(self.settings, dev)
         if how.stores_delta:
+            if how.add_tokens:
+                raise TaskError(
+                    "--add-tokens makes larger tables than the base model has; leave --delta and --lora out."
+                )
             check_base(self.start)
         keras.utils.set_random_seed(how.seed)
-        self.config, self.tokenizer, source = read(find(self.start))
+        self.config, self.tokenizer, source = self._read(find(self.start))
         self.settings = self.settings.on(self.config.architecture)
         if how.lora:
             self.settings = self.settings.replace(extra={**self.settings.extra, "lora_rank": how.lora})
@@ -255,6 +261,17 @@ class _Run:
             strategy=self.strategy,
             accumulate=how.accumulate,
         )
+
+    def _read(self, folder):
+        """(config, tokenizer, `BertModel`) of the model to start from, with the words that are added."""
+        from bert_tf.checkpoints import read
+        from bert_tf.checkpoints.added_words import with_words
+        from bert_tf.checkpoints.reading import read_stored
+
+        if not self.how.add_tokens:
+            return read(folder)
+        config, tokenizer, stored = with_words(*read_stored(folder), self.how.add_tokens)
+        return config, tokenizer, stored.model
 
     def begin(self):
         """Saves the settings of the run. Only here, so that settings refused by `prepare` leave no file behind."""

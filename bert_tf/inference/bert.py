@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from bert_tf.errors import require_head
+from bert_tf.errors import InputError, require_head
 from bert_tf.inference.answer import Answer, answer_from
 from bert_tf.inference.batch_predict import predict_many
 from bert_tf.inference.joint_filling import JointFilling, fill_jointly
@@ -77,6 +77,44 @@ def load(name_or_folder: str | os.PathLike = DEFAULT_MODEL, precision: str = "fl
 
     loaded = load_model(path, precision)
     return Bert(loaded.config, loaded.tokenizer, loaded.weights, loaded.runtime, path.name, path, loaded.task)
+
+
+def resize_vocabulary(bert: Bert, words: Iterable[str]) -> Bert:
+    """Return a model whose vocabulary has more words, each one token with rows of its own.
+
+    The new rows are the means of the rows of the word's pieces; train the model on texts with the words.
+
+    Args:
+        bert: `Bert`. The model, which is not changed. Not a fine-tuned one.
+        words: iterable of str. The words; one that is a token already gets no other row.
+
+    Returns:
+        `Bert`, without a folder: `save(folder, more.config, more.tokenizer, more.model)` writes it.
+
+    Raises:
+        InputError: a word is empty or has spaces around it, there is no new word, or the model is a fine-tuned one.
+
+    Example:
+        >>> more = resize_vocabulary(load(), ["electroencephalogram"])
+        >>> more.trace("An electroencephalogram.").tokens
+        ('[CLS]', 'An', 'electroencephalogram', '.', '[SEP]')
+    """
+    from bert_tf.checkpoints.added_words import with_words
+    from bert_tf.checkpoints.stored_model import StoredModel
+    from bert_tf.parameters import parameter_spec
+    from bert_tf.runtime.weights import parameter
+
+    if bert.task is not None:
+        raise InputError(
+            f"{bert.name} is fine-tuned; add the words to the model that it started from and fine-tune that "
+            "(finetune --add-tokens)."
+        )
+    stored = bert.weights
+    if not isinstance(stored, StoredModel):
+        names = [one.name for one in parameter_spec(bert.config, bert.heads)]
+        stored = StoredModel(bert.config, bert.heads, {name: parameter(bert.weights, name) for name in names})
+    config, tokenizer, grown = with_words(bert.config, bert.tokenizer, stored, words)
+    return Bert(config, tokenizer, grown, name=bert.name)
 
 
 class ModelRunner(Protocol):
@@ -189,11 +227,22 @@ class Bert:
             >>> trace, cache = bert_tf.load().hooked().run_with_cache("Shanghai is a city in [MASK].")
             >>> cache["layer_3.resid_post"].shape
             (1, 9, 768)
+
+        Raises:
+            InputError: Keras runs on another backend than TensorFlow.
         """
         return self._hooked
 
     @cached_property
     def _hooked(self):
+        import keras
+
+        backend = keras.backend.backend()
+        if backend != "tensorflow":
+            raise InputError(
+                f"Hidden values and gradients are computed with TensorFlow, and Keras runs on {backend} "
+                "(KERAS_BACKEND); leave KERAS_BACKEND out for them."
+            )
         from bert_tf.inference.hooked_model import HookedModel
 
         return HookedModel(self)

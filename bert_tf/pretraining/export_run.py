@@ -107,10 +107,13 @@ def read_checkpoint(folder: str | Path, step: int) -> tuple[BertConfig, BaseToke
 def _source_model(folder, settings):
     """The `BertModel` that the frozen layers of a run come from."""
     from bert_tf import checkpoints
+    from bert_tf.checkpoints.added_words import with_words
+    from bert_tf.checkpoints.reading import read_stored
     from bert_tf.pretraining.objectives.distillation import build_student
 
     if settings.get("init"):
-        return checkpoints.read(checkpoints.find(settings["init"]))[2]
+        source = read_stored(checkpoints.find(settings["init"]))
+        return (with_words(*source, settings["add_tokens"]) if settings.get("add_tokens") else source)[2].model
     if settings.get("student_layers"):
         # Earlier versions wrote "bert" if no model type was requested.
         model_type = settings.get("model_type") if settings.get("model_type") != "bert" else None

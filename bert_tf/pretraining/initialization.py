@@ -47,9 +47,13 @@ def start(
     Raises: ValueError with one sentence if the options do not fit together.
     """
     from bert_tf import checkpoints
+    from bert_tf.checkpoints.added_words import with_words
+    from bert_tf.checkpoints.reading import read_stored
 
     if args.embedding_size is not None and (args.init or args.student_layers is not None):
         raise ValueError("--embedding-size goes with --size; a model that starts from another one has its embeddings.")
+    if args.add_tokens and not args.init:
+        raise ValueError("--add-tokens goes with --init: a model that starts from random weights takes --vocab.")
     if args.student_layers is not None:
         from bert_tf.pretraining.objectives.distillation import build_student
 
@@ -57,7 +61,11 @@ def start(
         student = build_student(teacher, args.student_layers, model_type=args.model_type)
         return student.bert_config, tokenizer, student
     if args.init:
-        config, tokenizer, model = checkpoints.read(checkpoints.find(args.init))
+        folder = checkpoints.find(args.init)
+        if args.add_tokens:
+            config, tokenizer, stored = with_words(*read_stored(folder), args.add_tokens)
+            return _config_of_type(args, config), tokenizer, stored.model
+        config, tokenizer, model = checkpoints.read(folder)
         return _config_of_type(args, config), tokenizer, model
     if not (args.vocab or args.records):
         raise ValueError("--size starts from random weights and needs --vocab, a model or folder with a vocabulary.")

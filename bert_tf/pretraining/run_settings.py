@@ -32,6 +32,7 @@ _FIXED = (
     "model_type",
     "positions",
     "embedding_size",
+    "add_tokens",
 )
 
 

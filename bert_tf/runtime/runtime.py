@@ -30,7 +30,8 @@ class Runtime:
         precision: str. "float32", "bfloat16" or "int8" (eight-bit matrix products, only with OpenVINO; see
             docs/inference.md for their speed and accuracy).
         engine: str. "openvino", "tensorflow" or "auto". "auto" is OpenVINO if it is installed, there is no GPU and it
-            supports the model's activation and encoder layer; otherwise TensorFlow.
+            supports the model's activation and encoder layer; otherwise TensorFlow, or the backend that KERAS_BACKEND
+            names (torch, jax).
 
     Attributes:
         precision: str. The precision.
@@ -125,9 +126,7 @@ class Runtime:
 
                     self._loaded_engine = OpenVINOEngine(self._model, self.precision)
                 else:
-                    from bert_tf.runtime.tensorflow_engine import TensorFlowEngine
-
-                    self._loaded_engine = TensorFlowEngine(keras_model(self._model), self.precision)
+                    self._loaded_engine = _keras_engine(keras_model(self._model), self.precision)
             return self._loaded_engine
 
     def _check_outputs(self, outputs):
@@ -175,6 +174,19 @@ class Runtime:
                     f"{name} must be 0 to {limits[name] - 1}; here it is {array.min()} to {array.max()}."
                 )
         return arrays
+
+
+def _keras_engine(model, precision):
+    """The engine that runs a Keras model on Keras' backend."""
+    import keras
+
+    if keras.backend.backend() == "tensorflow":
+        from bert_tf.runtime.tensorflow_engine import TensorFlowEngine
+
+        return TensorFlowEngine(model, precision)
+    from bert_tf.runtime.keras_engine import KerasEngine
+
+    return KerasEngine(model, precision)
 
 
 def _choose(model, engine, precision):

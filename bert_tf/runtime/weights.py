@@ -77,6 +77,10 @@ def keras_model(model: RunnableModel) -> BertModel:
 
 def _memory(variable):
     """A float32 array over the memory of the variable; a copy only if the variable has another dtype."""
+    import keras
+
+    if keras.backend.backend() != "tensorflow":
+        return np.asarray(keras.ops.convert_to_numpy(variable.value), np.float32)
     tensor = variable.value.read_value()
     if tensor.dtype != "float32":
         return np.asarray(tensor).astype(np.float32)

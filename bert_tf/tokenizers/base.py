@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from tokenizers import AddedToken
 from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.errors import TextError, VocabularyError
@@ -131,6 +132,26 @@ class BaseTokenizer:
         padded = copy.copy(self)
         padded._add_rows(tuple(f"[unused row {row}]" for row in range(len(self.vocab), rows)))
         return padded
+
+    def with_words(self, words: Sequence[str]) -> Self:
+        """Return this tokenizer, without placeholders, with more tokens, which are never split.
+
+        A word of letters and digits is found only as a whole word; any other (such as "[E1]") also inside one.
+
+        Args:
+            words: sequence of str. Words that are no tokens yet; they get the next ids.
+        """
+        rust = RustTokenizer.from_str(self._rust.to_str())
+        takes_space = self._words_take_space
+        rust.add_tokens([AddedToken(word, single_word=word.isalnum(), lstrip=takes_space) for word in words])
+        return self._with_pipeline(rust, (*self.vocab[: self.token_count], *words))
+
+    #: Whether a space belongs to the token after it, so that an added word has to include it.
+    _words_take_space = True
+
+    def _with_pipeline(self, rust: RustTokenizer, vocab: tuple[str, ...]) -> Self:
+        """This tokenizer with another pipeline and its vocabulary."""
+        raise TypeError(f"{type(self).__name__} cannot be extended: use one of its subclasses.")
 
     def _add_rows(self, placeholders: tuple[str, ...]) -> None:
         self.vocab += placeholders

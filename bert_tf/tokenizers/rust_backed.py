@@ -42,12 +42,13 @@ class RustBackedTokenizer(BaseTokenizer):
         missing = [token for token in special_tokens if rust.token_to_id(token) is None]
         if missing:
             raise VocabularyError(f"The vocabulary has no token {', '.join(missing)}, which the model needs.")
-        pieces = [rust.id_to_token(index) for index in range(rust.get_vocab_size())]
+        added = {index: token.content for index, token in rust.get_added_tokens_decoder().items()}
+        pieces = [added.get(index) or rust.id_to_token(index) for index in range(rust.get_vocab_size())]
         if None in pieces:
             missing_id = pieces.index(None)
             raise VocabularyError(f"The vocabulary of {len(pieces)} tokens has no token with id {missing_id}.")
         raw = cast(list[str], pieces)
-        specials = {token.content for token in rust.get_added_tokens_decoder().values()} | set(special_tokens)
+        specials = {*added.values(), *special_tokens}
         readable = _distinct(raw, [piece if piece in specials else self.show(piece) for piece in raw])
         # A piece that is a single space also begins a word.
         self._spellings = tuple(
@@ -67,6 +68,9 @@ class RustBackedTokenizer(BaseTokenizer):
     def spellings(self) -> tuple[str, ...]:
         """The V tokens in BERT's spelling, in order of their ids."""
         return self._spellings
+
+    def _with_pipeline(self, rust, vocab):
+        return type(self)(rust.to_str(), self._special_tokens)
 
     def _arguments(self):
         return type(self), (self._rust.to_str(), self._special_tokens)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.errors import check_text
@@ -36,6 +36,8 @@ class Tokenizer(BaseTokenizer):
         >>> tokenizer.tokenize("Playing").tokens
         ('play', '##ing')
     """
+
+    _words_take_space = False
 
     def __init__(
         self,
@@ -103,6 +105,17 @@ class Tokenizer(BaseTokenizer):
         if has_spaces or self._drops_marks != self.lower_case or not self.tokenize_chinese_chars:
             return None
         return {"vocab": list(vocab), "lower_case_nfd_strip_accents": self.lower_case}
+
+    def _with_pipeline(self, rust, vocab):
+        if rust.post_processor is None:  # BERT's own packing, which other readers of the pipeline do not know
+            _, _, first, last, _ = self.special_tokens
+            rust.post_processor = processors.TemplateProcessing(
+                single=f"{first}:0 $A:0 {last}:0",
+                pair=f"{first}:0 $A:0 {last}:0 $B:1 {last}:1",
+                special_tokens=[(first, self.cls_id), (last, self.sep_id)],
+            )
+        make, _ = self._arguments()
+        return make(vocab, self.lower_case, pipeline=rust.to_str())
 
     def _arguments(self):
         make = functools.partial(

@@ -7,6 +7,7 @@ import streamlit as st
 from bert_tf.architectures import ARCHITECTURES
 from bert_tf.checkpoints import ModelInfo, UnknownModel, find, look_up, parse_repository
 from bert_tf.errors import DownloadError
+from bert_tf.parameters import count_in_words
 from ui.session import (
     downloads,
     model_store,
@@ -83,7 +84,7 @@ def _facts(info):
             f"{info.config.num_attention_heads} heads"
         )
     if info.parameters:
-        facts.append(f"{info.parameters / 1e6:.1f} million parameters")
+        facts.append(count_in_words(info.parameters))
     facts.append(f"{megabytes(info.size_bytes)} on disk")
     named = [words for head, words in _PREDICTS.items() if head in (info.heads or ())]
     if named:

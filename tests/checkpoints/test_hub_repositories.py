@@ -223,7 +223,7 @@ def test_settings_that_are_no_json_are_said(served):
 def test_a_repository_that_is_not_there_and_no_network_are_sentences(served):
     with pytest.raises(DownloadError, match="does not have someone/nothing at revision main"):
         look_up("someone/nothing", served.endpoint)
-    with pytest.raises(DownloadError, match="was not downloaded|no connection"):
+    with pytest.raises(DownloadError, match=f"{REPO} was not looked up: .*no connection"):
         look_up(REPO, "http://127.0.0.1:9")
     with pytest.raises(UnknownModel, match="OWNER/NAME"):
         look_up("tiny-bert", served.endpoint)

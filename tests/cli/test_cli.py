@@ -365,6 +365,15 @@ def test_models_are_listed_for_people_and_programs(capsys):
     assert json.loads(capsys.readouterr().out)["config"]["hidden_size"] == 768
 
 
+def test_task_models_are_listed_with_their_task(capsys):
+    assert main(["models", "--json"]) == 0
+    tasks = {model["name"]: model["task"] for model in json.loads(capsys.readouterr().out)}
+    assert tasks["sentiment-base-cased"] == "classify" and tasks["questions-small-uncased"] == "answer"
+    assert tasks["bert-base-cased-embedded"] is None
+    assert main(["info", "sentiment-base-cased"]) == 0
+    assert re.search(r"^heads +classify$", capsys.readouterr().out, re.MULTILINE)
+
+
 def test_the_models_directory_and_what_is_wrong_in_it_are_shown(tmp_path, tiny_folder, capsys, monkeypatch):
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     shutil.copytree(tiny_folder, tmp_path / "My BERT")

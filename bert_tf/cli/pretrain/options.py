@@ -4,6 +4,7 @@ import argparse
 
 from bert_tf.architectures import ARCHITECTURES
 from bert_tf.cli.prepare import add_example_arguments
+from bert_tf.cli.shared.added_words import add_tokens_argument
 from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
 from bert_tf.user_errors import SEED, whole_number
 
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     start.add_argument(
         "--init", metavar="MODEL", help="start from this model; heads it lacks start with random weights"
     )
+    add_tokens_argument(parser)
     start.add_argument(
         "--size", help="start from random weights (needs --vocab): a named size, or LAYERSxWIDTHxHEADS like 3x128x4"
     )
