@@ -3,7 +3,7 @@
 const MOST = 500; // the largest number of lines while no token is chosen
 const LONG = 128; // tokens of a side above which only lines of the part in sight are drawn
 const LISTED = 8; // tokens that are listed with their numbers
-const ROWS = [24, 12]; // the greatest height of a row in pixels, and the least at which a token can be read
+const ROWS = [24, 10]; // the greatest height of a row in pixels, and the least at which a token can be read
 const NAMESPACE = "http://www.w3.org/2000/svg";
 
 function hue(state, head, side) {
@@ -284,7 +284,7 @@ function zoom(state, row, at = state.scroll.clientHeight / 2) {
 function measure(state) {
   const { stage, row } = state;
   stage.style.setProperty("--row", `${row}px`);
-  stage.style.setProperty("--size", row < ROWS[1] ? "0" : row < 20 ? ".75rem" : ".88rem");
+  stage.style.setProperty("--size", row < ROWS[1] ? "0" : row < 14 ? ".6rem" : row < 20 ? ".75rem" : ".88rem");
   stage.classList.toggle("small", row < ROWS[1]);
   state.zooms.hidden = !state.many;
   state.zooms.querySelector(".out").disabled = row <= wholeRow(state);
@@ -293,8 +293,8 @@ function measure(state) {
 
 function listenToZoom(state, tell) {
   const { scroll, zooms } = state;
-  zooms.querySelector(".out").onclick = () => zoom(state, state.row / 1.5);
-  zooms.querySelector(".in").onclick = () => zoom(state, state.row * 1.5);
+  zooms.querySelector(".out").onclick = () => zoom(state, state.row / 2);
+  zooms.querySelector(".in").onclick = () => zoom(state, state.row * 2);
   zooms.querySelector(".whole").onclick = () => zoom(state, wholeRow(state));
   scroll.onwheel = (event) => {
     if (!state.many || !(event.ctrlKey || event.metaKey)) return;
@@ -365,6 +365,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   });
   for (const button of parentElement.querySelectorAll(".save")) button.hidden = Boolean(data.linked);
   state.list.hidden = Boolean(data.linked);
+  parentElement.querySelector(".lines").classList.toggle("linked", Boolean(data.linked));
   const several = find(".several");
   several.setAttribute("aria-pressed", String(state.several));
   several.onclick = () => {

@@ -1,6 +1,8 @@
 // Links to the pages, by section, and a search among them. A link contains the whole view, so that a page in a new tab
 // has the same texts.
 
+const FILLERS = new Set("a an and are by do does how in is it me my of or the this to vs versus what where which with".split(" "));
+
 export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const [search, sections, results, none] = [".search", ".sections", ".results", ".none"].map((name) =>
     parentElement.querySelector(name));
@@ -34,7 +36,39 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   find();
   const listening = new AbortController();
   document.addEventListener("keydown", slash, { signal: listening.signal });
+  keepScroll();
   return () => listening.abort();
+
+  // A page opens where the visitor left it. It is drawn part by part: wait until it is long enough, or the visitor acts.
+  function keepScroll() {
+    const main = document.querySelector('[data-testid="stMain"]');
+    if (!main) return;
+    const places = (window.bertScroll ??= new Map());
+    if (sections.page !== data.current) {
+      sections.page = data.current;
+      sections.left = false;
+      const wanted = places.get(data.current) ?? 0;
+      const waiting = new AbortController();
+      sections.waiting?.abort();
+      sections.waiting = waiting;
+      for (const act of ["wheel", "touchstart", "keydown", "pointerdown"]) {
+        window.addEventListener(act, () => waiting.abort(), { signal: waiting.signal, capture: true });
+      }
+      const end = performance.now() + 5000;
+      const restore = () => {
+        if (waiting.signal.aborted) return;
+        main.scrollTop = wanted;
+        // Streamlit goes to the top when it draws another page: hold the place until the page is drawn.
+        const drawn = document.querySelector(".stApp")?.dataset.testScriptState === "notRunning";
+        if (performance.now() > end || (drawn && Math.abs(main.scrollTop - wanted) < 2)) waiting.abort();
+        else setTimeout(restore, 60);
+      };
+      if (wanted) restore(); else waiting.abort();
+    }
+    main.addEventListener("scroll", () => {
+      if (sections.waiting.signal.aborted && !sections.left) places.set(data.current, main.scrollTop);
+    }, { signal: listening.signal, passive: true });
+  }
 
   function fillSections() {
     data.sections.forEach((section, index) => {
@@ -72,6 +106,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   function open(page) {
     leave();
     search.blur();
+    sections.left = true; // what scrolls from now on is not the visitor
     setTriggerValue("go", page.name);
     // On a telephone the sidebar lies over the page.
     if (matchMedia("(max-width: 768px)").matches) button("stSidebarCollapseButton")?.click();
@@ -82,9 +117,11 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     find();
   }
 
-  // Every word of the search must begin a word of the page's title, question, section or terms; titles come first.
+  // Every word of the search must begin a word of the page's title, question, section or terms; titles come first. Words
+  // without a meaning of their own do not count.
   function find() {
-    const asked = words(search.value);
+    const typed = words(search.value);
+    const asked = typed.filter((word) => !FILLERS.has(word) || typed.length === 1);
     const ranked = [];
     if (asked.length) {
       for (const section of data.sections) {

@@ -1,13 +1,16 @@
 // This file is put in front of the script of every component.
 
 // Wraps a component's draw function, so that it skips data older than the data on the page: see `_made` in
-// ui/elements/component_registry.py.
+// ui/elements/component_registry.py. What a drawing listens to ends before the next drawing: Streamlit ends it only when
+// the component leaves the page, and every drawing would add its listeners.
 function inOrder(draw) {
   return (component) => {
     const { parentElement: place, data } = component;
-    if (data.made < place.made) return undefined;
+    if (data.made < place.made) return place.end;
     place.made = data.made;
-    return draw(component);
+    place.end?.();
+    place.end = draw(component);
+    return place.end;
   };
 }
 

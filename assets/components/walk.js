@@ -364,6 +364,17 @@ class Walk {
     return table;
   }
 
+  // Covers the cells of a column and takes the cover away: one element moves, however many rows there are, as each
+  // moving element costs the browser a layer in every frame.
+  uncover(board, rows, cell, frames, timing, origin = "center") {
+    const [first, last] = [rows[0], rows.at(-1)].map((row) => row.querySelector(cell));
+    const cover = make("i", "cover");
+    cover.style.cssText = `left: ${first.offsetLeft}px; top: ${first.offsetTop - 3}px; width: ${first.offsetWidth + 2}px; `
+      + `height: ${last.offsetTop + last.offsetHeight + 6 - first.offsetTop}px; transform-origin: ${origin}`;
+    board.append(cover);
+    cover.animate(frames, { ...timing, fill: "both" }).onfinish = () => cover.remove();
+  }
+
   copy(canvas) {
     const ghost = make("canvas", "strip");
     ghost.width = canvas.width;
@@ -382,10 +393,10 @@ class Walk {
       const name = make("span", "name", token);
       row.append(name, this.vector(key, `${note} of ${token}`, index));
       row.onclick = () => this.follow(index);
-      this.arrive(row, start + index * 28, "translateX(-12px)", 300);
       box.append(row);
     });
-    return box;
+    // All at once: see `uncover`.
+    return this.arrive(box, start, "translateX(-12px)", 400);
   }
 
   bar(label, share, { text = percent(share), most = 1, chosen = false, delay = 0, was = "" } = {}) {
@@ -459,7 +470,6 @@ class Walk {
     const weights = this.weights.subarray(token * count, (token + 1) * count);
     const scores = this.scores.subarray(token * count, (token + 1) * count);
     const most = weights.reduce((one, other) => Math.max(one, other), 1e-9);
-    const beat = Math.min(60, 900 / count);
     const rows = data.tokens.map((name, index) => {
       const may = !Number.isNaN(scores[index]);
       const row = make("div", `row${index === token ? " chosen" : ""}${may ? "" : " unread"}`);
@@ -474,13 +484,6 @@ class Walk {
       row.append(make("span", "name", name), key, score, weight, value);
       row.onclick = () => this.follow(index);
       row.setAttribute("aria-label", may ? `${name}: score ${signed(scores[index])}, weight ${percent(weights[index])}` : `${name}: not read`);
-      if (this.moving) {
-        arrive(key, 150 + index * 18, "translateX(-14px)", 300);
-        arrive(score, 650 + index * beat, "translateX(-10px)", 260);
-        grow(fill, 1700 + index * 12);
-        arrive(weight.lastChild, 1700 + index * 12, "none", 300);
-        value.animate([{ opacity: 0 }, { opacity: value.style.opacity }], { duration: 450, delay: 2250, fill: "backwards" });
-      }
       board.append(row);
       return row;
     });
@@ -490,7 +493,14 @@ class Walk {
     this.arrive(out, 2700, "translateY(-26px)", 500);
     board.append(out);
     if (this.moving) {
-      // The query passes over the keys.
+      // The query passes over the keys, each score appears as it is passed, then the weights and values.
+      this.later.push(() => {
+        const [from, to] = ["none", "scaleY(0)"];
+        this.uncover(board, rows, ".score", [{ transform: from }, { transform: from, offset: .2 }, { transform: to, offset: .95 }, { transform: to }],
+          { duration: 1250, delay: 450 }, "bottom");
+        this.uncover(board, rows, ".weight", [{ transform: from }, { transform: "scaleX(0)" }], { duration: 500, delay: 1700, easing: EASE }, "right");
+        this.uncover(board, rows, ".weight + canvas", [{ opacity: 1 }, { opacity: 0 }], { duration: 450, delay: 2250 });
+      });
       this.later.push(() => {
         const from = query.querySelector("canvas");
         const ghost = this.copy(from);

@@ -36,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="WORD",
-        help="also print the rank and probability of these words at every mask",
+        help="also print the rank and probability of these words at every mask; of a word of several pieces the "
+        "pseudo-log-likelihood (Salazar et al. 2020), not with --input",
     )
     parser.add_argument(
         "--top-k", type=int, default=5, metavar="K", help="number of predictions for each mask (default 5)"
@@ -130,7 +131,7 @@ def _check_before_loading(args):
 
 def _predict(args):
     """(`Answer`, seconds of the forward pass, note on the pair or None)."""
-    from bert_tf.inference.answer import answer_from, pair_note
+    from bert_tf.inference.answer import answer_with_targets, pair_note
 
     bert = load_model(args)
     save_trace = args.trace is not None
@@ -139,4 +140,4 @@ def _predict(args):
         with writing(args.trace, "wb") as file:
             trace.save_npz(file)
     note = pair_note(trace.text_b is not None, trace.heads, trace.model)
-    return answer_from(trace, bert.tokenizer, args.top_k, args.target), trace.seconds, note
+    return answer_with_targets(bert, trace, args.top_k, args.target), trace.seconds, note

@@ -5,17 +5,20 @@ pair, and the probability that a token was replaced.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import NothingToPredict, require_head
 from bert_tf.inference.predictions import MaskPrediction, fill_mask, predictions_frame, require_masks
 from bert_tf.inference.trace import NextSentence, SentenceOrder, Trace
+from bert_tf.inference.word_scores import WordScore, score_words, split_targets
 from bert_tf.results import Result, frame
 from bert_tf.tokenizers import BaseTokenizer, Truncation
 
 if TYPE_CHECKING:  # it takes long to import
     import pandas as pd
+
+    from bert_tf.inference.bert import Bert
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Answer(Result, figures={"answer": "bert_tf.plots.predictions:answer"}):
         sop: `SentenceOrder` or None. None without a second text or without a sentence-order head.
         replaced: tuple of float or None. The probability that each token was replaced; None if the model has no
             head for it.
+        word_scores: tuple of `WordScore`. The target words of several pieces.
     """
 
     model: str
@@ -40,17 +44,21 @@ class Answer(Result, figures={"answer": "bert_tf.plots.predictions:answer"}):
     truncated: Truncation
     sop: SentenceOrder | None = None
     replaced: tuple[float, ...] | None = None
+    word_scores: tuple[WordScore, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict of plain values for JSON, as `predict --json` prints it.
 
         "nsp" is null without a second text. "truncated" is null if nothing was cut, otherwise the number of tokens cut
         from each text. "original" is null where the user typed "[MASK]". "sop" (for a pair) and "replaced" (a number
-        for each token) exist only if the model has these heads, "targets" of a mask only if there are target words.
+        for each token) exist only if the model has these heads, "targets" of a mask and "word_scores" only if there are
+        target words, of one token and of several.
         """
         extra: dict[str, Any] = {} if self.sop is None else {"sop": self.sop.to_dict()}
         if self.replaced is not None:
             extra["replaced"] = list(self.replaced)
+        if self.word_scores:
+            extra["word_scores"] = [score.to_dict() for score in self.word_scores]
         return {
             "model": self.model,
             "tokens": list(self.tokens),
@@ -108,6 +116,16 @@ def answer_from(trace: Trace, tokenizer: BaseTokenizer, top_k: int = 5, targets:
     masks = fill_mask(trace, tokenizer, top_k, targets) if trace.masks else ()
     replaced = None if trace.replaced is None else tuple(map(float, trace.replaced))
     return Answer(trace.model, trace.tokens, masks, trace.nsp, trace.truncated, trace.sop, replaced)
+
+
+def answer_with_targets(bert: Bert, trace: Trace, top_k: int = 5, targets: str | Sequence[str] = ()) -> Answer:
+    """Return the predictions in a trace, with target words of any number of pieces; see `answer_from`.
+
+    Words of several pieces are scored by `score_words`: each piece takes a forward pass.
+    """
+    single, several = split_targets(bert.tokenizer, targets)
+    answer = answer_from(trace, bert.tokenizer, top_k, single)
+    return replace(answer, word_scores=score_words(bert, trace, several)) if several else answer
 
 
 def pair_note(paired: bool, heads: Collection[str], model: str) -> str | None:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from bert_tf.errors import InputError, require_head
-from bert_tf.inference.answer import Answer, answer_from
+from bert_tf.inference.answer import Answer, answer_with_targets
 from bert_tf.inference.batch_predict import predict_many
 from bert_tf.inference.joint_filling import JointFilling, fill_jointly
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import MaskPrediction, fill_mask
 from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
+from bert_tf.inference.word_scores import WordScore, score_words
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
@@ -285,9 +286,10 @@ class Bert:
     def predict(
         self, text_a: str, text_b: str | None = None, mask: Any = (), top_k: int = 5, targets: Sequence[str] = ()
     ) -> Answer:
-        """Return the predictions for one text or pair as an `Answer`; see `trace` and `answer_from`."""
+        """Return the predictions for one text or pair as an `Answer`; see `trace` and
+        `answer_with_targets`."""
         trace = self.trace(text_a, text_b, mask, attentions=False, hidden_states=False)
-        return answer_from(trace, self.tokenizer, top_k, targets)
+        return answer_with_targets(self, trace, top_k, targets)
 
     def predict_many(
         self,
@@ -303,6 +305,10 @@ class Bert:
     def fill_mask(self, trace: Trace, top_k: int = 5, targets: Sequence[str] = ()) -> tuple[MaskPrediction, ...]:
         """Return the predictions at each mask of a trace, each mask predicted alone; see `explain.fill_mask`."""
         return fill_mask(trace, self.tokenizer, top_k, targets)
+
+    def score_words(self, trace: Trace, words: Sequence[str]) -> tuple[WordScore, ...]:
+        """Return the pseudo-log-likelihood of words of several pieces; see `bert_tf.inference.word_scores`."""
+        return score_words(self, trace, words)
 
     def fill_jointly(self, trace: Trace, top_k: int = 5, targets: Sequence[str] = ()) -> JointFilling:
         """Fill all masks of a trace, the most probable prediction first; see `explain.fill_jointly`."""

@@ -27,7 +27,7 @@ PAGE = Page(
     order=2,
     title="Ablation",
     question="What the answer depends on: switch parts off",
-    terms="switch off heads layers importance pruning zero mean knockout",
+    terms="switch off heads layers importance prune pruning zero mean knockout",
     summary=(
         "heads, feed-forward blocks, layers and the attention to tokens switched off by a press: the answers "
         "(masked words, the pair, a discriminator's scores, a fine-tuned class) before and after, how far the "

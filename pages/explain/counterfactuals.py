@@ -15,7 +15,7 @@ PAGE = Page(
     order=7,
     title="Counterfactuals",
     question="What if the text were different?",
-    terms="what if minimal pairs HotFlip adversarial input reduction grammar BLiMP variants",
+    terms="what if minimal pairs HotFlip adversarial input reduction grammar bias gender BLiMP variants",
     summary=(
         "one side of the context alone, a word less, another word, A and B swapped, minimal pairs by "
         "pseudo-log-likelihood"

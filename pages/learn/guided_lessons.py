@@ -20,7 +20,7 @@ PAGE = Page(
     order=8,
     title="Lessons",
     question="Five lessons to do, step by step",
-    terms="teacher class exercises questions course",
+    terms="teacher class exercises questions quiz course",
     summary=(
         "five guided lessons of a few steps, done on the pages that they open: why [MASK] needs both sides, what heads "
         "do, how it learned, Base or Large, is attention an explanation; each ends in a question whose answer is "

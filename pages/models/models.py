@@ -23,7 +23,7 @@ PAGE = Page(
     order=1,
     title="Models",
     question="The models: those installed, and those to download",
-    terms="download install Hugging Face hub upload checkpoint base large precision",
+    terms="download install Hugging Face hub upload checkpoint export convert base large precision",
     summary="the installed models with their cards; the models to download, and any other model of the hub; the limits "
     "of memory",
     presses={"": Press("open", of_texts=False)},

@@ -5,7 +5,8 @@ import dataclasses
 import streamlit as st
 
 from bert_tf.errors import InputError
-from bert_tf.inference.predictions import fill_mask, vocabulary_id
+from bert_tf.inference.predictions import fill_mask
+from bert_tf.inference.word_scores import score_words, split_targets
 from pages.predict.filling import filled
 from ui.elements import components
 from ui.elements.cards import cards
@@ -47,23 +48,23 @@ def draw(shared, trace, side=""):
 
 
 def asked_words(shared):
-    """The words that the visitor asks about: (those in the model's vocabulary, sentences about the others)."""
+    """The words that the visitor asks about: (those of one token, those of several, sentences about the others)."""
     words = [word for part in state.setting(_ASK, "").split(",") if (word := part.strip())]
-    most_words, known_words, problems = state.limits().max_top_k, [], []
+    most_words, single, several, problems = state.limits().max_top_k, (), (), []
     for word in words[:most_words]:
         try:
-            vocabulary_id(shared.tokenizer, word)
-            known_words.append(word)
+            one, more = split_targets(shared.tokenizer, word)
+            single, several = single + one, several + more
         except InputError as error:
-            problems.append(f"{error} You can only ask about words of one token.")
+            problems.append(str(error))
     if len(words) > most_words:
         problems.append(f"Only the first {most_words} words are used.")
-    return tuple(known_words), problems
+    return single, several, problems
 
 
 def _predictions(shared, trace, side):
     view = state.view()
-    asked, problems = asked_words(shared)
+    asked, of_pieces, problems = asked_words(shared)
     if view.fill == "joint" and len(trace.masks) > 1:
         joint = _joint(shared, trace, asked, side)
         answers, answer_cards = joint.steps, cards(joint.steps, number_from=1)
@@ -95,6 +96,29 @@ def _predictions(shared, trace, side):
             label_visibility="collapsed",
             **state.bind_setting(_ASK, "w_predict_ask", ""),
         )
+    if of_pieces:
+        _word_scores(shared, trace, of_pieces, side)
+
+
+def _word_scores(shared, trace, words, side):
+    """The words of several pieces that the visitor asks about. Each piece takes a pass: they are cached."""
+    try:
+        scores = cached(f"predict_word_scores{side}", (trace, words), lambda: shared.run(score_words, trace, words))
+    except InputError as error:
+        st.caption(escape_markdown(str(error)))
+        return
+    several = len({score.positions for score in scores}) > 1
+    lines = [
+        f"- **{escape_markdown(score.word)}** ({escape_markdown(' '.join(score.pieces))})"
+        + (f" at token {score.positions[0]}" if several else "")
+        + f": {score.pseudo_log_likelihood:.2f} nats".replace("-", "−")
+        for score in sorted(scores, key=lambda score: (score.positions, -score.pseudo_log_likelihood))
+    ]
+    st.markdown("Pseudo-log-likelihood of words of several pieces\n\n" + "\n".join(lines))
+    st.caption(
+        "Each piece is predicted while the word's other pieces are visible, and the logarithms are added "
+        "(Salazar et al. 2020). Compare words of as many pieces; it is not the probability of a word."
+    )
 
 
 def _joint(shared, trace, asked, side):

@@ -73,7 +73,8 @@ def page():
             return
         _two_models(installed, (shared, trace), (other, other_trace))
         model_offer.draw("predict")
-    snippets.give(shared, trace, mask_predictions.asked_words(shared)[0], drawn)
+    single, of_pieces, _ = mask_predictions.asked_words(shared)
+    snippets.give(shared, trace, single, drawn, of_pieces)
     _footer(shared, trace)
 
 

@@ -50,9 +50,12 @@ def test_words_asked_about_are_shown_saved_and_copied(open_app, saved, bert):
         saved.clear()
         app = open_app(page="predict", a="The dog ate the house.", mask="a1,a4", **words, **more)
         assert not app.exception and not app.error
-        said = "".join(one.value for one in app.caption).replace("\\", "")
-        assert "'unbelievableness' is no token of this model's vocabulary. It is made of: un" in said
         trace = bert.trace("The dog ate the house.", mask=["dog", "house"])
+        said = "".join(one.value for one in app.markdown).replace("\\", "")
+        assert "Pseudo-log-likelihood of words of several pieces" in said
+        for score in bert.score_words(trace, ["unbelievableness"]):
+            written = f"at token {score.positions[0]}: {score.pseudo_log_likelihood:.2f} nats".replace("-", "−")
+            assert f"**unbelievableness** ({' '.join(score.pieces)}) {written}" in said
         predict_variants = (
             bert.fill_jointly(trace, targets=["rabbit"]).steps if more else bert.fill_mask(trace, targets=["rabbit"])
         )

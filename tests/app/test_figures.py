@@ -25,11 +25,11 @@ def test_the_words_are_those_of_the_figure(open_app):
     assert shown and set(shown.groups()) <= {"[CLS]", "The", "cat", "sat", ".", "[SEP]"}
 
 
-def test_a_figure_whose_scale_stands_beside_it_has_no_camera(open_app):
+def test_no_figure_has_a_camera_whose_picture_would_not_say_what_it_shows(open_app):
     app = open_app(page="all_heads", a="The cat sat.", **{"all_heads.as": "map"})
     chart = app.get("plotly_chart")[0].proto
     assert component(app, "figure")["scale"] and "toImage" in json.loads(chart.config)["modeBarButtonsToRemove"]
     app = run_until_done(open_app(page="saliency", a="The cat sat.", mask="a1", **{"saliency.method": "gradient"}))
     chart = app.get("plotly_chart")[0].proto
     assert component(app, "figure")["scale"] is None
-    assert "toImage" not in json.loads(chart.config)["modeBarButtonsToRemove"]
+    assert "toImage" in json.loads(chart.config)["modeBarButtonsToRemove"]

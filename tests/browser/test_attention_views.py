@@ -88,21 +88,69 @@ def test_the_sheet_draws_as_many_lines_as_it_says(visit, trace):
 
 
 @pytest.mark.parametrize("name, place", [("all_heads", ".lines"), ("model_view", ".grid")])
-def test_lines_are_saved_as_a_page_that_needs_no_network(visit, chromium, name, place):
+def test_saved_lines_stay_interactive_without_a_network(visit, chromium, trace, name, place):
     page = visit(PAIR + f"&page={name}").page
-    svg = download(page, page.locator(place).get_by_role("button", name="Save SVG"))
     file = download(page, page.locator(place).get_by_role("button", name="Save HTML"))
     assert file.suggested_filename == {".lines": "layer-1-head-1.html", ".grid": "model-view.html"}[place]
     context = chromium.new_context(offline=True)
-    alone, asked = context.new_page(), []
+    alone, asked, wrong = context.new_page(), [], []
     alone.set_default_timeout(PATIENCE)
     alone.on("request", lambda request: asked.append(request.url))
+    alone.on("pageerror", lambda error: wrong.append(str(error)))
     alone.set_content(file.path().read_text("utf-8"))
-    drawn = svg.path().read_text("utf-8")
-    expect(alone.locator("svg path")).to_have_count(drawn.count("<path"))
-    expect(alone.locator("svg text")).to_have_count(drawn.count("<text"))
-    assert drawn.count("<path") and asked == []
+    expect(alone.locator("#about")).to_contain_text("layer 1, head 1 · “The bunny ate the carrot.” · “It was good.”")
+    alone.locator("#layer").select_option("3")
+    alone.locator("#head").select_option("2")
+    expect(alone.get_by_role("heading", level=1)).to_have_text("Layer 3, head 2")
+    held = np.rint(255 * trace.attentions[2, 1]) / 255
+    expect(alone.locator(".wires path")).to_have_count(min(int((held >= 0.02).sum()), 500))
+    hint = alone.locator("#lines .hint")
+    point(alone, alone.locator(".left .token").nth(1), hint, re.compile("looks most at"))
+    assert abs(share(hint.inner_text()) - held[1].max()) < 0.001
+    alone.locator(".board canvas").click(position={"x": 30, "y": 30})
+    expect(alone.get_by_role("heading", level=1)).to_have_text("Layer 1, head 1")
     context.close()
+    assert asked == [] and wrong == []
+
+
+def test_several_tokens_are_summed_and_both_ways_stand_beside_each_other(visit, trace):
+    page = visit(PAIR + "&page=all_heads&layer=2&head=3").page
+    tokens, hint, listed = (page.locator(f".lines {sign}") for sign in (".left .token", ".hint", ".strongest li"))
+    expect(listed).to_have_count(8)
+    page.get_by_role("button", name="Several tokens").click()
+    for index in (1, 3, 4):
+        tokens.nth(index).click()
+    page.mouse.move(0, 0)
+    expect(hint).to_contain_text("Sum of 3 tokens")
+    sums = (np.rint(255 * trace.attentions[1, 2, [1, 3, 4]]) / 255).sum(axis=0)
+    shown = [float(text.split()[-1]) for text in listed.all_inner_texts()]
+    assert shown == pytest.approx(np.sort(sums)[::-1][:8].tolist(), abs=0.006)
+    tokens.nth(3).click()
+    page.mouse.move(0, 0)
+    expect(hint).to_contain_text("Sum of 2 tokens")
+    page.get_by_text("A→B beside B→A").click()
+    ways = page.locator(".lines .stage")
+    expect(ways).to_have_count(2)
+    count_b = sum(source == "b" for source in trace.sources) + 1  # with the separator after it
+    for way, left, right in ((0, trace.length - count_b, count_b), (1, count_b, trace.length - count_b)):
+        expect(ways.nth(way).locator(".left .token")).to_have_count(left)
+        expect(ways.nth(way).locator(".right .token")).to_have_count(right)
+
+
+def test_the_whole_of_a_long_text_is_drawn_and_zoomed(visit):
+    page = visit(f"/?page=all_heads&a={'+'.join(['The+bunny+ate+the+carrot'] * 40)}").page
+    tokens, scroll = page.locator(".lines .left .token"), page.locator(".lines .scroll")
+    expect(tokens.nth(200)).to_be_attached()
+    page.get_by_role("button", name="Whole").click()
+    assert scroll.evaluate("(one) => one.scrollHeight <= one.clientHeight + 2")
+    near = page.get_by_role("button", name="Zoom in")
+    while near.is_enabled():
+        near.click()
+    assert tokens.first.evaluate("(one) => one.offsetHeight") == 24
+    scroll.evaluate("(one) => { one.scrollTop = 24 * 150; }")
+    page.wait_for_function("() => new URL(location).searchParams.get('from') === '151'")
+    page.reload()
+    expect(tokens.nth(150)).to_be_in_viewport()
 
 
 def test_a_head_press_does_not_send_the_small_maps_again(visit):

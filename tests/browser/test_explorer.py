@@ -191,3 +191,26 @@ def test_figures_follow_a_change_of_theme(visit):
     before = page.wait_for_function(ink).json_value()
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(f"(before) => {{ const now = ({ink})(); return now && now !== before; }}", arg=before)
+
+
+def test_words_of_a_question_do_not_keep_the_search_from_its_page(visit):
+    page = visit(PAIR).page
+    page.locator(".lines .left .token").first.wait_for()
+    page.keyboard.press("/")
+    page.keyboard.type("what is attention")
+    expect(page.locator(".results a").first).to_contain_text("Attention methods")
+    page.locator(".search").fill("base vs large")
+    expect(page.locator(".results a").first).to_contain_text("Side by side")
+
+
+def test_a_page_keeps_its_scroll(visit):
+    page = visit(PAIR + "&page=all_heads").page
+    main = page.get_by_test_id("stMain")
+    page.locator(".lines .left .token").first.wait_for()
+    main.evaluate("(one) => { one.scrollTop = 300; }")
+    page.wait_for_function("() => window.bertScroll?.get('all_heads') === 300")
+    open_page(page, "Neuron")
+    page.locator(".neuron .key").first.wait_for()
+    assert main.evaluate("(one) => one.scrollTop") == 0
+    open_page(page, "All heads")
+    page.wait_for_function("() => document.querySelector('[data-testid=stMain]').scrollTop === 300")

@@ -41,6 +41,10 @@ def test_arrow_keys_walk_and_the_place_is_in_the_link(walk):
     page.keyboard.press("ArrowLeft")
     expect(page.locator(".walk .title")).to_have_text("Three vectors become one")
     wait_for_link(page, "walk_through.step", "embeddings")
+    # The page was drawn again: a key still goes one step.
+    page.keyboard.press("ArrowRight")
+    expect(step(page)).to_have_attribute("aria-label", "Step 3: One head")
+    page.keyboard.press("ArrowLeft")
     page.locator(".walk .token").nth(2).click()
     page.locator(".walk .token").nth(2).press("ArrowRight")
     expect(page.locator(".walk .token[aria-checked=true]")).to_be_focused()
@@ -139,3 +143,11 @@ def test_a_long_text_is_walked_through_a_part_at_a_time(walk):
     chosen = page.locator(".walk .token[aria-checked=true]")
     expect(page.locator(".walk .token").last).not_to_have_attribute("aria-checked", "true")
     expect(chosen).to_have_count(1)
+
+
+def test_few_parts_move_at_the_same_time(walk):
+    page = walk()
+    for index in range(count(page)):
+        # Each moving element is a layer that the browser puts together in every frame.
+        assert moving(page) <= 40, step(page).get_attribute("aria-label")
+        page.keyboard.press("ArrowRight")

@@ -182,7 +182,14 @@ def test_a_word_of_other_spelling_is_the_one_it_is_read_as():
     ],
 )
 def test_a_word_of_several_pieces_or_of_none_is_refused(tiny_bert, word, says):
+    trace = tiny_bert.trace("the [MASK] sat")
     with pytest.raises(InputError, match=says):
+        tiny_bert.fill_mask(trace, targets=["cat", word])
+
+
+@pytest.mark.parametrize("word", ["", "中", 3])
+def test_a_prediction_refuses_a_word_that_is_no_word(tiny_bert, word):
+    with pytest.raises(InputError, match="is no token"):
         tiny_bert.predict("the [MASK] sat", targets=["cat", word])
 
 

@@ -24,8 +24,7 @@ def show(what, figure, *, key, **options):
     description_key = f"c_{key}_said"
     scale = detach_colorbar(figure)
     fix_margins(figure)
-    if scale:
-        options["config"] = _without_camera(options.get("config") or {})
+    options["config"] = _without_camera(options.get("config") or {})
     with st.container(key=f"figure_{key}", gap=None):
         drawn = st.plotly_chart(figure, key=key, **options)
         data = {
@@ -41,7 +40,8 @@ def show(what, figure, *, key, **options):
 def _without_camera(config):
     """Plotly's settings without the camera button.
 
-    Its picture would have no colour scale, which is drawn beside the figure; the files of the download menu have it.
+    Its picture would not say the model, layer, head and text, and have no colour scale where that is drawn beside the
+    figure; the files of the download menu have all of them.
     """
     return {**config, "modeBarButtonsToRemove": [*config.get("modeBarButtonsToRemove", ()), "toImage"]}
 

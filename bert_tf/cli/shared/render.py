@@ -61,6 +61,22 @@ def answer_lines(answer: Answer, seconds: float | None = None, note: str | None 
         )
         lines += rows[: len(mask.predictions)]
         lines += ["Asked about:", *rows[len(mask.predictions) :]] if mask.targets else []
+    if answer.word_scores:
+        lines += [
+            "",
+            "Asked about, words of several pieces: pseudo-log-likelihood in nats, each piece predicted while the",
+        ]
+        lines += ["others are visible. Compare it with words of as many pieces, not with a probability."]
+        rows = [
+            (
+                f"   {score.word}",
+                " ".join(score.pieces),
+                f"at {score.positions[0]}",
+                f"{score.pseudo_log_likelihood:.2f}",
+            )
+            for score in answer.word_scores
+        ]
+        lines += table(rows, "<<<>")
     if answer.nsp is not None:
         lines += ["", "Does the second text follow the first?"]
         shares = (("    yes", answer.nsp.is_next), ("    no", answer.nsp.not_next))

@@ -16,16 +16,19 @@ _ATTENTION = """\
 weights = trace.attentions{weights}  # layer and head counted from 0; row a token that looks, column one looked at
 for token, row in zip(trace.tokens, weights):
     print(token, "->", trace.tokens[row.argmax()], row.max().round(3))"""
+_SEVERAL_PIECES = """\
+for score in bert.score_words(trace, {words}):  # words of several pieces
+    print(score.word, score.pieces, round(score.pseudo_log_likelihood, 3))"""
 _REPLACED = """\
 for token, score in zip(trace.tokens, trace.replaced):  # the probability that it was put there
     print(token, score.round(3))"""
 
 
-def snippet(view, shared, trace, targets=(), drawn=None):
+def snippet(view, shared, trace, targets=(), drawn=None, of_pieces=()):
     """Every answer that the model has: predictions at the masks, the score of a pair, a score for each token.
 
     Args:
-        targets: words that are asked about at the masks.
+        targets: words that are asked about at the masks. of_pieces: those of several pieces.
         drawn: (layer, head) whose attention is drawn; the head is None for the mean. None if none is drawn.
     """
     parts = []
@@ -37,6 +40,7 @@ def snippet(view, shared, trace, targets=(), drawn=None):
             else {"targets": "", "asked_targets": ""}
         )
         parts.append(lines.format(top_k=view.top_k, **more))
+        parts += [_SEVERAL_PIECES.format(words=list(of_pieces))] if of_pieces else []
     parts += [f"print(trace.{head})" for head in ("nsp", "sop") if getattr(trace, head) is not None]
     parts += [_REPLACED] if trace.replaced is not None else []
     if drawn is not None:
