@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_PROGRAM = re.compile(r"(?:^|\s)(?:python -m bert_tf|bert-tf)\s+(?P<arguments>.*)")
+_PROGRAMS = (["python", "-m", "bert_tf"], ["bert-tf"])
 
 
 def blocks(text, *languages):
@@ -26,10 +26,24 @@ def commands():
     """(document, command line) of every command of this program in the code blocks of the documents."""
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(DOCS / page for page in PAGES)]:
         for code in blocks(path.read_text("utf-8"), "", "bash"):
-            for line in code.replace("\\\n", " ").splitlines():
-                for part in re.split(r"\s(?:&&|\|)\s(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)", line):
-                    if found := _PROGRAM.search(part):
-                        yield path.relative_to(ROOT).as_posix(), found["arguments"]
+            for words in shell_commands(code) if re.search(r"bert[-_]tf ", code) else ():
+                for program in _PROGRAMS:
+                    if words[: len(program)] == program:
+                        yield path.relative_to(ROOT).as_posix(), words[len(program) :]
+
+
+def shell_commands(code):
+    """The words of each command of a shell's code."""
+    code = re.sub(r"(^|\s)# .*", r"\1", code.replace("\\\n", " "))
+    lexer = shlex.shlex(code, posix=True, punctuation_chars="|&;\n")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t", True, ""
+    command = []
+    for word in [*lexer, "&&"]:
+        if set(word) <= set("|&;\n"):
+            yield command
+            command = []
+        else:
+            command.append(word)
 
 
 def test_the_site_builds_without_a_warning_and_its_links_lead_to_a_page_or_heading(tmp_path):
@@ -51,7 +65,12 @@ def test_the_site_builds_without_a_warning_and_its_links_lead_to_a_page_or_headi
 
 def test_links_between_documents_work_where_the_markdown_is_read():
     missing = []
-    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *(DOCS / page for page in PAGES)]:
+    for path in [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "ARCHITECTURE.md",
+        *(DOCS / page for page in PAGES),
+    ]:
         for link in re.findall(r"\]\((?![a-z]+:|#)([^)#\s]+)", path.read_text("utf-8")):
             if not (path.parent / link).exists():
                 missing.append(f"{path.relative_to(ROOT)}: {link}")
@@ -60,19 +79,20 @@ def test_links_between_documents_work_where_the_markdown_is_read():
 
 def test_every_command_in_the_documents_is_accepted_by_its_parser(capsys):
     refused = []
-    for document, line in commands():
-        arguments = [one for one in shlex.split(line, comments=True) if one not in ("…", "[--json]")]
-        arguments = [word for one in arguments for word in ("--option", "x")[2:] or [one.strip("[]") if one.startswith("[-") else one]]
+    for document, words in commands():
+        arguments = [word.strip("[]") if word.startswith("[-") else word for word in words]  # optional ones
         try:
             argument_parser(arguments).parse_args(arguments)
         except SystemExit as end:
             if end.code:
-                refused.append(f"{document}: {line}\n{capsys.readouterr().err}")
+                refused.append(f"{document}: {' '.join(words)}\n{capsys.readouterr().err}")
     assert not refused, "\n".join(refused)
     assert len(list(commands())) > 40
 
 
-EXAMPLES = [page for page in PAGES if page.startswith("tutorials/") and blocks((DOCS / page).read_text("utf-8"), "python")]
+EXAMPLES = [
+    page for page in PAGES if page.startswith("tutorials/") and blocks((DOCS / page).read_text("utf-8"), "python")
+]
 
 
 @pytest.mark.slow
