@@ -33,6 +33,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "show_toc_level": 2,
+    "collapse_navigation": True,
 }
 html_show_sphinx = False
 html_copy_source = False
