@@ -41,7 +41,7 @@ html_show_sourcelink = False
 html_static_path = []
 
 _FENCE = re.compile(r"^```(python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\]\((\.\./[^)#\s]+)\)")
+_LINK = re.compile(r"(?<!!)\[([^]]+)\]\((\.\./[^)#\s]+)\)")
 
 
 def _prepare(app, docname, source):
@@ -50,10 +50,10 @@ def _prepare(app, docname, source):
     text = generated.filled(source[0])
 
     def outside(link):
-        path = (folder / link[1]).resolve()
+        path = (folder / link[2]).resolve()
         if path.is_relative_to(ROOT / "docs") or not path.is_file():
             return link[0]
-        return f"](<path:{link[1]}>)"
+        return f"[{link[1]}](<path:{link[2]}>)"
 
     source[0] = _LINK.sub(outside, text)
 
