@@ -1,4 +1,4 @@
-# The explorer with its embedded models; it needs no network when it runs. docs/put_it_on_the_web.md has the commands.
+# The explorer with its embedded models; it needs no network when it runs. docs/tutorials/put_it_on_the_web.md has the commands.
 FROM python:3.12-slim AS build
 WORKDIR /source
 COPY requirements.txt requirements-shared.txt ./

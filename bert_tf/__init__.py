@@ -39,10 +39,10 @@ _HOMES = {
     "Bert": "bert_tf.inference.bert",
     "load": "bert_tf.inference.bert",
     "resize_vocabulary": "bert_tf.inference.bert",
-    "Trace": "bert_tf.explain",
+    "Trace": "bert_tf.inference.trace",
     "compare": "bert_tf.explain",
-    "fill_jointly": "bert_tf.explain",
-    "fill_mask": "bert_tf.explain",
+    "fill_jointly": "bert_tf.inference.joint_filling",
+    "fill_mask": "bert_tf.inference.predictions",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]

@@ -1,4 +1,4 @@
-"""Take the README's pictures again: python docs/screenshots.py. Needs Chromium and requirements-dev.txt."""
+"""Take the documents' pictures again: python docs/screenshots.py. Needs Chromium and requirements-dev.txt."""
 
 import pathlib
 import shutil

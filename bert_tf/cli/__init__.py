@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     warnings.formatwarning = _format_warning
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
-        args = _parser(argv).parse_args(argv)
+        args = argument_parser(argv).parse_args(argv)
         code = args.run(args) or 0
         sys.stdout.flush()  # so that a failing write is reported below, not by the interpreter at its exit
         return code
@@ -98,7 +98,12 @@ def _format_warning(message, category, *place, **line):
     return _standard_format(message, category, *place, **line)
 
 
-def _parser(argv):
+def argument_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of a command line. It has the arguments of those commands alone that occur in `argv`.
+
+    Args:
+        argv: sequence of str. The arguments, or the names of the commands.
+    """
     parser = _Parser(prog=PROG, description="BERT in Keras: predictions, models, measurement, pre-training.")
     parser.add_argument("--version", action="version", version=f"bert_tf {bert_tf.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)

@@ -66,7 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of processes (default: one per core, or a single one for a small text)",
     )
-    parser.add_argument("--runner", choices=RUNNERS, help="run as an Apache Beam pipeline (see docs/training.md)")
+    parser.add_argument(
+        "--runner", choices=RUNNERS, help="run as an Apache Beam pipeline (see docs/how-to/training.md)"
+    )
     parser.add_argument(
         "--runner-options",
         default="",

@@ -28,7 +28,7 @@ class Runtime:
         model: `BertModel` or `StoredModel`. Its weights are read at the first `run`; after a change of the weights,
             create another `Runtime`. The TensorFlow engine builds the Keras model of a `StoredModel`.
         precision: str. "float32", "bfloat16" or "int8" (eight-bit matrix products, only with OpenVINO; see
-            docs/inference.md for their speed and accuracy).
+            docs/explanation/inference.md for their speed and accuracy).
         engine: str. "openvino", "tensorflow" or "auto". "auto" is OpenVINO if it is installed, there is no GPU and it
             supports the model's activation and encoder layer; otherwise TensorFlow, or the backend that KERAS_BACKEND
             names (torch, jax).

@@ -75,7 +75,7 @@ def make_strategy(name: str = "auto") -> tf.distribute.Strategy | None:
         if not worker_addresses():
             raise StrategyError(
                 "Strategy multiworker needs the environment variable TF_CONFIG with the "
-                "workers' addresses, on every worker; see docs/training.md."
+                "workers' addresses, on every worker; see docs/how-to/training.md."
             )
         return tf.distribute.MultiWorkerMirroredStrategy()
     return _tpu() if name == "tpu" else None

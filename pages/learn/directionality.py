@@ -191,5 +191,6 @@ def _footer():
         "Learning from masks takes longer: after so little text this BERT, which read more of it, is still behind the "
         "two one-way readers. "
         "The model chosen in the sidebar shows the results of a longer training. The one-way readers predict a word "
-        "from the hidden state beside it, so they never see the token at its position. Figures: docs/one-way.md."
+        "from the hidden state beside it, so they never see the token at its position. "
+        "Figures: docs/explanation/one-way.md."
     )

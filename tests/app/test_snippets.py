@@ -746,7 +746,7 @@ def test_speed_is_measured_only_where_the_page_does():
 
 
 def test_the_command_is_what_the_page_would_start(open_app, explorer_home, monkeypatch):
-    from bert_tf.cli import _parser
+    from bert_tf.cli import argument_parser
     from ui.session import finetuning_jobs
 
     app = open_app(page="fine_tune")
@@ -761,4 +761,4 @@ def test_the_command_is_what_the_page_would_start(open_app, explorer_home, monke
     shutil.rmtree(folder)
     own = {str(folder): "my-model", str(folder / "task-input.csv"): "my films.csv"}
     assert [own.get(str(one), str(one)) for one in begun[0]] == given
-    assert _parser(given).parse_args(given).freeze_layers == 1
+    assert argument_parser(given).parse_args(given).freeze_layers == 1

@@ -3,7 +3,7 @@
     python -m tests.campaign PART [--count N] [--seed S] [--minutes M]
 
 PART is one of those below, or `all`. A row is printed for each part, and a line for each defect;
-the exit code is 1 if there is one. docs/reliability.md has the measured table.
+the exit code is 1 if there is one. docs/explanation/reliability.md has the measured table.
 """
 
 import argparse
@@ -31,7 +31,7 @@ PARTS = {
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__.split("\n")[0])
     parser.add_argument("part", choices=[*PARTS, "all"])
-    parser.add_argument("--count", type=int, help="tries (default: as in docs/reliability.md)")
+    parser.add_argument("--count", type=int, help="tries (default: as in docs/explanation/reliability.md)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=10, help="of the monkey (default 10)")
     parser.add_argument(

@@ -150,7 +150,7 @@ def test_an_electra_archive_without_settings_is_told_what_to_write(tmp_path):
     message = (
         r"no settings: bert_config.json, albert_config.json or electra_config.json\. ELECTRA's archives have none: "
     )
-    with pytest.raises(CheckpointError, match=message + r"write electra_config.json \(docs/family.md"):
+    with pytest.raises(CheckpointError, match=message + r"write electra_config.json \(docs/reference/family.md"):
         checkpoints.read(archive)
     settings = json.loads((done.path / "electra_config.json").read_text())
     sizes = {name: settings[name] for name in documented()["small"]}
@@ -160,8 +160,8 @@ def test_an_electra_archive_without_settings_is_told_what_to_write(tmp_path):
 
 
 def documented():
-    """The settings of ELECTRA's released checkpoints in docs/family.md: dict size -> settings."""
-    text = (Path(__file__).parents[2] / "docs" / "family.md").read_text(encoding="utf-8")
+    """The settings of ELECTRA's released checkpoints in docs/reference/family.md: dict size -> settings."""
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "family.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```json\n(.*?)\n```", text, re.DOTALL)
     return dict(zip(("small", "base", "large"), map(json.loads, blocks), strict=True))
 

@@ -1,4 +1,4 @@
-"""The examples of docs/hooks.md run, each in at most ten lines, and its table is that of the code."""
+"""The examples of docs/how-to/hooks.md run, each in at most ten lines, and its table is that of the code."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import bert_tf
 from bert_tf.layers.hook_points import HOOK_POINTS
 
-TEXT = (Path(__file__).parents[2] / "docs" / "hooks.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "hooks.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"^## (.+?)\n.*?```python\n(.*?)```", TEXT, re.MULTILINE | re.DOTALL))
 
 

@@ -60,7 +60,7 @@ class Page:
         order: position among the pages of its group, from 1.
         title: the field's standard name, on the page and in the navigation.
         question: the title in plain words, below it.
-        summary: the contents of the page; its row in docs/explorer.md.
+        summary: the contents of the page; its row in docs/reference/explorer.md.
         presses: name of a view of the page ("" for the page as it opens) -> the `Press` of the click benchmark.
         analyses: kinds of `python -m bert_tf explain` that the page shows.
         terms: further words by which the search of the navigation shows the page: its views, methods and other names.
@@ -69,7 +69,7 @@ class Page:
             `reads_texts`.
         example: the example with which the page opens while the visitor has not chosen a text; None: the first of all.
         settings: names of the settings that a link to the page may have; `at` is `<name>.at` in the link.
-        settings_help: the meaning of these settings; their row in docs/explorer.md.
+        settings_help: the meaning of these settings; shown in the site's docs/reference/links.md.
         long_settings: setting -> its name in the note about settings that are too long for a link.
         opens_rows: whether "Open row in" lists the page.
         is_available: callable () -> whether the models or trainings that the page needs are installed; called before

@@ -77,7 +77,7 @@ def open_google(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
         *first_names, last_name = GOOGLE_SETTINGS
         raise CheckpointError(
             f"{folder} has a TensorFlow checkpoint and no settings: {', '.join(first_names)} or {last_name}. "
-            "ELECTRA's archives have none: write electra_config.json (docs/family.md shows it for "
+            "ELECTRA's archives have none: write electra_config.json (docs/reference/family.md shows it for "
             "each size)."
         )
     config = BertConfig.from_json(settings)
