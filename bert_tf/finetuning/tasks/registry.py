@@ -26,6 +26,22 @@ TASKS_BY_NAME = {
 }
 
 
+_ALL = ("classify", "tag", "answer", "choose")
+#: Option for reading a file to predict for -> the tasks that have it.
+READING = {
+    "format": _ALL,
+    "columns": _ALL,
+    "glue": ("classify",),
+    "text_column": ("classify",),
+    "text2_column": ("classify",),
+    "words_field": ("tag",),
+    "documents": ("tag",),
+    "context_column": ("choose",),
+    "start_column": ("choose",),
+    "choice_columns": ("choose",),
+}
+
+
 def family(task: str) -> Task:
     """The `Task` with a name.
 
