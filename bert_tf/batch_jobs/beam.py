@@ -107,7 +107,7 @@ def run_pipeline(job: Job, pattern: str, output: str, runner: str, options: Sequ
             | RunInference(handler)
             | "part of answer" >> beam.Map(_by_part, job)
             | beam.GroupByKey()
-            | "write" >> beam.MapTuple(_write_part, output, job)
+            | "write" >> beam.Map(_write_part, output, job)
             | beam.combiners.ToList()
             | "finish" >> beam.Map(_finish, output)
         )
@@ -146,8 +146,9 @@ def _by_part(answered, job):
     return (place.file, place.window // WINDOWS_PER_PART), (place, is_bad, value)
 
 
-def _write_part(part, answers, output, job):
+def _write_part(grouped, output, job):
     """Writes one part. Returns: (its name, its rows, its bad rows)."""
+    part, answers = grouped
     answers = sorted(answers, key=lambda answer: answer[0])
     extension = _extension(output, job)
     name = f"part-{part[0]:05d}-{part[1]:05d}.{extension}"

@@ -60,16 +60,23 @@ def pandas_function(job: Job) -> Callable[[Iterator[pandas.DataFrame]], Iterator
     """
 
     def function(frames: Iterator[pandas.DataFrame]) -> Iterator[pandas.DataFrame]:
+        import pandas
+
         answer = loaded(job)
         for frame in frames:
             answers = list(answer([_row(job, record) for record in frame.to_dict("records")]))
-            yield frame.assign(**_new_columns(job, answers))
+            # As objects: a column of strings has no None in pandas.
+            added = {
+                name: pandas.Series(values, frame.index, dtype=object)
+                for name, values in _new_columns(job, answers).items()
+            }
+            yield frame.assign(**added)
 
     return function
 
 
 def _row(job, record):
-    """The row of a record; what Arrow makes of lists and of nulls becomes lists and None."""
+    """The row of a record; lists and nulls as Python has them, not as Arrow gives them to pandas."""
     plain = {}
     for name, value in record.items():
         value = value.tolist() if hasattr(value, "tolist") else value
@@ -78,13 +85,12 @@ def _row(job, record):
 
 
 def _new_columns(job, answers):
+    """The new columns, dict name -> list."""
     if isinstance(job, FeaturesJob):
         return {"vector": [vector.tolist() for vector in answers]}
     bad = [isinstance(answer, Exception) for answer in answers]
+    texts = [str(answer) if is_bad else json.dumps(answer, ensure_ascii=False) for answer, is_bad in zip(answers, bad)]
     return {
-        "answer": [
-            None if is_bad else json.dumps(answer, ensure_ascii=False)
-            for answer, is_bad in zip(answers, bad, strict=True)
-        ],
-        "error": [str(answer) if is_bad else None for answer, is_bad in zip(answers, bad, strict=True)],
+        "answer": [None if is_bad else text for text, is_bad in zip(texts, bad)],
+        "error": [text if is_bad else None for text, is_bad in zip(texts, bad)],
     }
