@@ -6,16 +6,17 @@ answers are the same. Needs `requirements-beam.txt`.
 
 from __future__ import annotations
 
-import glob
+import json
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch_jobs.jobs import FeaturesJob, answer_line, loaded
 from bert_tf.batch_jobs.vectors import VECTOR_WRITERS
 from bert_tf.errors import InputError
-from bert_tf.files import atomic_write, read_json, write_json
+from bert_tf.files import write_json
+from bert_tf.remote import fetch, filesystem, find_remote, is_remote, remote_write
 from bert_tf.runtime.read_ahead import read_ahead_windows
 
 if TYPE_CHECKING:
@@ -86,16 +87,14 @@ def run_pipeline(job: Job, pattern: str, output: str, runner: str, options: Sequ
 
     Raises: InputError if there is no file or no row, all rows are bad, or `output` holds answers already.
     """
-    folder = Path(output)
-    if (folder / MANIFEST).exists():
-        raise InputError(f"{output} holds answers; give another --output, or delete that folder.")
-    files = sorted(glob.glob(pattern))
-    if not files:
-        raise InputError(f"There is no file {pattern}.")
     _extension(output, job)
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("part-*"):  # of a run that did not end
-        old.unlink()
+    system, folder = filesystem(output)
+    if system.exists(f"{folder}/{MANIFEST}"):
+        raise InputError(f"{output} holds answers; give another --output, or delete that folder.")
+    files = find_remote(pattern)
+    system.makedirs(folder, exist_ok=True)
+    for old in system.glob(f"{folder}/part-*"):  # of a run that did not end
+        system.rm_file(old)
     handler = KeyedModelHandler(JobHandler(job)).with_no_batching()
     with beam.Pipeline(options=PipelineOptions(["--runner", runner, *options])) as pipeline:
         (
@@ -111,7 +110,7 @@ def run_pipeline(job: Job, pattern: str, output: str, runner: str, options: Sequ
             | beam.combiners.ToList()
             | "finish" >> beam.Map(_finish, output)
         )
-    manifest = read_json(folder / MANIFEST)
+    manifest = json.loads(system.cat_file(f"{folder}/{MANIFEST}"))
     if manifest["rows"] == manifest["bad"]:
         raise InputError(f"None of the {manifest['rows']} rows could be answered; {output} holds the reasons.")
     return manifest
@@ -129,8 +128,10 @@ class _Place:
 def _windows(numbered_file, job):
     """Yields the windows of a file, each a list of (place, row)."""
     file, path = numbered_file
-    for window, rows in enumerate(read_ahead_windows(job.rows(path), job.batch_size)):
-        yield [(_Place(file, window, line), _portable(row)) for line, row in rows]
+    with tempfile.TemporaryDirectory(prefix="bert-tf-") as folder:
+        local = str(fetch(path, folder)) if is_remote(path) else path
+        for window, rows in enumerate(read_ahead_windows(job.rows(local), job.batch_size)):
+            yield [(_Place(file, window, line), _portable(row)) for line, row in rows]
 
 
 def _portable(row):
@@ -152,7 +153,7 @@ def _write_part(grouped, output, job):
     answers = sorted(answers, key=lambda answer: answer[0])
     extension = _extension(output, job)
     name = f"part-{part[0]:05d}-{part[1]:05d}.{extension}"
-    with atomic_write(Path(output) / name) as temporary, open(temporary, "wb") as file:
+    with remote_write(f"{output.rstrip('/')}/{name}") as temporary, open(temporary, "wb") as file:
         values = [value for _, _, value in answers]
         if isinstance(job, FeaturesJob):
             VECTOR_WRITERS[extension](file, values, len(values), len(values[0]))
@@ -175,4 +176,5 @@ def _extension(output, job):
 
 def _finish(parts, output):
     rows, bad = sum(rows for _, rows, _ in parts), sum(bad for _, _, bad in parts)
-    write_json(Path(output) / MANIFEST, {"rows": rows, "bad": bad, "parts": sorted(name for name, _, _ in parts)})
+    with remote_write(f"{output.rstrip('/')}/{MANIFEST}") as temporary:
+        write_json(temporary, {"rows": rows, "bad": bad, "parts": sorted(name for name, _, _ in parts)})
