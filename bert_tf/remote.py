@@ -180,8 +180,14 @@ def _told(url):
         raise InputError(f"{url} cannot be reached: {message.rstrip('.')}.") from error
 
 
-#: The mirrors of the command that runs in this process.
+#: The mirrors of the command that runs in this process, and the URL of each local copy that it reads.
 _mirrors: list[Mirror] = []
+_urls: dict[str, str] = {}
+
+
+def given(path: str | os.PathLike) -> str:
+    """The path that the user gave: the URL of a local copy, which the next run of the command has elsewhere."""
+    return _urls.get(str(path), str(path))
 
 
 def send_mirrors(folder: str | os.PathLike) -> None:
@@ -222,7 +228,9 @@ def local_copies(args: argparse.Namespace) -> Iterator[None]:
                     _mirrors.append(mirror)
                     local.append(str(mirror.local))
                 else:
-                    local += [str(fetch(url, place)) for url in find_remote(path)]
+                    for url in find_remote(path):
+                        local.append(str(fetch(url, place)))
+                        _urls[local[-1]] = url
             if len(local) > 1 and not isinstance(value, list):
                 raise InputError(f"{value} names {len(local)} files; give one.")
             setattr(args, name, local if isinstance(value, list) else local[0])
@@ -233,6 +241,7 @@ def local_copies(args: argparse.Namespace) -> Iterator[None]:
                 mirror.send()
     finally:
         _mirrors.clear()
+        _urls.clear()
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.checksums import find_damage, has_checksums, write_checksums
-from bert_tf.remote import send_mirrors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -140,7 +139,6 @@ class Checkpoints:
         for old in (old for old in self.steps()[: -self.keep] if old != best):
             self._set_aside(old)
         self._sweep()
-        send_mirrors(self.folder)
 
     def _set_aside(self, step):
         """Renames a checkpoint that is to be removed: a kill during the removal leaves no incomplete `step-N`."""
