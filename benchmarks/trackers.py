@@ -23,6 +23,7 @@ def main():
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("MLFLOW_TRACKING_URI", f"file://{args.folder.absolute()}/mlruns")
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # newer versions prefer a database or a server
     os.environ.setdefault("WANDB_MODE", "offline")
     (args.folder / "train.csv").write_text(TRAIN)
     train = str(args.folder / "train.csv")
