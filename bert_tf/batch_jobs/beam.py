@@ -16,7 +16,7 @@ from bert_tf.batch_jobs.jobs import FeaturesJob, answer_line, loaded
 from bert_tf.batch_jobs.vectors import VECTOR_WRITERS
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
-from bert_tf.remote import fetch, filesystem, find_remote, is_remote, remote_write
+from bert_tf.resources.remote import fetch, filesystem, find_remote, is_remote, remote_write
 from bert_tf.runtime.read_ahead import read_ahead_windows
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def run_pipeline(job: Job, pattern: str, output: str, runner: str, options: Sequ
     system.makedirs(folder, exist_ok=True)
     for old in system.glob(f"{folder}/part-*"):  # of a run that did not end
         system.rm_file(old)
-    handler = KeyedModelHandler(JobHandler(job)).with_no_batching()
+    handler: Any = KeyedModelHandler(JobHandler(job)).with_no_batching()
     with beam.Pipeline(options=PipelineOptions(["--runner", runner, *options])) as pipeline:
         (
             pipeline

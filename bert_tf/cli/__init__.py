@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import NoReturn
 
 import bert_tf
-from bert_tf.remote import local_copies
+from bert_tf.resources.remote import local_copies
 from bert_tf.user_errors import is_user_error
 
 #: Command -> (module with `add_arguments(parser)` and `run(args) -> exit code or None`, one line of help).

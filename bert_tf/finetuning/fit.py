@@ -24,7 +24,7 @@ from bert_tf.errors import TaskError
 from bert_tf.files import write_json
 from bert_tf.finetuning.task_settings import selection_score
 from bert_tf.folder_lock import locked_folder
-from bert_tf.remote import given
+from bert_tf.resources.remote import given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -176,8 +176,8 @@ def fit(
     with locked_folder(run.folder, "finetune", run.output) if is_chief(strategy) else nullcontext():
         run.begin()
         log_to = how.log_to if is_chief(strategy) else None
-        with open_tracker(log_to, run.folder, run.run_settings) as run.tracker:
-            return run.train()
+        with open_tracker(log_to, run.folder, run.run_settings, run.output.name) as tracker:
+            return run.train(tracker)
 
 
 def examples_hash(examples: Sequence[Any]) -> str:
@@ -319,8 +319,9 @@ class _Run:
                 "another --output, or the settings and examples it was made with."
             )
 
-    def train(self):
+    def train(self, tracker):
         """Trains and evaluates the remaining rounds. Returns: `FitResult`."""
+        self.tracker = tracker
         from bert_tf.training.prefetch import prefetch
 
         rounds = self._read_rounds()

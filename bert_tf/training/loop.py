@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.remote import send_mirrors
+from bert_tf.resources.remote import send_mirrors
 from bert_tf.training import strategy as distribution
 from bert_tf.training.checkpoint import Checkpoints
 from bert_tf.training.random_state import RandomStates

@@ -29,7 +29,12 @@ class Tracker:
     Example:
         with open_tracker("mlflow", "run", {"steps": 1000}) as tracker:
             tracker.log({"step": 1, "loss": 2.5})
+
+    Attributes:
+        identifier: str. What the tracker calls the run.
     """
+
+    identifier = ""
 
     def __enter__(self) -> Tracker:
         return self
@@ -59,13 +64,16 @@ def check_tracker(name: str | None) -> None:
         ) from error
 
 
-def open_tracker(name: str | None, folder: str | Path, settings: Mapping[str, Any]) -> Tracker:
+def open_tracker(
+    name: str | None, folder: str | Path, settings: Mapping[str, Any], title: str | None = None
+) -> Tracker:
     """Start a run in a tracker, or go on with that of a folder.
 
     Args:
         name: str. One of `TRACKERS`; None for a tracker that sends nothing.
-        folder: str or Path. The run folder; its name is the name of the run.
+        folder: str or Path. The run folder.
         settings: dict. The options of the training.
+        title: str. The name of the run; None for the name of the folder.
 
     Returns: `Tracker`.
 
@@ -78,7 +86,7 @@ def open_tracker(name: str | None, folder: str | Path, settings: Mapping[str, An
     saved = read_json(path) if path.is_file() else {}
     settings = {key: value for key, value in settings.items() if value is not None and not callable(value)}
     opened = {"mlflow": _MLflow, "wandb": _WeightsAndBiases}[name]
-    tracker = opened(Path(folder), saved.get(name), settings)
+    tracker = opened(Path(folder), title or Path(folder).name, saved.get(name), settings)
     write_json(path, {**saved, name: tracker.identifier})
     return tracker
 
@@ -86,7 +94,7 @@ def open_tracker(name: str | None, folder: str | Path, settings: Mapping[str, An
 class _MLflow(Tracker):
     """Uses MLflow's client, which has no global state."""
 
-    def __init__(self, folder, identifier, settings):
+    def __init__(self, folder, title, identifier, settings):
         from mlflow import MlflowClient
         from mlflow.entities import Metric, Param
 
@@ -95,7 +103,7 @@ class _MLflow(Tracker):
             name = os.environ.get("MLFLOW_EXPERIMENT_NAME", _NAME)
             experiment = self._client.get_experiment_by_name(name)
             number = experiment.experiment_id if experiment else self._client.create_experiment(name)
-            identifier = self._client.create_run(number, run_name=folder.name).info.run_id
+            identifier = self._client.create_run(number, run_name=title).info.run_id
             values = [Param(key, str(value)[:_LONGEST_PARAMETER]) for key, value in settings.items()]
             self._client.log_batch(identifier, params=values)
         else:
@@ -112,12 +120,12 @@ class _MLflow(Tracker):
 
 
 class _WeightsAndBiases(Tracker):
-    def __init__(self, folder, identifier, settings):
+    def __init__(self, folder, title, identifier, settings):
         import wandb
 
         self._run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", _NAME),
-            name=folder.name,
+            name=title,
             id=identifier,
             resume="allow",
             dir=folder,

@@ -6,10 +6,10 @@ import fsspec
 import numpy as np
 import pytest
 
-from bert_tf import remote
 from bert_tf.cli import main
 from bert_tf.errors import InputError
-from bert_tf.remote import Mirror, fetch, find_remote
+from bert_tf.resources import remote
+from bert_tf.resources.remote import Mirror, fetch, find_remote
 
 TEXT = "\n\n".join(f"the cat ran {number} far\nshe ran and the cat ran\nthe dog sat" for number in range(40))
 
