@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import NoReturn
 
 import bert_tf
+from bert_tf.resources.remote import local_copies
 from bert_tf.user_errors import is_user_error
 
 #: Command -> (module with `add_arguments(parser)` and `run(args) -> exit code or None`, one line of help).
@@ -69,7 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
         args = argument_parser(argv).parse_args(argv)
-        code = args.run(args) or 0
+        with local_copies(args):
+            code = args.run(args) or 0
         sys.stdout.flush()  # so that a failing write is reported below, not by the interpreter at its exit
         return code
     except SystemExit as exit_of_argparse:

@@ -1,20 +1,16 @@
 """`predict --input`: reads JSON lines and writes JSON lines, any number of them in constant memory."""
 
 import argparse
-import json
 import sys
 from collections import deque
 from contextlib import contextmanager
 from itertools import islice
 
+from bert_tf.batch_jobs.jobs import BadLine, answer_line, rows_of_lines
 from bert_tf.cli.shared.answers import answers_to, told_counts
 from bert_tf.cli.shared.files import refuse_same_file, unchanged_note
 from bert_tf.cli.shared.model import load_model
 from bert_tf.errors import InputError
-
-
-class BadLine(InputError):
-    """A line of the input file that cannot be read."""
 
 
 def predict_file(args: argparse.Namespace) -> int:
@@ -56,10 +52,8 @@ def _answer_lines(bert, lines, total, out, args):
 
     def rows():
         nonlocal paired
-        filled = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
-        for number, line in islice(filled, out.done, None):
+        for number, row in islice(rows_of_lines(lines), out.done, None):
             numbers.append(number)
-            row = _row(line)
             paired = paired or not isinstance(row, BadLine) and str(row[1] or "").strip() != ""
             yield row
 
@@ -72,28 +66,10 @@ def _answer_lines(bert, lines, total, out, args):
             is_bad = isinstance(answer, Exception)
             if is_bad:
                 progress.write(f"line {number}: {' '.join(str(answer).split())}", file=sys.stderr)
-                record = {"line": number, "error": str(answer)}
-            else:
-                record = answer.to_dict()
-            out.write(json.dumps(record, ensure_ascii=False) + "\n", good=not is_bad, bad=is_bad)
+            out.write(answer_line(number, answer if is_bad else answer.to_dict()), good=not is_bad, bad=is_bad)
             progress.update()
     if out.good and (note := pair_note(paired, bert.heads, bert.name)):
         print(note, file=sys.stderr)
-
-
-def _row(line):
-    """(text_a, text_b, mask) of one line, or a `BadLine` with the reason why it cannot be read."""
-    try:
-        record = json.loads(line.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        return BadLine(f"not JSON in UTF-8 ({error}).")
-    if not isinstance(record, dict):
-        return BadLine(f'a JSON {type(record).__name__}, where an object with "text_a" is expected.')
-    if "text_a" not in record:
-        keys = ", ".join(record) or "nothing"
-        return BadLine(f'no "text_a" in it (it has: {keys[:80]}).')
-    mask = record.get("mask")
-    return record["text_a"], record.get("text_b"), () if mask is None else mask
 
 
 @contextmanager

@@ -3,17 +3,14 @@
 import argparse
 import os
 import sys
-from itertools import islice
 
+from bert_tf.batch_jobs.jobs import FeaturesJob
+from bert_tf.batch_jobs.vectors import VECTOR_WRITERS
 from bert_tf.cli.shared.files import writing
 from bert_tf.cli.shared.model import add_model_arguments, load_model
+from bert_tf.cli.shared.runner_options import add_runner_arguments, run_on_runner
 from bert_tf.errors import InputError
-from bert_tf.finetuning.data.sentence_examples import ColumnLayout, read_sentences
-from bert_tf.finetuning.data.tables import FORMATS, read_records
 from bert_tf.inference.sentence_vectors import POOLINGS
-
-# Rows of a row group of a Parquet file.
-_ROWS_A_GROUP = 4096
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text2-column", metavar="NAME", help="column of a pair's second text")
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="texts in one pass (default 32)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_runner_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,14 +58,18 @@ def run(args: argparse.Namespace) -> int:
     from bert_tf.inference.sentence_vectors import sentence_vectors
 
     write = _writer(args.output)
+    job = _job(args)
+    if args.runner:
+        return run_on_runner(job, args)
     if args.input == "-" or os.path.exists(args.input) and not os.path.isfile(args.input):
         raise InputError(f"The input is read twice, once to count its texts; give a file instead of {args.input}.")
-    count = sum(1 for _ in _texts(args))  # also finds a row that cannot be read, before the model is loaded
+    count = sum(1 for _ in job.rows(args.input))  # also finds a row that cannot be read, before the model is loaded
     if not count:
         raise InputError(f"{args.input} contains no text.")
     bert = load_model(args)
+    texts = (row for _, row in job.rows(args.input))
     vectors = sentence_vectors(
-        bert, _texts(args), args.pooling, args.layer, args.batch_size, args.length, args.normalize
+        bert, texts, args.pooling, args.layer, args.batch_size, args.length, args.normalize
     )
     vectors = tqdm(vectors, total=count, unit="text", disable=args.quiet, file=sys.stderr, mininterval=0.5)
     with writing(args.output, "wb") as file:
@@ -77,49 +79,29 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _texts(args):
-    """Yields (text_a, text_b or None)."""
-    file_format = args.format or ("lines" if args.input.lower().endswith(".txt") else None)
-    if file_format is not None and file_format != "lines" and file_format not in FORMATS.values():
-        raise InputError(f"There is no format {file_format!r}; choose from lines, csv, tsv, jsonl.")
-    if file_format == "lines":
-        # A table with one column: tabs and quotes are part of the text.
-        for _, record in read_records(args.input, "lines", ("text",)):
-            yield record["text"], None
-        return
+def _job(args):
+    from bert_tf.checkpoints import find
+    from bert_tf.inference.bert import DEFAULT_MODEL
+
     columns = tuple(name.strip() for name in args.columns.split(",")) if args.columns else None
-    layout = ColumnLayout(args.text_column, args.text2_column, columns=columns)
-    for example in read_sentences(args.input, layout, file_format, labelled=False):
-        yield example.text_a, example.text_b
+    return FeaturesJob(
+        str(find(args.model or DEFAULT_MODEL)),
+        args.precision,
+        args.batch_size,
+        args.pooling,
+        args.layer,
+        args.length,
+        args.normalize,
+        args.format,
+        columns,
+        args.text_column,
+        args.text2_column,
+    )
 
 
 def _writer(path):
     """The function that writes vectors in the format of a path's extension."""
-    writers = {"npy": _write_npy, "parquet": _write_parquet}
-    extension = path.lower().rpartition(".")[2]
-    if extension not in writers:
+    extension = path.lower().rstrip("/").rpartition(".")[2]
+    if extension not in VECTOR_WRITERS:
         raise InputError(f"{path}: vectors are written as .npy or .parquet; give the file one of these extensions.")
-    return writers[extension]
-
-
-def _write_npy(file, vectors, count, width):
-    import numpy as np
-
-    # The header needs only the number of rows and their width; the rows are written one by one.
-    header = {"descr": "<f4", "fortran_order": False, "shape": (count, width)}
-    np.lib.format.write_array_header_2_0(file, header)
-    for vector in vectors:
-        file.write(vector.astype("<f4").tobytes())
-
-
-def _write_parquet(file, vectors, count, width):
-    import numpy as np
-    import pyarrow
-    from pyarrow import parquet
-
-    vector_type = pyarrow.list_(pyarrow.float32(), width)
-    with parquet.ParquetWriter(file, pyarrow.schema([("vector", vector_type)])) as writer:
-        source = iter(vectors)
-        while group := list(islice(source, _ROWS_A_GROUP)):
-            flat = pyarrow.array(np.concatenate(group).astype(np.float32))
-            writer.write_table(pyarrow.table({"vector": pyarrow.FixedSizeListArray.from_arrays(flat, width)}))
+    return VECTOR_WRITERS[extension]

@@ -10,6 +10,7 @@ from bert_tf.cli.shared.added_words import add_tokens_argument
 from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
+from bert_tf.training.trackers import TRACKERS, check_tracker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,7 @@ _FIT_OPTIONS = (
     "evaluate_every",
     "lengths",
     "log_every",
+    "log_to",
     "save_every",
     "store",
     "delta",
@@ -136,6 +138,7 @@ def _add_common(parser, length):
     )
     add_tokens_argument(parser)
     parser.add_argument("--log-every", type=int, default=20, metavar="N", help="updates between lines of the log")
+    parser.add_argument("--log-to", choices=TRACKERS, help="also send the log and the dev scores to this tracker")
     parser.add_argument("--save-every", type=int, default=500, metavar="N", help="updates between checkpoints")
 
 
@@ -145,6 +148,7 @@ def run(args: argparse.Namespace) -> int:
     from bert_tf.startup import import_tensorflow
 
     task = family(args.task)
+    check_tracker(args.log_to)
     train, dev, settings = checked_examples(args)
     fit_settings = _fit_settings(args)
     print(f"{len(train):,} training examples, {len(dev):,} dev examples.", flush=True)

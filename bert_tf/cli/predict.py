@@ -7,8 +7,10 @@ import sys
 from bert_tf.cli.shared.answers import refuse_file_options
 from bert_tf.cli.shared.files import writing
 from bert_tf.cli.shared.model import add_model_arguments, load_model
-from bert_tf.cli.shared.reading_options import READING, add_reading_arguments
+from bert_tf.cli.shared.reading_options import add_reading_arguments
+from bert_tf.cli.shared.runner_options import add_runner_arguments, run_on_runner
 from bert_tf.errors import InputError
+from bert_tf.finetuning.tasks.registry import READING
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="inputs in one pass (default 32); with 1 each prediction is written before the next line is read",
     )
     file_options.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_runner_arguments(file_options)
     add_reading_arguments(parser)
 
 
@@ -93,8 +96,12 @@ def run(args: argparse.Namespace) -> int:
             raise InputError("--input reads texts and masks from its file: leave TEXT_A, --mask and --trace out.")
         from bert_tf.cli.batch import predict_file
 
+        if args.runner:
+            return run_on_runner(_job(args), args)
         return predict_file(args)
     refuse_file_options(args)
+    if args.runner:
+        raise InputError("--runner goes with --input FILE.")
     if args.text_a is None:
         # These options take all words that follow them, also the text.
         greedy_option = next((name for name in ("mask", "target") if getattr(args, name)), None)
@@ -118,6 +125,17 @@ def _is_task_model(args):
     from bert_tf.finetuning.task_settings import read_settings
 
     return args.model is not None and read_settings(find(args.model)) is not None
+
+
+def _job(args):
+    from bert_tf.batch_jobs.jobs import PredictJob
+    from bert_tf.checkpoints import find
+    from bert_tf.inference.bert import DEFAULT_MODEL
+    from bert_tf.inference.predictions import check_top_k
+
+    check_top_k(args.top_k)
+    model = str(find(args.model or DEFAULT_MODEL))
+    return PredictJob(model, args.precision, args.batch_size, args.top_k, tuple(args.target))
 
 
 def _check_before_loading(args):

@@ -9,16 +9,17 @@ from collections import deque
 from itertools import islice
 from typing import Any
 
+from bert_tf.batch_jobs.jobs import TaskJob, answer_line
 from bert_tf.checkpoints import find
 from bert_tf.cli.shared.answers import answers_to, refuse_file_options, told_counts
 from bert_tf.cli.shared.files import refuse_same_file, unchanged_note
 from bert_tf.cli.shared.model import load_task_model
-from bert_tf.cli.shared.reading_options import READING
 from bert_tf.cli.shared.render import bar, percent, table
+from bert_tf.cli.shared.runner_options import run_on_runner
 from bert_tf.errors import InputError
 from bert_tf.finetuning.data.tables import table_format
 from bert_tf.finetuning.task_settings import read_settings
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import READING, family
 from bert_tf.finetuning.tasks.sequence_classification import window_settings
 
 # Largest number of bad rows that are held in memory until the first good row sets the columns of the CSV file.
@@ -31,6 +32,8 @@ def run_task(args: argparse.Namespace) -> int:
         raise InputError(
             "--mask, --target and --trace go with a model that predicts masks; this one is fine-tuned for a task."
         )
+    if args.runner:
+        return run_on_runner(_job(args), args)
     if args.input is not None:
         return _predict_file(args)
     refuse_file_options(args)
@@ -66,6 +69,14 @@ def _loaded(args):
             f"--windows goes with a model that classifies; this one is fine-tuned to {task_model.settings.task}."
         )
     return task_model.with_windows(**windows) if windows else task_model
+
+
+def _job(args):
+    settings = read_settings(find(args.model))
+    assert settings is not None, "`predict` comes here only with a fine-tuned model"
+    _check_reading(family(settings.task), args)
+    reading = tuple((option, getattr(args, option)) for option in READING)
+    return TaskJob(str(find(args.model)), args.precision, args.batch_size, reading)
 
 
 def _lines(prediction):
@@ -152,8 +163,8 @@ def _json_writer(out):
     """A function that writes one prediction as a JSON line."""
 
     def write(number, record, prediction, problem):
-        answer = {"line": number, "error": problem} if problem else prediction
-        out.write(json.dumps(answer, ensure_ascii=False) + "\n", good=not problem, bad=bool(problem))
+        line = answer_line(number, InputError(problem) if problem else prediction)
+        out.write(line, good=not problem, bad=bool(problem))
 
     return write
 

@@ -7,15 +7,13 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from bert_tf.cli.shared.runner_options import add_runner_arguments
 from bert_tf.pretraining.data.packing import OBJECTIVES
 from bert_tf.pretraining.initialization import tokenizer_of
 from bert_tf.user_errors import SEED
 
 if TYPE_CHECKING:
     from bert_tf.pretraining.objectives.masking import MaskSettings
-
-#: Runners of Apache Beam.
-RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,15 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of processes (default: one per core, or a single one for a small text)",
     )
-    parser.add_argument(
-        "--runner", choices=RUNNERS, help="run as an Apache Beam pipeline (see docs/how-to/training.md)"
-    )
-    parser.add_argument(
-        "--runner-options",
-        default="",
-        metavar="OPTIONS",
-        help='options for the runner as one argument, like "--project=p --region=r"',
-    )
+    add_runner_arguments(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 

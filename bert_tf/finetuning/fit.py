@@ -24,6 +24,7 @@ from bert_tf.errors import TaskError
 from bert_tf.files import write_json
 from bert_tf.finetuning.task_settings import selection_score
 from bert_tf.folder_lock import locked_folder
+from bert_tf.resources.remote import given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +37,7 @@ _SETTINGS = "settings.json"
 # Attributes of examples that name their file and line; the training does not depend on them.
 _SOURCE_ATTRIBUTES = ("where", "source")
 #: Settings that may change when a run is resumed.
-_CHANGEABLE = ("log_every", "save_every", "strategy")
+_CHANGEABLE = ("log_every", "log_to", "save_every", "strategy")
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class FitSettings:
         evaluate_every: int. Updates between two evaluations; None for an epoch.
         lengths: int. The number of lengths that batches are padded to.
         log_every: int. Updates between two log records.
+        log_to: str. A tracker that gets the log and the dev scores, one of `trackers.TRACKERS`; or None.
         save_every: int. Updates between two checkpoints.
         store: str. The dtype in which the model is saved.
         delta: bool. Whether only the trained weights are saved.
@@ -93,6 +95,7 @@ class FitSettings:
     evaluate_every: int | None = None
     lengths: int = 4
     log_every: int = 20
+    log_to: str | None = None
     save_every: int = 500
     store: str = "float32"
     delta: bool = False
@@ -177,13 +180,16 @@ def fit(
     Raises: TaskError, CheckpointError, DataError or StrategyError; FolderInUse if another run is writing to `output`.
     """
     from bert_tf.training.strategy import is_chief, make_strategy
+    from bert_tf.training.trackers import open_tracker
 
     strategy = make_strategy(how.strategy)  # before anything else in TensorFlow
     run = _Run(family, start, settings, how, Path(output), strategy, say)
     run.prepare(train, dev)
     with locked_folder(run.folder, "finetune", run.output) if is_chief(strategy) else nullcontext():
         run.begin()
-        return run.train()
+        log_to = how.log_to if is_chief(strategy) else None
+        with open_tracker(log_to, run.folder, run.run_settings, run.output.name) as tracker:
+            return run.train(tracker)
 
 
 def examples_hash(examples: Sequence[Any]) -> str:
@@ -320,7 +326,7 @@ class _Run:
     def _run_settings(self, train, dev):
         """The settings and hashes of the examples, as in settings.json."""
         run_settings = {
-            "start": str(self.start),
+            "start": given(self.start),
             "task": self.settings.to_dict(),
             "train": len(train),
             "dev": len(dev),
@@ -345,8 +351,9 @@ class _Run:
                 "another --output, or the settings and examples it was made with."
             )
 
-    def train(self):
+    def train(self, tracker):
         """Trains and evaluates the remaining rounds. Returns: `FitResult`."""
+        self.tracker = tracker
         from bert_tf.training.prefetch import prefetch
 
         rounds = self._read_rounds()
@@ -417,6 +424,7 @@ class _Run:
             "last": last,
         }
         if self.trainer.chief:
+            self.tracker.log({"step": step, **{f"dev_{name}": value for name, value in scores.items()}})
             scores_text = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
             self.say(f"after epoch {record['epoch']:g}  {scores_text}{'  (best)' if best else ''}")
         return record
@@ -470,3 +478,4 @@ class _Run:
             f"update {record['step']}/{self.total}  loss {record['loss']:.4f}{accuracy}  "
             f"{record['tokens_per_second']:,.0f} tokens/s  {minutes_left:.0f} min left"
         )
+        self.tracker.log(record)

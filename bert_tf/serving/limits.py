@@ -9,7 +9,7 @@ class ServiceLimits:
 
     Attributes:
         models: tuple of str. The names of the models that may be asked for; empty for all installed ones.
-        max_loaded: int. Models in memory at the same time; the one that was used longest ago makes room.
+        max_megabytes: int. Models in memory, with their compiled graphs; the one that was used longest ago makes room.
         max_body_bytes: int. Bytes of a request.
         max_inputs: int. Texts or pairs of a request.
         max_characters: int. Characters of a text.
@@ -19,7 +19,7 @@ class ServiceLimits:
     """
 
     models: tuple[str, ...] = ()
-    max_loaded: int = 3
+    max_megabytes: int = 2_000
     max_body_bytes: int = 1_000_000
     max_inputs: int = 256
     max_characters: int = 20_000

@@ -1,13 +1,14 @@
-"""The models of the service: loaded when first asked for, a bounded number at a time, each with its batches."""
+"""The models of the service: loaded when first asked for, within a bound of bytes, each with its batches."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import InputError
+from bert_tf.inference.loaded_models import LoadedModels, expected_bytes
+from bert_tf.resources.memory_budget import MemoryBudget
 from bert_tf.serving.batcher import Batcher
 from bert_tf.serving.limits import ServiceLimits
 from bert_tf.serving.problems import RequestProblem
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A loaded model.
+    """A loaded model. Its threads end when neither the store nor a request refers to it any more.
 
     Attributes:
         bert: `Bert`. predictions, answers: `Batcher`. Of masked words and pairs, and of the head of its task.
@@ -28,10 +29,9 @@ class ServedModel:
     predictions: Batcher
     answers: Batcher
 
-    def close(self) -> None:
-        """End the threads of the model."""
-        self.predictions.close()
-        self.answers.close()
+    def __post_init__(self) -> None:
+        for batcher in (self.predictions, self.answers):
+            weakref.finalize(self, batcher.close)
 
 
 class ModelStore:
@@ -45,8 +45,9 @@ class ModelStore:
 
     def __init__(self, default: str, limits: ServiceLimits, precision: str = "float32") -> None:
         self.default, self._limits, self._precision = default, limits, precision
-        self._loaded: OrderedDict[str, ServedModel] = OrderedDict()
-        self._lock = threading.Lock()
+        self._budget = MemoryBudget(limits.max_megabytes * 1_000_000)
+        # The model that was used last stays, also if it alone exceeds the bound.
+        self._loaded = LoadedModels(self._budget, self._read, _expected, keep=1, bert_of=lambda served: served.bert)
 
     def name_of(self, name: Any) -> str:
         """The name of an offered model; the default for None.
@@ -73,20 +74,18 @@ class ModelStore:
 
         Raises: RequestProblem as `name_of`.
         """
-        from bert_tf.inference.bert import load
-
-        found = self.name_of(name)
-        with self._lock:  # two requests for one model must not load it twice
-            if found not in self._loaded:
-                while len(self._loaded) >= self._limits.max_loaded:
-                    self._loaded.popitem(last=False)[1].close()
-                self._loaded[found] = self._served(load(found, precision=self._precision))
-            self._loaded.move_to_end(found)
-            return self._loaded[found]
+        served = self._loaded.load(self.name_of(name), self._precision)
+        self._budget.make_room()  # a model grows with the graphs that its engine compiles
+        return served
 
     def loaded(self) -> list[str]:
         """The names of the models in memory."""
-        return list(self._loaded)
+        return self._loaded.names()
+
+    def _read(self, name, precision):
+        from bert_tf.inference.bert import load
+
+        return self._served(load(name, precision=precision))
 
     def _served(self, bert):
         size = self._limits.batch_size
@@ -101,3 +100,10 @@ class ModelStore:
             return bert.task.predict_many(records, size, errors="return")
 
         return ServedModel(bert, Batcher(predict, size), Batcher(answer, size))
+
+
+def _expected(name):
+    from bert_tf.checkpoints import find
+    from bert_tf.checkpoints.library import read_config
+
+    return expected_bytes(read_config(find(name, allow_paths=False)))

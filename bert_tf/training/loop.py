@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bert_tf.resources.remote import send_mirrors
 from bert_tf.training import strategy as distribution
 from bert_tf.training.checkpoint import Checkpoints
 from bert_tf.training.random_state import RandomStates
@@ -167,6 +168,8 @@ class Trainer:
                         report(record)
                 # Last: a run can do without a snapshot, so its failure must not cost a checkpoint or a record.
                 self._take(snapshots, step)
+                if self.chief and (step % save_every == 0 or last):
+                    send_mirrors(self.folder)
                 if last:
                     break
         return step

@@ -6,7 +6,7 @@ import weakref
 import numpy as np
 import pytest
 
-from ui.session.memory_budget import ByteStore, MemoryBudget
+from bert_tf.resources.memory_budget import ByteStore, MemoryBudget
 from ui.session.model_store import ModelStore, SharedModel
 from ui.session.session_cache import SessionCache
 
@@ -22,7 +22,8 @@ class Bert:
 @pytest.fixture
 def clock(monkeypatch):
     """The seconds of the stores' clock; each look at it is a second later."""
-    from ui.session import memory_budget, session_cache
+    from bert_tf.resources import memory_budget
+    from ui.session import session_cache
 
     now = types.SimpleNamespace(seconds=0.0)
 

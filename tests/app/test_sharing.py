@@ -7,9 +7,9 @@ import types
 import numpy as np
 import pytest
 
+from bert_tf.resources.memory_budget import MemoryBudget
 from tests.app.page_reading import PATIENCE
 from ui.session.fair_lock import FairLock
-from ui.session.memory_budget import MemoryBudget
 from ui.session.trace_store import TraceStore, size_of
 
 

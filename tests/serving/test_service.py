@@ -24,7 +24,7 @@ from bert_tf.serving.model_store import ModelStore
 from bert_tf.serving.service import application
 
 TEXT = "The cat sat on the [MASK]."
-LIMITS = ServiceLimits(max_inputs=8, max_characters=200, max_body_bytes=5000, max_top_k=7, max_loaded=2)
+LIMITS = ServiceLimits(max_inputs=8, max_characters=200, max_body_bytes=5000, max_top_k=7)
 
 
 @pytest.fixture(scope="module")
@@ -255,7 +255,7 @@ def test_the_description_has_every_analysis_with_its_options(service):
 
 
 def test_the_model_that_was_used_longest_ago_makes_room(home):
-    store = ModelStore("tiny-cased", ServiceLimits(max_loaded=1))
+    store = ModelStore("tiny-cased", ServiceLimits(max_megabytes=0))
     first = store.get()
     assert store.get("tiny-cased") is first
     store.get("tiny-uncased")

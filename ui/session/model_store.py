@@ -12,16 +12,16 @@ from streamlit.runtime.scriptrunner import script_runner
 
 from bert_tf.checkpoints.stored_model import while_building
 from bert_tf.errors import report
+from bert_tf.inference.loaded_models import LoadedModels, expected_bytes
 from bert_tf.parameters import parameter_counts
 from ui.elements.mask_chips import truncated_texts
 from ui.session import runs
 from ui.session.fair_lock import FairLock
-from ui.session.memory_budget import ByteStore, memory_budget
+from ui.session.memory_budget import memory_budget
 from ui.session.state import limits
 from ui.shell import allocator
 from ui.shell.server_cache import server_cache
 
-_BYTES_PER_PARAMETER = 3
 _WARM_WORDS = (10, 24)  # after a model is loaded, texts of these lengths are read once in the background
 
 
@@ -161,42 +161,12 @@ class SharedModel:
         return float(np.median(times))
 
 
-class ModelStore(ByteStore):
-    """The loaded models: a ``ByteStore`` from (name, precision) to ``Bert``.
-
-    The bytes of a model grow after it was stored: with the graphs that its engine compiles, and with its Keras model.
-    The two models that were used last are never dropped, as a page may compare two.
-
-    Args:
-        budget: ``MemoryBudget``.
-        read: callable (name, precision) -> ``Bert``.
-        expected: callable (name) -> about the bytes that a model will need, for which room is made before it is read.
-    """
+class ModelStore(LoadedModels):
+    """The loaded models of all visitors. The two that were used last are never dropped, as a page may compare two."""
 
     def __init__(self, budget, read, expected=lambda name: 0):
-        super().__init__(budget, size=lambda bert: 0, keep=2)
-        self._read, self._expected, self._loading = read, expected, threading.RLock()
+        super().__init__(budget, read, expected, keep=2)
         self._give_back_later = allocator.GiveBackLater(3.0)
-
-    @property
-    def bytes(self):
-        """The bytes of all models; weights that several precisions share count once."""
-        with self._lock:
-            berts = [entry.value for entry in self._entries.values()]
-        weights = {id(bert.weights): bert.weights for bert in berts}
-        return sum(one.held_bytes for one in weights.values()) + sum(bert.runtime.nbytes for bert in berts)
-
-    def load(self, name, precision):
-        """The model of this name and precision; models are read one at a time."""
-        bert = self.get((name, precision))
-        if bert is None:
-            with self._loading:
-                bert = self.get((name, precision))  # another thread has read it in the meantime
-                if bert is None:
-                    self._budget.make_room(self._expected(name))
-                    bert = self._read(name, precision)
-                    self.put((name, precision), bert)
-        return bert
 
     def drop_oldest(self):
         """Drop the model that was used longest ago, and give its memory back to the system."""
@@ -216,9 +186,8 @@ def _shared(name: str, precision: str) -> SharedModel:
 
 
 def _expected_bytes(name):
-    """The weights in eight bits and one compiled graph, as most shipped models need them."""
     info = next((info for info in catalogue() if info.name == name), None)
-    return _BYTES_PER_PARAMETER * parameter_counts(info.config)["total"] if info and info.config else 0
+    return expected_bytes(info.config) if info else 0
 
 
 def _read(name, precision):

@@ -6,8 +6,9 @@ import threading
 import streamlit as st
 
 from bert_tf.errors import report
+from bert_tf.resources.memory_budget import ByteStore
 from ui.session import jobs, state
-from ui.session.memory_budget import ByteStore, memory_budget
+from ui.session.memory_budget import memory_budget
 from ui.session.model_store import disable_keras_reset
 from ui.session.session_cache import cached
 from ui.shell.server_cache import server_cache

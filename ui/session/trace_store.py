@@ -11,9 +11,10 @@ import time
 import numpy as np
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from bert_tf.resources.memory_budget import ByteStore
 from bert_tf.runtime.half_precision import to_float16
 from ui.session import state
-from ui.session.memory_budget import ByteStore, memory_budget
+from ui.session.memory_budget import memory_budget
 from ui.shell.server_cache import server_cache
 
 _LOOK = 30.0  # seconds between two searches for sessions that have ended

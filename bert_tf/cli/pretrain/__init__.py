@@ -55,7 +55,9 @@ def _run(args, strategy):
     from bert_tf.training.snapshots import SnapshotWriter
     from bert_tf.training.step import check_batch_size
     from bert_tf.training.strategy import num_replicas, scope
+    from bert_tf.training.trackers import check_tracker, open_tracker
 
+    check_tracker(args.log_to)
     check_batch_size(args.batch_size, strategy, args.accumulate)
     keras.utils.set_random_seed(args.seed)
     output = Path(args.output)
@@ -104,7 +106,8 @@ def _run(args, strategy):
         if args.snapshots
         else None
     )
-    step = _train(args, trainer, phases, corpus, tokenizer, snapshots)
+    with open_tracker(args.log_to if trainer.chief else None, output, vars(args)) as tracker:
+        step = _train(args, trainer, phases, corpus, tokenizer, snapshots, tracker)
     if trainer.chief:
         advice = f"The checkpoint of step {step} is complete; free some space and run the same command again."
         with writing(f"The model {output / 'model'}", advice):
@@ -155,7 +158,7 @@ def _prepare(args, tokenizer, strategy):
     return corpus or prepare()
 
 
-def _train(args, trainer, phases, corpus, tokenizer, snapshots):
+def _train(args, trainer, phases, corpus, tokenizer, snapshots, tracker):
     """Starts or resumes the training, up to the last step or `--stop-after`. Returns: the step reached."""
     from bert_tf.pretraining.data.feed import DataPosition, position_from_json, position_to_json
     from bert_tf.training.prefetch import prefetch
@@ -171,6 +174,11 @@ def _train(args, trainer, phases, corpus, tokenizer, snapshots):
         )
         if trainer.chief:
             print(f"Resuming after step {step}.{message}", flush=True)
+
+    def report(record):
+        _print_record(record, args.steps)
+        tracker.log(record)
+
     for phase in phases:
         goal = min(phase.last, args.stop_after or phase.last)
         if step >= goal:
@@ -187,7 +195,7 @@ def _train(args, trainer, phases, corpus, tokenizer, snapshots):
             log_every=args.log_every,
             encode_position=lambda position: position_to_json(position, feed.division),
             describe_position=feed.describe,
-            report=lambda record: _print_record(record, args.steps),
+            report=report,
             snapshots=snapshots,
         )
         position = trainer.position

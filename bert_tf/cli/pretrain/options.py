@@ -6,6 +6,7 @@ from bert_tf.architectures import ARCHITECTURES
 from bert_tf.cli.prepare import add_example_arguments
 from bert_tf.cli.shared.added_words import add_tokens_argument
 from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
+from bert_tf.training.trackers import TRACKERS
 from bert_tf.user_errors import SEED, whole_number
 
 
@@ -137,6 +138,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stop-after", type=whole_number(1), metavar="STEP", help="save and stop at this step; resume later"
     )
     parser.add_argument("--log-every", type=whole_number(1), default=50, help="steps between lines of the log")
+    parser.add_argument("--log-to", choices=TRACKERS, help="also send the log to this tracker")
     parser.add_argument("--max-documents", type=int, help="use only the first N documents", metavar="N")
     parser.add_argument("--corpus", metavar="DIR", help="folder of the tokenized text (default: in --output)")
 

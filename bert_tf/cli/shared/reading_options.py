@@ -2,22 +2,8 @@
 
 import argparse
 
-_ALL = ("classify", "tag", "answer", "choose", "similarity")
-#: Option -> the tasks that have it.
-READING = {
-    "format": _ALL,
-    "columns": _ALL,
-    "glue": ("classify", "similarity"),
-    "text_column": ("classify", "similarity"),
-    "text2_column": ("classify", "similarity"),
-    "windows": ("classify",),
-    "stride": ("classify",),
-    "words_field": ("tag",),
-    "documents": ("tag",),
-    "context_column": ("choose",),
-    "start_column": ("choose",),
-    "choice_columns": ("choose",),
-}
+from bert_tf.finetuning.tasks.registry import READING
+
 _HELP = {
     "format": "csv, tsv, jsonl or lines (a text on each); to tag also conll or conllu; default: by the extension",
     "columns": "names of the columns of a file without a header",

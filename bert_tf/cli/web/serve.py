@@ -10,7 +10,7 @@ from bert_tf.startup import quiet_tensorflow
 from bert_tf.user_errors import whole_number
 
 _HELP = {
-    "max_loaded": "models in memory at the same time",
+    "max_megabytes": "megabytes of models in memory, with their compiled graphs",
     "max_body_bytes": "bytes of a request",
     "max_inputs": "texts or pairs of a request",
     "max_characters": "characters of a text",

@@ -30,6 +30,24 @@ TASKS_BY_NAME = {
 }
 
 
+_ALL = tuple(TASKS_BY_NAME)
+#: Option for reading a file to predict for -> the tasks that have it.
+READING = {
+    "format": _ALL,
+    "columns": _ALL,
+    "glue": ("classify", "similarity"),
+    "text_column": ("classify", "similarity"),
+    "text2_column": ("classify", "similarity"),
+    "windows": ("classify",),
+    "stride": ("classify",),
+    "words_field": ("tag",),
+    "documents": ("tag",),
+    "context_column": ("choose",),
+    "start_column": ("choose",),
+    "choice_columns": ("choose",),
+}
+
+
 def family(task: str) -> Task:
     """The `Task` with a name.
 

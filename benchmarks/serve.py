@@ -1,0 +1,153 @@
+"""`bert-tf serve` beside a service of FastAPI and Transformers: requests a second for the same masked words.
+
+    pip install fastapi uvicorn torch transformers
+    python benchmarks/serve.py [--clients 16] [--seconds 15] [--rounds 3] [--model bert-base-cased-embedded]
+
+Both services run the same weights on the same cores, each with an endpoint that takes a text with [MASK] and gives
+the five most probable words. The peer answers each request by one forward pass in float32, as a FastAPI tutorial has
+it. The rounds alternate; while one service is asked, the other waits. Prints requests a second, the median and the
+95th percentile of the seconds of a request, and the ratio of each round.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+TEXTS = [
+    "The capital of France is [MASK].",
+    "She went to the [MASK] to buy some bread and a bottle of milk for the morning.",
+    "The weather was [MASK] when we left the house, so nobody took an umbrella.",
+    "He is a famous [MASK] who has written more than forty books about the history of the city and of its people.",
+]
+
+
+def peer(folder):
+    """The application of FastAPI and Transformers."""
+    import torch
+    from fastapi import FastAPI
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForMaskedLM.from_pretrained(folder).eval()
+    app = FastAPI()
+
+    @app.post("/predict")
+    def predict(body: dict) -> dict:
+        inputs = tokenizer(body["text_a"], return_tensors="pt")
+        with torch.inference_mode():
+            logits = model(**inputs).logits[0]
+        masks = []
+        for position in (inputs["input_ids"][0] == tokenizer.mask_token_id).nonzero().flatten().tolist():
+            best = logits[position].softmax(-1).topk(5)
+            tokens = tokenizer.convert_ids_to_tokens(best.indices.tolist())
+            predictions = [{"token": t, "probability": p} for t, p in zip(tokens, best.values.tolist())]
+            masks.append({"position": position, "predictions": predictions})
+        return {"masks": masks}
+
+    return app
+
+
+def main():
+    """Start both services, ask them in turn."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=15)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--model", default="bert-base-cased-embedded")
+    parser.add_argument("--peer", nargs=2, metavar=("FOLDER", "PORT"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.peer:
+        import uvicorn
+
+        uvicorn.run(peer(args.peer[0]), port=int(args.peer[1]), log_level="error")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        _compare(args, Path(folder) / "model")
+
+
+def _compare(args, folder):
+    own = [sys.executable, "-m", "bert_tf"]
+    subprocess.run([*own, "convert", args.model, str(folder), "--to", "hf"], check=True)
+    ports = {"bert-tf": _free_port(), "FastAPI": _free_port()}
+    commands = {
+        "bert-tf": [*own, "serve", "--model", args.model, "--port", str(ports["bert-tf"])],
+        "FastAPI": [sys.executable, __file__, "--peer", str(folder), str(ports["FastAPI"])],
+    }
+    root = Path(__file__).resolve().parents[1]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))}
+    services = [subprocess.Popen(command, env=environment) for command in commands.values()]
+    try:
+        words = {name: [_wait(port, text) for text in TEXTS] for name, port in ports.items()}
+        print("the most probable words:", words)
+        for _ in range(args.rounds):
+            rates = {}
+            for name, port in ports.items():
+                _load(port, args.clients, min(3.0, args.seconds))  # compiled and warm
+                times = _load(port, args.clients, args.seconds)
+                rates[name] = len(times) / args.seconds
+                late = sorted(times)[int(0.95 * len(times))]
+                middle = statistics.median(times)
+                print(f"{name}: {rates[name]:.1f} requests/s, median {middle:.3f} s, 95th percentile {late:.3f} s")
+            print(f"ratio {rates['bert-tf'] / rates['FastAPI']:.2f}", flush=True)
+    finally:
+        for service in services:
+            service.terminate()
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _ask(connection, text):
+    connection.request("POST", "/predict", json.dumps({"text_a": text}), {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    answer = json.loads(response.read())
+    assert response.status == 200, answer
+    return answer
+
+
+def _wait(port, text):
+    """The most probable word of a service, once it answers."""
+    end = time.monotonic() + 240
+    while True:
+        try:
+            answer = _ask(http.client.HTTPConnection("127.0.0.1", port, timeout=60), text)
+            return answer["masks"][0]["predictions"][0]["token"]
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.5)
+
+
+def _load(port, clients, seconds):
+    """The seconds of each request that so many clients make, each with the next one when it has its answer."""
+    times, end = [], time.monotonic() + seconds
+
+    def client(number):
+        connection, rng = http.client.HTTPConnection("127.0.0.1", port, timeout=120), random.Random(number)
+        while time.monotonic() < end:
+            start = time.monotonic()
+            _ask(connection, rng.choice(TEXTS))
+            times.append(time.monotonic() - start)
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return times
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""The three jobs over a file of inputs: predictions, predictions of a fine-tuned model, vectors.
+
+A job says which model and which options. It can be pickled, so that Beam and Spark send it to their workers, each of
+which loads the model once. `predict --input` and `features` read their rows and make their answers by the same
+functions.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from bert_tf.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from bert_tf.finetuning.tasks.task import Task
+    from bert_tf.inference.bert import Bert
+
+#: Reads rows and returns an answer (JSON values or a vector), or the exception of a bad row, for each, in their order.
+Answering = Callable[[Iterable[Any]], Iterator[Any]]
+
+
+class BadLine(InputError):
+    """A line of the input file that cannot be read."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the three jobs have in common.
+
+    Attributes:
+        model: str. The name or folder of the model; every worker must find it.
+        precision: str. The precision of the computation, as in `Runtime`.
+        batch_size: int. Rows in one forward pass.
+    """
+
+    model: str
+    precision: str = "float32"
+    batch_size: int = 32
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1:
+            raise InputError(f"--batch-size must be at least 1, not {self.batch_size}.")
+
+    def rows(self, path: str) -> Iterator[tuple[int, Any]]:
+        """Yield (number of the line, row or the exception of a bad line) of a file."""
+        raise NotImplementedError
+
+    def row(self, record: dict[str, Any]) -> Any:
+        """The row of one record: of a line of JSON, or of a row of a table in Spark."""
+        raise NotImplementedError
+
+    def answering(self) -> Answering:
+        """Load the model; returns the function that answers rows."""
+        raise NotImplementedError
+
+
+@cache
+def loaded(job: Job) -> Answering:
+    """`job.answering()`, with the model loaded once in a process."""
+    return job.answering()
+
+
+def load_bert(job: Job) -> Bert:
+    """The model of a job."""
+    from bert_tf.checkpoints import find
+    from bert_tf.inference.bert import load
+
+    return load(find(job.model), precision=job.precision)
+
+
+@dataclass(frozen=True)
+class PredictJob(Job):
+    """Predictions of masked words and pairs, as `predict --input` makes them.
+
+    Attributes:
+        top_k: int. The predictions at each mask.
+        targets: tuple of str. Words whose rank and probability are also returned.
+    """
+
+    top_k: int = 5
+    targets: tuple[str, ...] = ()
+
+    def rows(self, path: str) -> Iterator[tuple[int, Any]]:
+        with open(path, "rb") as file:
+            yield from rows_of_lines(file)
+
+    def row(self, record: dict[str, Any]) -> Any:
+        return row_of(record)
+
+    def answering(self) -> Answering:
+        bert = load_bert(self)
+
+        def answers(rows: Iterable[Any]) -> Iterator[Any]:
+            found = bert.predict_many(rows, self.batch_size, self.top_k, errors="return", targets=self.targets)
+            return (answer if isinstance(answer, Exception) else answer.to_dict() for answer in found)
+
+        return answers
+
+
+@dataclass(frozen=True)
+class TaskJob(Job):
+    """Predictions of a fine-tuned model, as `predict --input` makes them.
+
+    Attributes:
+        reading: tuple of (option, value). The options of `predict` that say how the file is read.
+    """
+
+    reading: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def options(self) -> Namespace:
+        """The options of reading; None for those that were not given."""
+        from bert_tf.finetuning.tasks.registry import READING
+
+        return Namespace(**{**dict.fromkeys(READING), **dict(self.reading)})
+
+    def rows(self, path: str) -> Iterator[tuple[int, Any]]:
+        task = task_of(self.model)
+        for number, record in task.records(path, self.options):
+            yield number, task.asked(record, self.options)
+
+    def row(self, record: dict[str, Any]) -> Any:
+        return task_of(self.model).asked(record, self.options)
+
+    def answering(self) -> Answering:
+        from bert_tf.finetuning.tasks.sequence_classification import window_settings
+
+        bert = load_bert(self)
+        if bert.task is None:
+            raise InputError(f"{bert.name} is not fine-tuned for a task.")
+        windows = window_settings(self.options)
+        task = bert.task.with_windows(**windows) if windows else bert.task
+        return lambda rows: task.predict_many(rows, self.batch_size, errors="return")
+
+
+@cache
+def task_of(model: str) -> Task:
+    """The task that a model is fine-tuned for.
+
+    Raises: InputError if it is not fine-tuned.
+    """
+    from bert_tf.checkpoints import find
+    from bert_tf.finetuning.task_settings import read_settings
+    from bert_tf.finetuning.tasks.registry import family
+
+    settings = read_settings(find(model))
+    if settings is None:
+        raise InputError(f"{model} is not fine-tuned for a task.")
+    return family(settings.task)
+
+
+@dataclass(frozen=True)
+class FeaturesJob(Job):
+    """A vector for each text, as `features` makes them. A text that cannot be read ends the job.
+
+    Attributes:
+        pooling, layer, max_length, normalize: as in `sentence_vectors`.
+        file_format: str or None. "lines", "csv", "tsv" or "jsonl"; None for that of the file's extension.
+        columns: tuple of str or None. The columns of a file without a header.
+        text_column, text2_column: str or None. The columns of the texts.
+    """
+
+    pooling: str | None = None
+    layer: int = -1
+    max_length: int | None = None
+    normalize: bool | None = None
+    file_format: str | None = None
+    columns: tuple[str, ...] | None = None
+    text_column: str | None = None
+    text2_column: str | None = None
+
+    def rows(self, path: str) -> Iterator[tuple[int, Any]]:
+        from bert_tf.finetuning.data.sentence_examples import ColumnLayout, read_sentences
+        from bert_tf.finetuning.data.tables import FORMATS, read_records
+
+        file_format = self.file_format or ("lines" if path.lower().endswith(".txt") else None)
+        if file_format is not None and file_format != "lines" and file_format not in FORMATS.values():
+            raise InputError(f"There is no format {file_format!r}; choose from lines, csv, tsv, jsonl.")
+        if file_format == "lines":
+            # A table with one column: tabs and quotes are part of the text.
+            for number, record in read_records(path, "lines", ("text",)):
+                yield number, (record["text"], None)
+            return
+        layout = ColumnLayout(self.text_column, self.text2_column, columns=self.columns)
+        for number, example in enumerate(read_sentences(path, layout, file_format, labelled=False), 1):
+            yield number, (example.text_a, example.text_b)
+
+    def row(self, record: dict[str, Any]) -> Any:
+        first, second = self.text_column or "text_a", self.text2_column or "text_b"
+        if first not in record:
+            raise InputError(f"There is no column {first!r}; the columns are {', '.join(record):.160}.")
+        return record[first], record.get(second)
+
+    def answering(self) -> Answering:
+        from bert_tf.inference.sentence_vectors import sentence_vectors
+
+        bert = load_bert(self)
+
+        def vectors(rows: Iterable[Any]) -> Iterator[np.ndarray]:
+            return sentence_vectors(
+                bert, rows, self.pooling, self.layer, self.batch_size, self.max_length, self.normalize
+            )
+
+        return vectors
+
+
+def rows_of_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, Any]]:
+    """Yield (number of the line, row or `BadLine`) of the lines that are not blank."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield number, row_of_line(line)
+
+
+def row_of_line(line: bytes) -> Any:
+    """(text_a, text_b, mask) of one line of JSON, or a `BadLine` with the reason why it cannot be read."""
+    try:
+        record = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        return BadLine(f"not JSON in UTF-8 ({error}).")
+    if not isinstance(record, dict):
+        return BadLine(f'a JSON {type(record).__name__}, where an object with "text_a" is expected.')
+    return row_of(record)
+
+
+def row_of(record: dict[str, Any]) -> Any:
+    """(text_a, text_b, mask) of a record with the keys "text_a", "text_b" and "mask", or a `BadLine`."""
+    if "text_a" not in record:
+        keys = ", ".join(record) or "nothing"
+        return BadLine(f'no "text_a" in it (it has: {keys[:80]}).')
+    mask = record.get("mask")
+    return record["text_a"], record.get("text_b"), () if mask is None else mask
+
+
+def answer_line(number: int, answer: Any) -> str:
+    """The line of the output for the row of a line: its answer, or {"line", "error"} for an exception."""
+    record = {"line": number, "error": str(answer)} if isinstance(answer, Exception) else answer
+    return json.dumps(record, ensure_ascii=False) + "\n"

@@ -1,0 +1,70 @@
+"""The models that a server has in memory, within its memory budget."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from bert_tf.parameters import parameter_counts
+from bert_tf.resources.memory_budget import ByteStore, MemoryBudget
+
+if TYPE_CHECKING:
+    from bert_tf.config import BertConfig
+
+_BYTES_PER_PARAMETER = 3
+
+
+class LoadedModels(ByteStore):
+    """The loaded models: a `ByteStore` from (name, precision) to what `read` returns.
+
+    The bytes of a model grow after it was stored: with the graphs that its engine compiles, and with its Keras model.
+
+    Args:
+        budget: `MemoryBudget`.
+        read: callable (name, precision) -> a `Bert`, or what holds one.
+        expected: callable (name) -> about the bytes that a model will need, for which room is made before it is read.
+        keep: int. How many of the models that were used last are never dropped.
+        bert_of: callable (what `read` returned) -> its `Bert`.
+    """
+
+    def __init__(
+        self,
+        budget: MemoryBudget,
+        read: Callable[[str, str], Any],
+        expected: Callable[[str], int] = lambda name: 0,
+        keep: int = 2,
+        bert_of: Callable[[Any], Any] = lambda bert: bert,
+    ) -> None:
+        super().__init__(budget, size=lambda model: 0, keep=keep)
+        self._read, self._expected, self._bert_of, self._loading = read, expected, bert_of, threading.RLock()
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all models; weights that several precisions share count once."""
+        with self._lock:
+            berts = [self._bert_of(entry.value) for entry in self._entries.values()]
+        weights = {id(bert.weights): bert.weights for bert in berts}
+        return sum(one.held_bytes for one in weights.values()) + sum(bert.runtime.nbytes for bert in berts)
+
+    def load(self, name: str, precision: str) -> Any:
+        """The model of this name and precision; models are read one at a time."""
+        model = self.get((name, precision))
+        if model is None:
+            with self._loading:
+                model = self.get((name, precision))  # another thread has read it in the meantime
+                if model is None:
+                    self._budget.make_room(self._expected(name))
+                    model = self._read(name, precision)
+                    self.put((name, precision), model)
+        return model
+
+    def names(self) -> list[str]:
+        """The names of the models in memory, the one that was used longest ago first."""
+        with self._lock:
+            return [name for name, _ in cast("list[tuple[str, str]]", list(self._entries))]
+
+
+def expected_bytes(config: BertConfig | None) -> int:
+    """The weights in eight bits and one compiled graph, as most shipped models need them; 0 without a config."""
+    return _BYTES_PER_PARAMETER * parameter_counts(config)["total"] if config else 0

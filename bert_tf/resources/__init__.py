@@ -1,0 +1,1 @@
+"""What a process uses of its surroundings: a bounded part of the memory, files in buckets."""

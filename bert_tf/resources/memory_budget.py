@@ -1,0 +1,113 @@
+"""One bound, in bytes, for what a server holds: models, and in the explorer traces, snapshots and results of pages."""
+
+import collections
+import dataclasses
+import operator
+import threading
+import time
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any
+
+
+class MemoryBudget:
+    """A bound for all holders of values together; it drops the values that were used longest ago.
+
+    A holder has the attribute ``bytes`` and the methods ``oldest()``, the time at which the value that it would drop
+    next was last used (None: it has nothing to drop), and ``drop_oldest()``. A holder calls ``make_room`` while it
+    holds no lock of its own, as the budget calls it in turn.
+
+    Args:
+        most_bytes: the bound, in bytes.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._lock = threading.RLock()
+        self._holders: weakref.WeakSet = weakref.WeakSet()
+
+    def add(self, holder: Any) -> None:
+        """Count the bytes of ``holder`` until nothing else refers to it."""
+        with self._lock:
+            self._holders.add(holder)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all holders."""
+        with self._lock:
+            return sum(holder.bytes for holder in self._holders)
+
+    def make_room(self, size: int = 0) -> None:
+        """Drop values until ``size`` more bytes fit into the bound, or no holder has a value to drop."""
+        with self._lock:
+            while self.bytes + size > self.most_bytes:
+                times = [(time, holder) for holder in self._holders if (time := holder.oldest()) is not None]
+                if not times:
+                    return
+                min(times, key=operator.itemgetter(0))[1].drop_oldest()
+
+
+class ByteStore:
+    """A store of values; the least recently used ones are dropped when the budget is exceeded.
+
+    Several threads may use it at the same time.
+
+    Args:
+        budget: ``MemoryBudget``. It counts the values, and drops them.
+        size: callable (value) -> its bytes.
+        keep: how many of the values that were used last are never dropped.
+    """
+
+    def __init__(self, budget: MemoryBudget, size: Callable[[Any], int], keep: int = 0) -> None:
+        self._budget, self._size, self._keep = budget, size, keep
+        self._lock = threading.RLock()
+        self._entries: collections.OrderedDict[Hashable, _Entry] = collections.OrderedDict()
+        budget.add(self)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all values."""
+        with self._lock:
+            return sum(entry.size for entry in self._entries.values())
+
+    def get(self, key: Hashable) -> Any:
+        """The value under ``key``, or None."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            entry.used_at = time.monotonic()
+            self._entries.move_to_end(key)
+            return entry.value
+
+    def put(self, key: Hashable, value: Any) -> None:
+        """Store ``value`` under ``key``."""
+        self.drop(lambda other: other == key)
+        size = self._size(value)
+        self._budget.make_room(size)
+        with self._lock:
+            self._entries[key] = _Entry(value, size, time.monotonic())
+
+    def drop(self, is_gone: Callable[[Any], bool]) -> None:
+        """Drop the values with a key for which ``is_gone(key)`` is true."""
+        with self._lock:
+            for key in [key for key in self._entries if is_gone(key)]:
+                del self._entries[key]
+
+    def oldest(self) -> float | None:
+        """The time at which the value that is dropped next was last used; None if none may be dropped."""
+        with self._lock:
+            return next(iter(self._entries.values())).used_at if len(self._entries) > self._keep else None
+
+    def drop_oldest(self) -> None:
+        """Drop the value that was used longest ago, if one may be dropped."""
+        with self._lock:
+            if len(self._entries) > self._keep:
+                self._entries.popitem(last=False)
+
+
+@dataclasses.dataclass
+class _Entry:
+    value: object
+    size: int
+    used_at: float

@@ -1,0 +1,249 @@
+"""Paths in a bucket: `s3://`, `gs://`, `hdfs://`, `memory://` and what else fsspec opens.
+
+A command works on local copies, because weights are mapped into memory, shards are appended to and folders are renamed,
+which buckets cannot do. What it reads is fetched before it starts. What it writes is sent when it ends; a training also
+sends each checkpoint. An object appears in a bucket only when it is whole, and the file that marks a folder as complete
+is sent after the others. Needs fsspec and, for `s3://`, s3fs, for `gs://`, gcsfs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from bert_tf.errors import InputError
+
+#: Options that name files or folders to read, and those that name what is written.
+READ = (
+    *("input", "text", "records", "train", "dev", "data"),
+    *("model", "init", "teacher", "generator", "vocab", "source", "folder", "run_folder"),
+)
+WRITTEN = ("output", "trace", "corpus", "target")
+#: Files that mark a folder as complete; they are sent after, and deleted before, the others.
+_MARKERS = ("state.json", "config.json", "manifest.json")
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://")
+_GLOB = re.compile(r"[*?\[]")
+
+
+def is_remote(path: Any) -> bool:
+    """Whether a value is the URL of a file or a folder, not a local path."""
+    return isinstance(path, str) and _URL.match(path) is not None
+
+
+def filesystem(url: str) -> tuple[Any, str]:
+    """The fsspec file system of a URL, and the path in it.
+
+    Raises: InputError if fsspec, or the package for this kind of URL, is not installed, or it knows no such kind.
+    """
+    try:
+        from fsspec.core import url_to_fs
+
+        system, path = url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise InputError(
+            f"{url} cannot be opened: {error}. `pip install 'bert-tf[remote]'` has what s3:// needs."
+        ) from error
+    system.invalidate_cache()  # listings that another process may have made old
+    return system, path.rstrip("/")
+
+
+def find_remote(pattern: str) -> list[str]:
+    """The URLs, or the local paths, of a file, a folder or a glob pattern, sorted.
+
+    Raises: InputError if there is none.
+    """
+    if not is_remote(pattern):
+        found = sorted(glob.glob(pattern))
+        if not found:
+            raise InputError(f"There is no file {pattern}.")
+        return found
+    system, path = filesystem(pattern)
+    with _told(pattern):
+        if _GLOB.search(path):
+            found = sorted(system.glob(path))
+        else:
+            found = [path] if system.exists(path) else []
+    if not found:
+        raise InputError(f"There is no {pattern}.")
+    return [system.unstrip_protocol(name) for name in found]
+
+
+def fetch(url: str, folder: str | os.PathLike) -> Path:
+    """Copy a file or a folder of a bucket below a local folder, which keeps its name. Returns: the local path."""
+    system, path = filesystem(url)
+    target = Path(folder) / PurePosixPath(path).name
+    with _told(url):
+        if not system.isdir(path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            system.get_file(path, str(target))
+            return target
+        target.mkdir(parents=True, exist_ok=True)
+        for name in system.find(path):
+            local = target / name[len(path) :].lstrip("/")
+            local.parent.mkdir(parents=True, exist_ok=True)
+            system.get_file(name, str(local))
+    return target
+
+
+@contextmanager
+def remote_write(url: str) -> Iterator[Path]:
+    """Yield a local path, whose file is sent to a URL at the end of the block, and not after an exception."""
+    with tempfile.TemporaryDirectory(prefix="bert-tf-") as folder:
+        path = Path(folder) / PurePosixPath(url).name
+        yield path
+        system, remote = filesystem(url)
+        with _told(url):
+            _send(system, path, remote)
+
+
+class Mirror:
+    """A file or folder in a bucket that follows a local one.
+
+    Args:
+        url: str. The file or folder in the bucket. What is there is fetched, so that a run is resumed.
+        folder: str or path. The local folder that holds the copy.
+    """
+
+    def __init__(self, url: str, folder: str | os.PathLike) -> None:
+        self.url, self._sent = url, dict[str, tuple[int, int]]()
+        self._system, self._path = filesystem(url)
+        with _told(url):
+            exists = self._system.exists(self._path)
+        name = PurePosixPath(self._path).name
+        self.local = fetch(url, folder) if exists else Path(folder) / name
+        self._sent = self._state() if exists else {}
+
+    def send(self) -> None:
+        """Send the files that have changed, then delete those that are no longer here."""
+        now = self._state()
+        order = sorted(now, key=lambda name: (PurePosixPath(name).name in _MARKERS, name.count("/"), name))
+        with _told(self.url):
+            for name in order:
+                if self._sent.get(name) != now[name]:
+                    _send(self._system, self.local / name if name else self.local, self._remote(name))
+            gone = self._sent.keys() - now.keys()
+            for name in sorted(gone, key=lambda name: PurePosixPath(name).name not in _MARKERS):
+                self._system.rm_file(self._remote(name))
+        self._sent = now
+
+    def _remote(self, name):
+        return f"{self._path}/{name}" if name else self._path
+
+    def _state(self):
+        """Name below the local path -> (size, time of change); a file has the name ""."""
+        if self.local.is_file():
+            return {"": _stamp(self.local)}
+        return {
+            path.relative_to(self.local).as_posix(): _stamp(path)
+            for path in self.local.rglob("*")
+            # A name with a dot in front is a file or folder that is not complete, or a lock.
+            if path.is_file() and not any(part.startswith(".") for part in path.relative_to(self.local).parts)
+        }
+
+
+def _stamp(path):
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _send(system, local, remote):
+    """Sends a file. Stores show an object when it is whole; in other file systems it is renamed when it is."""
+    system.makedirs(remote.rpartition("/")[0], exist_ok=True)
+    protocols = {system.protocol} if isinstance(system.protocol, str) else set(system.protocol)
+    if protocols & {"hdfs", "arrow_hdfs", "sftp", "ssh", "smb", "file"}:
+        part = f"{remote}.part"
+        system.put_file(str(local), part)
+        if system.exists(remote):
+            system.rm_file(remote)
+        system.mv(part, remote)
+    else:
+        system.put_file(str(local), remote)
+
+
+@contextmanager
+def _told(url):
+    """Errors of a store (no such bucket, no credentials) as one sentence with the URL."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # each store has its own classes
+        message = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{url} cannot be reached: {message.rstrip('.')}.") from error
+
+
+#: The mirrors of the command that runs in this process, and the URL of each local copy that it reads.
+_mirrors: list[Mirror] = []
+_urls: dict[str, str] = {}
+
+
+def given(path: str | os.PathLike) -> str:
+    """The path that the user gave: the URL of a local copy, which the next run of the command has elsewhere."""
+    return _urls.get(str(path), str(path))
+
+
+def send_mirrors(folder: str | os.PathLike) -> None:
+    """Send what has changed, if a local folder belongs to a folder in a bucket; a training does so at checkpoints."""
+    for mirror in _mirrors:
+        if Path(folder).is_relative_to(mirror.local):
+            mirror.send()
+
+
+@contextmanager
+def local_copies(args: argparse.Namespace) -> Iterator[None]:
+    """Replace the URLs among the options of a command by local copies, and send what was written at the end.
+
+    A command that was interrupted sends what it has, too. With `--runner` the URLs stay as they are, for the workers.
+
+    Args:
+        args: argparse.Namespace. The parsed options; they are changed.
+
+    Raises: InputError if a file is missing, or the bucket cannot be reached.
+    """
+    urls = [name for name in READ if any(map(is_remote, _values(getattr(args, name, None))))]
+    urls += [name for name in WRITTEN if is_remote(getattr(args, name, None))]
+    if not urls or getattr(args, "runner", None):
+        yield
+        return
+    folder = Path(tempfile.mkdtemp(prefix="bert-tf-"))
+    try:
+        for name in urls:
+            value = getattr(args, name)
+            local: list[str] = []
+            for number, path in enumerate(_values(value)):
+                place = folder / name / str(number)
+                place.mkdir(parents=True)
+                if not is_remote(path):
+                    local.append(path)
+                elif name in WRITTEN:
+                    mirror = Mirror(path, place)
+                    _mirrors.append(mirror)
+                    local.append(str(mirror.local))
+                else:
+                    for url in find_remote(path):
+                        local.append(str(fetch(url, place)))
+                        _urls[local[-1]] = url
+            if len(local) > 1 and not isinstance(value, list):
+                raise InputError(f"{value} names {len(local)} files; give one.")
+            setattr(args, name, local if isinstance(value, list) else local[0])
+        try:
+            yield
+        finally:
+            for mirror in _mirrors:
+                mirror.send()
+    finally:
+        _mirrors.clear()
+        _urls.clear()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _values(value):
+    return value if isinstance(value, list) else [value]
