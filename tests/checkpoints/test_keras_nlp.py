@@ -196,3 +196,11 @@ def test_keras_export_of_a_model_gives_its_outputs(tiny, outputs, tmp_path):
     found = exported.serve(batch)
     for name in outputs:
         np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+
+
+def test_keras_export_on_another_backend_says_what_to_do(tiny, monkeypatch, tmp_path):
+    import keras
+
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
+    with pytest.raises(ValueError, match="set KERAS_BACKEND=tensorflow, or write ONNX"):
+        tiny.model.export(str(tmp_path / "exported"))
