@@ -84,6 +84,21 @@ class BertModel(keras.Model):
         """The bytes of all weights in memory."""
         return sum(v.value.dtype.size * math.prod(v.shape) for v in named_variables(self).values())
 
+    def export(self, filepath: Any, format: str = "tf_saved_model", **options: Any) -> None:
+        """Write the model as `keras.Model.export` does.
+
+        Raises:
+            ValueError: Keras runs on another backend than TensorFlow, where it writes no SavedModel of a model with
+                named inputs.
+        """
+        backend = keras.backend.backend()
+        if format == "tf_saved_model" and backend != "tensorflow":
+            raise ValueError(
+                f"Keras runs on {backend!r}, where it writes no SavedModel of a model with named inputs: set "
+                "KERAS_BACKEND=tensorflow, or write ONNX or OpenVINO with `python -m bert_tf convert --to onnx`."
+            )
+        super().export(filepath, format=format, **options)
+
     def _run_through_graph(self, inputs, operation_fn=lambda op: op, call_fn=None):
         # Only Keras' check at construction passes `call_fn`. The check assumes that every call of a shared layer
         # returns as many tensors as the first call, but these layers return attention maps only if requested.

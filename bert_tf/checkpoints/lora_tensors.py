@@ -46,12 +46,11 @@ def merged(
     stems = {name.removesuffix(_DOWN).removesuffix(_UP) for name in factors}
     for stem in sorted(stems):
         name = f"{stem}.weight"
-        pair = [factors.get(one) for one in lora_names(name)]
-        if name not in tensors or None in pair:
+        down, up = (factors.get(one) for one in lora_names(name))
+        if name not in tensors or down is None or up is None:
             raise CheckpointError(
                 f"{folder}: the update of {name} has no matrix in the base model, or only one factor."
             )
-        down, up = pair
         if (up.shape[0], down.shape[1]) != tensors[name].shape or up.shape[1] != down.shape[0]:
             raise CheckpointError(
                 f"{folder}: the factors {up.shape} and {down.shape} of {name} do not fit its shape "

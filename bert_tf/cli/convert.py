@@ -1,9 +1,13 @@
 """`python -m bert_tf convert SRC DST`: writes the model of a folder in another format."""
 
 import argparse
+from pathlib import Path
 
 from bert_tf.errors import InputError
 from bert_tf.startup import import_tensorflow
+
+_SPELLINGS = {"huggingface": "hf", "savedmodel": "saved-model"}
+_RUNNABLE = ("onnx", "openvino", "saved-model", "keras")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,10 +18,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         default="own",
         metavar="FORMAT",
-        help="own (default), hf, google (TF checkpoint) or keras-nlp (preset); for a fine-tuned model own, hf or "
-        "savedmodel (for TF Serving)",
+        help="own (default), huggingface (or hf), google (TF checkpoint) or keras-nlp (preset); onnx, openvino, "
+        "saved-model or keras for other programs; a fine-tuned model is written with its head, as saved-model also for "
+        "raw text (TF Serving), but not as google or keras-nlp",
     )
-    parser.add_argument("--dtype", default="float32", metavar="D", help="float32 (default), float16, or int8 for own")
+    parser.add_argument(
+        "--dtype", default="float32", metavar="D", help="float32 (default), float16, or int8 for own, onnx and openvino"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="run what was written and compare it with the model (onnx by ONNX Runtime, openvino, saved-model by "
+        "tf.saved_model.load, keras; other formats are read back here)",
+    )
     parser.add_argument(
         "--max-shard-mb",
         type=float,
@@ -28,11 +41,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Converts the model. Returns: exit code."""
-    from bert_tf.checkpoints import convert, find
+    from bert_tf.checkpoints import find
     from bert_tf.finetuning.task_settings import read_settings
 
     limit = None if args.max_shard_mb is None else int(args.max_shard_mb * 1e6)
     folder = find(args.source)
+    args.to = _SPELLINGS.get(args.to, args.to)
+    if args.to in _RUNNABLE and not (args.to == "saved-model" and read_settings(folder) is not None):
+        return _export(folder, args)
+    if args.to == "saved-model":
+        args.to = "savedmodel"
+    code = _convert(folder, args, limit)
+    return code if code or not args.check else _check_read_back(folder, args)
+
+
+def _convert(folder, args, limit):
+    from bert_tf.checkpoints import convert
+    from bert_tf.finetuning.task_settings import read_settings
+
     if read_settings(folder) is not None:
         return _export_task(folder, args)
     import_tensorflow()
@@ -41,6 +67,40 @@ def run(args: argparse.Namespace) -> int:
     if conversion.note:
         print(conversion.note)
     return 0
+
+
+def _export(folder, args):
+    """Writes a model for another program, and checks it. Returns: exit code."""
+    from bert_tf.inference.bert import load
+    from bert_tf.inference.exported.formats import check, write
+
+    if args.max_shard_mb is not None:
+        raise InputError(f"--max-shard-mb does not work with {args.to}; leave it out.")
+    if args.to in ("saved-model", "keras"):
+        import_tensorflow()
+    bert = load(folder)
+    path = write(bert, Path(args.target), args.to, args.dtype)
+    task = f"task: {bert.task.settings.task}" if bert.task else f"heads: {' '.join(sorted(bert.heads)) or 'none'}"
+    print(f"{path} · {args.to} · {args.dtype} · {task}")
+    return _tell(check(bert, path, args.to, args.dtype), args) if args.check else 0
+
+
+def _tell(result, args):
+    print(f"Checked: largest difference {result.difference:.2g}, smallest cosine {result.cosine:.6f}.")
+    if result.passes:
+        return 0
+    print(f"The outputs of {args.target} are not those of the model.")
+    return 1
+
+
+def _check_read_back(folder, args):
+    from bert_tf.inference.bert import load
+    from bert_tf.inference.exported.formats import check, compare_loaded
+
+    bert = load(folder)
+    if args.to == "savedmodel":
+        return _tell(check(bert, Path(args.target), "served", args.dtype), args)
+    return _tell(compare_loaded(bert, load(args.target), args.dtype), args)
 
 
 def _export_task(folder, args):

@@ -109,10 +109,11 @@ class StoredNetwork:
 
     Attributes:
         stored: `StoredModel`. The encoder.
+        tensors: dict of name -> float32 array. The tensors of the head.
     """
 
     def __init__(self, stored: StoredModel, tensors: Tensors, family: Task, settings: TaskSettings) -> None:
-        self.stored, self._tensors, self._family, self._settings = stored, tensors, family, settings
+        self.stored, self.tensors, self._family, self._settings = stored, tensors, family, settings
         self._first_layer = family.first_layer(settings, stored.bert_config)
         self._network: TaskNetwork | None = None
         self._lock = threading.Lock()
@@ -123,22 +124,22 @@ class StoredNetwork:
         """Return the outputs of the head for the encoder's outputs; see `Task.head_outputs`."""
         settings, config = self._settings, self.stored.bert_config
         if self._first_layer:
-            pooled = first_token(self._tensors, self._first_layer, sequence)
+            pooled = first_token(self.tensors, self._first_layer, sequence)
         if self._family.prediction(config):
             if settings.task == "classify":
-                pooled = sentence_vector(settings.pooling, self._tensors, sequence, sequence[:, 0], padding_mask)
+                pooled = sentence_vector(settings.pooling, self.tensors, sequence, sequence[:, 0], padding_mask)
                 pooled, settings = (
-                    predicted(self._tensors, pooled, config.layer_norm_eps),
+                    predicted(self.tensors, pooled, config.layer_norm_eps),
                     settings.replace(pooling="cls"),
                 )
             else:
-                sequence = predicted(self._tensors, sequence, config.layer_norm_eps)
+                sequence = predicted(self.tensors, sequence, config.layer_norm_eps)
                 pooled = sequence[:, 0]
-        return self._family.head_outputs(self._tensors, settings, self._last_layer(), sequence, pooled, padding_mask)
+        return self._family.head_outputs(self.tensors, settings, self._last_layer(), sequence, pooled, padding_mask)
 
     def sentence_vectors(self, sequence: np.ndarray, padding_mask: np.ndarray) -> np.ndarray:
         """Return the vectors [B, H] of the task's pooling for hidden states [B, T, H]; not for "cls"."""
-        return sentence_vector(self._settings.pooling, self._tensors, sequence, None, padding_mask)
+        return sentence_vector(self._settings.pooling, self.tensors, sequence, None, padding_mask)
 
     @property
     def network(self) -> TaskNetwork:
@@ -152,7 +153,7 @@ class StoredNetwork:
             if self._network is None:
                 with outside_of_graphs():
                     network = network_over(model, self._family, self._settings)
-                    assign_head(network, self._tensors)
+                    assign_head(network, self.tensors)
                 self._network = network
             return self._network
 

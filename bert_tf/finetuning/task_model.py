@@ -69,6 +69,13 @@ class TaskModel:
         """The same task with another `Runtime` of its encoder; the weights are shared."""
         return TaskModel(self.settings, self.weights, self._tokenizer, runtime)
 
+    def head_tensors(self) -> dict[str, np.ndarray]:
+        """The tensors of the head by their names in the folder, float32; a matrix of a dense layer is [out, in]."""
+        if isinstance(self.weights, StoredNetwork):
+            return dict(self.weights.tensors)
+        variables = self.weights.head.named_variables()
+        return {name: np.ascontiguousarray(np.asarray(variable).T) for name, variable in variables.items()}
+
     def with_windows(self, windows: str | None, stride: int | None = None) -> TaskModel:
         """The same classifier, reading texts that are too long in windows; the weights are shared.
 
@@ -150,7 +157,7 @@ class TaskModel:
         if self.family.needs_pooler(self.settings):
             weight, bias = (parameter(self._encoder, f"bert.pooler.dense.{part}").float32() for part in _PARTS)
             pooled = np.tanh(sequence[:, 0] @ weight.T + bias)
-        return self._head(sequence, pooled, np.ones(sequence.shape[:2], np.int32))
+        return self.raw_outputs(sequence, pooled, np.ones(sequence.shape[:2], np.int32))
 
     def class_scores(self, sequence: np.ndarray) -> np.ndarray:
         """The output of a classifier from hidden states [B, T, H] of texts without padding, as float32 [B, K].
@@ -169,8 +176,10 @@ class TaskModel:
     def _encoder(self):
         return self.weights.stored if isinstance(self.weights, StoredNetwork) else self.weights.bert
 
-    def _head(self, sequence, pooled, padding_mask):
-        """The outputs of the head, as NumPy arrays."""
+    def raw_outputs(
+        self, sequence: np.ndarray, pooled: np.ndarray | None, padding_mask: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """The outputs of the head for the encoder's outputs [B, T, H] and [B, H]; see `Task.head_outputs`."""
         if isinstance(self.weights, StoredNetwork):
             return self.weights.outputs(sequence, pooled, padding_mask)
         outputs = self.weights.head(sequence, pooled, padding_mask, training=False)
@@ -183,7 +192,7 @@ class TaskModel:
         pooled = self.family.needs_pooler(self.settings)
         output_names = ("sequence_output", *(("pooled_output",) if pooled else ()))
         encoded = self._runtime.run(arrays, output_names)
-        results = self._head(encoded["sequence_output"], encoded.get("pooled_output"), arrays["padding_mask"])
+        results = self.raw_outputs(encoded["sequence_output"], encoded.get("pooled_output"), arrays["padding_mask"])
         return {name: value.reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()}
 
 

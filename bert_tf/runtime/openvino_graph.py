@@ -74,7 +74,7 @@ def build(model: RunnableModel, kind: str, eight_bits: bool = False) -> tuple[ov
     Returns:
         The `ov.Model`, and a dict of output name -> indices of its results.
     """
-    return _graph_of(model)(model, kind, eight_bits).finish()
+    return graph_class(model)(model, kind, eight_bits).finish()
 
 
 def build_mlm_reading(model: RunnableModel, eight_bits: bool = False) -> ov.Model:
@@ -83,7 +83,7 @@ def build_mlm_reading(model: RunnableModel, eight_bits: bool = False) -> ov.Mode
     The inputs are hidden states float32 [P, S, H], answers int32 [P] and the number K, int32; the results are those of
     `Runtime.read_mlm`. The other arguments are those of `build`.
     """
-    graph = _graph_of(model)(model, "maps", eight_bits)
+    graph = graph_class(model)(model, "maps", eight_bits)
     states = op.parameter([-1, -1, model.bert_config.hidden_size], np.float32)
     answers, top_k = op.parameter([-1], np.int32), op.parameter([], np.int32)
     shape = op.slice(op.shape_of(states, "i64"), ints(0), ints(2), ints(1))  # P, S
@@ -120,7 +120,7 @@ GRAPHS = {
 }
 
 
-def _graph_of(model):
+def graph_class(model: RunnableModel) -> type["Graph"]:
     """The class that builds the graph of a model."""
     module, name = GRAPHS[model.bert_config.architecture.layer_class].rsplit(".", 1)
     return getattr(importlib.import_module(module), name)

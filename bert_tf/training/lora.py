@@ -61,7 +61,7 @@ def lora_values(model: BertModel) -> dict[str, np.ndarray]:
     return values
 
 
-def _dense_layers(model) -> dict[str, tuple[str, keras.layers.Dense]]:
+def _dense_layers(model: BertModel) -> dict[str, tuple[str, keras.layers.Dense]]:
     """Name of a matrix of the encoder -> (name of its layer in `bert_layers`, the dense layer)."""
     return {
         parameter.name: (

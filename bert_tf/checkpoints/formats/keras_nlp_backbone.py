@@ -107,7 +107,7 @@ def backbone_config(class_name: str, values: Mapping[str, Any], source: str) -> 
     model_type = next((name for name, member in MEMBERS.items() if f"{member.prefix}Backbone" == class_name), None)
     if model_type is None:
         known = ", ".join(f"{member.prefix}Backbone" for member in MEMBERS.values())
-        raise CheckpointError(f"{source} describes a {class_name!r}; read are {known}.")
+        raise CheckpointError(f"{source} describes a {class_name!r}; only {known} are read.")
     names = _settings_of(model_type)
     if missing := sorted(set(names) - set(values)):
         raise CheckpointError(f"{source} lacks {', '.join(missing)}, which a {class_name} has.")

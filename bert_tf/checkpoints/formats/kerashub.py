@@ -46,8 +46,9 @@ _ACTIVATION_NOTE = (
     "keras.activations.gelu"
 )
 _TOKENIZER_NOTE = (
-    "KerasHub's BertTokenizer gives other tokens than this model's for texts with control or format characters (it splits "
-    "words there, BERT drops them) or with spaces other than the usual one (such as U+00A0: it takes them as letters)"
+    "KerasHub's BertTokenizer gives other tokens than this model's for texts with control or format characters (it "
+    "splits words there, BERT drops them) or with spaces other than the usual one (U+00A0, U+3000: it takes them as "
+    "letters)"
 )
 _LOWERCASE_NOTE = (
     ", and, as it folds case and compatibility characters where BERT only lower-cases, for ligatures, ß, Greek final "

@@ -75,7 +75,8 @@ def pair_windows(
     packed = []
     for window in windows:
         part = last[slice(*window)]
-        packed.append((window, tokenizer.pack_pair(*((ids_a, part) if pair else (part, None)), max_length)))
+        first, second = (ids_a, part) if pair else (part, None)
+        packed.append((window, tokenizer.pack_pair(first, second, max_length)))
     return packed
 
 

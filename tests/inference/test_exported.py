@@ -1,0 +1,124 @@
+"""Models written for ONNX Runtime, OpenVINO, TensorFlow and Keras: what runs there equals what runs here."""
+
+import json
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.cli import main
+from bert_tf.errors import CheckpointError
+from bert_tf.finetuning.task_settings import TaskSettings
+from bert_tf.finetuning.tasks.registry import family
+from bert_tf.inference.exported.formats import FORMATS, check, write
+from tests.architectures.test_architectures import GOLDEN
+from tests.conftest import make_bert, randomise
+
+FAMILY = ["roberta", "distilbert", "albert", "electra-discriminator", "modernbert"]
+TASKS = {
+    "classes": TaskSettings("classify", ("no", "yes")),
+    "mean": TaskSettings("classify", ("no", "yes"), pooling="mean"),
+    "max": TaskSettings("classify", regression=True, pooling="max"),
+    "attention": TaskSettings("classify", ("no", "yes"), pooling="attention"),
+    "tags": TaskSettings("tag", ("O", "B-X", "I-X")),
+    "crf": TaskSettings("tag", ("O", "B-X", "I-X"), extra={"crf": True}),
+    "answers": TaskSettings("answer", pair=True),
+    "choices": TaskSettings("choose", pair=True),
+    "similar": TaskSettings(
+        "similarity", pooling="mean", regression=True, pair=True, extra={"normalize": True, "lower_case": False}
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return make_bert(layers=2, seed=4)
+
+
+def task_model(settings, start=None):
+    """A `Bert` with a task and random weights."""
+    from bert_tf.finetuning.task_model import TaskModel
+    from bert_tf.finetuning.task_network import network_over
+    from bert_tf.inference.bert import Bert
+
+    bert = start or make_bert(layers=1, seed=6)
+    settings = settings.on(bert.config.architecture)
+    network = network_over(bert.model, family(settings.task), settings)
+    randomise(network, 6)
+    # The encoder of the network has the new weights, which the engine of `bert` has not read.
+    fresh = Bert(bert.config, bert.tokenizer, network.bert)
+    task = TaskModel(settings, network, bert.tokenizer, fresh.runtime)
+    return Bert(bert.config, bert.tokenizer, network.bert, fresh.runtime, task=task)
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_model_with_all_heads_of_bert(tiny, tmp_path, to):
+    found = check(tiny, write(tiny, tmp_path / "out", to), to)
+    assert found.passes and found.difference < 1e-4, found
+
+
+@pytest.mark.parametrize("name", FAMILY)
+@pytest.mark.parametrize("to", ["onnx", "openvino"])
+def test_members_of_the_family(name, to, tmp_path):
+    bert = bert_tf.load(GOLDEN.parent / name if name == "modernbert" else GOLDEN / name)
+    found = check(bert, write(bert, tmp_path / "out", to), to)
+    assert found.passes, found
+
+
+@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("to", ["onnx", "openvino"])
+def test_heads_of_tasks(name, to, tmp_path):
+    bert = task_model(TASKS[name])
+    found = check(bert, write(bert, tmp_path / "out", to), to)
+    assert found.passes, found
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["task"]["task"] == TASKS[name].task
+
+
+@pytest.mark.parametrize("name", ["classes", "tags", "choices"])
+def test_heads_of_modernbert_and_in_a_keras_file(name, tmp_path):
+    modern = task_model(TASKS[name], bert_tf.load(GOLDEN.parent / "modernbert"))
+    assert check(modern, write(modern, tmp_path / "onnx", "onnx"), "onnx").passes
+    bert = task_model(TASKS[name])
+    assert check(bert, write(bert, tmp_path / "keras", "keras"), "keras").passes
+
+
+@pytest.mark.parametrize("to", ["onnx", "openvino"])
+def test_matrices_in_eight_bits_make_a_small_file_with_near_outputs(tiny, to, tmp_path):
+    whole, small = (write(tiny, tmp_path / dtype, to, dtype) for dtype in ("float32", "int8"))
+    name = "model.onnx" if to == "onnx" else "model.bin"
+    sizes = [(folder / name).stat().st_size for folder in (whole, small)]
+    found = check(tiny, small, to, "int8")
+    assert found.passes and found.difference > 1e-6 and sizes[1] < 0.5 * sizes[0]
+
+
+def test_the_sizes_of_the_batch_are_free(tiny, tmp_path):
+    import onnxruntime
+
+    folder = write(tiny, tmp_path / "out", "onnx")
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"))
+    for shape in ((1, 3), (3, 11)):
+        ids = np.full(shape, 7, np.int32)
+        batch = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
+        expected = tiny.runtime.run(batch, ("sequence_output",))["sequence_output"]
+        (found,) = session.run(["sequence_output"], batch)
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_the_command_line_writes_and_checks(tiny, tmp_path, capsys):
+    from bert_tf.checkpoints import save
+
+    source = save(tmp_path / "source", tiny.config, tiny.tokenizer, tiny.model)
+    for to in ("onnx", "huggingface"):
+        assert main(["convert", str(source), str(tmp_path / to), "--to", to, "--check"]) == 0
+        assert "Checked: largest difference" in capsys.readouterr().out
+    assert main(["convert", str(source), str(tmp_path / "x"), "--to", "keras", "--dtype", "int8"]) == 2
+    assert "'keras' is written as float32, not int8" in capsys.readouterr().err
+
+
+def test_a_file_that_computes_something_else_fails_the_check(tiny, tmp_path):
+    other = make_bert(layers=2, seed=5)
+    assert not check(tiny, write(other, tmp_path / "out", "openvino"), "openvino").passes
+    with pytest.raises(CheckpointError, match="already exists"):
+        write(tiny, tmp_path / "out", "onnx")
+    with pytest.raises(CheckpointError, match="no format 'tflite'"):
+        write(tiny, tmp_path / "new", "tflite")
