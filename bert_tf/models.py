@@ -105,20 +105,6 @@ class BertModel(keras.Model):
         if call_fn is None:
             return super()._run_through_graph(inputs, operation_fn)
 
-    def export(self, *arguments: Any, **options: Any) -> Any:
-        """Export the model as `keras.Model.export` does.
-
-        Raises:
-            NotImplementedError: Keras runs on another backend than TensorFlow.
-        """
-        backend = keras.backend.backend()
-        if backend != "tensorflow":
-            raise NotImplementedError(
-                f"Keras runs on {backend} (KERAS_BACKEND), where it cannot export a model with named inputs; leave "
-                "KERAS_BACKEND out, or write a format with `python -m bert_tf convert`."
-            )
-        return super().export(*arguments, **options)
-
     def get_config(self) -> dict[str, Any]:
         """Return the settings, outputs, heads, name and dtype, from which Keras recreates the model."""
         # The config of `keras.Functional` would list every layer instead.

@@ -68,9 +68,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"{args.input} contains no text.")
     bert = load_model(args)
     texts = (row for _, row in job.rows(args.input))
-    vectors = sentence_vectors(
-        bert, texts, args.pooling, args.layer, args.batch_size, args.length, args.normalize
-    )
+    vectors = sentence_vectors(bert, texts, args.pooling, args.layer, args.batch_size, args.length, args.normalize)
     vectors = tqdm(vectors, total=count, unit="text", disable=args.quiet, file=sys.stderr, mininterval=0.5)
     with writing(args.output, "wb") as file:
         write(file, vectors, count, bert.config.hidden_size)

@@ -67,7 +67,7 @@ def answer_lines(answer: Answer, seconds: float | None = None, note: str | None 
             "Asked about, words of several pieces: pseudo-log-likelihood in nats, each piece predicted while the",
         ]
         lines += ["others are visible. Compare it with words of as many pieces, not with a probability."]
-        rows = [
+        scores = [
             (
                 f"   {score.word}",
                 " ".join(score.pieces),
@@ -76,7 +76,7 @@ def answer_lines(answer: Answer, seconds: float | None = None, note: str | None 
             )
             for score in answer.word_scores
         ]
-        lines += table(rows, "<<<>")
+        lines += table(scores, "<<<>")
     if answer.nsp is not None:
         lines += ["", "Does the second text follow the first?"]
         shares = (("    yes", answer.nsp.is_next), ("    no", answer.nsp.not_next))
