@@ -82,7 +82,9 @@ def test_links_between_documents_work_where_the_markdown_is_read():
     assert not missing
 
 
-def test_every_command_in_the_documents_is_accepted_by_its_parser(capsys):
+def test_every_command_in_the_documents_is_accepted_by_its_parser(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("texts.txt").write_text("A file that a command reads while its options are parsed.\n", encoding="utf-8")
     refused = []
     for document, words in commands():
         arguments = [word.strip("[]") if word.startswith("[-") else word for word in words]  # optional ones

@@ -10,7 +10,7 @@ from bert_tf.cli.shared.added_words import add_tokens_argument
 from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
-from bert_tf.training.trackers import TRACKERS, check_tracker
+from bert_tf.training.logs.trackers import TRACKERS, check_tracker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -65,7 +65,7 @@ def load(name_or_folder: str | os.PathLike = DEFAULT_MODEL, precision: str = "fl
         'China'
     """
     from bert_tf.checkpoints import find
-    from bert_tf.inference.keras_nlp_task import PRESET, stored_preset
+    from bert_tf.inference.exported.keras_nlp_task import PRESET, stored_preset
 
     if isinstance(name_or_folder, str) and name_or_folder.startswith(PRESET):
         from bert_tf.runtime import Runtime
@@ -217,7 +217,7 @@ class Bert:
             >>> masked_lm = bert_tf.load().to_keras_nlp("masked_lm")
             >>> masked_lm.backbone.enable_lora(rank=4)
         """
-        from bert_tf.inference.keras_nlp_task import to_keras_nlp
+        from bert_tf.inference.exported.keras_nlp_task import to_keras_nlp
 
         return to_keras_nlp(self, task)
 

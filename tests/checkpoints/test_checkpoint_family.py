@@ -215,8 +215,11 @@ def test_the_registry_knows_sizes_and_licences():
     owners = {"roberta": "FacebookAI", "distilbert": "distilbert", "albert": "albert", "electra": "google"}
     others = [model for model in checkpoints.RELEASED if model.config.model_type != "bert"]
     listed = {model.name: model for model in others if model.is_listed}
-    assert set(listed) == {"xlm-roberta-base", "xlm-roberta-large", "camembert-base"}
-    assert all(model.licence == "MIT" and model.heads == {"mlm"} for model in listed.values())
+    debertas = {"mdeberta-v3-base", *(f"deberta-v3-{size}" for size in ("xsmall", "small", "base", "large"))}
+    assert set(listed) == {"xlm-roberta-base", "xlm-roberta-large", "camembert-base", *debertas}
+    for name, model in listed.items():
+        heads = {"mlm", "replaced"} if name in debertas else {"mlm"}
+        assert model.licence == "MIT" and model.heads == heads, name
     assert listed["camembert-base"].config.vocab_size == 32005
     family = [model for model in others if not model.is_listed]
     assert len(family) == 18

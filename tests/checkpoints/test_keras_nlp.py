@@ -159,8 +159,8 @@ def test_what_a_model_does_not_have_is_refused(tiny):
 
 
 def documented(heading):
-    """The Python examples below a heading of docs/family.md."""
-    text = (Path(__file__).parents[2] / "docs" / "family.md").read_text("utf-8")
+    """The Python examples below a heading of docs/reference/family.md."""
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "family.md").read_text("utf-8")
     section = text.partition(f"## {heading}\n")[2].partition("\n## ")[0]
     return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
 

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.cli import main
-from bert_tf.cli.batch import BadLine, _row
+from bert_tf.batch_jobs.jobs import BadLine, row_of_line
 from bert_tf.cli.shared.render import bar, percent, size, table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -352,7 +352,7 @@ def test_standard_output_takes_the_answers(tmp_path, tiny_folder, capsys):
 
 
 def test_deeply_nested_json_is_a_bad_line():
-    assert isinstance(_row(b"[" * 100_000), BadLine)
+    assert isinstance(row_of_line(b"[" * 100_000), BadLine)
 
 
 def test_models_are_listed_for_people_and_programs(capsys):

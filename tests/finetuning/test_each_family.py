@@ -86,7 +86,7 @@ CASES = {
 
 @pytest.mark.parametrize("task", CASES)
 def test_a_killed_training_goes_on_and_learns_its_set(task, start_folder, tmp_path, monkeypatch, capsys):
-    from bert_tf.training.run_log import RunningMeans
+    from bert_tf.training.logs.run_log import RunningMeans
 
     make, file, metric, guess, options = CASES[task]
     train, held = file(tmp_path / "train", make(0, 64)), file(tmp_path / "held", make(1, 40))

@@ -404,7 +404,7 @@ def test_several_seeds_keep_the_best_model(start_folder, trained, tmp_path):
 
 
 def test_a_stop_during_the_last_update_of_an_epoch_stops(start_folder, tmp_path, monkeypatch):
-    from bert_tf.training.run_log import RunningMeans
+    from bert_tf.training.logs.run_log import RunningMeans
 
     add = RunningMeans.add
 
@@ -428,7 +428,7 @@ def test_a_stop_from_outside_is_told_by_the_exit_code_and_two_runs_in_one_folder
     start_folder, trained, tmp_path, monkeypatch, capsys
 ):
     from bert_tf.folder_lock import locked_folder
-    from bert_tf.training.run_log import RunningMeans
+    from bert_tf.training.logs.run_log import RunningMeans
 
     add = RunningMeans.add
 
@@ -449,7 +449,7 @@ def test_a_stop_from_outside_is_told_by_the_exit_code_and_two_runs_in_one_folder
 
 @pytest.mark.parametrize("call", [4, 6], ids=["last update of the first", "second update of the second"])
 def test_several_seeds_that_were_stopped_go_on(start_folder, trained, tmp_path, monkeypatch, call):
-    from bert_tf.training.run_log import RunningMeans
+    from bert_tf.training.logs.run_log import RunningMeans
 
     add, calls = RunningMeans.add, []
 

@@ -10,7 +10,7 @@ import pytest
 
 from bert_tf.cli import main
 from bert_tf.errors import InputError
-from bert_tf.training.trackers import check_tracker, open_tracker
+from bert_tf.training.logs.trackers import check_tracker, open_tracker
 
 RECORD = {"step": 3, "loss": 2.5, "norm": float("nan"), "time": 1000.5}
 

@@ -32,7 +32,7 @@ from bert_tf.training.optimizers.registry import make_optimizer
 from bert_tf.training.optimizers.schedule import WarmupLinearDecay
 from bert_tf.training.precision import apply_precision, with_loss_scale
 from bert_tf.training.run_folder import read_run
-from bert_tf.training.run_log import RunningMeans
+from bert_tf.training.logs.run_log import RunningMeans
 from bert_tf.training.weights import freeze
 from tests.conftest import small_disk, small_vocabulary
 

@@ -55,7 +55,7 @@ def _run(args, strategy):
     from bert_tf.training.snapshots import SnapshotWriter
     from bert_tf.training.step import check_batch_size
     from bert_tf.training.strategy import num_replicas, scope
-    from bert_tf.training.trackers import check_tracker, open_tracker
+    from bert_tf.training.logs.trackers import check_tracker, open_tracker
 
     check_tracker(args.log_to)
     check_batch_size(args.batch_size, strategy, args.accumulate)

@@ -6,7 +6,7 @@ from bert_tf.architectures import ARCHITECTURES
 from bert_tf.cli.prepare import add_example_arguments
 from bert_tf.cli.shared.added_words import add_tokens_argument
 from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
-from bert_tf.training.trackers import TRACKERS
+from bert_tf.training.logs.trackers import TRACKERS
 from bert_tf.user_errors import SEED, whole_number
 
 

@@ -7,7 +7,6 @@ Source: the operators of ONNX opset 20, and those of OpenVINO's opset 13.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -205,9 +204,7 @@ class _Translation:
         return self._add("ReduceMax", inputs, keepdims=int(attributes["keep_dims"]))
 
     def _scaleddotproductattention(self, node, inputs, attributes):
-        query, key, value, bias = inputs
-        width = node.get_input_partial_shape(0)[-1].get_length()
-        scale = self._new(np.float32(1 / math.sqrt(width)))
+        query, key, value, bias, scale = inputs
         (turned,) = self._add("Transpose", [key], perm=[0, 1, 3, 2])
         (scaled,) = self._add("Mul", [query, scale])
         (scores,) = self._add("MatMul", [scaled, turned])
