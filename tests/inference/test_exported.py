@@ -14,7 +14,7 @@ from bert_tf.inference.exported.formats import FORMATS, check, write
 from tests.architectures.test_architectures import GOLDEN
 from tests.conftest import make_bert, randomise
 
-FAMILY = ["roberta", "distilbert", "albert", "electra-discriminator", "modernbert"]
+FAMILY = ["roberta", "distilbert", "albert", "electra-discriminator", "modernbert", "deberta"]
 TASKS = {
     "classes": TaskSettings("classify", ("no", "yes")),
     "mean": TaskSettings("classify", ("no", "yes"), pooling="mean"),

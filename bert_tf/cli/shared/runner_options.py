@@ -18,7 +18,9 @@ RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")
 
 def add_runner_arguments(parser: argparse._ActionsContainer) -> None:
     """Adds --runner and --runner-options to an `argparse` parser or a group of it."""
-    parser.add_argument("--runner", choices=RUNNERS, help="run as an Apache Beam pipeline (see docs/how-to/training.md)")
+    parser.add_argument(
+        "--runner", choices=RUNNERS, help="run as an Apache Beam pipeline (see docs/how-to/training.md)"
+    )
     parser.add_argument(
         "--runner-options",
         default="",

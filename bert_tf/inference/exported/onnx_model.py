@@ -190,6 +190,10 @@ class _Translation:
         data, start, stop, step, *axes = inputs
         return self._add("Slice", [data, start, stop, *axes, step] if axes else [data, start, stop])
 
+    def _pad(self, node, inputs, attributes):
+        pads = self._new(np.concatenate([self._constant(node, 1), self._constant(node, 2)]).astype(np.int64))
+        return self._add("Pad", [inputs[0], pads])
+
     def _split(self, node, inputs, attributes):
         count = node.get_output_size()
         return self._add("Split", inputs[:1], count, axis=self._constant(node, 1).item(), num_outputs=count)
