@@ -60,7 +60,7 @@ def write_saved_model(folder: str | Path, loaded: LoadedModel) -> str | None:
 
     def answer(*inputs):
         if task.family.several and not several:
-            inputs = [value[:, None] for value in inputs]
+            inputs = tuple(value[:, None] for value in inputs)
         outputs = task.network(dict(zip(_INPUTS, inputs)), training=False)
         if task.family.several and not several:
             outputs = {name: value[:, 0] for name, value in outputs.items()}

@@ -55,9 +55,9 @@ def sentence_vectors(
     own = similarity_settings(bert)
     pooling = pooling or (own.pooling if own else "mean")
     layer = _checked(bert, pooling, layer, batch_size)
-    is_own = own is not None and pooling == own.pooling and layer == bert.config.num_hidden_layers
     if normalize is None:
-        normalize = is_own and own.extra["normalize"]
+        is_own = own is not None and pooling == own.pooling and layer == bert.config.num_hidden_layers
+        normalize = own is not None and is_own and own.extra["normalize"]
     length = min(max_length or (own.max_length if own else bert.max_length), bert.max_length)
     if own and own.extra["lower_case"]:
         texts = ((a.lower(), b) for a, b in map(_pair, texts))

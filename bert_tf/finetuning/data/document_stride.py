@@ -51,14 +51,14 @@ def stride_windows(length: int, room: int, stride: int) -> list[StrideWindow]:
 
 
 def pair_windows(
-    tokenizer: BaseTokenizer, ids_a: Sequence[int], ids_b: Sequence[int] | None, max_length: int, stride: int | None
+    tokenizer: BaseTokenizer, ids_a: np.ndarray, ids_b: np.ndarray | None, max_length: int, stride: int | None
 ) -> list[tuple[StrideWindow, PackedPair]]:
     """The windows of a text or pair, packed for the model. A pair has its first text in every window.
 
     Args:
         tokenizer: tokenizer.
-        ids_a: sequence of int. The token ids of the first text; of a pair they must leave room for the second.
-        ids_b: sequence of int. Those of the second text; None for a single text.
+        ids_a: int [n]. The token ids of the first text; of a pair they must leave room for the second.
+        ids_b: int [n]. Those of the second text; None for a single text.
         max_length: int. The number of tokens of a row.
         stride: int. As in `stride_windows`, at most half a window here, so that each piece has context on both sides in
             one of them; None for half a window.

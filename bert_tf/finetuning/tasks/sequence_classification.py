@@ -286,7 +286,7 @@ class SequenceClassification(Task):
         logits = np.stack([one["logits"] for one in outputs]) if outputs else np.zeros((0, 1))
         if len(logits) > len(examples):
             pool = np.maximum if settings.extra["windows"] == "max" else np.add
-            starts, counts = np.unique(rows.owner, return_index=True, return_counts=True)[1:]
+            starts, counts = np.unique(np.asarray(rows.owner), return_index=True, return_counts=True)[1:]
             logits = pool.reduceat(logits, starts) / (1 if pool is np.maximum else counts[:, None])
         if settings.regression:
             return [{"value": float(value)} for value in logits[:, 0]]

@@ -41,7 +41,7 @@ def export_graph(bert: Bert, eight_bits: bool = False) -> ov.Model:
     return graph.model(bert.task)
 
 
-def _exported(base):
+def _exported(base: Any) -> Any:
     class Exported(base):
         """The graph of a member without the engine's input `rows`: every output has all its rows."""
 
@@ -65,7 +65,8 @@ def _exported(base):
             return ov.Model(results, inputs, "bert")
 
         def add_heads(self, x: Node, positions: Node) -> None:
-            heads, self.heads = self.heads, self.heads - {"mlm"}
+            heads: frozenset[str] = self.heads
+            self.heads: frozenset[str] = heads - {"mlm"}
             super().add_heads(x, positions)
             self.heads = heads
             if "mlm" in heads:

@@ -28,7 +28,9 @@ def similarity_of_sentences(result: SentenceSimilarity, dark: bool = False) -> g
 
 def nearest_texts(result: SentenceSimilarity, dark: bool = False) -> go.Figure:
     """The texts that a ``SentenceSimilarity`` found, as bars of their cosines, for at most six sentences."""
-    figure, ticks, labels = go.Figure(), [], []
+    figure = go.Figure()
+    ticks: list[int] = []
+    labels: list[str] = []
     for index, found in enumerate(result.nearest[:_MOST_SENTENCES]):
         places = [len(ticks) + rank for rank in range(len(found))]
         ticks += places
