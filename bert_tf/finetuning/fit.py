@@ -179,8 +179,8 @@ def fit(
 
     Raises: TaskError, CheckpointError, DataError or StrategyError; FolderInUse if another run is writing to `output`.
     """
-    from bert_tf.training.strategy import is_chief, make_strategy
     from bert_tf.training.logs.trackers import open_tracker
+    from bert_tf.training.strategy import is_chief, make_strategy
 
     strategy = make_strategy(how.strategy)  # before anything else in TensorFlow
     run = _Run(family, start, settings, how, Path(output), strategy, say)

@@ -15,8 +15,8 @@ import numpy as np
 from bert_tf.resources.remote import send_mirrors
 from bert_tf.training import strategy as distribution
 from bert_tf.training.checkpoint import Checkpoints
-from bert_tf.training.random_state import RandomStates
 from bert_tf.training.logs.run_log import RunLog, RunningMeans
+from bert_tf.training.random_state import RandomStates
 from bert_tf.training.step import Step
 
 if TYPE_CHECKING:

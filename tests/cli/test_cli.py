@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from bert_tf.batch_jobs.jobs import BadLine, row_of_line
 from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.cli import main
-from bert_tf.batch_jobs.jobs import BadLine, row_of_line
 from bert_tf.cli.shared.render import bar, percent, size, table
 
 ROOT = Path(__file__).resolve().parents[2]

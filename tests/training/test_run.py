@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from bert_tf.training.run_folder import RunError, find_runs, read_run
 from bert_tf.training.logs.run_log import RunLog
+from bert_tf.training.run_folder import RunError, find_runs, read_run
 
 
 def write(folder, lines, **settings):

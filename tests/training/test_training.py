@@ -27,12 +27,12 @@ from bert_tf.pretraining.data.documents import TextError
 from bert_tf.pretraining.objectives.masked_lm import MaskedLMAndNextSentence
 from bert_tf.tokenizers import Tokenizer
 from bert_tf.training.checkpoint import Checkpoints, CheckpointWriteError
+from bert_tf.training.logs.run_log import RunningMeans
 from bert_tf.training.loop import Trainer, TrainingDiverged
 from bert_tf.training.optimizers.registry import make_optimizer
 from bert_tf.training.optimizers.schedule import WarmupLinearDecay
 from bert_tf.training.precision import apply_precision, with_loss_scale
 from bert_tf.training.run_folder import read_run
-from bert_tf.training.logs.run_log import RunningMeans
 from bert_tf.training.weights import freeze
 from tests.conftest import small_disk, small_vocabulary
 

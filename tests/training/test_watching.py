@@ -19,9 +19,9 @@ from bert_tf.pretraining.data.feed import DataPosition
 from bert_tf.pretraining.phases import Phase, plan_phases
 from bert_tf.training import run_log as log
 from bert_tf.training.checkpoint import Checkpoints
+from bert_tf.training.logs.run_log import RunLog, RunningMeans
 from bert_tf.training.peak_flops import measure_peak_flops
 from bert_tf.training.run_folder import read_run
-from bert_tf.training.logs.run_log import RunLog, RunningMeans
 from bert_tf.training.snapshots import SnapshotWriter, is_snapshot_step
 from tests.training import test_training
 from tests.training.test_training import pretrain, weights

@@ -50,12 +50,12 @@ def _run(args, strategy):
     from bert_tf.pretraining.data.packing import check_documents
     from bert_tf.pretraining.phases import plan_phases
     from bert_tf.training.checkpoint import writing
+    from bert_tf.training.logs.trackers import check_tracker, open_tracker
     from bert_tf.training.loop import STOPPED, Trainer
     from bert_tf.training.peak_flops import measure_peak_flops
     from bert_tf.training.snapshots import SnapshotWriter
     from bert_tf.training.step import check_batch_size
     from bert_tf.training.strategy import num_replicas, scope
-    from bert_tf.training.logs.trackers import check_tracker, open_tracker
 
     check_tracker(args.log_to)
     check_batch_size(args.batch_size, strategy, args.accumulate)
