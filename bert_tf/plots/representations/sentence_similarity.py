@@ -1,4 +1,4 @@
-"""Figures of sentence similarity: the matrix of cosines, and the texts that were found."""
+"""Figures of sentence similarity: the matrix of cosines, and the most similar texts of a file."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def similarity_of_sentences(result: SentenceSimilarity, dark: bool = False) -> g
     figure = cosine_map(similarity.cosines, similarity.labels, similarity.texts, dark, height=420, spread=True)
     if len(similarity.labels) <= _MOST_NUMBERS:
         figure.data[0].texttemplate = "%{z:.2f}"
+        figure.layout.xaxis.tickangle = 0
     return figure
 
 
