@@ -155,7 +155,13 @@ def test_without_a_model_that_can_learn_the_page_says_so_and_lists_what_was_trai
 def test_tasks_and_labels_have_the_fields_names(open_app, own_home):
     app = open_app(page="fine_tune")
     names = [[option.content for option in group.proto.options] for group in app.button_group]
-    assert ["Text classification", "Token classification", "Question answering", "Multiple choice"] in names
+    assert [
+        "Text classification",
+        "Token classification",
+        "Question answering",
+        "Multiple choice",
+        "Sentence similarity",
+    ] in names
     assert ["Single label", "Multi-label", "Regression"] in names
 
 

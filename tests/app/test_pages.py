@@ -233,7 +233,8 @@ def test_512_tokens_of_attention_stay_under_a_megabyte(open_app):
     no_trouble(app)
     sizes = [element.proto.ByteSize() for element in walk(app._tree.root) if getattr(element, "proto", None)]
     assert sum(sizes) < 1_000_000
-    assert len(component(app, "lines")["left"]) == 64
+    assert len(component(app, "lines")["left"]) == 512
+    app = open_app(page="all_heads", a="The bunny ate a carrot today . " * 90, **{"all_heads.as": "map"})
     app.slider(key="w_start").set_value(101).run()
     assert param(app, "from") == "101"
 

@@ -25,6 +25,9 @@ def floats(text):
 def test_the_last_step_of_a_fine_tuned_model_is_its_own_head(open_app, with_tasks, task_home, name):
     texts = {"a": "the cat sat", "b": "it ran to London" if TASKS[name].get("pair") else ""}
     app, data = walked(open_app, model=name, **texts)
+    if TASKS[name]["task"] == "similarity":  # it compares hidden states, without a head
+        assert "task" not in data["steps"]
+        return
     assert data["steps"][-1] == "task", page_text(app)
     bert = bert_tf.load(task_home / name)
     text = data["texts"][-1]

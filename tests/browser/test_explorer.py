@@ -106,7 +106,7 @@ def test_text_is_never_taken_for_markup(visit):
         open_page(page, name)
         page.locator(sign).last.wait_for()
         assert page.locator("img[src=x]").count() == 0
-        assert page.locator(".chips b, .lines b, .card b").count() == 0
+        assert page.locator(".chips b, .lines .token b, .card b").count() == 0
 
 
 def test_the_heatmap_is_drawn(visit):

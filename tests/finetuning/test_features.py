@@ -86,6 +86,7 @@ def test_texts_are_read_only_a_window_ahead(tiny_bert, monkeypatch):
 @pytest.mark.parametrize("ending, most", [("npy", 2), ("parquet", 5)])
 def test_vectors_are_written_as_they_come(tmp_path, monkeypatch, ending, most):
     """No more than a group of rows is held, however many there are."""
+    from bert_tf.batch_jobs import vectors
     from bert_tf.cli import features
 
     alive, held = [], []
@@ -100,7 +101,7 @@ def test_vectors_are_written_as_they_come(tmp_path, monkeypatch, ending, most):
             held.append(sum(one() is not None for one in alive))
             yield vector
 
-    monkeypatch.setattr(features, "_ROWS_A_GROUP", 2)
+    monkeypatch.setattr(vectors, "_ROWS_A_GROUP", 2)
     with open(tmp_path / f"out.{ending}", "wb") as file:
         features._writer(f"out.{ending}")(file, made(), 40, 4)
     assert max(held) <= most

@@ -308,7 +308,12 @@ def test_it_begins_as_the_bert_reads(started):
 
     config, _, source = start(
         Namespace(
-            init=str(started / "bert"), model_type="electra", generator="x", embedding_size=None, student_layers=None
+            init=str(started / "bert"),
+            model_type="electra",
+            generator="x",
+            embedding_size=None,
+            student_layers=None,
+            add_tokens=None,
         )
     )
     judge = build_pretraining_model(config)

@@ -14,6 +14,7 @@ from ui.widgets.formatting import count, milliseconds, title
 
 LARGEST = 128  # tokens a side up to which every one is shown
 WINDOW = 64  # tokens a side of the detail of a longer text
+_MOST_WEIGHTS = 1_000_000  # of the lines that are sent to the browser, a byte each
 _READ = "all_heads.read"
 _FROM_ONE = {"read": lambda number: number - 1, "show": lambda index: index + 1}
 
@@ -134,21 +135,24 @@ def save(trace, heads, selection, threshold):
 def draw_lines(key, trace, heads, selection, name, threshold, colours=("",)):
     """The lines of one head or several between all tokens of a selection; a long text is scrolled and zoomed.
 
+    Of a text with more than ``_MOST_WEIGHTS`` weights a slider chooses the tokens.
+
     Args:
         key: of the component. heads: pairs (layer, head), from 0. name: of the saved files, without an ending.
         threshold: the least weight that is drawn. colours: "#rrggbb" of each head if there are several.
     """
     maps = trace.attentions[[layer for layer, _ in heads], [head for _, head in heads]]
+    is_whole = len(heads) * len(selection.rows) * len(selection.columns) <= _MOST_WEIGHTS
+    drawn = selection if is_whole else detail(selection)
     components.lines(
         key,
-        plots.lines(trace, maps, selection),
+        plots.lines(trace, maps, drawn),
         name,
         colours,
         threshold,
         caption=export.caption(name, trace.model),
         page=lambda: saved_page(trace, heads, selection, threshold, colours),
-        start=state.view().start,
-        on_start=lambda row: state.change_view(start=row),
+        **({"start": state.view().start, "on_start": lambda row: state.change_view(start=row)} if is_whole else {}),
     )
 
 

@@ -196,7 +196,7 @@ def walk_through(bert: Bert, trace: Trace, layer: int = 0, positions: Iterable[i
         pooled=trace.pooled,
         pair=trace.nsp or trace.sop,
         replaced=trace.replaced,
-        task=_task_scores(bert, trace) if bert.task and bert.task.family.has_weights else None,
+        task=_task_scores(bert, trace) if _has_task_head(bert) else None,
         **predictions,
         **{name: inside[point] for point, name in _LAYER_FIELDS.items()},
     )
@@ -205,7 +205,7 @@ def walk_through(bert: Bert, trace: Trace, layer: int = 0, positions: Iterable[i
 def steps_of(bert: Bert) -> tuple[str, ...]:
     """The steps of a model: `ENCODER_STEPS`, then one for each head that gives predictions, a fine-tuned one last."""
     heads = [head for head in ("nsp", "sop", "replaced", "mlm") if head in bert.heads]
-    return (*ENCODER_STEPS, *heads, *(["task"] if bert.task else []))
+    return (*ENCODER_STEPS, *heads, *(["task"] if _has_task_head(bert) else []))
 
 
 def _layer_values(bert, state, layer):
@@ -225,6 +225,11 @@ def _read(bert, states):
     if bert.config.architecture.attention_direction == "bidirectional":
         return states
     return np.asarray(bert.hooked().read(states[None]))[0]
+
+
+def _has_task_head(bert):
+    """Whether the model is fine-tuned with a head; a model of sentence similarity compares hidden states."""
+    return bert.task is not None and bert.task.family.has_weights
 
 
 def _task_scores(bert, trace):
