@@ -426,5 +426,10 @@ def test_words_asked_about_are_printed_under_each_mask(tmp_path, tiny_folder, ti
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert [[one["token"] for one in mask["targets"]] for mask in first["masks"]] == [["cat"], ["cat"]]
     assert second["masks"] == []
+    assert main(["predict", "the [MASK]", "--target", "carrots", "--model", str(tiny_folder)]) == 0
+    printed = capsys.readouterr().out
+    assert "pseudo-log-likelihood" in printed and "carrots" in printed
     says = "'carrots' is no token"
-    assert says in _complaint(capsys, ["predict", "the [MASK]", "--target", "carrots", "--model", tiny_folder])
+    assert says in _complaint(
+        capsys, ["predict", "--input", source, "--target", "carrots", "--model", tiny_folder, "--quiet"]
+    )
