@@ -17,8 +17,8 @@ from bert_tf.parameters import parameter_counts
 from bert_tf.pretraining import export_run
 from bert_tf.pretraining.data.feed import DataPosition
 from bert_tf.pretraining.phases import Phase, plan_phases
-from bert_tf.training import run_log as log
 from bert_tf.training.checkpoint import Checkpoints
+from bert_tf.training.logs import run_log as log
 from bert_tf.training.logs.run_log import RunLog, RunningMeans
 from bert_tf.training.peak_flops import measure_peak_flops
 from bert_tf.training.run_folder import read_run
