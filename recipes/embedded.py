@@ -5,12 +5,13 @@
     python recipes/embedded.py small --text wiki-*.txt.xz books.txt.xz --mixed mixed --valid valid.txt --eval test.txt
 
 Each step runs only if its result does not exist yet, so a stopped run is resumed: source (recipes/sources.py),
-pre-training (`python -m bert_tf pretrain`, resumable), of Small the mean of its last runs and its further training on
-mixed text and longer sequences, the choice among what these gave, storage in eight bits, measurement of both the
-float32 and the stored model (`python -m bert_tf evaluate mlm`), the model card. A model whose accuracy at 256 or 512
+pre-training (`python -m bert_tf pretrain`, resumable), of Small the mean of its last runs, its position vectors from
+128 on (recipes/positions.py) and its further training on mixed text and longer sequences, the choice among what these
+gave, storage in eight bits, measurement of both the float32 and the stored model (`python -m bert_tf evaluate mlm`),
+the model card. A model whose accuracy at 256 or 512
 tokens is more than two points below that at 128 is not shipped. `--gpu` trains the whole network on 500 million tokens
-(Base) or a billion (Small), without padding; the default training took two CPU cores about three hours (Base) and five
-and a half (Small, without its training on mixed text, which is not finished). Models that store only their differences
+(Base) or a billion (Small), without padding; the default training took two CPU cores about three hours (Base) and six
+and a half (Small). Models that store only their differences
 must be made again if the tensors that they use have changed: after Small the questions of recipes/tasks.py, after
 `--gpu` the student, the discriminator and all models of recipes/tasks.py.
 """
@@ -71,30 +72,29 @@ CPU = {
 #: valid.txt.
 CPU_AVERAGE = {"small": {"further": 0.3, "last": 0.2, "final": 0.5}}
 _MIXED = {"optimizer": "muon", "seed": 23}
+_LENGTHS = {
+    "objective": "mlm",
+    "batch-size": 16,
+    "phases": "256:0.2,512:0.8",
+    "learning-rate": 8e-4,
+    "warmup": 20,
+    **_MIXED,
+}
 #: Stages that go on from the stored mean (with `--gpu` from the model of its stage) on the mixed text of
 #: recipes/registers.py: together one warm-up and one decay. Up to there Small had read 128 tokens at a time, so the
-#: position vectors from 128 on were hardly trained. The bulk has full sequences of masked words; the end, which begins
-#: at the rate that the bulk stopped at, has pairs again.
+#: position vectors from 128 on come from a regression. The bulk has full sequences of masked words; its decay was made
+#: steeper on the way. The end, which begins at the rate that the bulk stopped at, has pairs again.
 MIXED = {
     "small": [
-        {
-            "run": "lengths",
-            "objective": "mlm",
-            "steps": 2400,
-            "stop-after": 1920,
-            "batch-size": 16,
-            "phases": "256:0.2,512:0.8",
-            "learning-rate": 8e-4,
-            "warmup": 40,
-            **_MIXED,
-        },
+        {"run": "lengths", "steps": 500, "stop-after": 25, **_LENGTHS},
+        {"run": "lengths", "steps": 240, "stop-after": 180, **_LENGTHS},
         {
             "run": "pairs",
-            "steps": 480,
+            "steps": 60,
             "batch-size": 32,
             "phases": "128:0.4,256:0.3,512:0.3",
-            "learning-rate": 1.6e-4,
-            "warmup": 10,
+            "learning-rate": 2.2e-4,
+            "warmup": 3,
             **_MIXED,
         },
     ]
@@ -158,6 +158,13 @@ def pretrain(stages, args, source, text, corpus):
     return outputs
 
 
+def extend_positions(trained, source, target):
+    """The model with position vectors from 128 on (recipes/positions.py). Returns: its folder."""
+    if not target.exists():
+        run(ROOT / "recipes" / "positions.py", trained, source, target)
+    return target
+
+
 def with_lost_heads(trained, before):
     """A model with the heads that it lost: a training on masked words alone keeps neither pooler nor next sentence.
 
@@ -189,6 +196,7 @@ def train(args, source):
     if args.kind in CPU_AVERAGE and not args.gpu:
         best, start = average(CPU_AVERAGE[args.kind], args.work, args.kind), args.work / f"average-{args.kind}-stored"
         store(best, start)
+        start = extend_positions(start, source, args.work / f"average-{args.kind}-positions")
     further = pretrain(
         MIXED.get(args.kind, []), args, start, [args.mixed / "train.txt"], args.work / f"ids-{args.kind}-mixed"
     )

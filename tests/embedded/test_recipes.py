@@ -13,7 +13,7 @@ from bert_tf import checkpoints
 from bert_tf.cli import pretrain
 from bert_tf.models import named_variables
 from bert_tf.pretraining.phases import plan_phases
-from recipes import embedded, registers
+from recipes import embedded, positions, registers
 from tests.conftest import make_bert
 
 
@@ -38,7 +38,7 @@ def test_the_rate_of_the_mixed_stages_falls_to_zero_once():
     """The second stage begins at the rate that the first stopped at, and both read up to 512 tokens."""
     parser = ArgumentParser()
     pretrain.add_arguments(parser)
-    bulk, end = (_options(parser, stage) for stage in embedded.MIXED["small"])
+    *_, bulk, end = (_options(parser, stage) for stage in embedded.MIXED["small"])
     left = 1 - (bulk.stop_after - bulk.warmup) / (bulk.steps - bulk.warmup)
     assert end.learning_rate == pytest.approx(bulk.learning_rate * left, rel=0.05)
     assert (bulk.objective, end.objective, end.stop_after) == ("mlm", "mlm+nsp", None)
@@ -107,6 +107,20 @@ def test_an_average_is_the_weighted_mean_of_every_weight(tmp_path):
     parts = (one.model.get_weights() for one in models.values())
     for found, first, second in zip(mean.get_weights(), *parts, strict=True):
         np.testing.assert_allclose(found, 0.25 * first + 0.75 * second, atol=1e-7)
+
+
+def test_untrained_position_vectors_follow_what_training_did_to_the_others():
+    rng = np.random.default_rng(0)
+    start = 3 * rng.normal(size=(512, 16))
+    change, shift = rng.normal(size=(16, 16)), rng.normal(size=16)
+    wanted = start @ change + shift
+    trained = np.where(np.arange(512)[:, None] < 128, wanted, start)
+    trained[0] += 5  # place 0 has [CLS] alone and follows no rule
+
+    table = positions.extended(start, trained)
+
+    np.testing.assert_array_equal(table[: positions.LAST], trained[: positions.LAST])
+    np.testing.assert_allclose(table[positions.LAST :], wanted[positions.LAST :], atol=0.05)
 
 
 @pytest.mark.parametrize("kind", ["base", "small"])
