@@ -27,8 +27,11 @@ READ = (
     *("model", "init", "teacher", "generator", "vocab", "source", "folder", "run_folder"),
 )
 WRITTEN = ("output", "trace", "corpus", "target")
-#: Files that mark a folder as complete; they are sent after, and deleted before, the others.
-_MARKERS = ("state.json", "config.json", "manifest.json")
+#: What a command adds to the name of a file that is not complete yet, and to that of the note on how far it is.
+PARTIAL = ".partial"
+NOTE = f"{PARTIAL}.json"
+#: Files that mark a folder as complete; they are sent after, and deleted before, the others. So is a note.
+_MARKERS = ("state.json", "config.json", "manifest.json", NOTE)
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 _GLOB = re.compile(r"[*?\[]")
 
@@ -105,7 +108,7 @@ def remote_write(url: str) -> Iterator[Path]:
 
 
 class Mirror:
-    """A file or folder in a bucket that follows a local one.
+    """A file or folder in a bucket that follows a local one; beside a file also what is there before it is complete.
 
     Args:
         url: str. The file or folder in the bucket. What is there is fetched, so that a run is resumed.
@@ -116,10 +119,11 @@ class Mirror:
         self.url, self._sent = url, dict[str, tuple[int, int]]()
         self._system, self._path = filesystem(url)
         with _told(url):
-            exists = self._system.exists(self._path)
-        name = PurePosixPath(self._path).name
-        self.local = fetch(url, folder) if exists else Path(folder) / name
-        self._sent = self._state() if exists else {}
+            found = [end for end in ("", PARTIAL, NOTE) if self._system.exists(f"{self._path}{end}")]
+        self.local = Path(folder) / PurePosixPath(self._path).name
+        for end in found:
+            fetch(f"{url.rstrip('/')}{end}", folder)
+        self._sent = self._state() if found else {}
 
     def send(self) -> None:
         """Send the files that have changed, then delete those that are no longer here."""
@@ -128,21 +132,22 @@ class Mirror:
         with _told(self.url):
             for name in order:
                 if self._sent.get(name) != now[name]:
-                    _send(self._system, self.local / name if name else self.local, self._remote(name))
+                    _send(self._system, f"{self.local}{name}", self._remote(name))
             gone = self._sent.keys() - now.keys()
             for name in sorted(gone, key=lambda name: PurePosixPath(name).name not in _MARKERS):
                 self._system.rm_file(self._remote(name))
         self._sent = now
 
     def _remote(self, name):
-        return f"{self._path}/{name}" if name else self._path
+        return f"{self._path}{name}"
 
     def _state(self):
-        """Name below the local path -> (size, time of change); a file has the name ""."""
-        if self.local.is_file():
-            return {"": _stamp(self.local)}
+        """What follows the local path in the name of a file -> (size, time of change)."""
+        if not self.local.is_dir():
+            files = {end: Path(f"{self.local}{end}") for end in ("", PARTIAL, NOTE)}
+            return {end: _stamp(path) for end, path in files.items() if path.is_file()}
         return {
-            path.relative_to(self.local).as_posix(): _stamp(path)
+            f"/{path.relative_to(self.local).as_posix()}": _stamp(path)
             for path in self.local.rglob("*")
             # A name with a dot in front is a file or folder that is not complete, or a lock.
             if path.is_file() and not any(part.startswith(".") for part in path.relative_to(self.local).parts)
@@ -190,10 +195,10 @@ def given(path: str | os.PathLike) -> str:
     return _urls.get(str(path), str(path))
 
 
-def send_mirrors(folder: str | os.PathLike) -> None:
-    """Send what has changed, if a local folder belongs to a folder in a bucket; a training does so at checkpoints."""
+def send_mirrors(path: str | os.PathLike) -> None:
+    """Send what has changed, if a local path is or lies in a copy of a file or folder in a bucket."""
     for mirror in _mirrors:
-        if Path(folder).is_relative_to(mirror.local):
+        if Path(path).is_relative_to(mirror.local):
             mirror.send()
 
 
@@ -227,6 +232,7 @@ def local_copies(args: argparse.Namespace) -> Iterator[None]:
                     mirror = Mirror(path, place)
                     _mirrors.append(mirror)
                     local.append(str(mirror.local))
+                    _urls[local[-1]] = path
                 else:
                     for url in find_remote(path):
                         local.append(str(fetch(url, place)))

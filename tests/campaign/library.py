@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import traceback
+import unittest.mock
 from pathlib import Path
 
 import numpy as np
@@ -164,7 +165,7 @@ def mistakes(rng, count, home, args):
             argv += ["--model", start]
         said = io.StringIO()
         try:
-            with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()), _stdin():
+            with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()), _stdin(), _no_server():
                 code = main(argv)
             if code not in (0, 1, 2, 3, 143):
                 defects.append(f"{argv}: exit code {code}")
@@ -172,6 +173,13 @@ def mistakes(rng, count, home, args):
             defects.append(f"{argv}: {traceback.format_exc().strip().splitlines()[-1][:200]}")
     os.chdir(ROOT)
     return count, defects
+
+
+@contextlib.contextmanager
+def _no_server():
+    """`serve` and `explore` end where their server would begin, which runs until it is stopped."""
+    with unittest.mock.patch("uvicorn.run"), unittest.mock.patch("os.execve", side_effect=SystemExit(0)):
+        yield
 
 
 @contextlib.contextmanager

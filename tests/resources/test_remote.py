@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from bert_tf.cli import main
+from bert_tf.cli.shared import answers
 from bert_tf.errors import InputError
 from bert_tf.resources import remote
 from bert_tf.resources.remote import Mirror, fetch, find_remote
+from tests.app.random_task_models import save_tasks
 
 TEXT = "\n\n".join(f"the cat ran {number} far\nshe ran and the cat ran\nthe dog sat" for number in range(40))
 
@@ -41,6 +43,91 @@ def test_a_file_of_inputs_is_read_from_and_written_to_a_bucket(bucket, tiny_fold
     assert bucket.cat_file("/a/out.jsonl") == (tmp_path / "out.jsonl").read_bytes()
     assert main(["predict", *urls[:3], "memory://none.jsonl", *urls[4:]]) == 2
     assert "There is no memory://none.jsonl." in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """The folder of a model that predicts masks ("plain"), and of task models ("classes")."""
+    home = tmp_path_factory.mktemp("models")
+    save_tasks(home)
+    return home
+
+
+@pytest.fixture(params=["plain", "classes"])
+def predict_in_a_bucket(request, bucket, models, monkeypatch):
+    """predict(*options) -> exit code of `predict` with all its files in a bucket."""
+    for path in (models / request.param).iterdir():
+        bucket.pipe_file(f"/models/{request.param}/{path.name}", path.read_bytes())
+    lines = [json.dumps({"text_a": f"the cat ran {n} [MASK]", "text": f"the cat ran {n}"}) for n in range(40)]
+    bucket.pipe_file("/in.jsonl", "\n".join(lines).encode())
+    monkeypatch.setattr(answers, "_SAVE_EVERY", 0)
+    monkeypatch.setattr(answers, "_SEND_EVERY", 0)
+    urls = ["--model", f"memory://models/{request.param}", "--input", "memory://in.jsonl"]
+
+    def predict(*options, output="out"):
+        argv = ["predict", *urls, "--output", f"memory://a/{output}.jsonl", "--quiet", "--batch-size", "4", *options]
+        return main(argv)
+
+    return predict
+
+
+@pytest.mark.parametrize("how", ["interrupted", "killed"])
+def test_predictions_for_a_file_go_on_in_a_bucket(bucket, predict_in_a_bucket, monkeypatch, capsys, how):
+    assert predict_in_a_bucket(output="straight") == 0
+    write, count = answers.Answers.write, 0
+
+    def write_and_stop(self, *args, **named):
+        nonlocal count
+        count += 1
+        if count > 17:
+            if how == "killed":  # what a killed process would do at its end is not done
+                monkeypatch.setattr(Mirror, "send", lambda self: None)
+                monkeypatch.setattr(answers._PartialFile, "keep", lambda self: None)
+            raise KeyboardInterrupt
+        write(self, *args, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(answers.Answers, "write", write_and_stop)
+        send, keep = Mirror.send, answers._PartialFile.keep
+        assert predict_in_a_bucket() == 130
+    monkeypatch.setattr(Mirror, "send", send)
+    monkeypatch.setattr(answers._PartialFile, "keep", keep)
+    said = capsys.readouterr().err
+    assert ("17 answers are kept in memory://a/out.jsonl.partial; the same" in said) == (how == "interrupted")
+    noted = json.loads(bucket.cat_file("/a/out.jsonl.partial.json"))
+    assert noted["good"] >= 16 and len(bucket.cat_file("/a/out.jsonl.partial")) >= noted["bytes"]
+    assert predict_in_a_bucket() == 2
+    assert "memory://a/out.jsonl.partial holds the answers of an interrupted run" in capsys.readouterr().err
+    written = []
+    monkeypatch.setattr(
+        answers.Answers, "write", lambda self, *args, **named: (written.append(1), write(self, *args, **named))
+    )
+    assert predict_in_a_bucket("--resume") == 0
+    assert len(written) == 40 - noted["good"]
+    there, straight = (
+        [json.loads(line) for line in bucket.cat_file(f"/a/{name}.jsonl").splitlines()] for name in ("out", "straight")
+    )
+    assert len(there) == 40 and [set(line) for line in there] == [set(line) for line in straight]
+    assert sorted(bucket.find("/a")) == ["/a/out.jsonl", "/a/straight.jsonl"]
+
+
+def test_an_input_that_has_changed_in_its_bucket_is_refused(bucket, predict_in_a_bucket, monkeypatch, capsys):
+    write = answers.Answers.write
+    calls = iter(range(18))
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            answers.Answers,
+            "write",
+            lambda self, *args, **named: write(self, *args, **named) if next(calls) < 9 else _interrupt(),
+        )
+        assert predict_in_a_bucket() == 130
+    bucket.pipe_file("/in.jsonl", bucket.cat_file("/in.jsonl").replace(b"cat ran 30", b"dog ran 30"))
+    assert predict_in_a_bucket("--resume") == 2
+    assert "cannot be gone on with: memory:///in.jsonl has changed since." in capsys.readouterr().err
+
+
+def _interrupt():
+    raise KeyboardInterrupt
 
 
 @pytest.mark.slow

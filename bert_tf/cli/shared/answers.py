@@ -14,14 +14,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bert_tf.checksums import checksum
 from bert_tf.cli.shared.files import refuse_folder
 from bert_tf.errors import InputError
 from bert_tf.files import DISK_FULL, read_json, write_json
+from bert_tf.resources.remote import NOTE, PARTIAL, given, is_remote, send_mirrors
 
 #: Exit code where some inputs could not be answered.
 BAD_INPUTS = 3
 
 _SAVE_EVERY = 1.0  # seconds between two notes of how far the file is
+_SEND_EVERY = 60.0  # seconds between two copies of the partial file in a bucket, each of the whole file
 # Options that change neither the answers nor their order, so that they may differ when a run goes on.
 _FREE_OPTIONS = ("run", "quiet", "resume", "batch_size", "output", "json")
 
@@ -67,7 +70,8 @@ def answers_to(args: argparse.Namespace) -> Iterator[Answers]:
     """Opens the output of `predict --input`.
 
     A file gets its name when it is complete. Until then it is called `OUTPUT.partial`, beside `OUTPUT.partial.json`,
-    which says how far it is. Both stay if the block ends with an exception after the first good answer.
+    which says how far it is. Both stay if the block ends with an exception after the first good answer. For a file in
+    a bucket both are there too, as they were at most a minute ago.
 
     Args:
         args: argparse.Namespace. The options of `predict`.
@@ -89,9 +93,9 @@ def answers_to(args: argparse.Namespace) -> Iterator[Answers]:
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    unfinished = target.with_name(f"{target.name}.partial")
+    unfinished = target.with_name(f"{target.name}{PARTIAL}")
     with _names(path), _only_writer(unfinished):
-        output = _PartialFile(unfinished, _settings(args), args.resume)
+        output = _PartialFile(path, unfinished, _settings(args), args.resume)
         try:
             yield output
             output.close()
@@ -115,7 +119,7 @@ def _names(path):
     try:
         yield
     except OSError as error:
-        is_partial = str(error.filename).startswith(f"{os.path.realpath(path)}.partial")
+        is_partial = str(error.filename).startswith(f"{os.path.realpath(path)}{PARTIAL}")
         if is_partial or error.filename is None and error.errno in DISK_FULL:
             error.filename, error.filename2 = path, None
         raise
@@ -143,13 +147,19 @@ def _only_writer(partial):
 class _PartialFile(Answers):
     """Answers in a file that is not complete yet."""
 
-    def __init__(self, partial, settings, resume):
+    def __init__(self, path, partial, settings, resume):
         super().__init__(lambda text: self._file.write(text.encode("utf-8")))
         self.partial, self.state = partial, partial.with_name(f"{partial.name}.json")
-        self._settings, self._saved = settings, time.monotonic()
+        url = given(path)
+        self._path, self._is_sent = path, is_remote(url)
+        # As the user knows the two files.
+        self._shown = f"{url}{PARTIAL}" if self._is_sent else str(partial)
+        self._note = f"{url}{NOTE}" if self._is_sent else str(self.state)
+        self._settings, self._saved, self._sent = settings, time.monotonic(), time.monotonic()
         if self.state.exists() and not resume:
             raise InputError(
-                f"{partial} holds the answers of an interrupted run: go on with --resume, or delete it to start again."
+                f"{self._shown} holds the answers of an interrupted run: go on with --resume, or delete it to start "
+                "again."
             )
         if self.state.exists():
             self._restore(read_json(self.state))
@@ -160,22 +170,25 @@ class _PartialFile(Answers):
 
     def _restore(self, state):
         if not {"bytes", "good", "bad", "columns", "settings"} <= state.keys():
-            raise InputError(f"{self.state} cannot be read: delete it and {self.partial} to start again.")
+            raise InputError(f"{self._note} cannot be read: delete it and {self._shown} to start again.")
         if other := [name for name in self._settings if state["settings"].get(name) != self._settings[name]]:
             what = (
                 f"{self._settings['input']} has changed since"
                 if other == ["input_state"]
                 else f"it is of a run with another {_option(other[0])}"
             )
-            raise InputError(f"{self.partial} cannot be gone on with: {what}. Delete it to start again.")
+            raise InputError(f"{self._shown} cannot be gone on with: {what}. Delete it to start again.")
         if not self.partial.is_file() or self.partial.stat().st_size < state["bytes"]:
-            raise InputError(f"{self.partial} is shorter than {self.state} says: delete both to start again.")
+            raise InputError(f"{self._shown} is shorter than {self._note} says: delete both to start again.")
         self._place, self.columns = (state["bytes"], state["good"], state["bad"]), state["columns"]
 
     def write(self, text, good=0, bad=0):
         super().write(text, good, bad)
         if time.monotonic() - self._saved > _SAVE_EVERY:
             self._save()
+            if self._is_sent and time.monotonic() - self._sent > _SEND_EVERY:
+                send_mirrors(self._path)
+                self._sent = time.monotonic()
 
     def _save(self):
         self._file.flush()
@@ -201,7 +214,7 @@ class _PartialFile(Answers):
             return
         kept = read_json(self.state)
         count = f"{kept['good'] + kept['bad']:,}"
-        print(f"{count} answers are kept in {self.partial}; the same command with --resume goes on.", file=sys.stderr)
+        print(f"{count} answers are kept in {self._shown}; the same command with --resume goes on.", file=sys.stderr)
 
     def _delete(self):
         with suppress(OSError):
@@ -211,11 +224,17 @@ class _PartialFile(Answers):
 
 
 def _settings(args):
-    """What must be the same when a run goes on: the options, and the size and time of the input."""
+    """What must be the same when a run goes on: the options, and the size and time of the input.
+
+    Of an input in a bucket, whose copy is new each time, it is the size and the checksum.
+    """
     settings = {name: value for name, value in vars(args).items() if name not in _FREE_OPTIONS}
     with suppress(OSError):
         found = os.stat(args.input)
         settings["input_state"] = [found.st_size, found.st_mtime_ns]
+        if given(args.input) != args.input:
+            settings["input_state"] = checksum(args.input)
+    settings.update({name: given(settings[name]) for name in ("input", "model") if settings[name] is not None})
     return json.loads(json.dumps(settings, default=str))
 
 

@@ -1,0 +1,72 @@
+"""Whoever waits for a model that another visitor's long work uses gets it between two steps of that work."""
+
+import threading
+
+import pytest
+
+from bert_tf.explain import SALIENCY_METHODS, mask_target
+from tests.app.page_reading import PATIENCE
+from ui.session.model_store import shared_model
+
+TEXT = "The city has a river and the [MASK] sat on the boat."
+#: The methods with gradients; the others read blocks of inputs, of which a short text may need a single one.
+METHODS = ["integrated-gradients", "smoothgrad", "deeplift", "lrp"]
+
+
+def steps_before_a_press_is_answered(work):
+    """Does long work on a shared model; a visitor presses at its second step.
+
+    Args:
+        work: function (bert, trace, target, progress).
+
+    Returns: (the number of the work's steps until the press is answered, all its steps).
+    """
+    shared = shared_model("tiny-cased")
+    trace = shared.trace(TEXT, "", ())
+    target = shared.run(mask_target, trace)
+    steps, answered = [], []
+
+    def press():
+        shared.trace(f"{TEXT} It ran.", "", ())
+        answered.append(len(steps))
+
+    visitor = threading.Thread(target=press, daemon=True)
+
+    def counted(bert, progress):
+        def step(done, total):
+            steps.append(done)
+            if len(steps) == 2:
+                visitor.start()
+                while not shared.lock._waiting:  # the work holds the model, so the visitor has to wait
+                    assert visitor.is_alive()
+            return progress(done, total)
+
+        return work(bert, trace, target, step)
+
+    shared.run(counted, progress=lambda done, total: True)
+    visitor.join(PATIENCE)
+    assert answered
+    return answered[0] - 2, len(steps)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_press_during_gradients_is_answered_before_the_next_layer(method):
+    layers = shared_model("tiny-cased").bert.config.num_hidden_layers
+    options = {"steps": 1} if method == "integrated-gradients" else {}
+    waited, steps = steps_before_a_press_is_answered(
+        lambda bert, trace, target, progress: SALIENCY_METHODS[method](
+            bert, trace, target, progress=progress, **options
+        )
+    )
+    # Forwards and backwards, a step is one layer and not a whole pass.
+    assert waited == 0 and steps >= 2 * layers
+
+
+def test_a_press_during_a_sweep_over_the_heads_is_answered_before_the_next_block(monkeypatch):
+    from bert_tf.explain.interventions import ablation
+
+    monkeypatch.setattr(ablation, "TOKENS_PER_BATCH", 1)
+    waited, steps = steps_before_a_press_is_answered(
+        lambda bert, trace, target, progress: ablation.sweep(bert, trace, ablation.every_head(bert.config), progress)
+    )
+    assert waited == 0 and steps == 12
