@@ -15,6 +15,7 @@ from bert_tf.errors import Cancelled
 from bert_tf.explain import agreement, compare, layer_similarity, logit_lens, read_rows
 from tests.app.conftest import LIMITS, save_tiny
 from tests.app.page_reading import (
+    PATIENCE,
     component,
     components,
     page_text,
@@ -384,7 +385,7 @@ def test_the_page_is_drawn_before_anything_is_timed_and_a_mask_is_not_timed_anew
 
     def latency(shared, a, b, passes=5, progress=None):
         asked.append((shared.name, a, b))
-        gate.wait(60)
+        gate.wait(PATIENCE)
         return 0.25 if shared.name == "tiny-cased" else 0.5
 
     monkeypatch.setattr(SharedModel, "latency", latency)

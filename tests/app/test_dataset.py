@@ -8,6 +8,7 @@ import pytest
 import bert_tf
 from bert_tf.explain import agreement, layer_similarity, read_rows, score_rows, summarise_rows
 from tests.app.page_reading import (
+    PATIENCE,
     column,
     near,
     offered,
@@ -191,7 +192,7 @@ def _a_row():
 def test_a_row_too_long_for_a_link_opens_here_alone(environment, text, fits):
     from streamlit.testing.v1 import AppTest
 
-    app = AppTest.from_function(_a_row, default_timeout=60)
+    app = AppTest.from_function(_a_row, default_timeout=PATIENCE)
     app.query_params["a"] = text
     (link,) = app.run().get("link_button")
     assert link.proto.disabled is not fits and ("too long for a link" in link.proto.help) is not fits

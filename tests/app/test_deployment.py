@@ -10,6 +10,7 @@ import time
 
 from streamlit import config
 
+from tests.app.page_reading import PATIENCE
 from ui.shell.limits import Limits, read_limits
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -27,7 +28,7 @@ def test_only_this_machine_reaches_an_explorer_started_without_an_address(tmp_pa
             [*command, "--server.headless", "true"], cwd=ROOT, env=environment, stdout=log, stderr=log
         )
     try:
-        end = time.monotonic() + 120
+        end = time.monotonic() + PATIENCE
         while not _answers("127.0.0.1", port):
             assert server.poll() is None and time.monotonic() < end, (tmp_path / "log").read_text()
             time.sleep(0.1)

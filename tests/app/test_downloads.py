@@ -8,7 +8,7 @@ import pytest
 from bert_tf.checkpoints import partial_download_bytes
 from bert_tf.checkpoints.registry import released
 from tests.app.conftest import LIMITS, save_tiny
-from tests.app.page_reading import page_text
+from tests.app.page_reading import PATIENCE, page_text
 from tests.checkpoints.conftest import Hub
 from ui.widgets.formatting import megabytes
 
@@ -50,20 +50,20 @@ def hub(environment, explorer_home, tmp_path, monkeypatch):
     downloads.shared_downloads.clear()
 
 
-def ended(seconds=120):
+def ended():
     from ui.session.downloads import shared_downloads
 
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE
     while (found := shared_downloads().get(NAME)) and found.running and time.monotonic() < deadline:
         time.sleep(0.01)
     return found
 
 
-def half_way(seconds=120):
+def half_way():
     """Wait until the first half of the weights is here, and nothing more arrives."""
     from ui.session.downloads import shared_downloads
 
-    deadline, before = time.monotonic() + seconds, 0
+    deadline, before = time.monotonic() + PATIENCE, 0
     while (
         not (now := shared_downloads().get(NAME).done)
         or now < shared_downloads().get(NAME).total / 2 - 5000
@@ -182,7 +182,7 @@ def look_up(open_app, name):
     app = open_app(page="models")
     next(field for field in app.text_input if field.key == "w_hub_name").set_value(name)
     next(button for button in app.button if button.label == "Look it up").click()
-    return app.run(timeout=60)
+    return app.run()
 
 
 def said_by(app):
@@ -199,8 +199,8 @@ def test_any_repository_is_looked_up_then_downloaded(open_app, hub, tmp_path):
     said = said_by(app)
     assert "BERT, 2 layers of" in said and "licence: mit" in said and not asked_for(hub)
     next(button for button in app.button if button.label.startswith(f"Get {REPO}")).click()
-    app.run(timeout=60)
-    deadline = time.monotonic() + 60
+    app.run()
+    deadline = time.monotonic() + PATIENCE
     while (found := shared_downloads().get(REPO)).running and time.monotonic() < deadline:
         time.sleep(0.05)
     assert found.status == "done", found.problem

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from bert_tf.errors import report
-from tests.app.page_reading import page_text
+from tests.app.page_reading import PATIENCE, page_text
 from ui.session import jobs
 
 WORDS = "the cat sat on the mat " * 11
@@ -36,8 +36,8 @@ def running(app):
     return {name: one for name, one in app.session_state["_jobs"].items() if one.running}
 
 
-def over(job, seconds=10):
-    deadline = time.monotonic() + seconds
+def over(job):
+    deadline = time.monotonic() + PATIENCE
     while job.running and time.monotonic() < deadline:
         time.sleep(0.01)
     return job.status == "stopped"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.app.page_reading import (
+    PATIENCE,
     component,
     page_text,
     param,
@@ -254,7 +255,7 @@ def test_contributions_are_worked_out_beside_the_page(open_app, monkeypatch):
     go, whole = threading.Event(), HookedModel.odds_gradient
 
     def slow(*given):
-        assert go.wait(60)
+        assert go.wait(PATIENCE)
         return whole(*given)
 
     monkeypatch.setattr(HookedModel, "odds_gradient", slow)

@@ -15,6 +15,7 @@ from bert_tf.explain import (
     score_rows,
 )
 from tests.app.page_reading import (
+    PATIENCE,
     column,
     near,
     offered,
@@ -165,7 +166,7 @@ def test_what_cannot_be_stopped_has_no_stop_and_much_of_it_waits_for_a_press(ope
 
     def slow(vectors, way, dimensions):
         asked.append(way)
-        goes_on.wait(60)
+        goes_on.wait(PATIENCE)
         return project_to_plane(vectors, way, dimensions)
 
     monkeypatch.setattr(projections, "project_to_plane", slow)

@@ -13,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 240
+#: Seconds that a server may take to end: the two that it gives Streamlit, and what a busy machine adds.
+MOST = 9
 #: Opens a page by Streamlit's protocol, reads until it is drawn, and stays.
 BROWSER = """
 import sys, time
@@ -53,7 +55,7 @@ def test_a_server_with_a_visitor_ends_within_seconds_of_a_signal(explorer_home, 
         finally:
             browser.kill()
             browser.wait()
-        assert server.returncode == 0 and seconds < 6, seconds
+        assert server.returncode == 0 and seconds < MOST, seconds
     finally:
         server.kill()
         server.wait()
@@ -86,7 +88,7 @@ def test_a_server_in_which_something_does_not_end_ends_all_the_same(what):
     )
     ended = time.time()
     began, *told = server.stdout.splitlines()
-    assert server.returncode == 0 and told == ["trainings told"] and ended - float(began) < 6
+    assert server.returncode == 0 and told == ["trainings told"] and ended - float(began) < MOST
 
 
 def _wait_for(port, server, log):

@@ -437,7 +437,7 @@ def test_series_are_read_one_at_a_time_and_each_once(monkeypatch):
         def __init__(self, found, progress):
             inside.append(found)
             read.append((found, len(inside)))
-            gate.wait(10)
+            gate.wait(PATIENCE)
             inside.remove(found)
 
     monkeypatch.setattr(snapshot_series, "SnapshotSeries", Slow)
@@ -450,7 +450,7 @@ def test_series_are_read_one_at_a_time_and_each_once(monkeypatch):
         snapshot_store._read("c", ["c"], lambda done, total: False)
     gate.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
     assert sorted(read) == [(["a"], 1), (["b"], 1)]
     snapshot_store._store.clear()
 

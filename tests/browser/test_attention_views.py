@@ -14,6 +14,7 @@ from tests.browser.page_reading import (
     open_page,
     point,
     press_head,
+    settled,
     share,
     too_wide,
 )
@@ -161,12 +162,12 @@ def test_a_head_press_does_not_send_the_small_maps_again(visit):
     page.reload()
     page.locator(".board canvas").wait_for()
     expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
-    page.wait_for_timeout(1500)
+    settled(page, "light")
     assert any(b"c_grid" in frame for frame in sent)
     sent.clear()
     press_head(page, 2, 2)
     expect(page.get_by_role("heading", name="Layer 2, head 2")).to_be_visible()
-    page.wait_for_timeout(1000)
+    settled(page, "light")
     # The lines of the new head are sent; the maps of all heads are not.
     assert any(b"c_lines" in frame for frame in sent) and not any(b"c_grid" in frame for frame in sent)
 

@@ -332,15 +332,15 @@ def test_the_same_model_is_not_downloaded_by_two_at_once(served, tmp_path):
 
     def wait(done, total):
         inside.set()
-        go_on.wait(20)
+        go_on.wait(60)
 
     first = threading.Thread(target=download, args=(NAME, wait, served.endpoint, tmp_path))
     first.start()
-    assert inside.wait(20)
+    assert inside.wait(60)
     with pytest.raises(DownloadError, match="being downloaded already"):
         download(NAME, endpoint=served.endpoint, folder=tmp_path)
     go_on.set()
-    first.join(30)
+    first.join(60)
     assert (tmp_path / MODEL.name).is_dir()
 
 

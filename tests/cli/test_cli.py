@@ -281,7 +281,7 @@ def test_a_pipe_takes_the_answers_and_stays_a_pipe(tmp_path, tiny_folder):
     reader.start()
     argv = ["predict", "--input", source, "--output", pipe, "--quiet", "--model", tiny_folder]
     assert main([str(argument) for argument in argv]) == 0
-    reader.join(10)
+    reader.join(60)
     assert json.loads(got[0])["tokens"][1] == "the" and pipe.is_fifo()
 
 

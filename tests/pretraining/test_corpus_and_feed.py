@@ -442,7 +442,7 @@ def test_prefetch_ends_with_its_reader():
     items = prefetch(source(), depth=2)
     assert next(items) == 0
     items.close()
-    assert closed.wait(10)
+    assert closed.wait(60)
 
 
 def test_position_is_a_plain_triple():

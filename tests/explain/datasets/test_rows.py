@@ -160,10 +160,10 @@ def test_a_row_with_half_a_surrogate_pair_is_named_and_passed_over(broken):
 
 def test_a_table_of_very_many_columns_is_refused_at_once():
     header = ",".join(f"c{number}" for number in range(90_000))
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(InputError, match="90,000 columns; at most 1,000 are read"):
         read_rows(header + "\n" + "a,b\n" * 1000, "table")
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
     with pytest.raises(InputError, match="1,001 columns"):
         read_rows(json.dumps({f"c{number}": "a" for number in range(1001)}), "jsonl")
     assert len(read_rows("\n".join([",".join(f"c{number}" for number in range(1000)), "a,b"]), "table").columns) == 1000
