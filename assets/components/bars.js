@@ -69,14 +69,44 @@ function open(root, data, position) {
   fold(root, data, position);
 }
 
+// The last words before a mask and the next after it, as the chips of the page show them; null if they do not know it.
+function around(card) {
+  const chips = window.bertChips ?? [];
+  const mask = chips.find((chip) => chip.position === card.position);
+  if (!mask || !(mask.masked || mask.kind === "typed") || (mask.was || "[MASK]") !== card.title) return null;
+  const side = chips.filter((chip) => chip.side === mask.side && chip.kind !== "special");
+  const at = side.indexOf(mask);
+  const written = (part) => part.map((chip) => {
+    const text = chip.masked || chip.kind === "typed" ? "[MASK]" : chip.text;
+    return text.startsWith("##") ? text.slice(2) : ` ${text}`;
+  }).join("").replace(/ (?=[.,;:!?])/g, "");
+  const [first, last] = [Math.max(0, at - 5), at + 5];
+  return [`${first ? "…" : ""}${written(side.slice(first, at))} `.trimStart(), `${written(side.slice(at + 1, last))}${last < side.length ? " …" : ""}`];
+}
+
+// While a bar has the pointer or the focus, the last line of its card is the text that a press would write.
+function foresee(root, cards, element) {
+  const bar = element?.closest?.("button.bar");
+  [...root.children].forEach((section, index) => {
+    const foot = section.querySelector(".foot");
+    const words = bar && section.contains(bar) ? around(cards[index]) : null;
+    if (!words && !foot.classList.contains("foreseen")) return;
+    if (words && !foot.classList.contains("foreseen")) foot.style.minHeight = `${foot.offsetHeight}px`;
+    foot.classList.toggle("foreseen", Boolean(words));
+    if (words) foot.replaceChildren(words[0], make("b", "", bar.querySelector(".word").firstChild.textContent), words[1]);
+    else { foot.textContent = cards[index].foot; foot.style.minHeight = ""; }
+  });
+}
+
 // The card under the pointer or the focus is the token that the other components show too.
 function link(root, cards) {
   const tell = (element) => {
     const index = [...root.children].indexOf(element?.closest?.(".card"));
     tellToken(index < 0 ? null : cards[index].position);
+    foresee(root, cards, element);
   };
   root.onpointerover = (event) => { if (event.pointerType !== "touch") tell(event.target); };
-  root.onpointerleave = () => tellToken(null);
+  root.onpointerleave = () => tell(null);
   onFocus(root, tell);
   return onToken((position) => {
     cards.forEach((card, index) => root.children[index]?.classList.toggle("lit", card.position === position));
@@ -93,7 +123,10 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     section.setAttribute("aria-label", `Predictions for ${card.title}`);
     section.querySelector(".title").textContent = card.title;
     section.querySelector(".note").textContent = card.note;
-    section.querySelector(".foot").textContent = card.foot;
+    const foot = section.querySelector(".foot");
+    foot.textContent = card.foot;
+    foot.classList.remove("foreseen");
+    foot.style.minHeight = "";
     const list = section.querySelector(".list");
     resize(list, card.predictions.length, () => buildBar(still));
     card.predictions.forEach((prediction, row) => paintBar(list.children[row], card, prediction, still));

@@ -91,6 +91,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     line.dir = data.directions[side];
     fill(line, chips, data.chips);
   }
+  if (data.linked) window.bertChips = data.chips;
   const buttons = focusable(root);
   // One chip is reached with the Tab key; new chips do not add another.
   rove(root, buttons.find((button) => button.getAttribute("tabindex") === "0") ?? buttons[0]);

@@ -76,12 +76,22 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
       part.querySelector("summary").textContent = section.title;
       // A section that the visitor opens or closes stays so until the page changes.
       const here = section.pages.some((page) => page.name === data.current);
-      if (part.shown !== data.current) part.open = here;
+      const isNew = part.shown !== data.current;
+      if (isNew) part.open = here;
       part.shown = data.current;
       part.classList.toggle("here", here);
       const links = part.querySelectorAll("a");
       section.pages.forEach((page, place) => aim(links[place] ?? part.appendChild(document.createElement("a")), page));
+      if (isNew && here) requestAnimationFrame(() => bringIntoView(part));
     });
+  }
+
+  // In a low window the section of the open page would lie below the sidebar's end.
+  function bringIntoView(part) {
+    const sidebar = document.querySelector('[data-testid="stSidebarContent"]');
+    if (!sidebar) return;
+    const below = part.getBoundingClientRect().bottom + 16 - sidebar.getBoundingClientRect().bottom;
+    if (below > 0) sidebar.scrollTop += below;
   }
 
   function newSection() {

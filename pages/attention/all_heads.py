@@ -25,11 +25,10 @@ PAGE = Page(
     ),
     presses={"": Press("head"), "heatmap": Press("head", {"all_heads.as": "map"})},
     analyses=("attention",),
-    settings=("several", "more", "least", "as", "words", "both", "read"),
+    settings=("several", "more", "least", "as", "words", "both"),
     settings_help=(
         "`1` for several heads, the others as `layer.head`, percent below which weights are hidden, `map` for "
-        "the heatmap; `1` for words instead of tokens; `1` for A→B beside B→A; `1` where “Is attention an "
-        "explanation?” is open"
+        "the heatmap; `1` for words instead of tokens; `1` for A→B beside B→A"
     ),
     opens_rows=True,
     snippet=snippet,
@@ -50,7 +49,7 @@ def page():
     if selection is None:
         return
     chosen = _chosen(trace)
-    left, right = st.columns([5, 6], gap="large")
+    left, right = st.columns([43, 60], gap="large")
     with left:
         _overview(trace, selection)
     with right:
@@ -60,7 +59,6 @@ def page():
         " stronger the line; in each head the weights of a token add up to 1. The lines do not show what information"
         " is moved, nor whether it matters."
     )
-    attention_controls.warning()
     attention_controls.footer(shared, token_trace)
 
 
@@ -91,7 +89,7 @@ def _choose(chosen):
 def _overview(trace, selection):
     view = state.view()
     with inputs.heading("All heads"):
-        attention_controls.warning_link()
+        attention_controls.warning()
 
     def press_head(layer, head):
         chosen = _chosen(trace)
@@ -133,7 +131,7 @@ def _heads(shared, token_trace, trace, selection, chosen):
     as_map = state.setting(_AS, "lines") == "map"
     attention_controls.pickers(trace.attentions.shape, _LEAST)
     colours = plots.head_colours(state.is_dark())[: len(chosen)]
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.segmented_control(
             "As",
             ["lines", "map"],
@@ -159,9 +157,9 @@ def _heads(shared, token_trace, trace, selection, chosen):
         )
         if trace.text_b is not None and not as_map:
             st.toggle(
-                "A→B beside B→A",
+                "A→B, B→A",
                 **state.bind_setting(_BOTH, "w_all_heads_both", False),
-                help="Two drawings: from the tokens of text A to those of text B, and back.",
+                help="Two drawings beside each other: from the tokens of text A to those of text B, and back.",
             )
         components.heads("c_heads", chosen, colours, state.setting(_SEVERAL, False), _drop(chosen))
     detail = attention_controls.detail(selection) if as_map else selection

@@ -66,7 +66,7 @@ def page():
         "Press a token to see where it looks. Bars are scaled to the longest of their column.",
     )
     _notes(trace)
-    attention_controls.warning_link()
+    attention_controls.warning()
     attention_controls.footer(shared, trace)
 
 
@@ -136,7 +136,7 @@ def _flow(trace, call, input_key):
     def work(progress):
         return attention_flow(trace, layer, (position,), most_tokens=_MOST_FLOW, progress=progress)[0]
 
-    return jobs.result("flow", (input_key, layer, position), "Flow", work)
+    return jobs.result("flow", (input_key, layer, position), "Flow", work, skeleton=False)
 
 
 def _notes(trace):

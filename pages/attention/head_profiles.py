@@ -89,7 +89,7 @@ def page():
     _table(profile, shared.name)
     if profile.syntax is not None:
         _relations(profile.syntax)
-    attention_controls.warning_link()
+    attention_controls.warning()
     if profile.num_texts > 1:
         st.caption(f"{count(profile.num_texts, 'text')}, {count(profile.num_tokens, 'token')}")
     else:

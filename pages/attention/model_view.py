@@ -41,7 +41,7 @@ def page():
     else:
         snippets.give(shared, trace, selection, False)
         _sheet(trace, selection)
-    attention_controls.warning_link()
+    attention_controls.warning()
     attention_controls.footer(shared, trace)
 
 

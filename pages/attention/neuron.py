@@ -74,7 +74,7 @@ def page():
         " square root of the number of components, and put through the softmax over all tokens, also over tokens that"
         " the filters hide here. The meaning of a single component is not known."
     )
-    attention_controls.warning_link()
+    attention_controls.warning()
     attention_controls.footer(shared, trace)
 
 

@@ -73,7 +73,7 @@ def _attention(pair, traces):
         st.caption("A mean hides single heads, such as one that attends to one token alone.")
     elif pair[0].shared is not pair[1].shared:
         st.caption("Heads of two models with the same number have nothing else in common.")
-    attention_controls.warning_link()
+    attention_controls.warning()
     entropies = comparison.attention_entropy(pair, traces)
     with heading:
         _save_attention(pair, traces, maps, chosen, head, entropies)

@@ -53,7 +53,7 @@ class ComparisonInput:
 
     def trace(self, hidden_states=False):
         """The ``Trace`` of the side, with attention maps or, if ``hidden_states``, with hidden states instead."""
-        with st.spinner("Reading …", show_time=True):
+        with inputs.reading(self.shared):
             if not hidden_states:
                 return attention_trace(self.shared, self.masked, (self.text_a, self.text_b))
 

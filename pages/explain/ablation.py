@@ -283,7 +283,9 @@ def _sweep(shared, trace, layers, heads):
         tokens = every_token(trace) if trace.length <= _SWEPT_TOKENS else ()
         return shared.run(sweep, trace, (*parts, *tokens), progress=progress)
 
-    return jobs.result("ablation", key, "Switching off every part, one at a time", work, patience=jobs.SHORT)
+    return jobs.result(
+        "ablation", key, "Switching off every part, one at a time", work, patience=jobs.SHORT, skeleton=False
+    )
 
 
 def _unit(shared, question):

@@ -17,7 +17,7 @@ from ui.widgets.formatting import dimensions, direction, percent, short_count
 PAGE = Page(
     name="architecture",
     group="Learn",
-    order=2,
+    order=4,
     title="Architecture",
     question="The model, box by box",
     terms="diagram parameters FLOPs shapes memory boxes layer norm feed-forward GELU pooler",

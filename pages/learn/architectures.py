@@ -20,7 +20,7 @@ from ui.widgets.formatting import escape_markdown
 PAGE = Page(
     name="architectures",
     group="Learn",
-    order=5,
+    order=7,
     title="Architectures",
     question="The family: what came after BERT",
     terms="RoBERTa ALBERT DistilBERT ELECTRA DeBERTa family members variants",
@@ -92,7 +92,9 @@ def _seconds(rows):
         **state.bind_setting("architectures.speed", "w_architectures_speed", False),
     ):
         return None
-    seconds = jobs.result("family speed", "speed", "Timing", lambda progress: measure_speed(rows, progress=progress))
+    seconds = jobs.result(
+        "family speed", "speed", "Timing", lambda progress: measure_speed(rows, progress=progress), skeleton=False
+    )
     return None if seconds is None else tuple(seconds)
 
 

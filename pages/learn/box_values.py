@@ -94,7 +94,7 @@ def _inside(shared, trace, name, layer):
             key="w_architecture_maps",
         )
         st.caption("The mean of the layer's heads; the Attention pages show each head.")
-        attention_controls.warning_link()
+        attention_controls.warning()
         return
     if values.ndim == 3:
         count, tokens, size = values.shape

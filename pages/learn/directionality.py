@@ -13,8 +13,8 @@ from ui.elements import components
 from ui.elements.cards import cards
 from ui.elements.mask_chips import chips
 from ui.elements.spans import spans, split_at_spans
-from ui.samples.examples import ONE_WAY, example
-from ui.session import directional_models, state
+from ui.samples.examples import ONE_WAY
+from ui.session import directional_models, model_store, state
 from ui.session.model_store import shared_model
 from ui.session.session_cache import cached
 from ui.shell import snippets
@@ -26,7 +26,7 @@ from ui.widgets.formatting import escape_markdown, percent, title
 PAGE = Page(
     name="directionality",
     group="Learn",
-    order=3,
+    order=5,
     title="Directionality",
     question="What a model gains by reading both sides of a word",
     terms="bidirectional left to right one way causal ELMo GPT OpenAI",
@@ -36,7 +36,7 @@ PAGE = Page(
     ),
     presses={"": Press("word", MASKED)},
     analyses=("directionality",),
-    example=example("One of", ONE_WAY),
+    example=ONE_WAY[0],
     opens_rows=True,
     is_available=lambda: len(directional_models.comparable_models()) == len(directional_models.DIRECTIONS),
     snippet=snippet,
@@ -62,7 +62,8 @@ def page():
     inputs.text_fields(_FIELD)
     if not inputs.texts_are_usable():
         return
-    with st.spinner("Loading the readers …", show_time=True):
+    is_loaded = all(model_store.is_loaded(names[way], "float32") for way in directional_models.DIRECTIONS)
+    with inputs.loading("Loading the three small models …", is_over=is_loaded):
         readers = {way: shared_model(names[way]) for way in directional_models.DIRECTIONS}
     part = _place(readers["bidirectional"])
     if part is None:

@@ -13,7 +13,7 @@ from ui.shell.view import to_params
 PAGE = Page(
     name="glossary",
     group="Learn",
-    order=7,
+    order=8,
     title="Glossary",
     question="What the terms mean",
     terms="definitions dictionary words",

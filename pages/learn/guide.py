@@ -8,10 +8,10 @@ from ui.shell.page import Page, Press
 PAGE = Page(
     name="guide",
     group="Learn",
-    order=6,
+    order=3,
     title="Guide",
     question="BERT in seven short pieces",
-    terms="introduction tutorial paper pretraining masking learn lessons teacher",
+    terms="introduction tutorial paper pretraining masking learn",
     summary="BERT in seven short pieces, each with links to the pages that show it on the visitor's text",
     presses={"": Press("open", of_texts=False)},
     reads_texts=False,

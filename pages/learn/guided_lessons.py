@@ -17,7 +17,7 @@ from ui.widgets.formatting import escape_markdown
 PAGE = Page(
     name="guided_lessons",
     group="Learn",
-    order=8,
+    order=2,
     title="Lessons",
     question="Five lessons to do, step by step",
     terms="teacher class exercises questions quiz course",

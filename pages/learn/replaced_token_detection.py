@@ -25,7 +25,7 @@ from ui.widgets.formatting import (
 PAGE = Page(
     name="replaced_token_detection",
     group="Learn",
-    order=4,
+    order=6,
     title="Replaced-token detection",
     question="Which words were replaced?",
     terms="ELECTRA discriminator generator",

@@ -15,6 +15,7 @@ from ui.session import (
     task_models,
 )
 from ui.shell.page import Page, Press
+from ui.widgets import model_offer
 from ui.widgets.formatting import escape_markdown, megabytes, title
 
 PAGE = Page(
@@ -41,6 +42,7 @@ _PREDICTS = {
 
 
 def page():
+    model_offer.draw("models_offer")
     for info in model_store.catalogue():
         if info.installed:
             _installed(info)

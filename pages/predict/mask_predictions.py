@@ -35,6 +35,10 @@ def draw(shared, trace, side=""):
     if not trace.masks:
         st.header("Predictions", anchor=False)
         st.info("Nothing is hidden yet. Press a word above, or type [MASK] in the text.", icon=":material/touch_app:")
+        if not side:
+            _ask()
+            if state.setting(_ASK, "").strip():
+                st.caption("Press the word in whose place you ask about it: its probability is read there.")
         return
     if trace.logits is None:
         st.header("Predictions", anchor=False)
@@ -90,14 +94,18 @@ def _predictions(shared, trace, side):
     if joint and not side:
         _fill_all_button(joint)
     if not side:
-        st.text_input(
-            "Ask about a word",
-            placeholder="Ask about a word, or several: Rome, Berlin",
-            label_visibility="collapsed",
-            **state.bind_setting(_ASK, "w_predict_ask", ""),
-        )
+        _ask()
     if of_pieces:
         _word_scores(shared, trace, of_pieces, side)
+
+
+def _ask():
+    st.text_input(
+        "Ask about a word",
+        placeholder="Ask about a word, or several: Rome, Berlin",
+        label_visibility="collapsed",
+        **state.bind_setting(_ASK, "w_predict_ask", ""),
+    )
 
 
 def _word_scores(shared, trace, words, side):

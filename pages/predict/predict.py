@@ -140,9 +140,7 @@ def _trace(shared, encoding, side=""):
     masked = inputs.masked_positions(shared, encoding)
     if masked is None:
         return None
-    if shared.has_answered:
-        return _read(shared, encoding, masked, side)
-    with st.spinner(f"Preparing {title(shared.name)}: the first predictions take a few seconds …", show_time=True):
+    with inputs.reading(shared):
         return _read(shared, encoding, masked, side)
 
 

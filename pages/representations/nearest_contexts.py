@@ -96,6 +96,7 @@ def _labelled(contexts, tagger):
         (tagger, view.precision, contexts.nearest),
         "Reading their sentences",
         lambda progress: shared.run(label_contexts, contexts, progress=progress),
+        skeleton=False,
     )
     if labelled is None:
         return contexts

@@ -243,7 +243,7 @@ def _heads(divergence, traces, before, after):
                     page="all_heads", model=name, layer=layer, head=head, masks=()
                 ),
             )
-    attention_controls.warning_link()
+    attention_controls.warning()
     return layer, head
 
 

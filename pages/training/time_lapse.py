@@ -111,7 +111,7 @@ def page():
     playing = st.session_state.get("_time_lapse_playing", False)
     error_messages.fragment(_lapse, run_every=_PLAY if playing else None)(run, shared, snapshot_traces)
     # Outside of the fragment: the link leads to another page.
-    attention_controls.warning_link()
+    attention_controls.warning()
     st.caption(
         "One text in one training: with another seed, or another order of the training texts, a prediction comes at "
         "other steps. A right prediction does not show that the model learnt the rule behind it."

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.app.page_reading import page_text, param, run_until_done
+from tests.app.page_reading import page_text, run_until_done
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,4 @@ def test_the_view_says_its_limits(open_app, view, says):
 )
 def test_a_map_of_attention_leads_to_why_it_is_no_explanation(open_app, view):
     app = open_app(a="The cat sat.", b="It was good.", **view)
-    app.button(key="w_all_heads_read").click().run()
-    assert not app.exception and param(app, "page") == "all_heads"
-    assert "**No, not by itself.**" in page_text(app) and app.expander[-1].proto.expanded
+    assert not app.exception and "Is attention an explanation? No, not by itself." in page_text(app)

@@ -42,7 +42,7 @@ FULL = View(
     punctuation=False,
     start=12,
     depth=75,
-    settings=(("all_heads.read", "1"),),
+    settings=(("all_heads.words", "1"),),
 )
 
 
@@ -197,15 +197,15 @@ def test_a_limits_file_with_a_mistake_is_refused_with_the_place(tmp_path, text, 
 
 
 def test_a_link_carries_the_settings_of_its_own_page_only():
-    view = View(page="predict", a="x", settings=(("all_heads.read", "1"), ("predict.ask", "x")))
+    view = View(page="predict", a="x", settings=(("all_heads.words", "1"), ("predict.ask", "x")))
     assert to_params(view, Limits()) == {"a": "x", "predict.ask": "x"}
 
 
 def test_settings_of_unknown_pages_or_of_great_length_are_passed_over():
     params = {
         "nowhere.read": "x",
-        "all_heads.read": "y" * 3000,
-        "all_heads.Read": "z",
+        "all_heads.words": "y" * 3000,
+        "all_heads.Words": "z",
         "all_heads.": "q",
         "all_heads.x": "q",
     }
@@ -213,9 +213,9 @@ def test_settings_of_unknown_pages_or_of_great_length_are_passed_over():
 
 
 def test_a_setting_at_its_default_leaves_the_view():
-    view = View().with_setting("all_heads.read", "raw")
-    assert view.setting("all_heads.read") == "raw"
-    assert view.with_setting("all_heads.read", None).settings == ()
+    view = View().with_setting("all_heads.words", "raw")
+    assert view.setting("all_heads.words") == "raw"
+    assert view.with_setting("all_heads.words", None).settings == ()
 
 
 def test_a_click_is_measured_on_every_page():

@@ -129,7 +129,7 @@ def test_several_tokens_are_summed_and_both_ways_stand_beside_each_other(visit, 
     tokens.nth(3).click()
     page.mouse.move(0, 0)
     expect(hint).to_contain_text("Sum of 2 tokens")
-    page.get_by_text("A→B beside B→A").click()
+    page.get_by_text("A→B, B→A").click()
     ways = page.locator(".lines .stage")
     expect(ways).to_have_count(2)
     count_b = sum(source == "b" for source in trace.sources) + 1  # with the separator after it
@@ -279,3 +279,13 @@ def test_a_figure_from_the_command_line_draws_itself_without_a_network(chromium,
     assert page.locator(".ytick").count() == trace.length
     context.close()
     assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["all_heads", "neuron"])
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
+def test_why_attention_is_not_explanation_opens_where_it_is_asked_for(visit, name, size):
+    page = visit(f"{PAIR}&page={name}", viewport=dict(zip(("width", "height"), size))).page
+    page.get_by_role("button", name="Attention is not explanation").click()
+    expect(page.get_by_text("Is attention an explanation? No, not by itself.")).to_be_in_viewport()
+    wait_for = page.get_by_role("heading", level=1, name="All heads" if name == "all_heads" else "Neuron")
+    expect(wait_for).to_have_count(1)

@@ -71,7 +71,9 @@ def test_the_switch_compares_two_models_and_swap_and_another_b_act(visit):
     expect(page.locator(".gauge")).to_have_count(2)
 
 
-@pytest.mark.parametrize("asked, title", [("rollout", "Attention methods"), ("squad", "Task predictions")])
+@pytest.mark.parametrize(
+    "asked, title", [("rollout", "Attention methods"), ("squad", "Task predictions"), ("teacher", "Lessons")]
+)
 def test_a_slash_opens_the_search_and_enter_the_first_page(visit, asked, title):
     page = visit().page
     page.locator(".lines .left .token").first.wait_for()
@@ -162,3 +164,37 @@ def test_a_picture_to_share_is_saved(visit):
     file = download(page, page.get_by_role("button", name="Picture (PNG)"))
     with Image.open(file.path()) as picture:
         assert picture.size == (2400, 1260)
+
+
+def test_a_prediction_that_is_pointed_at_shows_the_text_that_a_press_writes(visit):
+    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a2").page
+    bar = page.locator("button.bar").nth(1)
+    word = bar.locator(".word").inner_text()
+    foot = page.locator(".card .foot").first
+    before = foot.inner_text()
+    bar.hover()
+    expect(foot).to_have_text(f"The bunny {word} the carrot.")
+    page.mouse.move(0, 0)
+    expect(foot).to_have_text(before)
+    bar.focus()
+    expect(foot).to_have_text(f"The bunny {word} the carrot.")
+    page.keyboard.press("Enter")
+    wait_for_link(page, "a", f"The bunny {word} the carrot.")
+    expect(page.get_by_text("Undo brings the mask back")).to_be_visible()
+    page.get_by_role("button", name="Undo").first.click()
+    wait_for_link(page, "mask", "a2")
+
+
+def test_a_word_is_asked_about_before_one_is_masked(visit):
+    page = visit("/?a=The+bunny+ate+the+carrot.&b=").page
+    field = page.get_by_label("Ask about a word")
+    field.fill("the")
+    field.press("Enter")
+    expect(page.get_by_text("Press the word in whose place you ask about it")).to_be_visible()
+    chip(page, "ate").click()
+    expect(page.locator(".card .asked .bar")).to_have_count(1)
+
+
+def test_the_sidebar_shows_the_open_page_in_a_low_window(visit):
+    page = visit("/?page=glossary", viewport={"width": 1440, "height": 700}).page
+    expect(page.locator(".sections a[aria-current=page]")).to_be_in_viewport()

@@ -100,3 +100,12 @@ def test_the_examples_of_the_two_banks_show_what_each_can_know(readers):
     for way in ("two_one_way", "bidirectional"):
         assert all(found[way, label].original_rank <= 3 for label in asked)
         assert "bridge" not in guesses[way, "Bank account"] and "company" not in guesses[way, "River bank"]
+
+
+def test_the_page_opens_with_a_word_that_is_likelier_the_more_of_both_sides_is_read(readers):
+    from pages.learn.directionality import PAGE
+
+    (mask,), text = PAGE.example.masks, PAGE.example.a
+    word = text.split()[mask.word]
+    one, two, both = (likely(readers[way], text, word) for way in ("left_to_right", "two_one_way", "bidirectional"))
+    assert one < two / 5 and two < both / 1.5

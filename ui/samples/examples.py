@@ -55,7 +55,10 @@ LEARNED = (
 #: two sentences about a bank the words on the left are the same, so a left-to-right model predicts the same for both;
 #: the shipped models that read the right side tell the bridge from the company
 #: (`tests/embedded/test_embedded_readers.py`).
+#: With the first two the hidden word is the likelier to a shipped reader the more it reads of both sides.
 ONE_WAY = (
+    _example("The House", "He is a member of the House of Representatives.", "", "a6"),
+    _example("The church", "The church was built in the 12th century.", "", "a1"),
     _example("The team", "The team won the game.", "", "a1"),
     _example("River bank", "The bridge is on the bank of the river.", "", "a1"),
     _example("Bank account", "The company had an account at the bank.", "", "a1"),

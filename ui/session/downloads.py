@@ -20,6 +20,11 @@ from ui.widgets.formatting import escape_markdown, megabytes
 _POLL = 0.5  # seconds between two updates of the progress bar
 _AT_ONCE = 2  # downloads that run at the same time; a third one waits
 
+#: What helps where a download fails.
+_BY_HAND = (
+    "Or download its files on another machine and copy them, in a folder of their own, into the models folder here: "
+    "the model appears without a restart."
+)
 _PRESSED = "_pressed_downloads"  # in the session: name of a model -> the view in which the visitor pressed its button
 
 
@@ -109,7 +114,7 @@ def download_model_button(info, where):
     if pressed.get(info.name) != state.view():
         pressed.pop(info.name, None)
     elif last is not None and last.problem:
-        st.error(escape_markdown(last.problem), icon=":material/cloud_off:")
+        st.error(f"{escape_markdown(last.problem)} {_BY_HAND}", icon=":material/cloud_off:")
     st.button(
         f"Get {info.name} ({megabytes(info.size_bytes)})",
         icon=":material/download:",

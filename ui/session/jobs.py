@@ -23,6 +23,8 @@ from ui.widgets.formatting import escape_markdown
 _POLL = 0.4  # seconds between two updates of the progress bar
 #: The ``patience`` of ``result``, in seconds, for work that mostly takes longer than the default patience.
 SHORT = 0.1
+#: HTML in the place of a result that is not there yet: grey shapes, see assets/style.css.
+SKELETON = '<div class="skeleton" aria-hidden="true"><i></i><i></i><i></i><i></i></div>'
 _UNFINISHED = ("waiting", "running")
 _ASKED = "_asked_jobs"
 
@@ -134,7 +136,7 @@ def end():
             drop(name)
 
 
-def result(name, key, label, function, patience=0.25, stops=True):
+def result(name, key, label, function, patience=0.25, stops=True, skeleton=True):
     """The result of ``function`` for ``key``; None before it is done, with a progress bar or the error on the page.
 
     Args:
@@ -146,6 +148,7 @@ def result(name, key, label, function, patience=0.25, stops=True):
             takes longer.
         stops: whether the function calls its ``progress``. If not, the button to stop it is drawn only while the job
             waits for other jobs.
+        skeleton: whether grey shapes stand in the place of the result meanwhile; False beside results of other work.
     """
     st.session_state[_ASKED].add(name)
     current = job(name)
@@ -160,6 +163,8 @@ def result(name, key, label, function, patience=0.25, stops=True):
         return current.result
     if status in _UNFINISHED:
         _bar(name, label, stops)
+        if skeleton:
+            st.html(SKELETON)
     else:
         _draw_ended(current, name, label)
     return None

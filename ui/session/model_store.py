@@ -260,6 +260,11 @@ def shared_model(name: str, precision: str = "float32") -> SharedModel:
     return shared
 
 
+def is_loaded(name: str, precision: str) -> bool:
+    """Whether a model is in memory, so that ``shared_model`` returns at once."""
+    return _models().get((name, precision)) is not None
+
+
 def text_b_or_none(text_b, tokenizer):
     """Text B for the library: None if there is no text that ``tokenizer`` can read."""
     # For nearly every text the first 100 characters already have a token.

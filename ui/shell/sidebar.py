@@ -56,18 +56,23 @@ def draw(installed):
 
 
 def _offer():
-    """Name the released Base and Large that are not here, with a button that opens Models."""
+    """Draw a button for the released Base and Large that are not installed; it opens Models."""
     missing = model_offer.missing()
     if not missing:
         return
-    st.caption(f"Not here: {', '.join(title(info.name) for info in missing)}")
     st.button(
-        "Get it" if len(missing) == 1 else "Get them",
+        f"Get the released {' and '.join(_size(info.name) for info in missing)}",
         icon=":material/download:",
         key="w_get_models",
         type="tertiary",
+        help=f"{' and '.join(info.name for info in missing)}: not installed here. The button opens Models.",
         on_click=lambda: state.replace_view(frame.view_of("models")),
     )
+
+
+def _size(name):
+    """ "Large" of "bert-large-uncased"."""
+    return name.split("-")[1].capitalize()
 
 
 def _chosen():

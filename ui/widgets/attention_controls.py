@@ -15,7 +15,6 @@ from ui.widgets.formatting import count, milliseconds, title
 LARGEST = 128  # tokens a side up to which every one is shown
 WINDOW = 64  # tokens a side of the detail of a longer text
 _MOST_WEIGHTS = 1_000_000  # of the lines that are sent to the browser, a byte each
-_READ = "all_heads.read"
 _FROM_ONE = {"read": lambda number: number - 1, "show": lambda index: index + 1}
 
 
@@ -26,7 +25,7 @@ def page_inputs(strip=True):
         return None
     shared, encoding = found
     settle(shared.config)
-    with st.spinner("Reading …", show_time=True):
+    with inputs.reading(shared):
         return shared, attention_trace(shared, token_positions(encoding, state.view().masks))
 
 
@@ -178,41 +177,31 @@ def footer(shared, trace):
     st.caption(f"{title(shared.name)} · {count(trace.length, 'token')} · {milliseconds(trace.seconds)}")
 
 
-def warning():
-    """That attention is not explanation: said in full here, linked to from the other pages."""
-    with st.expander("Is attention an explanation?", expanded=state.setting(_READ, False), icon=":material/help:"):
-        st.markdown("""
-**No, not by itself.** A weight says how much of one token's value vector goes into another's sum, in one
-head of one layer. It does not say that the answer hangs on it.
+#: Why attention is no explanation; a `warning` opens it.
+_WHY = """\
+**Is attention an explanation? No, not by itself.** A weight says how much of one token's value vector goes into
+another's sum, in one head of one layer. It does not say that the answer depends on it.
 
 - Jain and Wallace (2019), *Attention is not Explanation*: weights often disagree with gradients and with
   leaving words out, and quite different weights can give the same prediction.
-- Serrano and Smith (2019), *Is Attention Interpretable?*: setting the greatest weights to zero often
+- Serrano and Smith (2019), *Is Attention Interpretable?*: setting the largest weights to zero often
   changes nothing.
 - Wiegreffe and Pinter (2019), *Attention is not not Explanation*: other weights that are also *learnt* do
   worse, so the weights are not arbitrary either; whether they explain depends on what one means by it.
 - Brunner et al. (2020) and Kobayashi et al. (2020): a part of a map cannot reach the output at all, and a
-  large weight on a short vector moves little. [SEP] is the usual case. *Methods* shows both.
-- Abnar and Zuidema (2020): after a few layers a token's vector is a mixture of all tokens, so that a weight
-  in a deep layer points at a place, no longer at a word. Rollout and flow, also under *Methods*, follow the
+  large weight on a short vector moves little. [SEP] is the usual case. *Attention methods* shows both.
+- Abnar and Zuidema (2020): after a few layers a token's vector is a mixture of all tokens, so a weight in a
+  deep layer points at a place, no longer at a word. Rollout and flow, also under *Attention methods*, follow the
   mixing.
 
-Read a head as a description of what the model moves where. To learn what an answer hangs on, change
-something and look again: hide a word, replace it, or switch the head off.
-""")
+Read a head as a description of what the model moves where. To learn what an answer depends on, change something and
+look again: hide a word, replace it, or switch the head off.
+"""
 
 
-def warning_link():
-    """A line that leads to the warning."""
-    st.button(
-        "Attention is not explanation: read why",
-        icon=":material/help:",
-        type="tertiary",
-        key="w_all_heads_read",
-        on_click=_to_warning,
-    )
-
-
-def _to_warning():
-    state.set_setting(_READ, True, False)
-    state.change_view(page="all_heads")
+def warning():
+    """A button that opens, where it stands, why attention is no explanation."""
+    with st.popover(
+        "Attention is not explanation: read why", icon=":material/help:", type="tertiary", key="w_not_explanation"
+    ):
+        st.markdown(_WHY)

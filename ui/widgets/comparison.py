@@ -283,7 +283,7 @@ def latencies(pair, precision):
         return medians
 
     key = (precision, *((side.shared.name, side.text_a, side.text_b) for side in pair))
-    return jobs.result("compare speed", key, "Timing", work, patience=0)
+    return jobs.result("compare speed", key, "Timing", work, patience=0, skeleton=False)
 
 
 def _report_passes(progress, place, sides, done, total):

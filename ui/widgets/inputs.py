@@ -1,15 +1,18 @@
 """The inputs at the top of the pages: examples, texts, token chips."""
 
+import contextlib
+
 import streamlit as st
 
 from ui.elements import components, text_notes
 from ui.elements.mask_chips import chips, token_positions, words
 from ui.samples.examples import EXAMPLES
-from ui.session import state
+from ui.session import model_store, state
+from ui.session.jobs import SKELETON
 from ui.session.model_store import shared_model
 from ui.shell.view import MaskPosition
 from ui.widgets import history
-from ui.widgets.formatting import count, escape_markdown, title
+from ui.widgets.formatting import count, escape_markdown, megabytes, title
 
 
 def page_inputs(strip=True):
@@ -127,10 +130,42 @@ def texts_are_usable():
 
 
 def model(name=None):
-    """The ``SharedModel`` of the view, or the one called ``name``; draws a spinner while it loads."""
-    name = name or state.view().model
-    with st.spinner(f"Loading {title(name)} …", show_time=True):
-        return shared_model(name, state.view().precision)
+    """The ``SharedModel`` of the view, or the one called ``name``; says so while it loads."""
+    name, precision = name or state.view().model, state.view().precision
+    with loading(_load_message(name), is_over=model_store.is_loaded(name, precision)):
+        return shared_model(name, precision)
+
+
+def _load_message(name):
+    info = next((info for info in model_store.installed() if info.name == name), None)
+    size = f", {megabytes(info.size_bytes)}" if info is not None and info.size_bytes else ""
+    return f"Loading {title(name)}{size}, once for all visitors …"
+
+
+@contextlib.contextmanager
+def loading(message, is_over):
+    """While the body runs: a message with the seconds so far, and grey shapes in the place of the results.
+
+    Args:
+        message: what is loaded. is_over: True if the body has nothing to wait for; then nothing is drawn.
+    """
+    place = st.empty()  # in every run, so that what follows keeps its place on the page
+    if is_over:
+        yield
+        return
+    try:
+        with place.container(), st.spinner(message, show_time=True):
+            st.html(SKELETON)
+            yield
+    finally:
+        place.empty()
+
+
+def reading(shared):
+    """A context manager for a forward pass; the first one of a model takes seconds, because the engine compiles it."""
+    if shared.has_answered:
+        return st.spinner("Reading …", show_time=True)
+    return loading(f"Preparing {title(shared.name)}: the first pass takes a few seconds …", is_over=False)
 
 
 def encode_texts(shared):

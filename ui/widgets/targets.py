@@ -44,7 +44,7 @@ def view_trace(shared, encoding, hidden_states=False):
     key = (shared.name, view.precision, view.a, view.b, masked, hidden_states)
 
     def make():
-        with st.spinner("Reading …", show_time=True):
+        with inputs.reading(shared):
             return shared.trace(view.a, view.b, masked, hidden_states=hidden_states)
 
     return cached("why_trace", key, make)

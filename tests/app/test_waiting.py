@@ -1,0 +1,62 @@
+"""What stands on a page while a model is read, or work runs beside the page."""
+
+import pytest
+
+from tests.app.page_reading import page_text, run_until_done
+from ui.session import jobs, model_store
+from ui.widgets import inputs
+
+
+def skeletons(app):
+    return [one for one in app.get("html") if one.proto.body == jobs.SKELETON]
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The HTML and the messages that were drawn, also those that were replaced before the run ended."""
+    found = {"html": [], "messages": []}
+    html, spinner = inputs.st.html, inputs.st.spinner
+
+    def drawing(body, **named):
+        found["html"].append(body)
+        return html(body, **named)
+
+    def saying(text, **named):
+        found["messages"].append((text, named))
+        return spinner(text, **named)
+
+    monkeypatch.setattr(inputs.st, "html", drawing)
+    monkeypatch.setattr(inputs.st, "spinner", saying)
+    return found
+
+
+def test_a_model_that_is_read_is_named_with_its_size_and_the_seconds_over_grey_shapes(open_app, drawn):
+    model_store._models.clear()
+    app = open_app(page="predict", model="tiny-uncased")
+    said = dict(drawn["messages"])
+    (message,) = [text for text in said if text.startswith("Loading")]
+    assert "tiny-uncased, " in message and "MB" in message and said[message]["show_time"]
+    assert jobs.SKELETON in drawn["html"] and not skeletons(app), page_text(app)
+    drawn["html"].clear()
+    app.run()
+    assert jobs.SKELETON not in drawn["html"]
+
+
+def test_a_model_that_cannot_be_read_leaves_no_grey_shapes(open_app, monkeypatch):
+    def broken(name, precision):
+        raise OSError("This model cannot be read.")
+
+    monkeypatch.setattr(inputs, "shared_model", broken)
+    monkeypatch.setattr(model_store, "is_loaded", lambda name, precision: False)
+    app = open_app(page="all_heads")
+    assert "This model cannot be read." in page_text(app) and not skeletons(app)
+
+
+@pytest.mark.parametrize("page, count", [("word_senses", 1), ("ablation", 0)])
+def test_work_beside_the_page_has_grey_shapes_unless_results_stand_there(open_app, monkeypatch, page, count):
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs.Job, "_work", lambda job: None)
+        app = open_app(page=page)
+        assert len(skeletons(app)) == count
+    app.session_state["_jobs"].clear()
+    assert not skeletons(run_until_done(app.run()))
