@@ -99,9 +99,9 @@ def test_the_hundred_sentences_are_not_the_thirty():
 def test_an_average_is_the_weighted_mean_of_every_weight(tmp_path):
     models = {name: make_bert(seed) for name, seed in (("first", 1), ("second", 2))}
     for name, one in models.items():
-        checkpoints.save(tmp_path / f"run-small-{name}" / "model", one.config, one.tokenizer, one.model)
+        checkpoints.save(tmp_path / name, one.config, one.tokenizer, one.model)
 
-    folder = embedded.average({"first": 0.25, "second": 0.75}, tmp_path, "small")
+    folder = embedded.average({tmp_path / "first": 0.25, tmp_path / "second": 0.75}, tmp_path / "mean")
 
     _, _, mean = checkpoints.read(folder)
     parts = (one.model.get_weights() for one in models.values())
