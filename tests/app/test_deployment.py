@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import pytest
 from streamlit import config
 
 from tests.app.page_reading import PATIENCE
@@ -43,6 +44,14 @@ def _answers(host, port):
     with socket.socket() as connection:
         connection.settimeout(5)
         return connection.connect_ex((host, port)) == 0
+
+
+@pytest.mark.parametrize("proxy", ["nginx.conf", "Caddyfile"])
+def test_a_proxy_of_the_project_forbids_other_sites_to_show_it_in_a_frame(proxy):
+    lines = [line.split("#")[0].split() for line in (ROOT / "deploy" / proxy).read_text().splitlines()]
+    sent = {line[1]: " ".join(line[2:]) for line in lines if line[:1] in (["header"], ["add_header"])}
+    assert sent["Content-Security-Policy"].startswith("\"frame-ancestors 'none'\"")
+    assert sent["X-Frame-Options"].startswith("DENY")
 
 
 def test_visitors_of_a_public_server_can_start_no_training_and_no_download():

@@ -49,7 +49,8 @@ def _browser(home):
 
 
 def _open(page, address, params):
-    page.goto(f"{address}/?{urllib.parse.urlencode(params)}")
+    # On a busy machine the browser itself may need long; a server that does not answer at all is an error.
+    page.goto(f"{address}/?{urllib.parse.urlencode(params)}", timeout=120_000, wait_until="commit")
     with contextlib.suppress(Exception):  # a page that computes for long is attacked all the same
         page.wait_for_function(_SETTLED, timeout=60_000)
 
