@@ -9,13 +9,16 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import contextlib
+import gc
 import resource
 import string
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+TESTS = Path(__file__).parent
 #: Folders and files whose tests are marked `slow`: they train, start processes, open pages or read models of true size,
 #: and take most of the time of a whole run. `python -m pytest --durations=0 -vv PATH` tells how long each takes.
 SLOW = (
@@ -61,17 +64,71 @@ SLOW = (
     "test_notebook.py",
     "training",
 )
+#: Mark -> the files and folders in which every test has it.
+MARKED = {"slow": [TESTS / path for path in SLOW], "browser": [TESTS / "browser"]}
+
+
+def has_mark(path, mark):
+    """Whether every test of a file has a mark."""
+    return any(path == marked or marked in path.parents for marked in MARKED[mark])
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Files of which ``-m "not slow and not browser"`` leaves out every test are not even imported."""
+    expression = config.getoption("markexpr")
+    named = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
+    if "(" in expression or " or " in expression or collection_path in named:
+        return None
+    left_out = [mark for mark in MARKED if f"not {mark}" in expression.split(" and ")]
+    return any(has_mark(collection_path, mark) for mark in left_out) or None
+
+
+def pytest_collectstart(collector):
+    """Nothing that is imported becomes garbage, so nothing looks for garbage meanwhile."""
+    gc.disable()
+
+
+def pytest_collection_finish(session):
+    """From now on garbage is looked for among the objects that the tests make, not among a million imported ones."""
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
+    gc.enable()
+
+
+#: Bytes of a process from which the end of a file frees what its tests left behind.
+MUCH_MEMORY = 2_500_000_000
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    """A process that has become large frees, after the last test of a file, what nobody holds any more."""
+    yield
+    if (nextitem is None or nextitem.path != item.path) and resident_bytes() > MUCH_MEMORY:
+        free_memory()
+
+
+def resident_bytes():
+    """The memory of this process; 0 where the system does not tell it as Linux does."""
+    path = Path("/proc/self/statm")
+    return int(path.read_text().split()[1]) * resource.getpagesize() if path.exists() else 0
+
+
+def free_memory():
+    """Drop the models and traces that the explorer holds for visitors, free cycles of objects, and give memory back."""
+    from ui.shell import allocator
+
+    if "ui.session.memory_budget" in sys.modules:
+        budget = sys.modules["ui.session.memory_budget"].memory_budget()
+        budget.make_room(budget.most_bytes)
+    allocator.give_back()
 
 
 def pytest_collection_modifyitems(items):
     """Marks the slow tests, and puts them first: the quick ones then fill the ends of both processes."""
-    tests = Path(__file__).parent
-    slow = [tests / path for path in SLOW]
     for item in items:
-        if any(item.path == path or path in item.path.parents for path in slow):
+        if has_mark(item.path, "slow"):
             item.add_marker("slow")
-    browser = tests / "browser"
-    items.sort(key=lambda item: (browser not in item.path.parents, item.get_closest_marker("slow") is None))
+    items.sort(key=lambda item: (not has_mark(item.path, "browser"), item.get_closest_marker("slow") is None))
 
 
 WORDS = """

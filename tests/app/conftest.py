@@ -1,5 +1,6 @@
 """Fixtures: small random models with a limits file, the app under test, and the files that it saves."""
 
+import collections
 import concurrent.futures
 import csv
 import functools
@@ -98,23 +99,33 @@ def open_app():
     return open_link
 
 
+class SavedFiles(collections.UserDict):
+    """The files of download menus: each menu's are made when they are asked for, from what was drawn last."""
+
+    def __getitem__(self, name):
+        files = self.data[name]
+        if callable(files):
+            # In a thread without a session, as on the server.
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                files = self.data[name] = pool.submit(files).result()
+        return files
+
+
 @pytest.fixture
 def saved(monkeypatch):
     """The files of the download menus that were drawn: dict from a menu's name to the contents of its files."""
     from ui.widgets import export
 
-    files, save = {}, export.save
+    files, save = SavedFiles(), export.save
 
     def recording_save(name, result, about=None):
-        # In a thread without a session, as on the server.
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            pool.submit(make_result_files, name, result, about).result()
+        files[name] = functools.partial(result_files, result, about)
         save(name, result, about)
 
-    def make_result_files(name, result, about):
+    def result_files(result, about):
         table = list(csv.reader(io.StringIO(export.frame_csv(result.to_frame()))))
         record = export.record_json({**(about or {}), **result.to_dict()})
-        files[name] = {
+        return {
             "header": table[0],
             "rows": table[1:],
             "json": json.loads(record, parse_constant=pytest.fail),
@@ -123,7 +134,8 @@ def saved(monkeypatch):
         }
 
     monkeypatch.setattr(export, "save", recording_save)
-    return files
+    yield files
+    list(files.values())  # all of them can be made
 
 
 @pytest.fixture(scope="session")

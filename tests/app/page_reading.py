@@ -47,17 +47,24 @@ def param(app, key):
 def run_until_done(app, done=None):
     """Run the page again until the work beside it is done, and nothing went wrong on the way.
 
-    Args: done: callable (app) -> whether it is; default: there is no bar of work any more.
+    Args: done: callable (app) -> whether it is; default: there is no bar of work any more. Only with the default may
+        the page stay as it is while its jobs run: a run of it takes their time.
     """
-    done = done or (lambda app: not shows_progress(app))
     end = time.monotonic() + PATIENCE
     while True:
         assert not app.exception and not app.error, page_text(app)
-        if done(app):
+        if done(app) if done else not shows_progress(app):
             return app
         assert time.monotonic() < end, f"the work did not end: {page_text(app)}"
         time.sleep(0.05)
+        while done is None and job_runs(app) and time.monotonic() < end:
+            time.sleep(0.02)
         app.run()
+
+
+def job_runs(app):
+    """Whether a job of the visitor is running or waits for its turn."""
+    return "_jobs" in app.session_state and any(job.running for job in app.session_state["_jobs"].values())
 
 
 def shows_progress(app):

@@ -2,6 +2,7 @@
 
 import re
 import time
+import types
 
 import pytest
 
@@ -20,6 +21,7 @@ SIZES = {"num_hidden_layers": 2, "num_attention_heads": 2}
 def hub(environment, explorer_home, tmp_path, monkeypatch):
     """A hub with one model, and an explorer that may fetch it into an empty folder."""
     from huggingface_hub import constants, file_download
+    from huggingface_hub.utils import _http
 
     from ui.session import downloads, model_store, state
 
@@ -40,7 +42,9 @@ def hub(environment, explorer_home, tmp_path, monkeypatch):
     )
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 4096)
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 600)
-    monkeypatch.setattr(file_download.time, "sleep", lambda seconds: None)
+    at_once = types.SimpleNamespace(**{**vars(time), "sleep": lambda seconds: None})
+    for module in (file_download, _http):
+        monkeypatch.setattr(module, "time", at_once)
     for cache in (state.limits, model_store.catalogue, downloads.shared_downloads):
         cache.clear()
     yield hub
