@@ -13,7 +13,8 @@ class Batcher:
     """A thread that runs a function on many items at once. An item never waits for others that are yet to come.
 
     Args:
-        run: callable (key, list of items) -> iterable with a result, or an exception, for each item.
+        run: callable (key, list of items) -> iterable of (index of the item, result or exception), in any order.
+            A request is answered as soon as its results are there, while the others are computed.
         batch_size: int. The largest number of items in one call.
     """
 
@@ -54,13 +55,17 @@ class Batcher:
         return entry
 
     def _answer(self, batch):
-        futures = [future for _, _, future in batch]
+        futures = dict(enumerate(future for _, _, future in batch))
         try:
-            results = list(self._run(batch[0][0], [item for _, item, _ in batch]))
+            for index, result in self._run(batch[0][0], [item for _, item, _ in batch]):
+                _settle(futures.pop(index), result)
         except BaseException as error:  # it belongs to the requests, not to this thread
-            results = [error] * len(batch)
-        for future, result in zip(futures, results, strict=True):
-            if isinstance(result, BaseException):
-                future.set_exception(result)
-            else:
-                future.set_result(result)
+            for future in futures.values():
+                _settle(future, error)
+
+
+def _settle(future, result):
+    if isinstance(result, BaseException):
+        future.set_exception(result)
+    else:
+        future.set_result(result)

@@ -88,16 +88,18 @@ class ModelStore:
         return self._served(load(name, precision=precision))
 
     def _served(self, bert):
+        from bert_tf.inference.batch_predict import predict_together
+
         size = self._limits.batch_size
 
         def predict(key, rows):
             top_k, targets = key
-            return bert.predict_many(rows, size, top_k, errors="return", targets=targets)
+            return predict_together(bert, rows, size, top_k, targets)
 
         def answer(_, records):
             if bert.task is None:
                 raise InputError(f"{bert.name} is not fine-tuned for a task; ask /predict instead.")
-            return bert.task.predict_many(records, size, errors="return")
+            return enumerate(bert.task.predict_many(records, size, errors="return"))
 
         return ServedModel(bert, Batcher(predict, size), Batcher(answer, size))
 

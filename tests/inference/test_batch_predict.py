@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.errors import EmptyText, InputError, NothingToPredict
 from bert_tf.inference import batch_predict
-from bert_tf.inference.batch_predict import predict_many
+from bert_tf.inference.batch_predict import predict_many, predict_together
 from bert_tf.runtime import read_ahead
 
 ROWS = [
@@ -80,3 +80,19 @@ def test_bad_settings_are_refused_at_once(tiny_bert):
 def test_a_question_without_an_answer_is_an_error(tiny_bert):
     with pytest.raises(NothingToPredict):
         next(tiny_bert.predict_many([("the cat", None, ())]))
+
+
+def test_texts_of_other_lengths_share_a_batch_only_if_padding_is_cheaper(tiny_bert, monkeypatch):
+    shapes, run = [], tiny_bert.runtime.run
+
+    def counted(inputs, outputs):
+        shapes.append(inputs["token_ids"].shape)
+        return run(inputs, outputs)
+
+    monkeypatch.setattr(tiny_bert.runtime, "run", counted)
+    words = (2, 12, 2, 12, 2, 13)  # with [CLS] and [SEP]
+    rows = [(" ".join(["[MASK]"] + ["cat"] * (count - 1)), None, None) for count in words]
+    answers = dict(predict_together(tiny_bert, rows))
+    assert shapes == [(3, 4), (3, 15)]
+    for index, row in enumerate(rows):
+        _same(answers[index], tiny_bert.predict(row[0]))

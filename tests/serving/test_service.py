@@ -270,7 +270,7 @@ def test_items_that_wait_share_a_call_and_keys_are_kept_apart():
         go.wait(60)
         if key == "bad":
             raise ValueError("no")
-        return [item * 2 for item in items]
+        return [(index, item * 2) for index, item in reversed(list(enumerate(items)))]
 
     batcher = Batcher(run, batch_size=3)
     (first,) = batcher.submit("a", [1])
@@ -281,4 +281,21 @@ def test_items_that_wait_share_a_call_and_keys_are_kept_apart():
     assert [future.result(60) for future in (first, *futures[:4], futures[5])] == [2, 4, 6, 8, 10, 14]
     assert isinstance(futures[4].exception(60), ValueError) and isinstance(first, Future)
     assert calls == [("a", [1]), ("a", [2, 3, 4]), ("a", [5]), ("bad", [6]), ("b", [7])]
+    batcher.close()
+
+
+def test_a_request_is_answered_while_the_rest_of_its_call_is_computed():
+    go = threading.Event()
+
+    def run(key, items):
+        yield 1, "early"
+        assert go.wait(10)
+        yield 0, ValueError("late")
+        raise RuntimeError("the call broke off")
+
+    batcher = Batcher(run, batch_size=3)
+    late, early, never = batcher.submit("a", [1, 2, 3])
+    assert early.result(10) == "early" and not late.done()
+    go.set()
+    assert isinstance(late.exception(10), ValueError) and isinstance(never.exception(10), RuntimeError)
     batcher.close()
