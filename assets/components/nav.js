@@ -36,6 +36,8 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   find();
   const listening = new AbortController();
   document.addEventListener("keydown", slash, { signal: listening.signal });
+  // For some seconds after a press the server takes the address of before for a late message: back is told to it.
+  window.addEventListener("popstate", () => setTriggerValue("back", location.search), { signal: listening.signal });
   keepScroll();
   return () => listening.abort();
 

@@ -42,11 +42,12 @@ _PREDICTS = {
 
 
 def page():
-    model_offer.draw("models_offer")
+    model_offer.draw("models")
+    offered = {info.name for info in model_offer.missing()}
     for info in model_store.catalogue():
         if info.installed:
             _installed(info)
-    _released([info for info in model_store.catalogue() if not info.installed])
+    _released([info for info in model_store.catalogue() if not info.installed and info.name not in offered])
     _any_repository()
     _held()
 

@@ -68,9 +68,17 @@ def _buttons(trace):
 def _take_another():
     """Put another example's text B into the view: first the bunny, then at random."""
     view = state.view()
-    texts = {text for one in EXAMPLES for text in (one.a, one.b) if text} - {view.a, view.b}
+    # Text -> its masks in its example, as those of a text B.
+    texts = {
+        text: tuple(dataclasses.replace(spot, source="b") for spot in one.masks if spot.source == side)
+        for one in EXAMPLES
+        for side, text in (("a", one.a), ("b", one.b))
+        if text and text not in (view.a, view.b)
+    }
     is_first = not st.session_state.get("_another_b", False)
     st.session_state["_another_b"] = True
     chosen = _BUNNY if is_first and _BUNNY in texts else random.choice(sorted(texts))
     masks = tuple(spot for spot in view.masks if spot.source == "a")
+    if len(masks) < len(view.masks):  # a word of text B was hidden: one of the new text is hidden in its place
+        masks += texts[chosen]
     state.replace_view(dataclasses.replace(view, b=chosen, masks=masks, start=0))

@@ -41,7 +41,7 @@ def test_the_front_page_shows_an_example_with_its_predictions(open_app):
     "page, text",
     [
         ("counterfactuals", "They sat on the bank of the river and watched the boats."),
-        ("directionality", "It is one of the largest cities in the world."),
+        ("directionality", "He is a member of the House of Representatives."),
         ("time_lapse", "He was born in London."),
         ("task_predictions", "A warm, funny film, and one of the finest of the year."),
         ("all_heads", FIRST.a),
@@ -340,6 +340,8 @@ def test_another_b_is_the_bunny_first_and_then_any_example(open_app):
     app = open_app()
     app.button(key="w_another_b").click().run()
     assert "bunny" in param(app, "b") and param(app, "a") == FIRST.a
+    # A word of text B was hidden: so is one of the new text, and it is one token of the vocabulary.
+    assert param(app, "mask") == "b2" and [card["title"] for card in component(app, "bars")["cards"]] == ["ate"]
     seen = {param(app, "b")}
     for _ in range(4):
         before = param(app, "b")

@@ -198,3 +198,17 @@ def test_a_word_is_asked_about_before_one_is_masked(visit):
 def test_the_sidebar_shows_the_open_page_in_a_low_window(visit):
     page = visit("/?page=glossary", viewport={"width": 1440, "height": 700}).page
     expect(page.locator(".sections a[aria-current=page]")).to_be_in_viewport()
+
+
+def test_the_browser_s_back_works_right_after_a_press(visit):
+    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a3").page
+    chip(page, "ate").click()
+    wait_for_link(page, "mask", "a2,a3")
+    page.evaluate("history.back()")
+    wait_for_link(page, "mask", "a3")
+    expect(page.locator("button.chip[aria-pressed=true]")).to_have_count(1)
+    page.wait_for_timeout(1500)  # no later run brings the mask back
+    assert parameters(page)["mask"] == "a3"
+    page.evaluate("history.forward()")
+    wait_for_link(page, "mask", "a2,a3")
+    expect(page.locator("button.chip[aria-pressed=true]")).to_have_count(2)

@@ -21,7 +21,7 @@ MOST_STRANDS, FAINTEST_STRAND = 80, 0.06
 
 
 def nav(key, sections, params, current, dark, on_go):
-    """Draw links to the pages by section, and a search among them.
+    """Draw links to the pages by section, and a search among them; tell the view of the browser's back and forward.
 
     Args:
         key: of the component.
@@ -39,8 +39,19 @@ def nav(key, sections, params, current, dark, on_go):
         if isinstance(value, str):
             on_go(value)
 
+    def went_back():
+        value = browser_value(key, "back")
+        if isinstance(value, str):
+            state.open_link(value)
+
     data = {"sections": sections, "params": params, "current": current, "dark": dark}
-    _NAV(key=key, data=data, on_go_change=pressed, on_theme_change=state.keep_view_next_run)
+    _NAV(
+        key=key,
+        data=data,
+        on_go_change=pressed,
+        on_theme_change=state.keep_view_next_run,
+        on_back_change=went_back,
+    )
 
 
 def typing(key, keys):

@@ -31,7 +31,8 @@ _HISTORY = "The legislators believed they were on the right side of history."
 EXAMPLES = (
     # In this head of the embedded Base both words "they" look at "legislators".
     _example("Law after history", _HISTORY, "So they changed the law.", "b4", layer=10, head=7),
-    _example("Bunny after history", _HISTORY, "The bunny ate the carrot.", "b1"),
+    # Not "bunny" is hidden: the cased vocabulary cuts it into three pieces.
+    _example("Bunny after history", _HISTORY, "The bunny ate the carrot.", "b2"),
     _example("Shanghai", "Shanghai is a city in China.", "", "a5"),
     _example("Right, the direction", "At the crossing, turn right and walk along the street.", "", "a5"),
     _example("Right, the correctness", "You were right about the answer to the question.", "", "a2"),

@@ -8,6 +8,7 @@ updated yet, for a new link.
 import dataclasses
 import math
 import time
+import urllib.parse
 
 import streamlit as st
 from streamlit.runtime import exists, get_instance
@@ -51,6 +52,17 @@ def open_view() -> View:
             if not {"layer", "head"} & params.keys():
                 correct_view(layer=FIRST.layer, head=FIRST.head)
     return state[_VIEW]
+
+
+def open_link(query: str) -> None:
+    """Open the view of a link to which the visitor went back or forward, however short a time ago it was left.
+
+    Args:
+        query: the part of the address after the path, with or without "?". Call it from a callback.
+    """
+    params = dict(urllib.parse.parse_qsl(query.removeprefix("?"), keep_blank_values=True))
+    if params and params != st.session_state.get(_WRITTEN):
+        replace_view(from_params(params, limits()))
 
 
 def _late(params) -> bool:
