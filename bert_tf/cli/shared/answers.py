@@ -214,8 +214,8 @@ def _settings(args):
     """What must be the same when a run goes on: the options, and the size and time of the input."""
     settings = {name: value for name, value in vars(args).items() if name not in _FREE_OPTIONS}
     with suppress(OSError):
-        found = os.stat(args.input)
-        settings["input_state"] = [found.st_size, found.st_mtime_ns]
+        status = os.stat(args.input)
+        settings["input_state"] = [status.st_size, status.st_mtime_ns]
     return json.loads(json.dumps(settings, default=str))
 
 
