@@ -58,7 +58,7 @@ def main():
     import bert_tf
 
     models = [bert_tf.load(name) for name in sys.argv[1:] or MODELS]
-    found = {bert.name: {} for bert in models}
+    hits = {bert.name: {} for bert in models}
     for kind, sentences in SENTENCES.items():
         print(f"\n## {kind}\n\n| sentence | {' | '.join(bert.name for bert in models)} |")
         print("|---|" + "---|" * len(models))
@@ -66,12 +66,12 @@ def main():
             predictions = [_predictions(bert, sentence) for bert in models]
             for bert, words in zip(models, predictions):
                 hit = [word.lower() in right.split() for word in words]
-                found[bert.name].setdefault(kind, []).append((hit[0], any(hit)))
-            print(f"| {sentence} | {' | '.join(_shown(words, right) for words in predictions)} |")
-    print("\n## In all\n\n| | " + " | ".join(f"{name}, first / among five" for name in found) + " |")
-    print("|---|" + "---|" * len(found))
+                hits[bert.name].setdefault(kind, []).append((hit[0], any(hit)))
+            print(f"| {sentence} | {' | '.join(_marked(words, right) for words in predictions)} |")
+    print("\n## In all\n\n| | " + " | ".join(f"{name}, first / among five" for name in hits) + " |")
+    print("|---|" + "---|" * len(hits))
     for kind in SENTENCES:
-        cells = [f"{sum(h for h, _ in rows[kind])} / {sum(h for _, h in rows[kind])}" for rows in found.values()]
+        cells = [f"{sum(h for h, _ in rows[kind])} / {sum(h for _, h in rows[kind])}" for rows in hits.values()]
         print(f"| {kind}, of {len(SENTENCES[kind])} | {' | '.join(cells)} |")
 
 
@@ -80,7 +80,7 @@ def _predictions(bert, sentence):
     return [prediction.token for prediction in mask.predictions]
 
 
-def _shown(words, right):
+def _marked(words, right):
     return ", ".join(f"**{word}**" if word.lower() in right.split() else word for word in words)
 
 

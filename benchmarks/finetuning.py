@@ -48,11 +48,11 @@ def main(arguments=None):
 
 def parse(arguments=None):
     """The parsed options, with the task's options for reading files; the others have the defaults of `finetune`."""
-    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.finetuning.tasks.registry import task_type
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], add_help=False)
     parser.add_argument("--task", default="classify", choices=TASKS)
-    task = family(parser.parse_known_args(arguments)[0].task)
+    task = task_type(parser.parse_known_args(arguments)[0].task)
     parser.add_argument("--model", required=True)
     parser.add_argument("--train", required=True)
     dev = parser.add_mutually_exclusive_group(required=True)
@@ -136,9 +136,9 @@ def write_start(folder, options):
 
 def read_data(options):
     """(task, training examples, dev examples)."""
-    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.finetuning.tasks.registry import task_type
 
-    task = family(options.task)
+    task = task_type(options.task)
     train = list(task.read(options.train, options))
     if options.dev:
         dev = list(task.read(options.dev, options))
@@ -219,13 +219,13 @@ class Training:
         from bert_tf.finetuning.task_settings import read_settings
         from bert_tf.tokenizers import Tokenizer
 
-        self._family, train, self._dev = read_data(options)
+        self._task_type, train, self._dev = read_data(options)
         self._settings, self._tokenizer = read_settings(folder), Tokenizer.from_folder(folder)
-        rows = self._family.encode(train, self._tokenizer, self._settings, training=True)
+        rows = self._task_type.encode(train, self._tokenizer, self._settings, training=True)
         feed = EpochFeed(rows, options.batch_size, seed)
         self.updates = options.epochs * feed.steps
         self.batches = (_random_batches if "own batches" in name else _our_batches)(rows, feed, options, seed)
-        self.side = SIDES[name](folder, self._family, self._settings, options, self.updates)
+        self.side = SIDES[name](folder, self._task_type, self._settings, options, self.updates)
         self._left, self._score, self._compiles = self.updates, not options.no_score, name == "ours"
         self._seen, self._seconds, self._cpu, self._examples = set(), 0.0, 0.0, 0
 
@@ -256,10 +256,10 @@ class Training:
         """The current scores of the side by the task's metrics."""
         from bert_tf.finetuning.task_model import run_rows
 
-        rows = self._family.encode(self._dev, self._tokenizer, self._settings)
+        rows = self._task_type.encode(self._dev, self._tokenizer, self._settings)
         outputs = run_rows(rows, 32, self.side.forward)
-        settings = self._family.tune(self._dev, outputs, rows, self._settings)
-        return self._family.score(self._dev, self._family.decode(outputs, rows, self._dev, settings), settings)
+        settings = self._task_type.tune(self._dev, outputs, rows, self._settings)
+        return self._task_type.score(self._dev, self._task_type.decode(outputs, rows, self._dev, settings), settings)
 
     def stop(self):
         """Does nothing: a training in this process leaves no other process to end."""
@@ -283,15 +283,15 @@ def _say(results, options):
         f"{options.batch_size}, {options.threads} threads, {'reduced' if options.reduced else 'float32'}"
     )
     for name in results[0]:
-        shown = []
+        speeds_text = []
         for kind, words in (
             ("examples_per_second", "examples/s"),
             ("examples_per_cpu_second", "a second of CPU"),
         ):
             speeds = {side: statistics.median(one[side][kind] for one in results) for side in results[0]}
             ratio = f" (ours {speeds['ours'] / speeds[name]:.2f} times)" if "ours" in speeds and name != "ours" else ""
-            shown.append(f"{speeds[name]:8.2f} {words}{ratio}")
-        print(f"  {name:28} {'   '.join(shown)}")
+            speeds_text.append(f"{speeds[name]:8.2f} {words}{ratio}")
+        print(f"  {name:28} {'   '.join(speeds_text)}")
         for metric in results[0][name]["scores"]:
             values = [one[name]["scores"][metric] for one in results]
             spread = f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else ""

@@ -16,11 +16,11 @@ class Ours:
     """Our training step, as `bert_tf.finetuning.fit` makes it.
 
     Args:
-        folder: of the model with its head. family: of the task. settings: `TaskSettings`.
+        folder: of the model with its head. task_type: of the task. settings: `TaskSettings`.
         options: with learning_rate and reduced. total: updates in all.
     """
 
-    def __init__(self, folder, family, settings, options, total):
+    def __init__(self, folder, task_type, settings, options, total):
         import tensorflow as tf
 
         from bert_tf import checkpoints
@@ -31,13 +31,13 @@ class Ours:
         from bert_tf.training.step import Step
 
         config, _, source = checkpoints.read(folder)
-        self.network = network_from(config, source, family, settings)
-        assign_head(self.network, read_head(folder, family, settings, config))
+        self.network = network_from(config, source, task_type, settings)
+        assign_head(self.network, read_head(folder, task_type, settings, config))
         apply_precision(self.network.bert, "bfloat16_products" if options.reduced else "float32")
         self.optimizer = make_optimizer(
             self.network.trainable_variables, options.learning_rate, total, warmup_steps(WARMUP, total)
         )
-        self._step = Step(self.network, family.objective(settings), self.optimizer)
+        self._step = Step(self.network, task_type.objective(settings), self.optimizer)
         signature = [{name: tf.TensorSpec((None, None), tf.int32) for name in INPUTS}]
         self._forward = tf.function(
             lambda batch: self.network(batch, training=False), input_signature=signature, autograph=False
@@ -48,17 +48,17 @@ class Ours:
         return float(self._step(batch)["loss"])
 
     def forward(self, batch):
-        """The head's outputs, as the family's `decode` takes them: dict of arrays [B, ...]."""
-        found = self._forward({name: batch[name] for name in INPUTS})
-        return {name: np.asarray(value) for name, value in found.items()}
+        """The head's outputs, as the task's `decode` takes them: dict of arrays [B, ...]."""
+        outputs = self._forward({name: batch[name] for name in INPUTS})
+        return {name: np.asarray(value) for name, value in outputs.items()}
 
 
-def network_from(config, source, family, settings):
+def network_from(config, source, task_type, settings):
     """A `TaskNetwork` with the weights of a `BertModel` and a fresh head."""
     from bert_tf.finetuning.task_network import build_network
     from bert_tf.models import named_variables
 
-    network = build_network(config, family, settings)
+    network = build_network(config, task_type, settings)
     known = named_variables(source)
     for name, variable in named_variables(network.bert).items():
         if name in known:
@@ -69,7 +69,7 @@ def network_from(config, source, family, settings):
 class Theirs:
     """The class of Transformers that the folder names, with PyTorch's AdamW. Args: as `Ours`."""
 
-    def __init__(self, folder, family, settings, options, total):
+    def __init__(self, folder, task_type, settings, options, total):
         import torch
         import transformers
 
@@ -120,18 +120,18 @@ class Theirs:
 
         ids, segments, mask = (torch.from_numpy(batch[name]).long() for name in INPUTS)
         with torch.autocast("cpu", torch.bfloat16, enabled=self._reduced):
-            found = self.model(input_ids=ids, token_type_ids=segments, attention_mask=mask)
-        return {name: value.float() for name, value in found.items()}
+            outputs = self.model(input_ids=ids, token_type_ids=segments, attention_mask=mask)
+        return {name: value.float() for name, value in outputs.items()}
 
 
 def _sentence_loss(outputs, batch, real):
     """As BertForSequenceClassification has it."""
     import torch
 
-    found, wanted = outputs["logits"][real], torch.from_numpy(batch["targets"][real])
-    if wanted.is_floating_point():
-        return torch.nn.functional.mse_loss(found[:, 0], wanted)
-    return torch.nn.functional.cross_entropy(found, wanted.long())
+    logits, targets = outputs["logits"][real], torch.from_numpy(batch["targets"][real])
+    if targets.is_floating_point():
+        return torch.nn.functional.mse_loss(logits[:, 0], targets)
+    return torch.nn.functional.cross_entropy(logits, targets.long())
 
 
 def _tag_loss(outputs, batch, real):

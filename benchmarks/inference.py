@@ -65,11 +65,11 @@ def measure(size, shape, maps, workers, rounds):
             for mode, seconds in worker.ask("turn").items():
                 times[name].setdefault(mode, []).append(seconds)
         peaks.append(next(iter(workers.values())).ask("peak"))
-    found = {}
+    figures = {}
     for name, modes in times.items():
         medians = {mode: statistics.median(values) * 1000 for mode, values in modes.items()}
         best = min(medians, key=medians.get)
-        found[name] = {
+        figures[name] = {
             "ms": medians[best],
             "mode": best,
             "modes": medians,
@@ -79,7 +79,7 @@ def measure(size, shape, maps, workers, rounds):
         "model": size,
         "shape": shape,
         "maps": maps,
-        "peers": found,
+        "peers": figures,
         "matmul_gflops": statistics.median(peaks),
     }
 

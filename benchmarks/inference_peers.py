@@ -105,8 +105,8 @@ def _with_maps(backbone):
         x, scores = embedded(values, training=training), []
         for index in range(backbone.num_layers):
             layer = backbone.get_layer(f"transformer_layer_{index}")
-            x, found = layer(x, padding_mask=values["padding_mask"], return_attention_scores=True)
-            scores.append(found)
+            x, scores_of_layer = layer(x, padding_mask=values["padding_mask"], return_attention_scores=True)
+            scores.append(scores_of_layer)
         return {
             "sequence_output": x,
             "pooled_output": backbone.get_layer("pooled_dense")(x[:, 0]),
@@ -156,11 +156,11 @@ def torch_transformers(config, folder, maps, batch):
 
         def run():
             with torch.inference_mode():
-                found = model(**inputs, output_attentions=maps)
+                outputs = model(**inputs, output_attentions=maps)
             return [
-                found.last_hidden_state.numpy(),
-                found.pooler_output.numpy(),
-                *(one.numpy() for one in found.attentions or ()),
+                outputs.last_hidden_state.numpy(),
+                outputs.pooler_output.numpy(),
+                *(one.numpy() for one in outputs.attentions or ()),
             ]
 
         return run
@@ -178,13 +178,17 @@ def _exportable(config, maps):
             self.model = _torch_model(config, "eager" if maps else "sdpa")
 
         def forward(self, token_ids, segment_ids, padding_mask):
-            found = self.model(
+            scores_of_layer = self.model(
                 input_ids=token_ids,
                 token_type_ids=segment_ids,
                 attention_mask=padding_mask,
                 output_attentions=maps,
             )
-            return (found.last_hidden_state, found.pooler_output, *(found.attentions or ()))
+            return (
+                scores_of_layer.last_hidden_state,
+                scores_of_layer.pooler_output,
+                *(scores_of_layer.attentions or ()),
+            )
 
     return Wrapped().eval(), tuple(torch.ones(2, 16, dtype=torch.int64) for _ in NAMES)
 

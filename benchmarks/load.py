@@ -30,15 +30,15 @@ OTHER_MODEL = "bert-small-uncased-embedded"
 
 def press(visitor, page, model, rng):
     """Mask some words of the pair on a page. Returns: seconds."""
-    spots = sorted(rng.sample(range(len(TEXT_A.split()) - 1), 3))
-    mask = ",".join(f"a{spot}" for spot in spots)
+    word_numbers = sorted(rng.sample(range(len(TEXT_A.split()) - 1), 3))
+    mask = ",".join(f"a{number}" for number in word_numbers)
     seconds, failed = visitor.open(page=page, a=TEXT_A, b=TEXT_B, mask=mask, model=model, **{"with": OTHER_MODEL})
     if failed:
         raise RuntimeError(f"{page} shows an error")
     return seconds
 
 
-def visit(address, number, args, start, times, errors):
+def press_in_turn(address, number, args, start, times, errors):
     """One visitor: a press every `args.every` seconds, on one page after the other."""
     rng = random.Random(number)
     try:
@@ -103,7 +103,7 @@ def run(args):
         process = ServerProcess(address.rpartition(":")[2])
         start = threading.Barrier(args.visitors + 1)
         threads = [
-            threading.Thread(target=visit, args=(address, number, args, start, times, errors))
+            threading.Thread(target=press_in_turn, args=(address, number, args, start, times, errors))
             for number in range(args.visitors)
         ]
         for thread in threads:

@@ -69,16 +69,16 @@ def measure(size, dtype):
         file_bytes = write_random(Path(name), size, dtype)
         command = [sys.executable, __file__, "--load", name]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout.splitlines()[-1])
-    above = found["peak_bytes"] - found["imports_bytes"]
+    report = json.loads(done.stdout.splitlines()[-1])
+    above = report["peak_bytes"] - report["imports_bytes"]
     return {
         "size": size,
         "dtype": dtype,
         "file_mb": file_bytes / 1e6,
-        "imports_mb": found["imports_bytes"] / 1e6,
+        "imports_mb": report["imports_bytes"] / 1e6,
         "peak_above_imports_mb": above / 1e6,
         "times_the_file": above / file_bytes,
-        "seconds": found["seconds"],
+        "seconds": report["seconds"],
     }
 
 
@@ -91,13 +91,13 @@ def main():
     args = parser.parse_args()
     if args.load:
         return load_and_report(args.load)
-    found = measure(args.size, args.dtype)
+    figures = measure(args.size, args.dtype)
     if args.json:
-        return print(json.dumps(found))
+        return print(json.dumps(figures))
     print(
-        f"{found['size']} {found['dtype']}: file {found['file_mb']:.0f} MB, peak above imports "
-        f"{found['peak_above_imports_mb']:.0f} MB = {found['times_the_file']:.2f} times the file, "
-        f"{found['seconds']:.2f} s (imports {found['imports_mb']:.0f} MB)"
+        f"{figures['size']} {figures['dtype']}: file {figures['file_mb']:.0f} MB, peak above imports "
+        f"{figures['peak_above_imports_mb']:.0f} MB = {figures['times_the_file']:.2f} times the file, "
+        f"{figures['seconds']:.2f} s (imports {figures['imports_mb']:.0f} MB)"
     )
 
 

@@ -74,9 +74,9 @@ def main(arguments=None):
             setattr(options, name, getattr(options, name).resolve())
     options.output.mkdir(parents=True, exist_ok=True)
     steps = plan(options)
-    found = {way: measure(way, steps[way], options) for way in options.ways}
-    (options.output / "objectives.json").write_text(json.dumps(found, indent=1))
-    _say(found, options)
+    figures = {way: measure(way, steps[way], options) for way in options.ways}
+    (options.output / "objectives.json").write_text(json.dumps(figures, indent=1))
+    _print_table(figures, options)
     return 0
 
 
@@ -163,7 +163,7 @@ def _pretrain(way, steps, output, options, log, *more):
     records = _records(output)
     if records and records[-1]["step"] >= steps and (output / "model").is_dir():
         return
-    told = [part.format(teacher=options.teacher) for part in SETUPS[way].options]
+    objective_options = [part.format(teacher=options.teacher) for part in SETUPS[way].options]
     _bert_tf(
         "pretrain",
         "--text",
@@ -190,7 +190,7 @@ def _pretrain(way, steps, output, options, log, *more):
         0,
         "--steps",
         steps,
-        *told,
+        *objective_options,
         *more,
         *_common(options),
         log=log,
@@ -245,7 +245,7 @@ def _bert_tf(*arguments, log):
         ).stdout.decode()
 
 
-def _say(found, options):
+def _print_table(results, options):
     print(
         f"{options.size}, batches of {BATCH} x {LENGTH} tokens, equal {options.equal}, "
         f"SST-2 with {options.examples:,} examples, {options.seeds} seeds\n"
@@ -254,7 +254,7 @@ def _say(found, options):
         "| pre-trained by | updates | seconds | masked words, top-1 | next sentence | order | replaced (AUC) | "
         "SST-2 dev accuracy |\n|---|---|---|---|---|---|---|---|"
     )
-    for way, facts in found.items():
+    for way, facts in results.items():
         held = facts["held_out"] or {}
         figures = " | ".join(
             f"{held[name]:.3f}" if held.get(name) is not None else "–"

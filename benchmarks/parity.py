@@ -82,23 +82,23 @@ def run_transformers(config, heads, batch, folder):
         model.tie_weights()
     model.eval()
     model.save_pretrained(folder)
-    given = {"input_ids": batch["token_ids"], "attention_mask": batch["padding_mask"]}
+    inputs = {"input_ids": batch["token_ids"], "attention_mask": batch["padding_mask"]}
     if config.type_vocab_size:
-        given["token_type_ids"] = batch["segment_ids"]
-    given = {name: torch.tensor(value) for name, value in given.items()}
+        inputs["token_type_ids"] = batch["segment_ids"]
+    inputs = {name: torch.tensor(value) for name, value in inputs.items()}
     with torch.no_grad():
-        found = model(**given, output_hidden_states=True, output_attentions=True)
-        pooled = model.base_model(**given).get("pooler_output") if "pooler" in heads else None
-    logits = found.get("prediction_logits", found.get("logits"))
+        transformers_outputs = model(**inputs, output_hidden_states=True, output_attentions=True)
+        pooled = model.base_model(**inputs).get("pooler_output") if "pooler" in heads else None
+    logits = transformers_outputs.get("prediction_logits", transformers_outputs.get("logits"))
     values = {
         "pooled_output": pooled,
-        "nsp_logits": found.get("seq_relationship_logits"),
-        "sop_logits": found.get("sop_logits"),
+        "nsp_logits": transformers_outputs.get("seq_relationship_logits"),
+        "sop_logits": transformers_outputs.get("sop_logits"),
         "replaced_logits" if logits.ndim == 2 else "mlm_logits_all": logits,
     }
     return {
-        "hidden_states": [x.numpy() for x in found.hidden_states],
-        "attentions": [x.numpy() for x in found.attentions],
+        "hidden_states": [x.numpy() for x in transformers_outputs.hidden_states],
+        "attentions": [x.numpy() for x in transformers_outputs.attentions],
         **{name: value.numpy() for name, value in values.items() if value is not None},
     }
 
@@ -127,10 +127,10 @@ def run_ours(model, batch, outputs, engine):
     from bert_tf.runtime import Runtime
 
     inputs = {name: array.astype("int32") for name, array in batch.items()}
-    found = view(model, outputs)(inputs) if engine == "keras" else Runtime(model, engine=engine).run(inputs, outputs)
+    values = view(model, outputs)(inputs) if engine == "keras" else Runtime(model, engine=engine).run(inputs, outputs)
     return {
         name: [np.asarray(x) for x in value] if isinstance(value, (list, tuple)) else np.asarray(value)
-        for name, value in found.items()
+        for name, value in values.items()
     }
 
 

@@ -41,7 +41,7 @@ def main():
     table.count()
     for job in (PredictJob(args.model, top_k=3), FeaturesJob(args.model)):
         start = time.perf_counter()
-        found = {row["id"]: row for row in answered(table, job).collect()}
+        answers = {row["id"]: row for row in answered(table, job).collect()}
         first = time.perf_counter() - start
         start = time.perf_counter()
         answered(table, job).collect()
@@ -51,9 +51,9 @@ def main():
         start = time.perf_counter()
         here = list(answer(job.row({"text_a": text}) for text in texts))
         alone = time.perf_counter() - start
-        difference = max(_difference(found[number], here[number]) for number in range(args.rows))
+        difference = max(_difference(answers[number], here[number]) for number in range(args.rows))
         print(
-            f"{type(job).__name__}: {len(found)} rows, largest difference {difference:.1e}; "
+            f"{type(job).__name__}: {len(answers)} rows, largest difference {difference:.1e}; "
             f"Spark {first:.1f} s with loading, {again:.1f} s again; one process {alone:.1f} s",
             flush=True,
         )
@@ -64,9 +64,9 @@ def _difference(row, expected):
     """The largest difference of a probability or of a number of the vector; infinite if the predictions differ."""
     if isinstance(expected, np.ndarray):
         return float(np.abs(np.array(row["vector"]) - expected).max())
-    found = json.loads(row["answer"])
+    answer = json.loads(row["answer"])
     shares = []
-    for one, other in zip(found["masks"], expected["masks"], strict=True):
+    for one, other in zip(answer["masks"], expected["masks"], strict=True):
         if [p["token"] for p in one["predictions"]] != [p["token"] for p in other["predictions"]]:
             return float("inf")
         shares += [abs(p["probability"] - q["probability"]) for p, q in zip(one["predictions"], other["predictions"])]

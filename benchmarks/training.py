@@ -65,7 +65,7 @@ def measure(size, shape, options):
                 answer = worker.ask(steps)
                 seconds[name].append(answer[0] / steps)
                 processor[name].append(answer[2] / steps)
-        found = {
+        results = {
             name: {
                 "seconds": statistics.median(values),
                 "all": values,
@@ -77,20 +77,20 @@ def measure(size, shape, options):
     finally:
         for worker in workers.values():
             worker.stop()
-    _say(size, shape, found)
-    return {"size": size, "shape": shape, "peers": found}
+    _print_table(size, shape, results)
+    return {"size": size, "shape": shape, "peers": results}
 
 
-def _say(size, shape, found):
+def _print_table(size, shape, results):
     batch, tokens = map(int, shape.split("x"))
     print(f"\n{size}, {shape}")
-    for name, facts in found.items():
+    for name, facts in results.items():
         print(
             f"  {name:30} {batch * tokens / facts['seconds']:9,.0f} tokens/s {facts['seconds'] * 1000:8,.0f} ms "
             f"{facts['processor'] * 1000:8,.0f} ms of processor time {facts['megabytes']:7,.0f} MB"
         )
     for reduced in (False, True):
-        kind = {name: facts for name, facts in found.items() if KNOWN[name][0] == reduced}
+        kind = {name: facts for name, facts in results.items() if KNOWN[name][0] == reduced}
         mine = [facts for name, facts in kind.items() if name.startswith("ours")]
         others = [facts for name, facts in kind.items() if not name.startswith("ours")]
         if mine and others:

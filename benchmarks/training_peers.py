@@ -58,7 +58,7 @@ def kerashub(config, batch, dtype="float32", jit="auto"):
         max_sequence_length=512,
     )
     positions = keras.Input((None,), dtype="int32", name="mask_positions")
-    found = backbone(backbone.input)
+    outputs = backbone(backbone.input)
     head = keras_hub.layers.MaskedLMHead(
         vocabulary_size=config.vocab_size,
         token_embedding=backbone.token_embedding,
@@ -66,8 +66,8 @@ def kerashub(config, batch, dtype="float32", jit="auto"):
         dtype=dtype,
         name="mlm",
     )
-    mlm = head(found["sequence_output"], mask_positions=positions)
-    nsp = keras.layers.Dense(2, dtype="float32", name="nsp")(found["pooled_output"])
+    mlm = head(outputs["sequence_output"], mask_positions=positions)
+    nsp = keras.layers.Dense(2, dtype="float32", name="nsp")(outputs["pooled_output"])
     model = keras.Model({**backbone.input, "mask_positions": positions}, {"mlm": mlm, "nsp": nsp})
     optimizer = keras.optimizers.AdamW(RATE, weight_decay=DECAY, epsilon=1e-6, global_clipnorm=CLIP)
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])

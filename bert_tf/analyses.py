@@ -10,6 +10,8 @@ from typing import Any, Callable
 
 from bert_tf import explain
 from bert_tf.analysis import Analysis
+from bert_tf.errors import require_head
+from bert_tf.explain.attribution.target import heads_of
 
 _DECLARATION = re.compile(r"^ANALYS[IE]S = ", re.MULTILINE)
 
@@ -43,6 +45,21 @@ def analysis(name: str) -> Analysis:
     if record is None:
         raise ValueError(f"There is no analysis {name!r}; there are {', '.join(records)}.")
     return record
+
+
+def check_model(record: Analysis, bert: Any, name: str | None = None) -> None:
+    """Check that a model has the heads that an analysis needs.
+
+    Args:
+        record: Analysis.
+        bert: `Bert`. The model.
+        name: str or None. The name of the model in the message; None for its own.
+
+    Raises:
+        MissingHead: it does not. The command line, the service and the pages show this sentence.
+    """
+    for need in record.needs:
+        require_head(heads_of(bert), need, name or bert.name)
 
 
 @dataclass(frozen=True)

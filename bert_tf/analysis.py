@@ -95,6 +95,8 @@ def underscored(text: str) -> str:
     return text.replace("-", "_")
 
 
+#: What an analysis of one answer needs: any head that gives an answer.
+ANY_ANSWER = ("mlm|nsp|sop|replaced|classes",)
 #: The number of predictions or rows that many analyses return.
 TOP_K = Option("top_k", "number of predictions", int, 5, minimum=1, metavar="K")
 
@@ -120,7 +122,7 @@ class Analysis:
             "texts": (bert, text A, text B or None, words to mask), without a trace.
         target: bool. Whether the next positional argument is a `Target`, the answer to explain.
         needs: tuple of str. What the model must have: names of `bert_tf.model_outputs.ALL_HEADS`, "classes" (a
-            fine-tuned classifier); alternatives are joined with "|".
+            fine-tuned classifier); alternatives are joined with "|". `bert_tf.analyses.check_model` checks it.
         masks: bool. Whether words of the texts can be masked.
         model: bool. Whether a model is loaded for it.
         check: function or None. It takes the dict of options and raises InputError before the model is loaded.

@@ -128,6 +128,7 @@ _HEAD_NAMES = {
     "nsp": "next-sentence head",
     "sop": "sentence-order head",
     "replaced": "replaced-token head",
+    "classes": "head of a text classifier",
 }
 _HEAD_USES = {
     "pooler": "give a pooled output",
@@ -135,6 +136,7 @@ _HEAD_USES = {
     "nsp": "score whether one sentence follows another",
     "sop": "score whether two texts are in order",
     "replaced": "score which tokens were replaced",
+    "classes": "classify texts",
 }
 
 
@@ -142,17 +144,25 @@ class MissingHead(CheckpointError):
     """A prediction was requested from a model whose checkpoint has no weights for it.
 
     Args:
-        head: str. One of `bert_tf.model_outputs.ALL_HEADS`.
+        head: str. One of `bert_tf.model_outputs.ALL_HEADS`, or "classes" (a fine-tuned classifier); several of which
+            one is enough are joined with "|".
         model: str. The name of the model, for the message.
     """
 
     def __init__(self, head: str, model: str = "this model") -> None:
         self.head, self.model = head, str(model)
+        heads = head.split("|")
+        command = "finetune" if heads == ["classes"] else "pretrain"
         super().__init__(
-            f"{self.model} has no {_HEAD_NAMES[head]} in its checkpoint, so it cannot "
-            f"{_HEAD_USES[head]}; choose a model that has one, or train one with "
-            "`python -m bert_tf pretrain`."
+            f"{self.model} has {_listed([f'no {_HEAD_NAMES[name]}' for name in heads], 'and')} in its checkpoint, so "
+            f"it cannot {_listed([_HEAD_USES[name] for name in heads], 'or')}; choose a model that has one, or train "
+            f"one with `python -m bert_tf {command}`."
         )
+
+
+def _listed(words, last):
+    """Words with commas between them, and `last` before the last one."""
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def check_scores(config: Any, name: str, analysis: str) -> None:
@@ -175,13 +185,13 @@ def require_head(heads: Collection[str], head: str, model: str = "this model") -
 
     Args:
         heads: collection of str. The heads of the model (`bert_heads`).
-        head: str. The head that is needed.
+        head: str. The head that is needed; several of which one is enough are joined with "|".
         model: str. The name of the model, for the message.
 
     Raises:
         MissingHead: the model does not have the head.
     """
-    if head not in heads:
+    if not set(head.split("|")) & set(heads):
         raise MissingHead(head, model)
 
 

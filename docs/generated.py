@@ -98,14 +98,14 @@ def limits():
     there = tomllib.loads(public.read_text("utf-8"))
     parts, section, rows = [], None, []
     for line in own.read_text("utf-8").splitlines():
-        if found := re.match(r"\[(\w+)\]", line):
-            section, rows = found[1], []
+        if match := re.match(r"\[(\w+)\]", line):
+            section, rows = match[1], []
             parts.append((section, rows))
-        elif found := re.match(r"(\w+) = (.+?)\s+# (.*)", line):
-            value = there.get(section, {}).get(found[1])
-            rows.append([f"`{found[1]}`", f"`{found[2]}`", _toml(value), found[3]])
-        elif rows and (found := re.match(r"\s+# (.*)", line)):
-            rows[-1][3] += " " + found[1]
+        elif match := re.match(r"(\w+) = (.+?)\s+# (.*)", line):
+            value = there.get(section, {}).get(match[1])
+            rows.append([f"`{match[1]}`", f"`{match[2]}`", _toml(value), match[3]])
+        elif rows and (match := re.match(r"\s+# (.*)", line)):
+            rows[-1][3] += " " + match[1]
     heading = ("key", "for one person", "in public", "meaning")
     return "\n\n".join(f"## {name}\n\n{_table(heading, rows)}" for name, rows in parts)
 
@@ -155,10 +155,10 @@ def _command(parser, help_line, level):
     """The section of a command, and one for each of its own commands; the analyses have a page of their own."""
     parts = [f"{'#' * level} {parser.prog.removeprefix(PROG).strip()}", _sentence(help_line)]
     parts.append(f"```text\n{parser.format_usage().removeprefix('usage: ').strip()}\n```")
-    shown = [action for action in parser._actions if action.help is not argparse.SUPPRESS]
-    shown = [one for one in shown if not isinstance(one, (argparse._HelpAction, argparse._SubParsersAction))]
-    if shown:
-        rows = [(_names(action), (action.help or "") % _values(action)) for action in shown]
+    actions = [action for action in parser._actions if action.help is not argparse.SUPPRESS]
+    actions = [one for one in actions if not isinstance(one, (argparse._HelpAction, argparse._SubParsersAction))]
+    if actions:
+        rows = [(_names(action), (action.help or "") % _values(action)) for action in actions]
         parts.append(_table(("argument", "meaning"), rows))
     if parser.prog != f"{PROG} explain":
         for choices in _commands_of(parser):

@@ -35,7 +35,7 @@ SETTINGS = {
 #: One in this number of documents is read: more text than the training needs, from all parts of the corpus.
 EVERY = 16
 SEQUENCES = 300  # for the figures
-SHOWN = ("found", "accuracy", "auc")
+METRICS = ("found", "accuracy", "auc")
 
 
 def thin(files, target):
@@ -58,7 +58,7 @@ def facts_of(output, target, figures):
 
     facts = training_facts([output])
     for name, value in figures.items():
-        facts.update({f"{name}_{key}": f"{value[f'replaced_{key}']:.3f}" for key in SHOWN})
+        facts.update({f"{name}_{key}": f"{value[f'replaced_{key}']:.3f}" for key in METRICS})
         facts[f"{name}_share"] = f"{value['replaced_share']:.3f}"
         facts[f"{name}_none"] = f"{1 - value['replaced_share']:.3f}"
     facts["parameters"] = f"{parameter_counts(BertConfig.from_json(target / 'config.json'), ('replaced',))['total']:,}"

@@ -385,9 +385,9 @@ def main():
     if not (source / "vocab.txt").exists():
         run(ROOT / "recipes" / "sources.py", args.kind, source)
     outputs, candidates = train(args, source)
-    found = {model: by_register(model, args) for model in candidates}
-    print(json.dumps({str(model): shares for model, shares in found.items()}, indent=1))
-    trained = max(found, key=lambda model: sum(found[model].values()))
+    shares_by_model = {model: by_register(model, args) for model in candidates}
+    print(json.dumps({str(model): shares for model, shares in shares_by_model.items()}, indent=1))
+    trained = max(shares_by_model, key=lambda model: sum(shares_by_model[model].values()))
     stored = args.work / NAMES[args.kind]
     store(trained, stored)
     lengths = by_length(stored, args.eval)

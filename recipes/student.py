@@ -54,10 +54,10 @@ def speed(target, rounds=15):
 
     models, times = [bert_tf.load(TEACHER), bert_tf.load(target)], ([], [])
     for turn in range(rounds + 3):
-        for model, found in zip(models, times):
+        for model, model_times in zip(models, times):
             seconds = model.trace(TEXT, mask=(5,)).seconds
             if turn >= 3:
-                found.append(seconds)
+                model_times.append(seconds)
     teacher, student = map(statistics.median, times)
     return teacher / student
 

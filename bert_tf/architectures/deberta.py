@@ -29,12 +29,12 @@ def _read_settings(values: dict[str, Any]) -> dict[str, Any]:
     # A file of Transformers has some of these keys; our own settings (`BertConfig.to_dict`) have none.
     network = _NETWORK if _NETWORK.keys() & values.keys() else {}
     for key, (missing, needed) in network.items():
-        found = values.pop(key, missing)
-        if (_names(found) if isinstance(needed, set) else found) != needed:
-            said = " and ".join(sorted(needed)) if isinstance(needed, set) else needed
+        value = values.pop(key, missing)
+        if (_names(value) if isinstance(needed, set) else value) != needed:
+            expected = " and ".join(sorted(needed)) if isinstance(needed, set) else needed
             raise ValueError(
-                f"{key} is {found!r:.60}; of the DeBERTa family only v3 can be read, where it is {said}. DeBERTa and "
-                "DeBERTa-v2 compute something else."
+                f"{key} is {value!r:.60}; of the DeBERTa family only v3 can be read, where it is {expected}. DeBERTa "
+                "and DeBERTa-v2 compute something else."
             )
     most = values.get("max_relative_positions", -1)
     if type(most) is int and most < 1:  # as Transformers reads it

@@ -32,9 +32,9 @@ def _read_settings(values: dict[str, Any]) -> dict[str, Any]:
 
 def _every(types: list[str]) -> int:
     """Every how many layers attention is global, from the list of the layers' types."""
-    found = [index for index, kind in enumerate(types) if kind == "full_attention"]
-    every = found[1] if len(found) > 1 else len(types)
-    if found != list(range(0, len(types), max(1, every))):
+    global_layers = [index for index, kind in enumerate(types) if kind == "full_attention"]
+    every = global_layers[1] if len(global_layers) > 1 else len(types)
+    if global_layers != list(range(0, len(types), max(1, every))):
         raise ValueError("layer_types is not supported: global attention must come every n layers, from the first.")
     return every
 

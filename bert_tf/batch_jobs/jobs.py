@@ -98,8 +98,8 @@ class PredictJob(Job):
         bert = load_bert(self)
 
         def answers(rows: Iterable[Any]) -> Iterator[Any]:
-            found = bert.predict_many(rows, self.batch_size, self.top_k, errors="return", targets=self.targets)
-            return (answer if isinstance(answer, Exception) else answer.to_dict() for answer in found)
+            predictions = bert.predict_many(rows, self.batch_size, self.top_k, errors="return", targets=self.targets)
+            return (answer if isinstance(answer, Exception) else answer.to_dict() for answer in predictions)
 
         return answers
 
@@ -148,12 +148,12 @@ def task_of(model: str) -> Task:
     """
     from bert_tf.checkpoints import find
     from bert_tf.finetuning.task_settings import read_settings
-    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.finetuning.tasks.registry import task_type
 
     settings = read_settings(find(model))
     if settings is None:
         raise InputError(f"{model} is not fine-tuned for a task.")
-    return family(settings.task)
+    return task_type(settings.task)
 
 
 @dataclass(frozen=True)

@@ -73,11 +73,11 @@ def with_words(
     return config, tokenizer.with_words(tuple(pieces)).with_rows(size), StoredModel(config, stored.bert_heads, weights)
 
 
-def read_words(given: Sequence[str]) -> list[str]:
+def read_words(arguments: Sequence[str]) -> list[str]:
     """Return the words of a command line: each is a word, or a text file with one word a line."""
     words: list[str] = []
-    for one in given:
-        path = Path(one)
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else [one]
+    for argument in arguments:
+        path = Path(argument)
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else [argument]
         words += [line.strip() for line in lines if line.strip()]
     return words

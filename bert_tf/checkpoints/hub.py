@@ -164,12 +164,14 @@ def _target(name):
 
 def _with_listing(model, endpoint, note):
     """The target with the files that the hub lists."""
-    found = look_up(model.repo if model.revision == "main" else f"{model.repo}@{model.revision}", endpoint)
-    if found.problem:
-        raise DownloadError(found.problem)
+    repository = look_up(model.repo if model.revision == "main" else f"{model.repo}@{model.revision}", endpoint)
+    if repository.problem:
+        raise DownloadError(repository.problem)
     if note is not None:
-        note(" · ".join(found.facts()))
-    return replace(model, files=found.files, licence=model.licence or found.licence, revision=found.revision)
+        note(" · ".join(repository.facts()))
+    return replace(
+        model, files=repository.files, licence=model.licence or repository.licence, revision=repository.revision
+    )
 
 
 def look_up(name: str, endpoint: str | None = None) -> HubRepository:

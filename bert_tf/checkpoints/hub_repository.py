@@ -143,28 +143,28 @@ def describe(repo: str, revision: str | None = None, endpoint: str | None = None
     info = api.model_info(repo, revision=revision, files_metadata=True)
     commit = info.sha or revision or "main"
     files = {sibling.rfilename: _file(sibling, commit) for sibling in info.siblings or ()}
-    found = HubRepository(repo, commit, licence=_licence(info), gated=bool(info.gated))
+    repository = HubRepository(repo, commit, licence=_licence(info), gated=bool(info.gated))
     if "config.json" not in files:
-        return replace(found, problem=f"{repo} has no config.json, so it is not a model of Transformers.")
-    values = _settings(api, found, files["config.json"])
+        return replace(repository, problem=f"{repo} has no config.json, so it is not a model of Transformers.")
+    values = _settings(api, repository, files["config.json"])
     if isinstance(values, str):
-        return replace(found, problem=values)
+        return replace(repository, problem=values)
     classes = values.get("architectures")
     classes = tuple(name for name in classes if isinstance(name, str)) if isinstance(classes, list) else ()
-    found = replace(found, classes=classes)
+    repository = replace(repository, classes=classes)
     try:
         config = BertConfig.from_dict(values)
     except ConfigError as error:
-        return replace(found, problem=f"{repo} cannot be read: {error}")
-    found = replace(found, config=config, heads=_heads(config, classes))
+        return replace(repository, problem=f"{repo} cannot be read: {error}")
+    repository = replace(repository, config=config, heads=_heads(config, classes))
     weights, origin = _weights(api, repo, revision, files)
     tokenizer = [files[name] for name in TOKENIZER_FILES if name in files]
     if not weights:
-        return replace(found, problem=_no_weights(found, files))
+        return replace(repository, problem=_no_weights(repository, files))
     if not tokenizer:
-        return replace(found, problem=f"{repo} has no tokenizer file ({', '.join(TOKENIZER_FILES[:6])}).")
+        return replace(repository, problem=f"{repo} has no tokenizer file ({', '.join(TOKENIZER_FILES[:6])}).")
     sentence = [files[name] for name in SENTENCE_FILES if name in files and "modules.json" in files]
-    return replace(found, files=(files["config.json"], *tokenizer, *sentence, *weights), weights=origin)
+    return replace(repository, files=(files["config.json"], *tokenizer, *sentence, *weights), weights=origin)
 
 
 def _file(sibling, revision):
@@ -180,21 +180,21 @@ def _licence(info):
     return ", ".join(map(str, licence)) if isinstance(licence, list) else str(licence or "")
 
 
-def _settings(api, found, file):
+def _settings(api, repository, file):
     """The content of config.json, or a sentence that says why it cannot be read."""
     from huggingface_hub import hf_hub_url
     from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
     if file.size > _LARGEST_SETTINGS:
-        return f"config.json of {found.repo} has {file.size:,} bytes, too many for the settings of a model."
-    url = hf_hub_url(found.repo, "config.json", revision=file.revision, endpoint=api.endpoint)
+        return f"config.json of {repository.repo} has {file.size:,} bytes, too many for the settings of a model."
+    url = hf_hub_url(repository.repo, "config.json", revision=file.revision, endpoint=api.endpoint)
     response = get_session().get(url, headers=build_hf_headers(), follow_redirects=True)
     hf_raise_for_status(response)
     try:
         values = json.loads(response.content)
     except ValueError:
-        return f"config.json of {found.repo} is not JSON."
-    return values if isinstance(values, dict) else f"config.json of {found.repo} is not a JSON object."
+        return f"config.json of {repository.repo} is not JSON."
+    return values if isinstance(values, dict) else f"config.json of {repository.repo} is not a JSON object."
 
 
 def _heads(config, classes):
@@ -252,14 +252,15 @@ def _conversion(api, repo, files):
     return None
 
 
-def _no_weights(found, files):
+def _no_weights(repository, files):
     kinds = sorted({f"*{suffix}" for name in files for suffix in _PICKLES if name.endswith(suffix)})
     if not kinds:
-        return f"{found.repo} holds no weights that can be read: no safetensors and no {H5_FILE}."
-    name = found.classes[0] if found.classes else "AutoModel"
+        return f"{repository.repo} holds no weights that can be read: no safetensors and no {H5_FILE}."
+    name = repository.classes[0] if repository.classes else "AutoModel"
     return (
-        f"{found.repo} has only PyTorch pickle files ({', '.join(kinds)}), which can run code when they are opened and "
-        "are never read. Convert it with Transformers in an environment of your own, and use the new folder: "
-        f'model = transformers.{name}.from_pretrained("{found.repo}"); model.save_pretrained("FOLDER") and '
-        f'transformers.AutoTokenizer.from_pretrained("{found.repo}").save_pretrained("FOLDER").'
+        f"{repository.repo} has only PyTorch pickle files ({', '.join(kinds)}), which can run code when they are "
+        "opened and are never read. Convert it with Transformers in an environment of your own, and use the new "
+        "folder: "
+        f'model = transformers.{name}.from_pretrained("{repository.repo}"); model.save_pretrained("FOLDER") and '
+        f'transformers.AutoTokenizer.from_pretrained("{repository.repo}").save_pretrained("FOLDER").'
     )

@@ -24,10 +24,10 @@ def run(args: argparse.Namespace) -> int:
 
     if args.look:
         model = released(args.name)
-        found = look_up(args.name if model is None else model.repo)
-        print(" · ".join(found.facts()))
-        if found.problem:
-            raise DownloadError(found.problem)
+        repository = look_up(args.name if model is None else model.repo)
+        print(" · ".join(repository.facts()))
+        if repository.problem:
+            raise DownloadError(repository.problem)
         return 0
     bar = None
     notes: list[str] = []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.cli.shared.model import add_model_arguments, load_task_model
 from bert_tf.cli.shared.render import table
 from bert_tf.errors import DataError, TaskError
-from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
+from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, task_type
 from bert_tf.finetuning.tasks.sequence_classification import window_settings
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def add_tasks(tasks: Any) -> None:
         parser.add_argument("--batch-size", type=int, default=32, metavar="N")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         parser.add_argument("--quiet", action="store_true", help="no progress bar")
-        family(name).add_reading_arguments(parser)
+        task_type(name).add_reading_arguments(parser)
 
 
 def task_settings(args: argparse.Namespace) -> TaskSettings:
@@ -57,7 +57,7 @@ def task_settings(args: argparse.Namespace) -> TaskSettings:
 
 def run_task(args: argparse.Namespace) -> int:
     """Evaluates the model and prints the scores. Returns: exit code."""
-    settings, task = task_settings(args), family(args.task)
+    settings, task = task_settings(args), task_type(args.task)
     if args.batch_size < 1 or args.limit is not None and args.limit < 1:
         raise DataError("--batch-size and --limit must be 1 or more.")
     examples = list(islice(task.read(args.data, args, settings), args.limit))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bert_tf.cli.shared.added_words import add_tokens_argument
 from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
 from bert_tf.errors import TaskError
-from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
+from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, task_type
 from bert_tf.training.logs.trackers import TRACKERS, check_tracker
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tasks = parser.add_subparsers(metavar="TASK", required=True, dest="task", parser_class=type(parser))
     for name, (_, help_line) in TASKS_BY_NAME.items():
         task = tasks.add_parser(name, help=help_line, description=help_line[0].upper() + help_line[1:] + ".")
-        _add_common(task, family(name).length)
-        family(name).add_reading_arguments(task)
-        family(name).add_training_arguments(task)
+        _add_common(task, task_type(name).length)
+        task_type(name).add_reading_arguments(task)
+        task_type(name).add_training_arguments(task)
 
 
 def _add_common(parser, length):
@@ -147,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
     from bert_tf.finetuning.repeated_seeds import fit_seeds
     from bert_tf.startup import import_tensorflow
 
-    task = family(args.task)
+    task = task_type(args.task)
     check_tracker(args.log_to)
     train, dev, settings = checked_examples(args)
     fit_settings = _fit_settings(args)
@@ -200,7 +200,7 @@ def checked_examples(args: argparse.Namespace) -> tuple[list, list, TaskSettings
     from bert_tf.checkpoints import find
     from bert_tf.checkpoints.library import read_config
 
-    task = family(args.task)
+    task = task_type(args.task)
     folder = find(args.model)
     if args.length is None:
         args.length = min(task.length, read_config(folder).max_tokens)

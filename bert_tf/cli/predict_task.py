@@ -19,7 +19,7 @@ from bert_tf.cli.shared.runner_options import run_on_runner
 from bert_tf.errors import InputError
 from bert_tf.finetuning.data.tables import table_format
 from bert_tf.finetuning.task_settings import read_settings
-from bert_tf.finetuning.tasks.registry import READING, family
+from bert_tf.finetuning.tasks.registry import READING, task_type
 from bert_tf.finetuning.tasks.sequence_classification import window_settings
 from bert_tf.resources.remote import given
 
@@ -55,7 +55,7 @@ def run_task(args: argparse.Namespace) -> int:
     lines = (
         [json.dumps(prediction, ensure_ascii=False)]
         if args.json
-        else (task.family.lines(prediction) or _lines(prediction))
+        else (task.task_type.lines(prediction) or _lines(prediction))
     )
     print("\n".join(lines))
     return 0
@@ -75,7 +75,7 @@ def _loaded(args):
 def _job(args):
     settings = read_settings(find(args.model))
     assert settings is not None, "`predict` comes here only with a fine-tuned model"
-    _check_reading(family(settings.task), args)
+    _check_reading(task_type(settings.task), args)
     reading = tuple((option, getattr(args, option)) for option in READING)
     return TaskJob(str(find(args.model)), args.precision, args.batch_size, reading)
 
@@ -104,7 +104,7 @@ def _predict_file(args):
     refuse_same_file(args.input, args.output)
     settings = read_settings(find(args.model))
     assert settings is not None, "`predict` comes here only with a fine-tuned model"
-    task = family(settings.task)
+    task = task_type(settings.task)
     _check_reading(task, args)
     records = task.records(args.input, args)
     first = next(records, None)  # an empty file is an error before the model is loaded, which takes seconds
@@ -147,7 +147,7 @@ def _answer(task, records, write, done, args):
     def inputs():
         for number, record in records:
             waiting.append((number, record))
-            yield task.family.asked(record, args)
+            yield task.task_type.asked(record, args)
 
     with tqdm(initial=done, unit="row", disable=args.quiet, file=sys.stderr, mininterval=0.5) as progress:
         for prediction in task.predict_many(inputs(), args.batch_size, errors="return"):

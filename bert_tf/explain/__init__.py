@@ -42,39 +42,44 @@ _MODULES = {
     ),
     "datasets.text_rows": "TextRow TextRows file_kind read_rows",
     "interventions.ablation": (
-        "Ablation AblationEffect AblationSweep CleanRun ScoreDrops ablate ablation_or_sweep clean_run "
-        "every_feed_forward every_head every_layer every_token sweep"
+        "ablate ablation_or_sweep clean_run every_feed_forward every_head every_layer every_token sweep"
     ),
+    "interventions.ablation_effects": "Ablation AblationEffect AblationSweep CleanRun ScoreDrops",
     "interventions.contributions": "Contributions ResidualDecomposition contributions residual_decomposition",
     "interventions.counterfactual": (
-        "Counterfactuals Variant VariantPrediction counterfactuals left_context predict_variants right_context "
-        "swapped with_word without_each_word without_word"
+        "Counterfactuals VariantPrediction counterfactuals predict_variants without_each_word"
     ),
     "interventions.patching": "PatchingResult patch patch_blocks patch_heads patch_states",
     "interventions.path_patching": "PathPatchingResult Receiver patch_paths path_patching",
     "interventions.replaced_token_detection": "ReplacedTokenResult detect_replaced_tokens replace_and_detect",
+    "interventions.variants": "Variant left_context right_context swapped with_word without_word",
     "models.architecture": "LayerActivations ModelParts ModelSizes architecture",
     "models.architecture_table": "ArchitectureTable compare_architectures",
     "models.compare": "Comparison MaskAgreement aligned_layers compare jensen_shannon",
     "models.directionality": "Directionality SpanPrediction directionality predict_span",
     "models.side_by_side": "SideBySide side_by_side",
-    "models.snapshot_series": "TimeLapse time_lapse",
+    "models.time_lapse": "TimeLapse time_lapse",
+    "representations.contexts": "Context MostAttendedToken NearestContexts",
+    "representations.embedding_tables": "embedding_table",
     "representations.factors": "FactorUnits Factors Unit factorise feed_forward_activations neuron_factors",
+    "representations.input_embeddings": (
+        "EmbeddingParts PositionSimilarity embedding_parts input_embeddings position_similarity"
+    ),
     "representations.layer_similarity": (
         "LayerSimilarity chance_similarity compare_layers compare_traces layer_similarity linear_cka pwcca svcca"
     ),
     "representations.logit_lens": "ClassLogitLens LogitLens class_lens logit_lens",
-    "representations.nearest_contexts": "Context MostAttendedToken NearestContexts nearest nearest_contexts",
+    "representations.nearest_contexts": "nearest nearest_contexts",
     "representations.nearest_words": "NearestWords nearest_words",
     "representations.projection": "project_to_plane tsne umap",
     "representations.sentence_similarity": "SentenceSimilarity SimilarText sentence_similarity text_vectors",
     "representations.tcav": "ConceptSlopes ConceptTest can_test concept_test tcav",
     "representations.vectors": (
-        "EmbeddingParts Neighbour Occurrences PositionSimilarity VectorSimilarity cosine_similarities "
-        "embedding_parts embedding_table input_embeddings nearest_tokens occurrences position_similarity "
-        "principal_components word_vectors"
+        "Neighbour VectorSimilarity cosine_similarities nearest_tokens principal_components word_vectors"
     ),
-    "representations.word_senses": "SenseSeparation WordSenses labelled_sentences sense_separation word_senses",
+    "representations.word_senses": (
+        "Occurrences SenseSeparation WordSenses labelled_sentences occurrences sense_separation word_senses"
+    ),
 }
 _HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
 

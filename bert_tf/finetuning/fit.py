@@ -24,7 +24,7 @@ from bert_tf.errors import TaskError
 from bert_tf.files import write_json
 from bert_tf.finetuning.task_settings import selection_score
 from bert_tf.folder_lock import locked_folder
-from bert_tf.resources.remote import given
+from bert_tf.resources.remote import original_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -154,7 +154,7 @@ class FitResult:
 
 
 def fit(
-    family: Task,
+    task_type: Task,
     start: str | Path,
     train: Sequence[Any],
     dev: Sequence[Any],
@@ -166,7 +166,7 @@ def fit(
     """Fine-tunes a model, or resumes a stopped run.
 
     Args:
-        family: `Task`.
+        task_type: `Task`.
         start: str or Path. The name or folder of the model to start from.
         train: list of examples.
         dev: list of examples; if it is empty, the model of the last epoch is kept.
@@ -183,7 +183,7 @@ def fit(
     from bert_tf.training.strategy import is_chief, make_strategy
 
     strategy = make_strategy(how.strategy)  # before anything else in TensorFlow
-    run = _Run(family, start, settings, how, Path(output), strategy, say)
+    run = _Run(task_type, start, settings, how, Path(output), strategy, say)
     run.prepare(train, dev)
     with locked_folder(run.folder, "finetune", run.output) if is_chief(strategy) else nullcontext():
         run.begin()
@@ -212,8 +212,8 @@ def examples_hash(examples: Sequence[Any]) -> str:
 class _Run:
     """One call of `fit`."""
 
-    def __init__(self, family, start, settings, how, output, strategy, say):
-        self.family, self.start, self.settings, self.how = family, start, settings, how
+    def __init__(self, task_type, start, settings, how, output, strategy, say):
+        self.task_type, self.start, self.settings, self.how = task_type, start, settings, how
         self.output, self.strategy, self.say = output, strategy, say
         self.folder = output / "run"
 
@@ -231,7 +231,7 @@ class _Run:
         how = self.how
         check_batch_size(how.batch_size, self.strategy, how.accumulate)
         if dev:
-            self.family.check_metric(self.settings, dev)
+            self.task_type.check_metric(self.settings, dev)
         if how.stores_delta:
             if how.add_tokens:
                 raise TaskError(
@@ -249,17 +249,17 @@ class _Run:
             )
         self.run_settings = self._run_settings(train, dev)
         self._check_run()
-        rows = self.family.encode(train, self.tokenizer, self.settings, training=True)
+        rows = self.task_type.encode(train, self.tokenizer, self.settings, training=True)
         self.feed = EpochFeed(rows, how.batch_size, how.seed, how.lengths)
         self.dev = dev
-        self.dev_rows = self.family.encode(dev, self.tokenizer, self.settings) if dev else None
+        self.dev_rows = self.task_type.encode(dev, self.tokenizer, self.settings) if dev else None
         self.total = how.epochs * self.feed.steps
         with scope(self.strategy):
             self.network, optimizer = self._make_network(source, rows)
         del source
         self.trainer = Trainer(
             self.network,
-            self.family.objective(self.settings),
+            self.task_type.objective(self.settings),
             optimizer,
             self.folder,
             jit_compile=how.jit,
@@ -303,9 +303,9 @@ class _Run:
         how, config = self.how, self.config
         if how.dropout is not None:
             config = config.replace(hidden_dropout_prob=how.dropout, attention_probs_dropout_prob=how.dropout)
-        network = build_network(config, self.family, self.settings, build_policy(how.precision))
+        network = build_network(config, self.task_type, self.settings, build_policy(how.precision))
         copy_weights(network.bert, source)
-        self.family.initialize_head(network.head, rows, self.settings)
+        self.task_type.initialize_head(network.head, rows, self.settings)
         freeze(network, how.freeze_layers)
         if how.lora:
             add_lora(network, how.lora, how.freeze_layers)
@@ -326,7 +326,7 @@ class _Run:
     def _run_settings(self, train, dev):
         """The settings and hashes of the examples, as in settings.json."""
         run_settings = {
-            "start": given(self.start),
+            "start": original_path(self.start),
             "task": self.settings.to_dict(),
             "train": len(train),
             "dev": len(dev),
@@ -436,15 +436,15 @@ class _Run:
 
         assert self.dev_rows is not None
         outputs = run_rows(self.dev_rows, max(32, self.how.batch_size), self._forward())
-        self.settings = self.family.tune(self.dev, outputs, self.dev_rows, self.settings)
-        predictions = self.family.decode(outputs, self.dev_rows, self.dev, self.settings)
-        return self.family.score(self.dev, predictions, self.settings)
+        self.settings = self.task_type.tune(self.dev, outputs, self.dev_rows, self.settings)
+        predictions = self.task_type.decode(outputs, self.dev_rows, self.dev, self.settings)
+        return self.task_type.score(self.dev, predictions, self.settings)
 
     def _forward(self):
         if not hasattr(self, "_compiled"):
             import tensorflow as tf
 
-            shape = (None, None, None) if self.family.several else (None, None)
+            shape = (None, None, None) if self.task_type.several else (None, None)
             signature = {name: tf.TensorSpec(shape, tf.int32) for name in ("token_ids", "segment_ids", "padding_mask")}
             self._compiled = tf.function(
                 lambda batch: self.network(batch, training=False),

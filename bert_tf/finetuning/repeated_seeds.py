@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def fit_seeds(
-    family: Task,
+    task_type: Task,
     start: str | Path,
     train: Sequence[Any],
     dev: Sequence[Any],
@@ -41,7 +41,7 @@ def fit_seeds(
     from bert_tf.finetuning.report import write_report
 
     if seeds == 1:
-        result = fit(family, start, train, dev, settings, how, output, say)
+        result = fit(task_type, start, train, dev, settings, how, output, say)
         if result.finished and result.chief:
             write_report(output, dev, len(train), how, start, [best_scores(result.rounds, settings.metric)], say)
         return result.finished
@@ -49,7 +49,7 @@ def fit_seeds(
     for seed in range(how.seed, how.seed + seeds):
         folder = output / f"seed-{seed}"
         say(f"Seed {seed}.")
-        result = fit(family, start, train, dev, settings, dataclasses.replace(how, seed=seed), folder, say)
+        result = fit(task_type, start, train, dev, settings, dataclasses.replace(how, seed=seed), folder, say)
         if not result.finished or result.stopped and seed + 1 < how.seed + seeds:
             return False
         scores.append({"seed": seed, **best_scores(result.rounds, settings.metric)})

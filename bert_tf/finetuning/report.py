@@ -66,8 +66,8 @@ def write_report(
     }
     if dev:
         predictions = task.predict(dev)
-        metrics["dev"] = task.family.score(dev, predictions, settings)
-        findings = task.family.findings(dev, predictions, settings)
+        metrics["dev"] = task.task_type.score(dev, predictions, settings)
+        findings = task.task_type.findings(dev, predictions, settings)
     else:
         findings = None
     if len(scores) > 1:

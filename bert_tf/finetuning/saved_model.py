@@ -59,10 +59,10 @@ def write_saved_model(folder: str | Path, loaded: LoadedModel) -> str | None:
     shape = (None, None, None) if several else (None, None)
 
     def answer(*inputs):
-        if task.family.several and not several:
+        if task.task_type.several and not several:
             inputs = tuple(value[:, None] for value in inputs)
         outputs = task.network(dict(zip(_INPUTS, inputs)), training=False)
-        if task.family.several and not several:
+        if task.task_type.several and not several:
             outputs = {name: value[:, 0] for name, value in outputs.items()}
         return _with_probabilities(outputs, task.settings)
 
@@ -81,7 +81,7 @@ def write_saved_model(folder: str | Path, loaded: LoadedModel) -> str | None:
 
 def _reads_several(task):
     """Whether an input of the SavedModel has several texts; a model of sentence similarity makes the vector of one."""
-    return task.family.several and task.family.has_weights
+    return task.task_type.several and task.task_type.has_weights
 
 
 def _with_probabilities(outputs, settings):
@@ -135,7 +135,7 @@ def _text_function(loaded, tokenizer, answer):
     task = loaded.task
     settings = task.settings
     several = _reads_several(task)
-    pair = (settings.pair is not False or several or settings.task == "answer") and task.family.has_weights
+    pair = (settings.pair is not False or several or settings.task == "answer") and task.task_type.has_weights
 
     def run(*texts):
         choices = tf.shape(texts[1])[1] if several else 1

@@ -1,101 +1,22 @@
 """The head of a fine-tuned model in NumPy, over the tensors of its folder: predictions need no Keras model.
 
-B batch, T tokens, H hidden size, K outputs. The same formulas as the Keras layers of `bert_tf.layers`: `classifier`,
-`tagging`, `spans` and `choosing`.
+B batch, T tokens, H hidden size, K outputs. The formulas are in `tasks.head_formulas`.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bert_tf.layers.hook_points import MASKED_SCORE
-from bert_tf.runtime.numpy_layer import ACTIVATIONS
+from bert_tf.finetuning.tasks.head_formulas import Tensors, first_token, predicted, sentence_vector
 
 if TYPE_CHECKING:
     from bert_tf.checkpoints.stored_model import StoredModel
-    from bert_tf.config import BertConfig
     from bert_tf.finetuning.task_network import TaskNetwork
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.task import Task
-
-#: The tensors of a head by their names in Hugging Face's files, float32; a matrix of a dense layer is [out, in].
-Tensors = Mapping[str, np.ndarray]
-
-
-def dense_shapes(name: str, size_out: int, size_in: int) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of the two tensors of a dense layer."""
-    return {f"{name}.weight": (size_out, size_in), f"{name}.bias": (size_out,)}
-
-
-def dense(tensors: Tensors, name: str, x: np.ndarray) -> np.ndarray:
-    """Return the output [..., out] of a dense layer for x [..., in]."""
-    return x @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
-
-
-def prediction_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of the tensors of a `layers.pooler.PredictionHead`; empty if there is none."""
-    width = config.hidden_size
-    names = {"head.dense.weight": (width, width), "head.norm.weight": (width,)}
-    return names if config.architecture.prediction_head else {}
-
-
-def predicted(tensors: Tensors, x: np.ndarray, epsilon: float) -> np.ndarray:
-    """Return the output [..., H] of a `layers.pooler.PredictionHead` for x [..., H]."""
-    x = ACTIVATIONS["gelu"](x @ tensors["head.dense.weight"].T)
-    x = x - x.mean(axis=-1, keepdims=True)
-    scale = np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + np.float32(epsilon))
-    return x / scale * tensors["head.norm.weight"]
-
-
-def first_token(tensors: Tensors, first_layer: Mapping[str, Any], sequence: np.ndarray) -> np.ndarray:
-    """Return the output [B, H] of a head's own dense layer on the first token.
-
-    Args:
-        tensors: The tensors of the head.
-        first_layer: dict. The result of `Task.first_layer`, not empty.
-        sequence: float32 [B, T, H]. The hidden states.
-    """
-    x = dense(tensors, first_layer["names"][0], sequence[:, 0])
-    return ACTIVATIONS[first_layer["hidden_act"]](x)
-
-
-def sentence_vector(
-    kind: str, tensors: Tensors, sequence: np.ndarray, pooled: np.ndarray | None, padding_mask: np.ndarray
-) -> np.ndarray:
-    """Return one vector for each sequence, as `layers.classifier.SentenceVector` does.
-
-    Args:
-        kind: str. "cls", "first", "mean", "max" or "attention".
-        tensors: The tensors of the head.
-        sequence: float32 [B, T, H]. The hidden states.
-        pooled: float32 [B, H] or None. The pooled output, for "cls".
-        padding_mask: int32 [B, T]. 1 for tokens, 0 for padding.
-
-    Returns:
-        float32 [B, H].
-    """
-    if kind == "cls":
-        assert pooled is not None, "the runtime was asked for the pooled output"
-        return pooled
-    if kind == "first":
-        return sequence[:, 0]
-    real = padding_mask[:, :, None].astype(np.float32)
-    if kind == "max":
-        return (sequence + (1 - real) * np.float32(MASKED_SCORE)).max(axis=1)
-    if kind == "attention":
-        scores = dense(tensors, "attention_pooling", sequence) + (1 - real) * np.float32(MASKED_SCORE)
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return (sequence * (weights / weights.sum(axis=1, keepdims=True))).sum(axis=1)
-    return (sequence * real).sum(axis=1) / np.maximum(real.sum(axis=1), 1)
-
-
-def normalized(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors [..., H] scaled to length 1; a vector of zeros stays, as in `layers.classifier.unit_vectors`."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), np.float32(1e-12))
 
 
 class StoredNetwork:
@@ -104,7 +25,7 @@ class StoredNetwork:
     Args:
         stored: `StoredModel`. The encoder.
         tensors: dict of name -> float32 array. The tensors of the head.
-        family: `Task`. The task.
+        task_type: `Task`. The task.
         settings: `TaskSettings`. Its settings.
 
     Attributes:
@@ -112,9 +33,9 @@ class StoredNetwork:
         tensors: dict of name -> float32 array. The tensors of the head.
     """
 
-    def __init__(self, stored: StoredModel, tensors: Tensors, family: Task, settings: TaskSettings) -> None:
-        self.stored, self.tensors, self._family, self._settings = stored, tensors, family, settings
-        self._first_layer = family.first_layer(settings, stored.bert_config)
+    def __init__(self, stored: StoredModel, tensors: Tensors, task_type: Task, settings: TaskSettings) -> None:
+        self.stored, self.tensors, self._task_type, self._settings = stored, tensors, task_type, settings
+        self._first_layer = task_type.first_layer(settings, stored.bert_config)
         self._network: TaskNetwork | None = None
         self._lock = threading.Lock()
 
@@ -125,7 +46,7 @@ class StoredNetwork:
         settings, config = self._settings, self.stored.bert_config
         if self._first_layer:
             pooled = first_token(self.tensors, self._first_layer, sequence)
-        if self._family.prediction(config):
+        if self._task_type.prediction(config):
             if settings.task == "classify":
                 pooled = sentence_vector(settings.pooling, self.tensors, sequence, sequence[:, 0], padding_mask)
                 pooled, settings = (
@@ -135,7 +56,7 @@ class StoredNetwork:
             else:
                 sequence = predicted(self.tensors, sequence, config.layer_norm_eps)
                 pooled = sequence[:, 0]
-        return self._family.head_outputs(self.tensors, settings, self._last_layer(), sequence, pooled, padding_mask)
+        return self._task_type.head_outputs(self.tensors, settings, self._last_layer(), sequence, pooled, padding_mask)
 
     def sentence_vectors(self, sequence: np.ndarray, padding_mask: np.ndarray) -> np.ndarray:
         """Return the vectors [B, H] of the task's pooling for hidden states [B, T, H]; not for "cls"."""
@@ -152,7 +73,7 @@ class StoredNetwork:
         with self._lock:
             if self._network is None:
                 with outside_of_graphs():
-                    network = network_over(model, self._family, self._settings)
+                    network = network_over(model, self._task_type, self._settings)
                     assign_head(network, self.tensors)
                 self._network = network
             return self._network

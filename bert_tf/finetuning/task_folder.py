@@ -102,12 +102,12 @@ def save_task(
     write_model_checksums(folder)
 
 
-def read_head(folder: str | Path, family: Task, settings: TaskSettings, config: BertConfig) -> dict[str, np.ndarray]:
+def read_head(folder: str | Path, task_type: Task, settings: TaskSettings, config: BertConfig) -> dict[str, np.ndarray]:
     """Reads the tensors of the head.
 
     Args:
         folder: str or Path. The model folder.
-        family: `Task`.
+        task_type: `Task`.
         settings: `TaskSettings`.
         config: `BertConfig`.
 
@@ -117,9 +117,9 @@ def read_head(folder: str | Path, family: Task, settings: TaskSettings, config: 
     """
     folder = Path(folder)
     stored = {name: tensor for name, tensor in open_folder(folder)[2].items() if is_task_tensor(name)}
-    shapes = family.head_shapes(settings, config)
+    shapes = task_type.head_shapes(settings, config)
     if unknown := sorted(set(stored) - set(shapes)):
-        raise CheckpointError(f"{folder}: {unknown[0]} does not belong to a {family.task!r} head of these settings.")
+        raise CheckpointError(f"{folder}: {unknown[0]} does not belong to a {task_type.task!r} head of these settings.")
     for name, shape in shapes.items():
         if name not in stored:
             raise CheckpointError(f"{folder}: {name} is missing from the weights; the head is incomplete.")

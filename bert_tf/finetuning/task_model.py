@@ -16,7 +16,7 @@ from bert_tf.checkpoints.reading import read_stored
 from bert_tf.finetuning.stored_head import StoredNetwork
 from bert_tf.finetuning.task_folder import read_head
 from bert_tf.finetuning.task_settings import read_settings
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import task_type
 from bert_tf.runtime.read_ahead import read_ahead_windows
 from bert_tf.runtime.weights import parameter
 
@@ -46,7 +46,7 @@ class TaskModel:
 
     Attributes:
         settings: `TaskSettings`.
-        family: the `Task` of the settings.
+        task_type: the `Task` of the settings.
         weights: `TaskNetwork` or `StoredNetwork`.
     """
 
@@ -57,7 +57,7 @@ class TaskModel:
         tokenizer: BaseTokenizer,
         runtime: Runtime,
     ) -> None:
-        self.settings, self.weights, self.family = settings, weights, family(settings.task)
+        self.settings, self.weights, self.task_type = settings, weights, task_type(settings.task)
         self._tokenizer, self._runtime = tokenizer, runtime
 
     @property
@@ -122,9 +122,9 @@ class TaskModel:
             indices = [index for index, result in enumerate(results) if not isinstance(result, Exception)]
             examples = [results[index] for index in indices]
             if examples:
-                rows = self.family.encode(examples, self._tokenizer, self.settings)
+                rows = self.task_type.encode(examples, self._tokenizer, self.settings)
                 outputs = self.outputs(rows, batch_size)
-                predictions = self.family.decode(outputs, rows, examples, self.settings)
+                predictions = self.task_type.decode(outputs, rows, examples, self.settings)
                 for index, prediction in zip(indices, predictions, strict=True):
                     results[index] = prediction
             yield from results
@@ -136,10 +136,10 @@ class TaskModel:
             try:
                 if isinstance(item, Exception):
                     raise item
-                example = self.family.example(item, self.settings)
+                example = self.task_type.example(item, self.settings)
                 if errors == "return":
                     # Only the tokenizer detects some errors (half a surrogate pair), and it refuses the whole window.
-                    self.family.encode([example], self._tokenizer, self.settings)
+                    self.task_type.encode([example], self._tokenizer, self.settings)
                 examples.append(example)
             except ValueError as error:
                 if errors == "raise":
@@ -154,7 +154,7 @@ class TaskModel:
     def head_outputs(self, sequence: np.ndarray) -> dict[str, np.ndarray]:
         """The outputs of the head for hidden states [B, T, H] of texts without padding, see `Task.head_outputs`."""
         pooled = None
-        if self.family.needs_pooler(self.settings):
+        if self.task_type.needs_pooler(self.settings):
             weight, bias = (parameter(self._encoder, f"bert.pooler.dense.{part}").float32() for part in _PARTS)
             pooled = np.tanh(sequence[:, 0] @ weight.T + bias)
         return self.raw_outputs(sequence, pooled, np.ones(sequence.shape[:2], np.int32))
@@ -189,7 +189,7 @@ class TaskModel:
         shape = batch["token_ids"].shape
         arrays = {name: batch[name].reshape(-1, shape[-1]) for name in ("token_ids", "segment_ids", "padding_mask")}
         # A row may be padding only, if an example has fewer choices than others.
-        pooled = self.family.needs_pooler(self.settings)
+        pooled = self.task_type.needs_pooler(self.settings)
         output_names = ("sequence_output", *(("pooled_output",) if pooled else ()))
         encoded = self._runtime.run(arrays, output_names)
         results = self.raw_outputs(encoded["sequence_output"], encoded.get("pooled_output"), arrays["padding_mask"])
@@ -234,7 +234,7 @@ def load_task(folder: str | Path, stored: StoredModel, tokenizer: BaseTokenizer,
     settings = read_settings(folder)
     if settings is None:
         return None
-    task = family(settings.task)
+    task = task_type(settings.task)
     tensors = read_head(folder, task, settings, stored.bert_config)
     return TaskModel(settings, StoredNetwork(stored, tensors, task, settings), tokenizer, runtime)
 

@@ -100,30 +100,30 @@ class TaskNetwork(keras.Model):
         return {**named_variables(self.bert), **self.head.named_variables()}
 
 
-def network_over(bert: BertModel, family: Task, settings: TaskSettings) -> TaskNetwork:
+def network_over(bert: BertModel, task_type: Task, settings: TaskSettings) -> TaskNetwork:
     """Makes a network over the layers of a `BertModel`, with a new head.
 
     Args:
         bert: `BertModel`.
-        family: `Task`.
+        task_type: `Task`.
         settings: `TaskSettings`.
 
     Returns: `TaskNetwork`.
     """
-    head = family.head(settings, bert.bert_config)
-    return TaskNetwork(bert, head, family.needs_pooler(settings), family.several, name=family.task)
+    head = task_type.head(settings, bert.bert_config)
+    return TaskNetwork(bert, head, task_type.needs_pooler(settings), task_type.several, name=task_type.task)
 
 
-def build_network(config: BertConfig, family: Task, settings: TaskSettings, dtype: Any = None) -> TaskNetwork:
+def build_network(config: BertConfig, task_type: Task, settings: TaskSettings, dtype: Any = None) -> TaskNetwork:
     """Makes a network with random weights.
 
     Args:
         config: `BertConfig`.
-        family: `Task`.
+        task_type: `Task`.
         settings: `TaskSettings`.
         dtype: a Keras dtype or dtype policy; None for the default.
 
     Returns: `TaskNetwork`.
     """
-    outputs = ("sequence_output", *(("pooled_output",) if family.needs_pooler(settings) else ()))
-    return network_over(build_encoder(config, outputs, dtype=dtype), family, settings)
+    outputs = ("sequence_output", *(("pooled_output",) if task_type.needs_pooler(settings) else ()))
+    return network_over(build_encoder(config, outputs, dtype=dtype), task_type, settings)

@@ -475,7 +475,7 @@ class HookedModel:
 
     def _class_logits(self, x):
         head, settings = self.task.network.head, self.task.settings
-        pooled = self.layers["pooler"](x) if self.task.family.needs_pooler(settings) else None
+        pooled = self.layers["pooler"](x) if self.task.task_type.needs_pooler(settings) else None
         logits = head(x, pooled, tf.ones(tf.shape(x)[:2], tf.int32), training=False)["logits"]
         return tf.cast(logits, tf.float32)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import InputError, checked_pair, require_head
-from bert_tf.finetuning.stored_head import normalized
+from bert_tf.finetuning.tasks.head_formulas import normalized
 from bert_tf.runtime.read_ahead import read_ahead_windows
 from bert_tf.tokenizers import pad_batch
 

@@ -75,12 +75,12 @@ def pair_probabilities(pair: PairPrediction, dark: bool = False) -> go.Figure:
     return probabilities(list(shares), list(shares.values()), dark)
 
 
-def answer(found: Answer, dark: bool = False) -> go.Figure:
+def answer(result: Answer, dark: bool = False) -> go.Figure:
     """The predictions of an answer: of its masks; without masks of its pair of texts; else the probability of every
     token to be replaced."""
-    pair = found.nsp or found.sop
-    if not found.masks and pair is not None:
+    pair = result.nsp or result.sop
+    if not result.masks and pair is not None:
         return pair_probabilities(pair, dark)
-    if not found.masks and found.replaced is not None:
-        return replaced_bars(found.tokens, found.replaced, dark=dark)
-    return predictions(found.masks, dark)
+    if not result.masks and result.replaced is not None:
+        return replaced_bars(result.tokens, result.replaced, dark=dark)
+    return predictions(result.masks, dark)

@@ -100,15 +100,15 @@ def _bars(card, mask, top):
 
 
 def _attention(card, trace, weights):
-    shown = min(trace.length, _MOST_TOKENS)
-    step = min(30.0, (HEIGHT - 120) / shown)
-    height = [56 + step * (place + 0.5) for place in range(shown)]
+    drawn_tokens = min(trace.length, _MOST_TOKENS)
+    step = min(30.0, (HEIGHT - 120) / drawn_tokens)
+    height = [56 + step * (place + 0.5) for place in range(drawn_tokens)]
     left, right, size = _RIGHT + 150, WIDTH - 160, max(11, min(17, round(step * 0.68)))
-    for place, token in enumerate(trace.tokens[:shown]):
+    for place, token in enumerate(trace.tokens[:drawn_tokens]):
         text = escape(token if len(token) < 15 else token[:13] + "…")
         _write(card, left - 8, height[place], text, size, anchor="right")
         _write(card, right + 8, height[place], text, size)
-    cut = weights[:shown, :shown]
+    cut = weights[:drawn_tokens, :drawn_tokens]
     strongest = np.argsort(cut, axis=None)[::-1][:_MOST_LINES]
     for row, column in zip(*np.unravel_index(strongest[::-1], cut.shape)):
         weight = float(cut[row, column])
@@ -121,5 +121,5 @@ def _attention(card, trace, weights):
             line={"color": CATEGORIES[trace.sources[row] == "b"], "width": 0.5 + 3.5 * weight},
             opacity=min(1.0, 0.1 + weight),
         )
-    if shown < trace.length:
-        _write(card, left - 8, height[-1] + step, f"first {shown} of {trace.length} tokens", 13, _PALE)
+    if drawn_tokens < trace.length:
+        _write(card, left - 8, height[-1] + step, f"first {drawn_tokens} of {trace.length} tokens", 13, _PALE)

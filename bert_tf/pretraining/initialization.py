@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from bert_tf.tokenizers.base import BaseTokenizer
 
 
-def model_type_of(objective: str, generator: float | str | None = None, given: str | None = None) -> str:
+def model_type_of(objective: str, generator: float | str | None = None, requested: str | None = None) -> str:
     """The architecture of a model that starts with random weights.
 
     Args:
         objective: str. One of `packing.OBJECTIVES`.
         generator: float or str. ELECTRA's generator: its share of the width, or its name; or None.
-        given: str. The requested model type; None for the usual one of the objective.
+        requested: str. The requested model type; None for the usual one of the objective.
 
     Returns: str, a model type.
     """
-    if given or generator is not None:
-        return given or "electra"
+    if requested or generator is not None:
+        return requested or "electra"
     return "albert" if objective == "sop" else "bert"
 
 

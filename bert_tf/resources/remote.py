@@ -64,26 +64,26 @@ def find_remote(pattern: str) -> list[str]:
     Raises: InputError if there is none.
     """
     if not is_remote(pattern):
-        found = sorted(glob.glob(pattern))
-        if not found:
+        paths = sorted(glob.glob(pattern))
+        if not paths:
             raise InputError(f"There is no file {pattern}.")
-        return found
+        return paths
     system, path = filesystem(pattern)
-    with _told(pattern):
+    with _readable_errors(pattern):
         if _GLOB.search(path):
-            found = sorted(system.glob(path))
+            paths = sorted(system.glob(path))
         else:
-            found = [path] if system.exists(path) else []
-    if not found:
+            paths = [path] if system.exists(path) else []
+    if not paths:
         raise InputError(f"There is no {pattern}.")
-    return [system.unstrip_protocol(name) for name in found]
+    return [system.unstrip_protocol(name) for name in paths]
 
 
 def fetch(url: str, folder: str | os.PathLike) -> Path:
     """Copy a file or a folder of a bucket below a local folder, which keeps its name. Returns: the local path."""
     system, path = filesystem(url)
     target = Path(folder) / PurePosixPath(path).name
-    with _told(url):
+    with _readable_errors(url):
         if not system.isdir(path):
             target.parent.mkdir(parents=True, exist_ok=True)
             system.get_file(path, str(target))
@@ -103,7 +103,7 @@ def remote_write(url: str) -> Iterator[Path]:
         path = Path(folder) / PurePosixPath(url).name
         yield path
         system, remote = filesystem(url)
-        with _told(url):
+        with _readable_errors(url):
             _send(system, path, remote)
 
 
@@ -118,18 +118,18 @@ class Mirror:
     def __init__(self, url: str, folder: str | os.PathLike) -> None:
         self.url, self._sent = url, dict[str, tuple[int, int]]()
         self._system, self._path = filesystem(url)
-        with _told(url):
-            found = [end for end in ("", PARTIAL, NOTE) if self._system.exists(f"{self._path}{end}")]
+        with _readable_errors(url):
+            existing = [end for end in ("", PARTIAL, NOTE) if self._system.exists(f"{self._path}{end}")]
         self.local = Path(folder) / PurePosixPath(self._path).name
-        for end in found:
+        for end in existing:
             fetch(f"{url.rstrip('/')}{end}", folder)
-        self._sent = self._state() if found else {}
+        self._sent = self._state() if existing else {}
 
     def send(self) -> None:
         """Send the files that have changed, then delete those that are no longer here."""
         now = self._state()
         order = sorted(now, key=lambda name: (PurePosixPath(name).name in _MARKERS, name.count("/"), name))
-        with _told(self.url):
+        with _readable_errors(self.url):
             for name in order:
                 if self._sent.get(name) != now[name]:
                     _send(self._system, f"{self.local}{name}", self._remote(name))
@@ -155,8 +155,8 @@ class Mirror:
 
 
 def _stamp(path):
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def _send(system, local, remote):
@@ -174,7 +174,7 @@ def _send(system, local, remote):
 
 
 @contextmanager
-def _told(url):
+def _readable_errors(url):
     """Errors of a store (no such bucket, no credentials) as one sentence with the URL."""
     try:
         yield
@@ -190,7 +190,7 @@ _mirrors: list[Mirror] = []
 _urls: dict[str, str] = {}
 
 
-def given(path: str | os.PathLike) -> str:
+def original_path(path: str | os.PathLike) -> str:
     """The path that the user gave: the URL of a local copy, which the next run of the command has elsewhere."""
     return _urls.get(str(path), str(path))
 

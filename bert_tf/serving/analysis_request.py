@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from bert_tf.analyses import catalogue
+from bert_tf.analyses import catalogue, check_model
 from bert_tf.analysis import Analysis, Option
 from bert_tf.cli.explain import analysis as command
 from bert_tf.errors import InputError
@@ -46,6 +46,7 @@ def answer(name: str, body: dict[str, Any], store: ModelStore, limits: ServiceLi
     Raises:
         RequestProblem: there is no such analysis or model, or a key or an option is unknown.
         InputError: a value cannot be used.
+        MissingHead: the model lacks a head that the analysis needs.
     """
     analysis = served_analyses().get(name)
     if analysis is None:
@@ -56,6 +57,7 @@ def answer(name: str, body: dict[str, Any], store: ModelStore, limits: ServiceLi
     if namespace.texts is not None and analysis.check_rows is not None:
         analysis.check_rows(options, namespace.texts)
     bert = store.get(body.get("model")).bert
+    check_model(analysis, bert)
     for option in analysis.options:
         if option.model and options[option.name] is not None:
             names = options[option.name]
@@ -65,20 +67,20 @@ def answer(name: str, body: dict[str, Any], store: ModelStore, limits: ServiceLi
     return command.record_of(analysis, bert, trace, analysis.function(*positional, **options))
 
 
-def options_of(analysis: Analysis, given: Any, store: ModelStore) -> dict[str, Any]:
+def options_of(analysis: Analysis, values: Any, store: ModelStore) -> dict[str, Any]:
     """The options of an analysis from their JSON values; the others have their defaults.
 
     Raises: RequestProblem or InputError if an option is unknown, missing or has another type.
     """
     known = {option.name: option for option in analysis.options}
-    if not isinstance(given, dict) or given.keys() - known.keys():
+    if not isinstance(values, dict) or values.keys() - known.keys():
         names = ", ".join(known) or "none"
         raise RequestProblem(400, f'"options" must be an object with options of {analysis.name}: {names}.')
-    missing = [option.name for option in known.values() if option.required and given.get(option.name) is None]
+    missing = [option.name for option in known.values() if option.required and values.get(option.name) is None]
     if missing:
         raise RequestProblem(400, f"{analysis.name} needs the options {', '.join(missing)}.")
     return {
-        name: option.default if given.get(name) is None else _value(option, given[name], store)
+        name: option.default if values.get(name) is None else _value(option, values[name], store)
         for name, option in known.items()
     }
 

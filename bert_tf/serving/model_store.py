@@ -62,12 +62,14 @@ class ModelStore:
         if not isinstance(name, str):
             raise RequestProblem(400, f"The name of a model is text, not {str(name)[:80]}.")
         try:
-            found = find(name, allow_paths=False).name
+            known_name = find(name, allow_paths=False).name
         except UnknownModel as error:
             raise RequestProblem(404, str(error)) from None
-        if self._limits.models and found not in self._limits.models:
-            raise RequestProblem(404, f"{found} is not offered here; offered are {', '.join(self._limits.models)}.")
-        return found
+        if self._limits.models and known_name not in self._limits.models:
+            raise RequestProblem(
+                404, f"{known_name} is not offered here; offered are {', '.join(self._limits.models)}."
+            )
+        return known_name
 
     def get(self, name: Any = None) -> ServedModel:
         """The loaded model of a name; loads it if it is not in memory.

@@ -84,8 +84,8 @@ class Service:
             from bert_tf.inference.sentence_vectors import sentence_vectors
 
             with self._one_at_a_time:
-                found = sentence_vectors(served.bert, rows, pooling, layer, self.limits.batch_size, length)
-                return [vector.tolist() for vector in found]
+                sentence_rows = sentence_vectors(served.bert, rows, pooling, layer, self.limits.batch_size, length)
+                return [vector.tolist() for vector in sentence_rows]
 
         vectors = await run_in_threadpool(compute)
         answer = {"vector": vectors[0]} if single else {"vectors": vectors}

@@ -206,7 +206,7 @@ def _entropy(entropies):
 def _layers(pair, traces, compared):
     both_classify = all(targets.classes(side.shared) for side in pair)
     if both_classify:
-        snippets.add(classes=True)
+        snippets.add(class_call=layers_view.CLASS_LENS)
         layers_view.classes(pair)
     if not compared.masks:
         if not both_classify:

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import aligned_layers, class_lens
 from bert_tf.explain.models.compared_layers import ComparedClassLayers, ComparedScores, LayerAnswers
 from ui.elements.mask_chips import truncated_texts
@@ -9,6 +10,9 @@ from ui.session import state, task_models
 from ui.session.session_cache import cached
 from ui.widgets import export, figures, inputs, targets, task_predictions
 from ui.widgets.formatting import escape_markdown, percent
+
+#: The predictions of a fine-tuned model after every layer.
+CLASS_LENS = Call.of(class_lens)
 
 
 def table(pair, rows, key):
@@ -85,7 +89,7 @@ def _lens(side, settings):
         (packed,) = task_models.packed(side.shared, settings, side.text_a, side.text_b)
         record = task_models.record(settings, side.text_a, side.text_b)
         texts = truncated_texts(packed, record["text_a"], record.get("text_b", ""))
-        return side.shared.run(class_lens, side.shared.trace(*texts, (), hidden_states=True))
+        return side.shared.run(CLASS_LENS.run, side.shared.trace(*texts, (), hidden_states=True))
 
     return cached(f"compare_class_lens_{side.key}", key, make)
 

@@ -15,7 +15,7 @@ from ui.session import jobs, state, task_models
 from ui.session.session_cache import cached
 from ui.shell import open_row, snippets
 from ui.shell.page import Page, Press
-from ui.widgets import export, file_input, inputs
+from ui.widgets import export, file_input, head_predictions, inputs
 from ui.widgets.formatting import (
     count,
     escape_markdown,
@@ -137,16 +137,15 @@ def page():
 
 def _settings(shared, rows):
     """The widgets that choose the predictions; returns (names of `_ASK`, which words are hidden)."""
-    able = [name for name in _ASK if name in supported_predictions(shared.bert)]
-    if not able:
+    if not head_predictions.can_analyse(shared, "dataset"):
         task = task_models.names().get(shared.name)
-        own = f"It was fine-tuned {_OWN_TASK[task.task]}: the page Task predictions shows that. " if task else ""
-        st.warning(
-            f"{title(shared.name)} predicts no masked words, pairs, replaced tokens or classes of texts, which this "
-            f"page shows. {own}Choose another model in the sidebar.",
-            icon=":material/block:",
-        )
+        if task:
+            st.info(
+                f"It was fine-tuned {_OWN_TASK[task.task]}: the page Task predictions shows that.",
+                icon=":material/info:",
+            )
         return (), "given"
+    able = [name for name in _ASK if name in supported_predictions(shared.bert)]
     missing = [_ASK[name].lower() for name in ("masks", "perplexity") if name not in able]
     missing += ["pairs of texts"] if not set(_OF_PAIR) & set(able) else []
     if missing:

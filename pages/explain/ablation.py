@@ -9,7 +9,8 @@ from bert_tf import plots
 from bert_tf.analyses import Call
 from bert_tf.explain import ablate, clean_run, every_token, sweep
 from bert_tf.plots.diverging import diverging_ramp
-from bert_tf.plots.interventions.ablation import LONGEST_LIST, by_kind, ranked_bars
+from bert_tf.plots.interventions.ablation import by_kind
+from bert_tf.plots.ranked_bars import LONGEST_LIST, ranked_bars
 from pages.explain import ablation_parts
 from pages.explain.snippets.ablation import snippet
 from ui.elements import components
@@ -47,6 +48,7 @@ PAGE = Page(
 )
 
 
+_SWEEP = Call.of(sweep)
 _SWEPT_AT_ONCE = 32  # the most tokens for which the page opens with a sweep
 _SWEPT_TOKENS = 128  # the most tokens for which the sweep also switches off the attention to each token
 
@@ -62,7 +64,7 @@ def page():
     colour, question = _switches(shared, trace, cells_off, ablation)
     # A thousand predictions are kept: a word that is not among them has less than 0.1%.
     call = Call.of(ablate, ablation=ablation, top_k=1000, attention_shifts=True)
-    snippets.give(shared, trace, call, question, _kind())
+    snippets.give(shared, trace, call, _SWEEP, question, _kind())
     clean = calls.result(shared, Call.of(clean_run), trace)
     effect = calls.result(shared, call, trace, clean=clean)
     left, right = st.columns([6, 5], gap="large")
@@ -281,7 +283,7 @@ def _sweep(shared, trace, layers, heads):
             ablation_parts.ablation_of_cells([cell], (), heads) for cell in ablation_parts.all_cells(layers, heads)
         ]
         tokens = every_token(trace) if trace.length <= _SWEPT_TOKENS else ()
-        return shared.run(sweep, trace, (*parts, *tokens), progress=progress)
+        return shared.run(_SWEEP.run, trace, (*parts, *tokens), progress=progress)
 
     return jobs.result(
         "ablation", key, "Switching off every part, one at a time", work, patience=jobs.SHORT, skeleton=False

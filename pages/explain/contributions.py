@@ -9,7 +9,8 @@ from bert_tf.analyses import Call
 from bert_tf.explain import contributions
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
-from bert_tf.plots.interventions.ablation import LONGEST_LIST, by_kind, ranked_bars
+from bert_tf.plots.interventions.ablation import by_kind
+from bert_tf.plots.ranked_bars import LONGEST_LIST, ranked_bars
 from pages.explain import ablation_parts
 from pages.explain.snippets.contributions import snippet
 from ui.elements.cells import cells

@@ -12,12 +12,11 @@ from ui.elements.cells import cells
 from ui.session import calls, state
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
-from ui.widgets import export, figures, inputs, targets
+from ui.widgets import export, figures, head_predictions, inputs, targets
 from ui.widgets.formatting import (
     bold,
     escape_markdown,
     percent,
-    title,
 )
 
 PAGE = Page(
@@ -53,12 +52,7 @@ def page():
         return
     shared, encoding = page_inputs
     settings = targets.classes(shared)
-    if "mlm" not in shared.bert.heads and settings is None:
-        st.warning(
-            f"{title(shared.name)} has no head for masked words, which the logit lens needs. "
-            "Choose another model in the sidebar.",
-            icon=":material/block:",
-        )
+    if not head_predictions.can_analyse(shared, "logit-lens"):
         return
     trace = targets.view_trace(shared, encoding, hidden_states=True)
     if trace is None:

@@ -4,23 +4,17 @@ import streamlit as st
 
 from bert_tf.analyses import Call
 from bert_tf.explain import MinimalPair, minimal_pairs, pseudo_likelihood
-from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.plots.ranked_bars import ranked_bars
 from ui.samples.examples import is_example
 from ui.samples.minimal_pairs import PAIRS, partner
 from ui.session import jobs, state
 from ui.shell import snippets
-from ui.widgets import export, figures, inputs
-from ui.widgets.formatting import title
+from ui.widgets import export, figures, head_predictions, inputs
 
 
 def draw(shared):
     """Draw one pair, chosen or typed, and with the switch on all example pairs."""
-    if "mlm" not in shared.bert.heads:
-        st.warning(
-            f"{title(shared.name)} has no head for masked words, which the scores need. Choose another model in the"
-            " sidebar.",
-            icon=":material/block:",
-        )
+    if not head_predictions.can_analyse(shared, "minimal-pairs"):
         return
     good, bad = _fields()
     if not good.strip() or not bad.strip():

@@ -7,7 +7,8 @@ import streamlit as st
 
 from bert_tf.explain import Receiver
 from bert_tf.plots.diverging import diverging_ramp
-from bert_tf.plots.interventions.ablation import LONGEST_LIST, by_kind, ranked_bars
+from bert_tf.plots.interventions.ablation import by_kind
+from bert_tf.plots.ranked_bars import LONGEST_LIST, ranked_bars
 from pages.explain import ablation_parts
 from ui.elements.cells import cells
 from ui.session import state

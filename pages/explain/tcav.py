@@ -12,13 +12,12 @@ from ui.samples import concepts
 from ui.session import jobs, state
 from ui.shell import snippets
 from ui.shell.page import Page, Press
-from ui.widgets import export, figures, file_input, inputs, targets
+from ui.widgets import export, figures, file_input, head_predictions, inputs, targets
 from ui.widgets.formatting import (
     bold,
     count,
     escape_markdown,
     share,
-    title,
 )
 
 PAGE = Page(
@@ -164,14 +163,9 @@ def _asked(shared):
 
     None if the page shows why there is no question.
     """
-    kinds = can_test(shared.bert)
-    if not kinds:
-        st.info(
-            f"{title(shared.name)} has no head for words or pairs and no classes, so there is no answer to ask about. "
-            "Choose another model in the sidebar.",
-            icon=":material/block:",
-        )
+    if not head_predictions.can_analyse(shared, "tcav"):
         return None
+    kinds = can_test(shared.bert)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         of = st.selectbox(
             "What is explained",

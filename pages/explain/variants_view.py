@@ -15,7 +15,7 @@ from bert_tf.explain import (
     without_each_word,
 )
 from bert_tf.inference.predictions import fill_mask
-from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.plots.ranked_bars import ranked_bars
 from ui.elements import components
 from ui.elements.cards import cards, with_top_k
 from ui.session import calls, state

@@ -84,12 +84,12 @@ def _open_button(step):
         f"Open {catalogue.pages()[step.page].full_title}",
         icon=":material/arrow_forward:",
         key="w_lesson_open",
-        on_click=lambda: state.replace_view(_opened(step)),
+        on_click=lambda: state.replace_view(_view_of_step(step)),
     )
     st.caption("Learn: Lessons leads back to this step.")
 
 
-def _opened(step):
+def _view_of_step(step):
     """The view in which the page of a step opens; where the model has fewer layers or heads, at its last."""
     config = next((info.config for info in model_store.installed() if info.name == state.view().model), None)
     most = (config.num_hidden_layers, config.num_attention_heads) if config else (1, 1)

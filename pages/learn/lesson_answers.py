@@ -47,8 +47,8 @@ def _looked_at(shared, step):
 
 def _most_needed(shared, step):
     trace = _trace(shared, step)
-    found = shared.run(lambda bert: occlusion(bert, trace, mask_target(bert, trace)))
-    return max(found.words, key=lambda score: score.score).word.text
+    saliency = shared.run(lambda bert: occlusion(bert, trace, mask_target(bert, trace)))
+    return max(saliency.words, key=lambda score: score.score).word.text
 
 
 ANSWERS = {

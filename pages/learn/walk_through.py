@@ -2,6 +2,7 @@
 
 import urllib.parse
 
+from bert_tf.analyses import Call
 from bert_tf.explain.models.walk_through import walk_through
 from bert_tf.plots.models.walk_through import drawing, drawn_positions
 from pages.learn import walk_steps
@@ -45,17 +46,18 @@ def page():
     if page_inputs is None:
         return
     shared, encoding = page_inputs
-    attention_controls.settle(shared.config)
+    attention_controls.keep_head_in_model(shared.config)
     trace = targets.view_trace(shared, encoding, hidden_states=True)
     if trace is None:
         return
     view = state.view()
     token = _token(trace)
     positions = drawn_positions(trace.length, token)
+    call = Call.of(walk_through, layer=view.layer)
     walk = cached(
         "walk",
-        (shared.name, view.precision, view.a, view.b, trace.masks, view.layer, positions),
-        lambda: shared.run(walk_through, trace, view.layer, positions),
+        (shared.name, view.precision, view.a, view.b, trace.masks, call, positions),
+        lambda: shared.run(call.run, trace, positions=positions),
     )
     texts = walk_steps.texts(walk, shared.bert.task and shared.bert.task.settings)
     step = state.setting(_STEP, walk.steps[0])
@@ -69,7 +71,7 @@ def page():
     }
     draw_walk("c_walk", data, _paused, _choose, lambda step, token: _go(texts[step], token))
     attention_controls.footer(shared, trace)
-    snippets.give(shared, trace, view.layer)
+    snippets.give(shared, trace, call)
 
 
 def _token(trace):
@@ -92,8 +94,8 @@ def _linked(text, token):
     """The texts of a step with the title and the address of the page that goes deeper."""
     page = catalogue.pages()[text["page"]]
     params = to_params(_deeper(text, token), state.limits())
-    shown = {name: value for name, value in text.items() if name != "settings"}
-    return {**shown, "page_title": page.full_title, "href": "?" + urllib.parse.urlencode(params)}
+    texts = {name: value for name, value in text.items() if name != "settings"}
+    return {**texts, "page_title": page.full_title, "href": "?" + urllib.parse.urlencode(params)}
 
 
 def _deeper(text, token):

@@ -49,10 +49,10 @@ def page():
             _installed(info)
     _released([info for info in model_store.catalogue() if not info.installed and info.name not in offered])
     _any_repository()
-    _held()
+    _memory_limits()
 
 
-def _held():
+def _memory_limits():
     """Draw the limits of the memory on the server."""
     limits = state.limits()
     st.header("What is held in memory", anchor=False)
@@ -154,7 +154,7 @@ def _released(missing):
             downloads.download_model_button(other, "models")
 
 
-_FOUND = "_hub_repository"  # in the session: the name that was looked up, and a `HubRepository` or an error message
+_LOOKED_UP = "_hub_repository"  # in the session: the name that was looked up, and a `HubRepository` or an error message
 
 
 def _any_repository():
@@ -181,12 +181,12 @@ def _any_repository():
             pressed = st.form_submit_button("Look it up", icon=":material/travel_explore:", width="content")
     if pressed:
         with st.spinner("The hub is being asked …"):
-            st.session_state[_FOUND] = _looked_up(typed.strip())
-    if _FOUND in st.session_state:
-        _draw_repository(*st.session_state[_FOUND])
-    shown = st.session_state.get(_FOUND, ("",))[0]
+            st.session_state[_LOOKED_UP] = _looked_up(typed.strip())
+    if _LOOKED_UP in st.session_state:
+        _draw_repository(*st.session_state[_LOOKED_UP])
+    looked_up_name = st.session_state.get(_LOOKED_UP, ("",))[0]
     for name in downloads.shared_downloads().running():
-        if name != shown and parse_repository(name):
+        if name != looked_up_name and parse_repository(name):
             downloads.download_model_button(_info(name), "hub")
 
 
@@ -201,26 +201,26 @@ def _looked_up(name):
         return name, str(error)
 
 
-def _draw_repository(name, found):
-    if isinstance(found, str):
-        st.error(escape_markdown(found), icon=":material/cloud_off:")
+def _draw_repository(name, repository):
+    if isinstance(repository, str):
+        st.error(escape_markdown(repository), icon=":material/cloud_off:")
         return
-    st.caption(escape_markdown(" · ".join(found.facts())))
-    if found.problem:
-        st.warning(escape_markdown(found.problem), icon=":material/block:")
+    st.caption(escape_markdown(" · ".join(repository.facts())))
+    if repository.problem:
+        st.warning(escape_markdown(repository.problem), icon=":material/block:")
         return
     try:
         st.caption(f"It is installed as {escape_markdown(find(name, allow_paths=False).name)}.")
     except UnknownModel:
-        downloads.download_model_button(_info(name, found), "hub")
+        downloads.download_model_button(_info(name, repository), "hub")
 
 
-def _info(name, found=None):
+def _info(name, repository=None):
     return ModelInfo(
         name,
         None,
-        0 if found is None else found.size_bytes,
-        licence="" if found is None else found.licence,
+        0 if repository is None else repository.size_bytes,
+        licence="" if repository is None else repository.licence,
         source="",
         heads=None,
         installed=False,

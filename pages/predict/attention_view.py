@@ -30,7 +30,7 @@ def draw(shared, trace, side="", depth_of=None):
         _more()
         return None
     if not side:
-        attention_controls.settle(shared.config)
+        attention_controls.keep_head_in_model(shared.config)
     layer, head = _drawn(shared.config, depth_of)
     mean = head is None
     if side:

@@ -13,7 +13,7 @@ from ui.elements.cards import cards
 from ui.session import state
 from ui.session.session_cache import cached
 from ui.widgets import head_predictions, inputs
-from ui.widgets.formatting import escape_markdown, title
+from ui.widgets.formatting import escape_markdown
 
 _ASK = "predict.ask"
 
@@ -42,11 +42,7 @@ def draw(shared, trace, side=""):
         return
     if trace.logits is None:
         st.header("Predictions", anchor=False)
-        st.warning(
-            f"{title(shared.name)} has no head for masked words, so it cannot predict them. "
-            "Choose another model in the sidebar.",
-            icon=":material/block:",
-        )
+        head_predictions.missing(shared.name, "mlm")
         return
     _predictions(shared, trace, side)
 

@@ -34,9 +34,7 @@ def draw(trace, side=""):
                 if trace.text_b is not None:
                     head_predictions.save_pair_prediction(trace)
     if head is None:
-        st.warning(
-            "This model has no next-sentence head, so it cannot say whether B follows A.", icon=":material/block:"
-        )
+        head_predictions.missing(trace.model, "nsp")
     elif trace.text_b is None:
         st.caption("There is no text B. Type one, or press “Another B”.")
     else:

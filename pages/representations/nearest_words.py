@@ -5,7 +5,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.analyses import Call
 from bert_tf.explain import nearest_words
-from bert_tf.explain.representations.vectors import parts_of
+from bert_tf.explain.representations.embedding_tables import parts_of
 from bert_tf.plots.representations.nearest_words import vector_names
 from pages.representations import nearest_contexts
 from pages.representations.snippets.nearest_words import snippet

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bert_tf.analyses import Call
-from bert_tf.explain import SentenceSimilarity, text_vectors
+from bert_tf.explain import SentenceSimilarity, sentence_similarity, text_vectors
 from bert_tf.explain.representations.sentence_similarity import pooling_of
 from pages.representations.snippets.sentence_similarity import snippet
 from ui.session import jobs, state, task_models
@@ -43,7 +43,7 @@ PAGE = Page(
 )
 
 _POOLINGS = {"mean": "Mean", "first": "First token", "max": "Maximum"}
-_FOUND = 5  # texts listed for a sentence
+_TOP_K = 5  # texts listed for a sentence
 
 
 def page():
@@ -61,18 +61,23 @@ def page():
         f"Reading {count(len(sentences), 'sentence')}",
         lambda progress: shared.run(text_call.run, sentences, progress=progress),
     )
-    found = None
+    text_vectors_of_file = None
     if read is not None:
         texts = tuple(row.text_a for row in read[0].rows)
-        found = _vectors_of_file(shared, texts, read[1], text_call)
+        text_vectors_of_file = _vectors_of_file(shared, texts, read[1], text_call)
     if vectors is None:
         return
     result = cached(
         "sentence_similarity_result",
-        (vectors.tobytes(), None if found is None else found.tobytes(), sentences),
-        lambda: SentenceSimilarity.of(sentences, pooling_of(shared.bert, pooling), vectors, texts, found, _FOUND),
+        (vectors.tobytes(), None if text_vectors_of_file is None else text_vectors_of_file.tobytes(), sentences),
+        lambda: SentenceSimilarity.of(
+            sentences, pooling_of(shared.bert, pooling), vectors, texts, text_vectors_of_file, _TOP_K
+        ),
     )
-    snippets.give(shared, sentences, pooling, read[1] if found is not None else None, _FOUND)
+    call, file = Call.of(sentence_similarity, pooling=pooling, top_k=_TOP_K), None
+    if text_vectors_of_file is not None:
+        file = read[1]
+    snippets.give(shared, sentences, call, file)
     _draw(shared, result)
 
 
@@ -168,9 +173,9 @@ def _pairs(result):
 
 def _list(result):
     inputs.heading("Most similar in the file")
-    found = result.to_frame()
+    table = result.to_frame()
     st.dataframe(
-        found[["cosine", "sentence", "text", "number"]],
+        table[["cosine", "sentence", "text", "number"]],
         hide_index=True,
         width="stretch",
         height=420,

@@ -3,6 +3,7 @@
 import numpy as np
 import streamlit as st
 
+from bert_tf.analyses import Call
 from bert_tf.explain import attention_divergence
 from bert_tf.explain.models.before_after import AnswerChange, BeforeAndAfter
 from bert_tf.explain.models.compared_attention import HeadAttentionChange
@@ -42,6 +43,7 @@ PAGE = Page(
 )
 
 
+_DIVERGENCE = Call.of(attention_divergence)
 _SHOWN = 8
 _LEAST_CHANGE = 1e-6  # bits; below it lie rounding errors
 _DRAWN = 24  # tokens of a longer text whose attention is drawn: those with the greatest change
@@ -87,7 +89,7 @@ def page():
     if place is not None:
         with left:
             _moved(traces, *place)
-    snippets.give(pair, traces, hidden, place)
+    snippets.give(pair, traces, _DIVERGENCE, hidden, place)
 
 
 def _answers(pair):
@@ -176,7 +178,7 @@ def _changes(pair):
     view = state.view()
     traces = [attention_trace(shared, (), (view.a, view.b)) for shared in pair]
     key = (*(shared.name for shared in pair), view.precision, view.a, view.b)
-    return cached("fine_tuning_changes", key, lambda: attention_divergence(*traces)), traces
+    return cached("fine_tuning_changes", key, lambda: _DIVERGENCE.run(*traces)), traces
 
 
 def _map(divergence):
@@ -255,14 +257,14 @@ def _most_moved(change):
 def _moved(traces, layer, head):
     """Draw the change of a head's attention."""
     weights_before, weights_after = (trace.attentions[layer, head].astype(np.float32) for trace in traces)
-    shown = np.sort(_most_moved(weights_after - weights_before)[:_DRAWN])
+    positions = np.sort(_most_moved(weights_after - weights_before)[:_DRAWN])
     name = f"Layer {layer + 1}, head {head + 1}: attention after, less before"
     inputs.heading(name)
     figures.show(
         name,
         difference_map(
-            (weights_after - weights_before)[np.ix_(shown, shown)],
-            [traces[0].tokens[at] for at in shown],
+            (weights_after - weights_before)[np.ix_(positions, positions)],
+            [traces[0].tokens[at] for at in positions],
             state.is_dark(),
         ),
         config=export.plot_config(f"moved-layer-{layer + 1}-head-{head + 1}"),

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain.models.snapshot_series import time_lapse_of, token_trajectory
+from bert_tf.explain.models.time_lapse import time_lapse_of, token_trajectory
 from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.training.curves import answer_trajectory
 from pages.training.snippets.time_lapse import snippet
@@ -123,7 +123,7 @@ def _lapse(run, shared, snapshot_traces):
     number = _number(snapshot_traces)
     moment = snapshot_traces[number]
     trace = moment.trace
-    token_trajectories = _courses(shared, snapshot_traces)
+    token_trajectories = _trajectories(shared, snapshot_traces)
     _time(snapshot_traces, number)
     left, right = st.columns([1, 1], gap="large")
     with left:
@@ -230,7 +230,7 @@ def _time(snapshot_traces, number):
         )
 
 
-def _courses(shared, snapshot_traces):
+def _trajectories(shared, snapshot_traces):
     last = snapshot_traces[-1].trace
     if last.logits is None:
         return []

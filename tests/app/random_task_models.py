@@ -36,14 +36,14 @@ def save_tasks(home):
     from bert_tf.finetuning.task_folder import save_task
     from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
-    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.finetuning.tasks.registry import task_type
 
     plain = make_bert(seed=5, name="plain")
     checkpoints.save(home / "plain", plain.config, plain.tokenizer, plain.model)
     for seed, (name, values) in enumerate(TASKS.items()):
         settings = TaskSettings(**values)
         bert = make_bert(seed=seed)
-        network = network_over(bert.model, family(settings.task), settings)
+        network = network_over(bert.model, task_type(settings.task), settings)
         randomise(network, seed)
         save_task(home / name, bert.config, bert.tokenizer, network, settings)
     (home / "explorer.toml").write_text(LIMITS)

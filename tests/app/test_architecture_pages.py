@@ -9,6 +9,8 @@ import pytest
 
 import bert_tf
 from bert_tf import checkpoints
+from bert_tf.analyses import analysis, check_model
+from bert_tf.errors import MissingHead
 from bert_tf.explain import agreement, compare, embedding_parts, nearest_contexts, read_rows, score_rows
 from tests.app.family_models import GOLDEN_FOLDERS, TEXTS
 from tests.app.page_reading import (
@@ -40,7 +42,7 @@ def test_predict_shows_what_the_heads_give(at, name):
     assert (component(app, "gauge") is not None) == pair
     assert (component(app, "marks") is not None) == (name == "electra-discriminator")
     if not masked:
-        assert "no head for masked words" in page_text(app)
+        assert "no masked language model head" in page_text(app)
     elif not pair:
         assert "no next-sentence head" in page_text(app)
 
@@ -381,7 +383,11 @@ def test_the_layers_are_read_by_a_head_of_any_member(at):
 
 
 def test_a_discriminator_has_no_layers_to_read_words_from(at):
-    assert "which the logit lens needs" in page_text(at("electra-discriminator", page="logit_lens"))
+    bert = bert_tf.load(GOLDEN_FOLDERS / "electra-discriminator")
+    with pytest.raises(MissingHead) as caught:
+        check_model(analysis("logit-lens"), bert)
+    (warning,) = at("electra-discriminator", page="logit_lens").warning
+    assert warning.value.replace("\\", "") == str(caught.value)
 
 
 def test_places_are_found_where_states_have_no_neighbours_in_the_vocabulary(at):

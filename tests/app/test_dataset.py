@@ -216,8 +216,9 @@ def test_the_rows_two_models_differ_on_are_saved(open_app, saved, cased, uncased
 
 
 @pytest.mark.usefixtures("with_tasks")
-def test_a_model_that_labels_words_is_not_said_to_have_no_head_for_tokens(open_app, monkeypatch):
+def test_a_model_that_labels_words_is_said_to_have_a_page_of_its_own(open_app, monkeypatch):
     # As the shipped tagger, which has no pre-training heads.
-    monkeypatch.setattr("pages.data.dataset.supported_predictions", lambda bert: ())
-    (warning,) = open_app(page="dataset", model="tags").warning
-    assert "no head" not in warning.value and "It was fine-tuned to label every word" in warning.value
+    monkeypatch.setattr("bert_tf.analyses.heads_of", lambda bert: frozenset())
+    app = open_app(page="dataset", model="tags")
+    assert "no replaced-token head and no head of a text classifier" in app.warning[0].value
+    assert "It was fine-tuned to label every word" in app.info[0].value

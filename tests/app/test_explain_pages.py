@@ -271,13 +271,13 @@ def test_what_speaks_for_the_only_class_is_refused_in_words(open_app, monkeypatc
     from bert_tf.finetuning.task_model import TaskModel
     from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
-    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.finetuning.tasks.registry import task_type
     from bert_tf.inference.hooked_model import HookedModel
     from ui.session.model_store import shared_model
 
     bert = shared_model("tiny-cased").bert
     settings = TaskSettings("classify", ("good",))
-    task = TaskModel(settings, network_over(bert.model, family("classify"), settings), bert.tokenizer, bert.runtime)
+    task = TaskModel(settings, network_over(bert.model, task_type("classify"), settings), bert.tokenizer, bert.runtime)
     monkeypatch.setattr(bert, "task", task)
     monkeypatch.setitem(vars(bert), "_hooked", HookedModel(bert))
     app = run_until_done(open_app(page="contributions", a="It was good."))
@@ -848,13 +848,13 @@ def test_a_fine_tuned_class_is_explained(open_app, monkeypatch):
     from bert_tf.finetuning.task_model import TaskModel
     from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
-    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.finetuning.tasks.registry import task_type
     from bert_tf.inference.hooked_model import HookedModel
     from ui.session.model_store import shared_model
 
     bert = shared_model("tiny-cased").bert
     settings = TaskSettings("classify", ("bad", "good"), "mean")
-    task = TaskModel(settings, network_over(bert.model, family("classify"), settings), bert.tokenizer, bert.runtime)
+    task = TaskModel(settings, network_over(bert.model, task_type("classify"), settings), bert.tokenizer, bert.runtime)
     monkeypatch.setattr(bert, "task", task)
     monkeypatch.setitem(vars(bert), "_hooked", HookedModel(bert))
     app = run_until_done(

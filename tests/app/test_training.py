@@ -10,7 +10,8 @@ import types
 
 import pytest
 
-from bert_tf.explain.models.snapshot_series import SnapshotSeries, token_trajectory
+from bert_tf.explain.models.snapshot_series import SnapshotSeries
+from bert_tf.explain.models.time_lapse import token_trajectory
 from bert_tf.inference.predictions import fill_mask
 from bert_tf.training.run_folder import read_run
 from tests.app.page_reading import (

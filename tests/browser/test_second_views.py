@@ -33,7 +33,7 @@ from bert_tf.explain import (
     with_word,
 )
 from bert_tf.explain.attention.head_summary import summarise_heads
-from bert_tf.explain.representations.vectors import embedding_table
+from bert_tf.explain.representations.embedding_tables import embedding_table
 from tests.browser.page_reading import (
     ASKED,
     FIGURE,

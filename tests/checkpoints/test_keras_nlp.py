@@ -13,7 +13,7 @@ from bert_tf.errors import InputError
 from tests.architectures.test_architectures import GOLDEN
 from tests.conftest import make_bert, randomise
 
-MEMBERS = ["distilbert", "albert", "electra-discriminator", "roberta", "xlm-roberta"]
+BACKBONES = ["distilbert", "albert", "electra-discriminator", "roberta", "xlm-roberta"]
 TEXTS = ["The cat sat on a mat.", "A dog ran in the park"]
 
 
@@ -40,7 +40,7 @@ def of_backbone(backbone, batch):
     return sequence_of(backbone({name: batch[name] for name in backbone.input}))
 
 
-@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("name", BACKBONES)
 def test_a_member_becomes_a_backbone_with_equal_outputs(name):
     bert = bert_tf.load(GOLDEN / name)
     backbone = bert.to_keras_nlp()
@@ -126,11 +126,11 @@ def classifier(tmp_path_factory):
     from bert_tf.finetuning.task_folder import save_task
     from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
-    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.finetuning.tasks.registry import task_type
 
     bert = make_bert(layers=1, seed=6)
     settings = TaskSettings("classify", ("no", "yes"))
-    network = network_over(bert.model, family("classify"), settings)
+    network = network_over(bert.model, task_type("classify"), settings)
     randomise(network, 6)
     folder = tmp_path_factory.mktemp("classifier") / "model"
     save_task(folder, bert.config, bert.tokenizer, network, settings)

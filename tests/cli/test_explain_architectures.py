@@ -29,12 +29,12 @@ def folders(tmp_path_factory):
     from bert_tf.finetuning.task_folder import save_task
     from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
-    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.finetuning.tasks.registry import task_type
 
     home, found = tmp_path_factory.mktemp("tasks"), {"albert": ALBERT, "electra": ELECTRA, "distilbert": DISTILBERT}
     for name, values in TASKS.items():
         settings, bert = TaskSettings(**values), make_bert(seed=3)
-        network = network_over(bert.model, family(settings.task), settings)
+        network = network_over(bert.model, task_type(settings.task), settings)
         randomise(network, 3)
         save_task(home / name, bert.config, bert.tokenizer, network, settings)
         found[name] = home / name

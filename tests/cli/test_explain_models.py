@@ -298,10 +298,10 @@ def test_every_row_of_a_file_is_classified(record, say, tmp_path):
     from bert_tf.finetuning.task_folder import save_task
     from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
-    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.finetuning.tasks.registry import task_type
 
     settings, bert = TaskSettings("classify", ("bad", "good"), pooling="mean"), make_bert(seed=3)
-    network = network_over(bert.model, family("classify"), settings)
+    network = network_over(bert.model, task_type("classify"), settings)
     randomise(network, 5)
     save_task(tmp_path / "judge", bert.config, bert.tokenizer, network, settings)
     texts, labels = ["the cat sat", "it ran", "money in the bank", "a dog"], ["good", "bad", "bad", "odd"]

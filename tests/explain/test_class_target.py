@@ -25,7 +25,7 @@ from bert_tf.explain import (
 from bert_tf.finetuning.task_model import TaskModel
 from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import task_type
 from bert_tf.inference.bert import Bert
 from bert_tf.inference.words import WordSpan
 from bert_tf.models import build_pretraining_model
@@ -51,7 +51,7 @@ def made(words=WORDS, **settings):
     tokenizer, model = Tokenizer(words, lower_case=words is WORDS), build_pretraining_model(config)
     settings = TaskSettings("classify", **{"labels": ("bad", "good", "so"), **settings})
     runtime = Runtime(model)
-    task = TaskModel(settings, network_over(model, family("classify"), settings), tokenizer, runtime)
+    task = TaskModel(settings, network_over(model, task_type("classify"), settings), tokenizer, runtime)
     return Bert(config, tokenizer, model, runtime, "made", task=task)
 
 

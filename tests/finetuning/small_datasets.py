@@ -13,7 +13,7 @@ def options(**values):
     return SimpleNamespace(**{**OPTIONS, **values})
 
 
-def train(family, bert, examples, settings, steps=150, batch_size=16, rate=5e-3, seed=0):
+def train(task_type, bert, examples, settings, steps=150, batch_size=16, rate=5e-3, seed=0):
     """A `TaskModel` of a fresh small network that learnt the examples, without files and without dropout.
 
     `bert` gives its tokenizer and its size.
@@ -29,10 +29,10 @@ def train(family, bert, examples, settings, steps=150, batch_size=16, rate=5e-3,
 
     keras.utils.set_random_seed(seed)
     config = bert.config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, initializer_range=0.1)
-    network = build_network(config, family, settings)
+    network = build_network(config, task_type, settings)
     optimizer = make_optimizer(network.trainable_variables, rate, steps, steps // 10)
-    step = Step(network, family.objective(settings), optimizer)
-    feed = EpochFeed(family.encode(examples, bert.tokenizer, settings, training=True), batch_size, seed, 1)
+    step = Step(network, task_type.objective(settings), optimizer)
+    feed = EpochFeed(task_type.encode(examples, bert.tokenizer, settings, training=True), batch_size, seed, 1)
     for batch, done in feed.from_step(0):
         step(batch)
         if done == steps:
@@ -42,7 +42,7 @@ def train(family, bert, examples, settings, steps=150, batch_size=16, rate=5e-3,
 
 def scored(model, examples):
     """The family's scores of a `TaskModel` on examples."""
-    return model.family.score(examples, model.predict(examples), model.settings)
+    return model.task_type.score(examples, model.predict(examples), model.settings)
 
 
 def sentences(seed, count):

@@ -150,14 +150,14 @@ def test_settings_that_do_not_go_together():
 
 
 def test_a_passage_is_learnt_from_or_measured_on_and_not_both():
-    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.finetuning.tasks.registry import task_type
 
     questions = [
         Question(f"{passage} {number}", "who?", f"passage {passage}", ())
         for number in range(5)
         for passage in range(20)
     ]
-    train, dev = family("answer").split(questions, 0.1)
+    train, dev = task_type("answer").split(questions, 0.1)
     assert len(dev) == 10 and sorted(train + dev, key=questions.index) == questions
     assert not {one.passage for one in train} & {one.passage for one in dev}
 

@@ -11,7 +11,7 @@ from bert_tf.finetuning.data.sentence_examples import SentenceExample
 from bert_tf.finetuning.task_folder import save_task
 from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import task_type
 from tests.finetuning.conftest import QUICK, finetune
 from tests.finetuning.small_datasets import sentences
 
@@ -86,9 +86,9 @@ def test_a_tagger_is_trained_measured_and_used(tagger, capsys, tmp_path):
 
 def test_a_share_of_the_training_file_is_kept_back():
     examples = [LabelledSentence((str(number),), ("O",)) for number in range(50)]
-    train, dev = family("tag").split(examples, 0.1)
+    train, dev = task_type("tag").split(examples, 0.1)
     assert len(dev) == 5 and sorted(train + dev, key=examples.index) == examples
-    assert (train, dev) == family("tag").split(examples, 0.1)
+    assert (train, dev) == task_type("tag").split(examples, 0.1)
 
 
 @pytest.mark.parametrize("place", range(0, 59, 7))
@@ -99,7 +99,7 @@ def test_the_only_example_of_a_label_is_learnt_from(place):
         ("classify", [SentenceExample(str(at), target=label) for at, label in enumerate(labels)]),
         ("tag", [LabelledSentence((str(at),), (label,)) for at, label in enumerate(labels)]),
     ):
-        train, dev = family(task).split(examples, 0.2)
+        train, dev = task_type(task).split(examples, 0.2)
         assert examples[place] in train and len(dev) == 12
 
 
@@ -141,7 +141,7 @@ def test_predict_reads_files_as_training_does(tagger, start_folder, trained, cap
 
 def random_task(folder, bert, settings, bias=0.0):
     """Folder of a model with a random head."""
-    network = network_over(bert.model, family(settings.task), settings)
+    network = network_over(bert.model, task_type(settings.task), settings)
     rng = np.random.default_rng(0)
     for name, variable in network.head.named_variables().items():
         variable.assign(rng.normal(0, 0.3, variable.shape) if "bias" not in name else np.full(variable.shape, bias))

@@ -10,7 +10,7 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints.model_checksums import write_model_checksums
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import task_type
 from bert_tf.models import named_variables
 from tests.finetuning.conftest import finetune
 from tests.finetuning.test_answering import colours
@@ -171,7 +171,7 @@ def test_an_empty_file_is_told_in_one_line(task, content, start_folder, tmp_path
 def test_a_mark_and_carriage_returns_change_nothing(task, tmp_path):
     make, file, *_ = CASES[task]
     path = file(tmp_path / "train", make(0, 5))
-    reader = family(task)
+    reader = task_type(task)
     options = _options(reader)
     wanted = list(reader.read(path, options))
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))

@@ -16,7 +16,7 @@ from bert_tf.finetuning.saved_model import _why_no_text, write_saved_model
 from bert_tf.finetuning.task_folder import save_task
 from bert_tf.finetuning.task_network import build_network, network_over
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import task_type
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
 TEXTS = ["The cat sat on the mat, and she ran.", "big", "a dog " * 20]
@@ -28,7 +28,7 @@ def pair_folder(tiny_bert, tmp_path_factory):
     """A pair classifier with random weights that reads 24 tokens."""
     folder = tmp_path_factory.mktemp("pair") / "pair"
     settings = TaskSettings("classify", ("a", "b", "c"), "mean", pair=True, max_length=24)
-    network = build_network(tiny_bert.config, family("classify"), settings)
+    network = build_network(tiny_bert.config, task_type("classify"), settings)
     for variable in network.trainable_variables:
         variable.assign(np.random.default_rng(len(variable.shape)).normal(1.0, 0.2, variable.shape))
     save_task(folder, tiny_bert.config, tiny_bert.tokenizer, network, settings)
@@ -48,8 +48,8 @@ def test_a_saved_model_takes_ids_or_raw_text(trained, tmp_path, capsys):
     expected = shares(bert.task.predict(TEXTS))
     found = served["text"](text_a=tf.constant(TEXTS))["probabilities"]
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    rows = bert.task.family.encode(
-        [bert.task.family.example(TEXTS[0], bert.task.settings)], bert.tokenizer, bert.task.settings
+    rows = bert.task.task_type.encode(
+        [bert.task.task_type.example(TEXTS[0], bert.task.settings)], bert.tokenizer, bert.task.settings
     )
     batch = {name: tf.constant(rows.batch([0])[name]) for name in ("token_ids", "segment_ids", "padding_mask")}
     np.testing.assert_allclose(served["serving_default"](**batch)["probabilities"], expected[:1], atol=1e-5)
@@ -62,7 +62,7 @@ def test_a_saved_model_without_raw_text_says_so(member, kind, tmp_path, capsys):
 
     bert = bert_tf.load(FAMILY / member)
     settings = TaskSettings("classify", ("a", "b"), "mean", max_length=24)
-    network = network_over(bert.model, family("classify"), settings)
+    network = network_over(bert.model, task_type("classify"), settings)
     save_task(tmp_path / "task", bert.config, bert.tokenizer, network, settings)
     assert main(["convert", str(tmp_path / "task"), str(tmp_path / "served"), "--to", "savedmodel"]) == 0
     said = capsys.readouterr().out.splitlines()
@@ -100,7 +100,7 @@ def test_a_classifier_of_others_reads_texts_and_pairs(tiny_bert, tmp_path):
     import tensorflow as tf
 
     settings = TaskSettings("classify", ("a", "b"), pair=True)
-    network = network_over(tiny_bert.model, family("classify"), settings)
+    network = network_over(tiny_bert.model, task_type("classify"), settings)
     kernel = network.head.classifier.kernel
     kernel.assign(np.random.default_rng(0).normal(0.0, 0.3, kernel.shape))
     save_task(tmp_path / "theirs", tiny_bert.config, tiny_bert.tokenizer, network, settings)
@@ -135,7 +135,7 @@ def served(tiny_bert, tmp_path):
         import tensorflow as tf
 
         settings = TaskSettings(task, **settings)
-        network = build_network(tiny_bert.config, family(task), settings)
+        network = build_network(tiny_bert.config, task_type(task), settings)
         for variable in network.trainable_variables:
             variable.assign(np.random.default_rng(len(variable.shape)).normal(0.0, 0.3, variable.shape))
         save_task(tmp_path / task, tiny_bert.config, tiny_bert.tokenizer, network, settings)

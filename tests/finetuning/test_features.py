@@ -13,7 +13,7 @@ from bert_tf.errors import InputError
 from bert_tf.finetuning.task_folder import save_task
 from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import task_type
 from bert_tf.inference.sentence_vectors import POOLINGS, sentence_vectors
 from bert_tf.runtime import read_ahead
 
@@ -43,7 +43,7 @@ def test_any_layer_can_be_asked_for(tiny_bert):
 
 def test_attention_pooling_is_the_mean_by_the_weights_that_were_learned(tiny_bert, tmp_path):
     settings = TaskSettings("classify", ("a", "b"), "attention")
-    network = network_over(tiny_bert.model, family("classify"), settings)
+    network = network_over(tiny_bert.model, task_type("classify"), settings)
     rng = np.random.default_rng(0)
     kernel, bias = rng.normal(size=(tiny_bert.config.hidden_size, 1)), rng.normal(size=1)
     network.head.vector.scores.set_weights([kernel, bias])

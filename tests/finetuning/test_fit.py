@@ -20,7 +20,7 @@ from bert_tf.finetuning.fit import FitSettings, fit
 from bert_tf.finetuning.repeated_seeds import best_scores
 from bert_tf.finetuning.report import read_progress, spread
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import task_type
 from bert_tf.finetuning.tasks.sequence_classification import SequenceClassification
 from bert_tf.models import named_variables
 from tests.finetuning.conftest import QUICK, finetune
@@ -36,7 +36,7 @@ def run(start, output, examples=EXAMPLES, settings=SETTINGS, **changes):
     how = FitSettings(
         **{"epochs": 2, "batch_size": 8, "strategy": "one", "lengths": 1, "learning_rate": 1e-3, **changes}
     )
-    return fit(family("classify"), start, examples, examples, settings, how, output, say=lambda line: None)
+    return fit(task_type("classify"), start, examples, examples, settings, how, output, say=lambda line: None)
 
 
 def weights(folder):
@@ -236,7 +236,7 @@ def test_a_first_token_that_has_read_nothing_is_not_learnt_from(task, settings, 
     start = checkpoints.save(tmp_path / "start", reader.config, reader.tokenizer, reader.model)
     how = FitSettings(epochs=1, batch_size=8, strategy="one", lengths=1)
     with pytest.raises(TaskError, match=f"first token of a left to right model .* give {said}"):
-        fit(family(task), start, EXAMPLES, [], settings, how, tmp_path / "out")
+        fit(task_type(task), start, EXAMPLES, [], settings, how, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     if task == "classify":
         for pooling in ("mean", "max", "attention"):
@@ -286,7 +286,7 @@ def test_it_measures_between_epochs_where_asked(start_folder, tmp_path):
 
 def test_without_a_dev_set_the_last_model_is_kept(start_folder, tmp_path):
     how = FitSettings(epochs=1, batch_size=8, strategy="one", lengths=1)
-    done = fit(family("classify"), start_folder, EXAMPLES, [], SETTINGS, how, tmp_path, say=lambda line: None)
+    done = fit(task_type("classify"), start_folder, EXAMPLES, [], SETTINGS, how, tmp_path, say=lambda line: None)
     assert done.finished and done.rounds[-1]["dev"] == {} and checkpoints.read(tmp_path)
 
 
@@ -343,7 +343,7 @@ def test_settings_that_cannot_be_are_refused(wrong, said):
 def test_a_length_the_model_does_not_read_is_refused(start_folder, tmp_path):
     with pytest.raises(TaskError, match="--length is 500; this model reads at most 128"):
         fit(
-            family("classify"),
+            task_type("classify"),
             start_folder,
             EXAMPLES,
             [],

@@ -11,7 +11,7 @@ from bert_tf.checkpoints import save
 from bert_tf.errors import CheckpointError
 from bert_tf.finetuning.export import export_task
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import task_type
 from tests.conftest import make_bert
 from tests.finetuning.conftest import QUICK, finetune, make_set, one_label
 
@@ -77,7 +77,7 @@ def test_the_networks_of_the_family_have_the_same_outputs_when_read(model_type, 
     start = bert_tf.load(GOLDEN.parent / "modernbert" if model_type == "modernbert" else GOLDEN / model_type)
     settings = TaskSettings("classify", ("no", "yes"), pooling="mean")
     save(tmp_path / "base", start.config, start.tokenizer, start.model)
-    network = network_over(start.model, family("classify"), settings)
+    network = network_over(start.model, task_type("classify"), settings)
     add_lora(network, 2)
     rng = np.random.default_rng(0)
     for variable in network.trainable_variables:

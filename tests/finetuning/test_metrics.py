@@ -10,7 +10,7 @@ from bert_tf.finetuning.data.multiple_choice_examples import MultipleChoiceExamp
 from bert_tf.finetuning.data.sentence_examples import SentenceExample
 from bert_tf.finetuning.data.squad import Question
 from bert_tf.finetuning.task_settings import TaskSettings, selection_score
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import task_type
 
 ANSWERED, UNANSWERED = Question("1", "who", "a cat", ((0, "a"),)), Question("2", "who", "a cat", ())
 
@@ -34,7 +34,7 @@ ANSWERED, UNANSWERED = Question("1", "who", "a cat", ((0, "a"),)), Question("2",
     ],
 )
 def test_every_score_but_the_counts_may_be_chosen_by(settings, examples, predictions):
-    task = family(settings.task)
+    task = task_type(settings.task)
     scores = task.score(examples, predictions, settings)
     counts = {"words", "sentences", "questions", "answerable", "unanswerable"}
     assert set(task.metrics(settings, examples)) == set(scores) - counts

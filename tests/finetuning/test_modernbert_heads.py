@@ -21,10 +21,10 @@ HEADS = [("classify", "cls"), ("classify", "mean"), ("tag", "cls"), ("answer", "
 
 def trained(task, pooling, folder):
     """The golden model with a random head, saved as a fine-tuned model."""
-    family, settings, *_ = CASES[task]
+    task_type, settings, *_ = CASES[task]
     bert = bert_tf.load(FOLDER)
     settings = TaskSettings(task, pooling=pooling, max_length=64, **settings).on(bert.config.architecture)
-    network, rng = network_over(bert.model, family, settings), np.random.default_rng(0)
+    network, rng = network_over(bert.model, task_type, settings), np.random.default_rng(0)
     for variable in network.head.named_variables().values():
         variable.assign(rng.normal(0, 0.3, variable.shape))
     save_task(folder, bert.config, bert.tokenizer, network, settings)

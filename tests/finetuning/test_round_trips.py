@@ -47,8 +47,8 @@ def saved(request, tiny_bert, tmp_path_factory):
     from bert_tf.finetuning.task_folder import save_task
     from bert_tf.finetuning.task_network import network_over
 
-    family, settings, examples, names = CASES[request.param]
-    network = network_over(tiny_bert.model, family, settings)
+    task_type, settings, examples, names = CASES[request.param]
+    network = network_over(tiny_bert.model, task_type, settings)
     rng = np.random.default_rng(0)
     for variable in network.head.named_variables().values():
         variable.assign(rng.normal(0, 0.3, variable.shape))
@@ -67,7 +67,7 @@ def outputs_of(folder, examples):
     import bert_tf
 
     task = bert_tf.load(folder).task
-    rows = task.family.encode(examples, task._tokenizer, task.settings)
+    rows = task.task_type.encode(examples, task._tokenizer, task.settings)
     return task, rows, task.outputs(rows, batch_size=2)
 
 
@@ -126,9 +126,9 @@ def test_the_transitions_of_a_chain_are_kept(tiny_bert, tmp_path):
     from bert_tf.finetuning.task_folder import save_task
     from bert_tf.finetuning.task_network import network_over
 
-    family, settings, examples, _ = CASES["tag"]
+    task_type, settings, examples, _ = CASES["tag"]
     settings = settings.replace(extra={"crf": True})
-    network = network_over(tiny_bert.model, family, settings)
+    network = network_over(tiny_bert.model, task_type, settings)
     transitions = np.arange(15, dtype=np.float32).reshape(5, 3)
     network.head.named_variables()["crf.transitions"].assign(transitions)
     save_task(tmp_path / "chain", tiny_bert.config, tiny_bert.tokenizer, network, settings)

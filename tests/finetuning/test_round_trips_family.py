@@ -56,11 +56,11 @@ OWN_LAYER = [
 def trained(name, task, folder, before=False):
     """A member with a random head (and pooler), saved as a fine-tuned model; `before`: as heads were until they brought
     the layer on the first token themselves where the member has no pooler."""
-    family, settings, *_ = CASES[task]
+    task_type, settings, *_ = CASES[task]
     bert = bert_tf.load(FOLDERS / name)
     settings = TaskSettings(task, max_length=24, **settings)
     settings = settings if before else settings.on(bert.config.architecture)
-    network = network_over(with_pooler(bert) if family.needs_pooler(settings) else bert.model, family, settings)
+    network = network_over(with_pooler(bert) if task_type.needs_pooler(settings) else bert.model, task_type, settings)
     rng = np.random.default_rng(0)
     for variable in network.head.named_variables().values():
         variable.assign(rng.normal(0, 0.3, variable.shape))
@@ -83,8 +83,8 @@ def with_pooler(bert):
 
 def outputs_of(folder, task):
     model = bert_tf.load(folder).task
-    rows = model.family.encode(
-        [model.family.example(one, model.settings) if task == "classify" else one for one in CASES[task][2]],
+    rows = model.task_type.encode(
+        [model.task_type.example(one, model.settings) if task == "classify" else one for one in CASES[task][2]],
         model._tokenizer,
         model.settings,
     )

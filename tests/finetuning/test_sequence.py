@@ -13,7 +13,7 @@ from bert_tf.finetuning.report import write_findings
 from bert_tf.finetuning.task_model import TaskModel
 from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import POOLINGS, TaskSettings
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import task_type
 from bert_tf.finetuning.tasks.task import ErrorAnalysis
 from bert_tf.runtime import Runtime
 from tests.finetuning.conftest import (
@@ -184,7 +184,7 @@ def test_padding_and_company_do_not_change_a_prediction(trained):
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_padding_and_company_change_nothing_in_any_pooling(tiny_bert, pooling):
     settings = TaskSettings("classify", regression=True, pooling=pooling, max_length=32)
-    network = network_over(tiny_bert.model, family("classify"), settings)
+    network = network_over(tiny_bert.model, task_type("classify"), settings)
     for variable in network.head.named_variables().values():
         variable.assign(np.random.default_rng(0).normal(0, 1, variable.shape))
     task = TaskModel(settings, network, tiny_bert.tokenizer, Runtime(network.bert))

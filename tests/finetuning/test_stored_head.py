@@ -9,7 +9,7 @@ from bert_tf.finetuning.stored_head import StoredNetwork
 from bert_tf.finetuning.task_folder import read_head, save_task
 from bert_tf.finetuning.task_network import build_network
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import task_type
 from tests.conftest import randomise
 
 CLASSES = ("bad", "fair", "good")
@@ -37,7 +37,7 @@ def saved(request, tmp_path_factory, tiny_bert):
         changes = {"distilbert": {"type_vocab_size": 0}, "electra": {"embedding_size": config.hidden_size}}
         model_type = request.param.partition(", ")[2]
         config = config.replace(model_type=model_type, **changes[model_type])
-    network = build_network(config, family(settings.task), settings)
+    network = build_network(config, task_type(settings.task), settings)
     randomise(network, 5)
     folder = tmp_path_factory.mktemp("head") / "model"
     save_task(folder, config, tiny_bert.tokenizer, network, settings)
@@ -46,7 +46,7 @@ def saved(request, tmp_path_factory, tiny_bert):
 
 def stored_network(folder, settings):
     _, _, stored = read_stored(folder)
-    task = family(settings.task)
+    task = task_type(settings.task)
     return StoredNetwork(stored, read_head(folder, task, settings, stored.bert_config), task, settings)
 
 
@@ -80,7 +80,7 @@ def test_a_head_of_other_settings_is_refused(saved):
     network, folder, settings = saved
     fewer = settings.replace(labels=settings.labels[:2])
     with pytest.raises(CheckpointError, match="has shape .*, but its settings ask for"):
-        read_head(folder, family(settings.task), fewer, network.bert_config)
+        read_head(folder, task_type(settings.task), fewer, network.bert_config)
 
 
 def test_a_keras_network_first_asked_for_in_a_traced_function_has_the_stored_weights(saved):

@@ -18,7 +18,7 @@ from bert_tf.finetuning.export import export_task
 from bert_tf.finetuning.task_folder import save_task
 from bert_tf.finetuning.task_network import build_network, network_over
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import task_type
 from bert_tf.models import named_variables
 from tests.conftest import make_bert
 from tests.finetuning.conftest import QUICK, finetune
@@ -31,7 +31,7 @@ TEXTS = [("The cat sat on the mat.", None), ("a dog ran", "the river bank"), ("b
 def our_logits(folder):
     """Logits [K] of each text, without softmax."""
     task = bert_tf.load(folder).task
-    rows = task.family.encode(
+    rows = task.task_type.encode(
         [SentenceExample(*texts) for texts in TEXTS], bert_tf.load(folder).tokenizer, task.settings
     )
     return [one["logits"] for one in task.outputs(rows)]
@@ -74,7 +74,7 @@ def test_transformers_gives_the_same_logits_of_our_folder(trained):
     ],
 )
 def test_transformers_reads_several_labels_and_numbers_as_what_they_are(tiny_bert, tmp_path, problem, settings):
-    network = network_over(tiny_bert.model, family("classify"), settings)
+    network = network_over(tiny_bert.model, task_type("classify"), settings)
     for variable in network.head.named_variables().values():
         variable.assign(np.random.default_rng(0).normal(0, 0.3, variable.shape))
     save_task(tmp_path / "own", tiny_bert.config, tiny_bert.tokenizer, network, settings)
@@ -169,7 +169,7 @@ def test_a_delta_has_no_vocabulary_of_any_kind(member, tmp_path, monkeypatch):
     shutil.copytree(FAMILY / member, tmp_path / "base")
     monkeypatch.chdir(tmp_path)
     config, tokenizer, model = checkpoints.read("base")
-    network = build_network(config, family("classify"), SETTINGS)
+    network = build_network(config, task_type("classify"), SETTINGS)
     for name, variable in named_variables(network.bert).items():
         variable.assign(named_variables(model)[name])
     network.bert.bert_layers["embeddings"].trainable = False
@@ -187,7 +187,7 @@ def test_a_delta_has_no_vocabulary_of_any_kind(member, tmp_path, monkeypatch):
 
 def test_a_delta_over_a_delta_is_refused_before_training(tiny_bert, trained, tmp_path, capsys):
     base = checkpoints.save(tmp_path / "base", tiny_bert.config, tiny_bert.tokenizer, tiny_bert.model)
-    network = build_network(tiny_bert.config, family("classify"), SETTINGS)
+    network = build_network(tiny_bert.config, task_type("classify"), SETTINGS)
     save_task(tmp_path / "delta", tiny_bert.config, tiny_bert.tokenizer, network, SETTINGS, delta_of=base)
     options = ["--model", tmp_path / "delta", "--train", trained[1], "--output", tmp_path / "new", *QUICK]
     assert finetune("classify", *options, "--delta") == 2
@@ -199,7 +199,7 @@ def test_a_delta_over_a_delta_is_refused_before_training(tiny_bert, trained, tmp
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max", "attention"])
 def test_every_pooling_goes_through_a_folder(tiny_bert, tmp_path, pooling):
     settings = TaskSettings("classify", ("a", "b"), pooling)
-    network = build_network(tiny_bert.config, family("classify"), settings)
+    network = build_network(tiny_bert.config, task_type("classify"), settings)
     network.head.classifier.bias.assign([0.5, -0.5])
     save_task(tmp_path, tiny_bert.config, tiny_bert.tokenizer, network, settings, dtype="int8")
     again = bert_tf.load(tmp_path).task

@@ -9,7 +9,7 @@ import bert_tf
 from bert_tf.cli import main
 from bert_tf.errors import CheckpointError
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import task_type
 from bert_tf.inference.exported.formats import FORMATS, check, write
 from tests.architectures.test_architectures import GOLDEN
 from tests.conftest import make_bert, randomise
@@ -43,7 +43,7 @@ def task_model(settings, start=None):
 
     bert = start or make_bert(layers=1, seed=6)
     settings = settings.on(bert.config.architecture)
-    network = network_over(bert.model, family(settings.task), settings)
+    network = network_over(bert.model, task_type(settings.task), settings)
     randomise(network, 6)
     # The encoder of the network has the new weights, which the engine of `bert` has not read.
     fresh = Bert(bert.config, bert.tokenizer, network.bert)

@@ -14,9 +14,10 @@ from bert_tf.plots.description import (
     table,
     written,
 )
-from bert_tf.plots.interventions.ablation import effects_map, ranked_bars
+from bert_tf.plots.interventions.ablation import effects_map
 from bert_tf.plots.interventions.patching import patch_map
 from bert_tf.plots.models.compare import difference_map
+from bert_tf.plots.ranked_bars import ranked_bars
 from bert_tf.plots.representations.vectors import cosine_map, curves, points
 from bert_tf.plots.training.finetuning import learning_curve
 

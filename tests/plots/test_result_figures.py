@@ -11,7 +11,7 @@ from bert_tf.explain.representations.logit_lens import LogitLens
 from bert_tf.inference.predictions import Prediction
 from bert_tf.inference.words import WordSpan
 from bert_tf.plots.diverging import diverging_ramp, diverging_scale
-from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
+from bert_tf.plots.interventions.ablation import by_kind, effects_map
 from bert_tf.plots.interventions.patching import patch_map, patched_heads_map
 from bert_tf.plots.models.architecture import (
     MAX_TOKENS,
@@ -20,6 +20,7 @@ from bert_tf.plots.models.architecture import (
     sizes,
 )
 from bert_tf.plots.models.architecture_table import flops_or_time, parameters_by_part
+from bert_tf.plots.ranked_bars import ranked_bars
 from bert_tf.plots.representations.logit_lens import answer_curve, lens_map, state_names
 from bert_tf.plots.training.accuracy_by_position import accuracy_by_position
 from bert_tf.plots.training.curves import answer_trajectory, curves

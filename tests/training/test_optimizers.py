@@ -9,7 +9,7 @@ import pytest
 from bert_tf.config import BertConfig
 from bert_tf.finetuning.task_network import build_network
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.registry import family
+from bert_tf.finetuning.tasks.registry import task_type
 from bert_tf.models import build_pretraining_model, named_variables
 from bert_tf.pretraining.objectives.masked_lm import MaskedLMAndNextSentence
 from bert_tf.training.optimizers.registry import make_optimizer
@@ -148,7 +148,7 @@ def test_lower_layers_learn_slower(name):
 
 def test_a_head_learns_fastest_and_each_layer_below_half_as_fast():
     settings = TaskSettings("classify", ("a", "b"), max_length=16)
-    network = build_network(CONFIG, family("classify"), settings)
+    network = build_network(CONFIG, task_type("classify"), settings)
     factors = layer_factors(network, 0.5)
     found = {name: factors.get(id(variable), 1.0) for name, variable in network.named_variables().items()}
     assert found["classifier.weight"] == found["classifier.bias"] == 1

@@ -29,14 +29,14 @@ def attention_page(trace, selection, heads, ramp, caption, colours=("",), least=
     """
     layer_count, head_count = trace.attentions.shape[:2]
     size = len(selection.rows) * len(selection.columns)
-    held, note = [(layer, head) for layer in range(layer_count) for head in range(head_count)], ""
-    if size * len(held) > MOST_BYTES:
-        held = [(heads[0][0], head) for head in range(head_count)]
+    saved_heads, note = [(layer, head) for layer in range(layer_count) for head in range(head_count)], ""
+    if size * len(saved_heads) > MOST_BYTES:
+        saved_heads = [(heads[0][0], head) for head in range(head_count)]
         note = f"The text is long: this file has the heads of layer {heads[0][0] + 1}"
-        if size * len(held) > MOST_BYTES:
-            held, note = [], "The text is long: this file has the open heads"
-    held = list(dict.fromkeys([*heads, *held]))
-    maps = [_map(trace, selection, layer, head, caption) for layer, head in held]
+        if size * len(saved_heads) > MOST_BYTES:
+            saved_heads, note = [], "The text is long: this file has the open heads"
+    saved_heads = list(dict.fromkeys([*heads, *saved_heads]))
+    maps = [_map(trace, selection, layer, head, caption) for layer, head in saved_heads]
     first = plots.lines(trace, trace.attentions[0, 0], selection)
     lines = components.lines_data(first, "", colours, least, "") | {"bytes": ""}
     small = plots.tiles(trace.attentions, selection, 200_000)
@@ -44,8 +44,8 @@ def attention_page(trace, selection, heads, ramp, caption, colours=("",), least=
     grid = components.grid_data(
         small, ramp, (), "maps", False, 52, None, "all-heads", hint, "Maps of all heads.", caption("all-heads")
     )
-    opened = [(layer, -1 if head is None else head) for layer, head in heads]
-    data = {"maps": maps, "lines": lines, "grid": grid, "open": opened, "note": note}
+    open_heads = [(layer, -1 if head is None else head) for layer, head in heads]
+    data = {"maps": maps, "lines": lines, "grid": grid, "open": open_heads, "note": note}
     parts = {
         "title": html.escape(caption("attention")),
         # "</script>" in a text would end the element that holds the data.

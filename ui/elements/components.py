@@ -142,9 +142,9 @@ def grid(
     """
 
     def pressed():
-        opened = _head_sent(key, "open")
-        if opened:
-            on_open(min(max(opened[0], 0), tiles.layers - 1), min(max(opened[1], 0), tiles.heads - 1))
+        pressed_head = _head_sent(key, "open")
+        if pressed_head:
+            on_open(min(max(pressed_head[0], 0), tiles.layers - 1), min(max(pressed_head[1], 0), tiles.heads - 1))
 
     data = grid_data(tiles, ramp, chosen, style, dark, tallest, texts, name, hint, label, caption)
     data, asked = _with_page(key, data, page)

@@ -8,7 +8,7 @@ import streamlit as st
 from ui.session import model_store
 from ui.widgets.formatting import count, escape_markdown
 
-_SHOWN, _LONGEST = 3, 20  # unknown words that are named, characters of each
+_MOST_NAMED, _LONGEST = 3, 20  # unknown words that are named, characters of each
 _FEWEST = 6  # words of a text whose language is judged
 _WORD = re.compile(r"[^\W\d_]+")
 _ENGLISH = frozenset(
@@ -29,8 +29,8 @@ def draw(shared, encoding, texts):
     """
     unknown = unknown_words(encoding, texts, shared.tokenizer.unk_id)
     if unknown:
-        named = ", ".join(f"“{escape_markdown(word[:_LONGEST])}”" for word in unknown[:_SHOWN])
-        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+        named = ", ".join(f"“{escape_markdown(word[:_LONGEST])}”" for word in unknown[:_MOST_NAMED])
+        more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
         st.caption(
             f"{count(len(unknown), 'word')} not in the vocabulary, read as [UNK]: {named}{more}. The model cannot know "
             "what stood there."
@@ -42,14 +42,14 @@ def draw(shared, encoding, texts):
 
 def unknown_words(encoding, texts, unknown_id):
     """The different words of the texts that the model reads as [UNK], in their order."""
-    found = {}
+    words = {}
     for token_id, offsets, source in zip(encoding.token_ids, encoding.offsets, encoding.sources):
         if token_id == unknown_id and source is not None and offsets is not None:
             word = texts[source][slice(*offsets)]
             # Whoever types [UNK] means it.
             if word != "[UNK]":
-                found[word] = None
-    return list(found)
+                words[word] = None
+    return list(words)
 
 
 def seems_foreign(text):

@@ -187,7 +187,7 @@ def examine(task, file_name, content, model, label_kind=None):
             raise ValueError(message.replace(str(path), file_name)) from None
     examples = [*train, *dev]
     # The labels of text classification are those of the examples, except numbers; of the other tasks only tags.
-    labels = collections.Counter(label for example in examples for label in finetune.family(task).labels(example))
+    labels = collections.Counter(label for example in examples for label in finetune.task_type(task).labels(example))
     rows = [_ROWS[task](example) for example in examples[:_FIRST_ROWS]]
     return FileSummary(len(examples), len(dev), dict(labels.most_common()), rows)
 

@@ -20,7 +20,7 @@ from ui.shell.view import View, from_params, to_params
 
 _VIEW, _WRITTEN, _TOUCHED = "_view", "_written_params", "_touched"
 _OFFERED = "_offered"
-_GIVEN, _AGAIN, _REPLACED, _ENDED = "_given", "_again", "_replaced_params", "_ended"
+_SENT_VALUES, _RERUN, _REPLACED, _ENDED = "_given", "_again", "_replaced_params", "_ended"
 # For so many seconds a browser may still send the replaced address, with a run that the visitor did not start.
 _LATE = 3.0
 
@@ -41,8 +41,8 @@ def open_view() -> View:
     # A run that was interrupted by the next has not written the address: its changes of the view still count.
     touched = state.get(_TOUCHED, False)
     # The browser may not have drawn the widget values of an interrupted run: they are sent again.
-    if not state.pop(_AGAIN, False) and state.get(_ENDED, True):
-        state[_GIVEN] = set()
+    if not state.pop(_RERUN, False) and state.get(_ENDED, True):
+        state[_SENT_VALUES] = set()
     state[_ENDED] = False
     fresh = _VIEW not in state
     if fresh or (params and not touched and params != state.get(_WRITTEN) and not _late(params)):
@@ -149,7 +149,7 @@ def set_widget(key: str, value, offered=None) -> None:
         value: the widget's value.
         offered: iterable of the values or labels that the widget offers; None if they never change.
     """
-    sent = st.session_state.setdefault(_GIVEN, set())
+    sent = st.session_state.setdefault(_SENT_VALUES, set())
     if offered is not None:
         before = st.session_state.setdefault(_OFFERED, {})
         offered = tuple(offered)
@@ -172,7 +172,7 @@ def keep_view_next_run() -> None:
 
     The browser may start that run before it has received the address of the last one.
     """
-    st.session_state[_AGAIN] = st.session_state[_TOUCHED] = True
+    st.session_state[_RERUN] = st.session_state[_TOUCHED] = True
 
 
 def setting(name: str, default):

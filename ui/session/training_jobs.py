@@ -157,15 +157,15 @@ class Training:
             lines = []  # another visitor has deleted the training
         # A visitor must not see the paths of the server.
         message = lines[-1].rsplit("bert_tf: ", 1)[-1].replace(f"{self.folder}{os.sep}", "") if lines else ""
-        for stored, shown in self._file_names.items():
-            message = message.replace(stored, shown)
+        for stored_name, original in self._file_names.items():
+            message = message.replace(stored_name, original)
         return message or "The training ended without an error message."
 
 
 def _killed(number):
     """The error message for a process that a signal has ended, as it could not write one."""
-    why = "; the system does this when no memory is left" if number == getattr(signal, "SIGKILL", None) else ""
-    return f"The training was ended from outside ({signal.Signals(number).name}){why}."
+    reason = "; the system does this when no memory is left" if number == getattr(signal, "SIGKILL", None) else ""
+    return f"The training was ended from outside ({signal.Signals(number).name}){reason}."
 
 
 @server_cache

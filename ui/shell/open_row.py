@@ -37,13 +37,17 @@ def open_row(key, row, places, first="predict"):
             key=f"{key}_page",
             width=220,
         )
-        opened = pages[name].from_row(row_view(state.view(), row, places))
-        opened = dataclasses.replace(opened, page=name)
+        target_view = pages[name].from_row(row_view(state.view(), row, places))
+        target_view = dataclasses.replace(target_view, page=name)
         st.button(
-            "Open here", icon=":material/open_in_full:", key=f"{key}_go", on_click=state.replace_view, args=(opened,)
+            "Open here",
+            icon=":material/open_in_full:",
+            key=f"{key}_go",
+            on_click=state.replace_view,
+            args=(target_view,),
         )
-        link = "?" + urllib.parse.urlencode(to_params(opened, state.limits()))
-        too_long = bool(left_out(opened, state.limits()))
+        link = "?" + urllib.parse.urlencode(to_params(target_view, state.limits()))
+        too_long = bool(left_out(target_view, state.limits()))
         st.link_button(
             "In a new tab",
             link,

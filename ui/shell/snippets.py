@@ -9,28 +9,28 @@ import streamlit as st
 from ui.session import state
 from ui.shell import catalogue
 
-_GIVEN = "_snippet"
+_ARGUMENTS = "_snippet"
 
 
 def begin():
     """Forget the results of the last run. Call it once at the top of a run."""
-    st.session_state.pop(_GIVEN, None)
+    st.session_state.pop(_ARGUMENTS, None)
 
 
 def give(*results, **more):
     """Set the arguments of the page's snippet function that follow the view; the last call counts."""
-    st.session_state[_GIVEN] = (results, more)
+    st.session_state[_ARGUMENTS] = (results, more)
 
 
 def add(**more):
     """Add keyword arguments to those of the last ``give``."""
-    results, known = st.session_state[_GIVEN]
-    st.session_state[_GIVEN] = (results, {**known, **more})
+    results, known = st.session_state[_ARGUMENTS]
+    st.session_state[_ARGUMENTS] = (results, {**known, **more})
 
 
 def draw():
     """Draw the menu with the script; draw nothing if the page has not called ``give``."""
-    arguments = st.session_state.pop(_GIVEN, None)
+    arguments = st.session_state.pop(_ARGUMENTS, None)
     if arguments is None:
         return
     results, more = arguments

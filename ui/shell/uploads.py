@@ -39,21 +39,21 @@ class BoundedUploads:
         """
         with self._lock:
             storage = self._manager.file_storage
-            held = {session: _bytes(files) for session, files in list(storage.items())}
+            used_bytes = {session: _bytes(files) for session, files in list(storage.items())}
             size = len(file.data) - len(getattr(storage.get(session_id, {}).get(file.file_id), "data", b""))
-            if held.get(session_id, 0) + size > self._visit:
+            if used_bytes.get(session_id, 0) + size > self._visit:
                 raise HTTPException(413, "The files of this visit are too large together. Reload the page.")
-            if sum(held.values()) + size > self._all:
+            if sum(used_bytes.values()) + size > self._all:
                 raise HTTPException(413, "The server holds too many files of visitors now. Try again later.")
             self._add(session_id, file)
             self._times[session_id, file.file_id] = time.monotonic()
 
-    def free(self, session_id, shown):
-        """Remove the files of a visit that are not ``shown``, a set of file ids, and not new."""
+    def free(self, session_id, in_use):
+        """Remove the files of a visit that are not ``in_use``, a set of file ids, and not new."""
         with self._lock:
             for file_id in list(self._manager.file_storage.get(session_id, {})):
                 added = self._times.get((session_id, file_id), 0.0)
-                if file_id not in shown and time.monotonic() - added > _FRESH:
+                if file_id not in in_use and time.monotonic() - added > _FRESH:
                     self._manager.remove_file(session_id, file_id)
             # Also those of visits that have ended.
             known = {(session, file_id) for session, files in self._manager.file_storage.items() for file_id in files}
@@ -91,5 +91,5 @@ def bound():
 def free():
     """Free the uploads of this visit that the page does not show. Call it at the end of a run."""
     if exists():
-        shown = {value.file_id for value in st.session_state.values() if isinstance(value, UploadedFile)}
-        _bounded().free(get_script_run_ctx().session_id, shown)
+        in_use = {value.file_id for value in st.session_state.values() if isinstance(value, UploadedFile)}
+        _bounded().free(get_script_run_ctx().session_id, in_use)

@@ -20,23 +20,23 @@ _FROM_ONE = {"read": lambda number: number - 1, "show": lambda index: index + 1}
 
 def page_inputs(strip=True):
     """The opening lines of a page and the trace with attention maps: (SharedModel, Trace), or None."""
-    found = inputs.page_inputs(strip=strip)
-    if found is None:
+    model_and_encoding = inputs.page_inputs(strip=strip)
+    if model_and_encoding is None:
         return None
-    shared, encoding = found
-    settle(shared.config)
+    shared, encoding = model_and_encoding
+    keep_head_in_model(shared.config)
     with inputs.reading(shared):
         return shared, attention_trace(shared, token_positions(encoding, state.view().masks))
 
 
 def filtered_page_inputs():
     """The opening lines of a page without chips, and its filters: (SharedModel, Trace, `Selection`), or None."""
-    found = page_inputs(strip=False)
-    selection = filters(found[1]) if found else None
-    return (*found, selection) if selection else None
+    model_and_trace = page_inputs(strip=False)
+    selection = filters(model_and_trace[1]) if model_and_trace else None
+    return (*model_and_trace, selection) if selection else None
 
 
-def settle(config):
+def keep_head_in_model(config):
     """Put the view's layer and head inside the model's."""
     view = state.view()
     layer = min(view.layer, config.num_hidden_layers - 1)

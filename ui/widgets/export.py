@@ -48,9 +48,9 @@ def save(name, result, about=None):
 def _models(result):
     """The names of a result's models: a tuple, empty if the result does not tell."""
     trace = getattr(result, "trace", None)
-    found = getattr(result, "models", None) or (getattr(result, "model", None) or getattr(trace, "model", None),)
+    models = getattr(result, "models", None) or (getattr(result, "model", None) or getattr(trace, "model", None),)
     # A table of models holds records with their names.
-    return tuple(name for name in (getattr(one, "model", one) for one in found) if isinstance(name, str))
+    return tuple(name for name in (getattr(one, "model", one) for one in models) if isinstance(name, str))
 
 
 def caption(name, models="", texts=None):

@@ -1,14 +1,16 @@
-"""Predictions of all heads but the one for masked words: drawing them, and the download menus of predictions."""
+"""What a model's heads predict, the downloads of that, and the warning that a head is missing."""
 
 import streamlit as st
 
+from bert_tf.analyses import analysis, check_model
+from bert_tf.errors import MissingHead
 from bert_tf.inference.answer import Answer
 from bert_tf.plots.theme import ramp
 from ui.elements import components
 from ui.elements.cells import marks
 from ui.session import state
 from ui.widgets import export, highlights
-from ui.widgets.formatting import count, percent
+from ui.widgets.formatting import count, escape_markdown, percent, title
 
 _HINT = "Point at a token, or tap it, for its score."
 
@@ -60,3 +62,27 @@ def replaced_tokens(key, trace):
 def _inside(trace):
     """The positions of the texts' tokens, without the special tokens that the model adds."""
     return [place for place, side in enumerate(trace.sources) if side is not None]
+
+
+def can_analyse(shared, name):
+    """Whether a ``SharedModel`` has the heads that an analysis needs; draws the warning if not.
+
+    Args:
+        shared: ``SharedModel``. name: of the analysis, as ``explain`` takes it.
+    """
+    try:
+        check_model(analysis(name), shared.bert, title(shared.name))
+    except MissingHead as error:
+        _warning(error)
+        return False
+    return True
+
+
+def missing(name, head):
+    """Draw the warning that the model of this name lacks a head; head: as `MissingHead` takes it."""
+    _warning(MissingHead(head, title(name)))
+
+
+def _warning(error):
+    model, sentence = error.model, str(error)
+    st.warning(escape_markdown(model) + sentence.removeprefix(model), icon=":material/block:")

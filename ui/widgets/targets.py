@@ -5,10 +5,11 @@ import math
 
 import streamlit as st
 
+from bert_tf.analysis import ANY_ANSWER
 from bert_tf.explain.attribution.target import classifier_settings
 from ui.session import state
 from ui.session.session_cache import cached
-from ui.widgets import inputs
+from ui.widgets import head_predictions, inputs
 from ui.widgets.formatting import escape_markdown, percent, title
 
 
@@ -113,11 +114,7 @@ def has_question(shared, trace, with_classes=False):
             icon=":material/block:",
         )
     elif "mlm" not in heads and pairs is None:
-        st.warning(
-            f"{title(shared.name)} has neither a head for masked words nor one for pairs of texts, so"
-            " there is no prediction to explain. Choose another model in the sidebar.",
-            icon=":material/block:",
-        )
+        head_predictions.missing(shared.name, ANY_ANSWER[0] if with_classes else "mlm|nsp|sop")
     elif "mlm" not in heads:
         st.info("Type a text B without [MASK]: this model judges pairs only.", icon=":material/touch_app:")
     else:

@@ -161,19 +161,22 @@ def differences(key, names, pair):
     if None not in (one.shares, other.shares):
         _class_differences(key, names, one.shares, other.shares)
     elif one.settings.task != other.settings.task or one.settings.regression != other.settings.regression:
-        tasks = ["give a score" if found.settings.regression else _NAMES[found.settings.task] for found in pair]
+        tasks = [
+            "give a score" if prediction.settings.regression else _NAMES[prediction.settings.task]
+            for prediction in pair
+        ]
         st.caption(
             f"{escape_markdown(names[0])} was fine-tuned to {tasks[0]}, {escape_markdown(names[1])} to {tasks[1]}: "
             "their predictions cannot be compared."
         )
     elif one.settings.regression:
-        values = [found.answer["value"] for found in pair]
+        values = [prediction.answer["value"] for prediction in pair]
         _save_answers(names, values, "score", values)
         st.caption(f"The scores differ by {abs(values[0] - values[1]):.2f}.")
     elif one.settings.task == "tag":
         _label_differences(key, names, one, other)
     else:
-        answers, shares = ([found.answer[part] for found in pair] for part in ("answer", "probability"))
+        answers, shares = ([prediction.answer[part] for prediction in pair] for part in ("answer", "probability"))
         _save_answers(names, answers, "probability", shares)
         same = one.answer["answer"] == other.answer["answer"]
         st.caption("Both give the same answer." if same else "They give different answers.")

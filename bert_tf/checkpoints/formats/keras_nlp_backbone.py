@@ -1,7 +1,7 @@
 """Live backbones of keras_nlp (KerasHub): read into this project's tensors, and made of them.
 
-keras_nlp itself reads the presets, so that its names, `hf://` and `kaggle://` handles and folders of every member work.
-It is imported only here, and only when a function is called.
+keras_nlp itself reads the presets, so that its names, `hf://` and `kaggle://` handles and folders work for every
+architecture. It is imported only here, and only when a function is called.
 
 Source: the backbones of keras_hub 0.32.
 """
@@ -54,7 +54,7 @@ SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Member:
+class BackboneRecord:
     """A backbone of keras_nlp.
 
     Attributes:
@@ -73,19 +73,19 @@ class Member:
 
 
 _SEGMENTS = {"num_segments": "type_vocab_size"}
-#: model_type -> `Member`.
-MEMBERS = {
-    "bert": Member("Bert", "gelu_new", _SEGMENTS, pooler=True),
-    "roberta": Member("Roberta", "gelu", {}, "embeddings"),
-    "xlm-roberta": Member("XLMRoberta", "gelu", {}, "embeddings"),
-    "distilbert": Member("DistilBert", "gelu", {}, "embeddings"),
-    "albert": Member(
+#: model_type -> `BackboneRecord`.
+BACKBONES = {
+    "bert": BackboneRecord("Bert", "gelu_new", _SEGMENTS, pooler=True),
+    "roberta": BackboneRecord("Roberta", "gelu", {}, "embeddings"),
+    "xlm-roberta": BackboneRecord("XLMRoberta", "gelu", {}, "embeddings"),
+    "distilbert": BackboneRecord("DistilBert", "gelu", {}, "embeddings"),
+    "albert": BackboneRecord(
         "Albert",
         "gelu_new",
         {**_SEGMENTS, "embedding_dim": "embedding_size", "num_groups": "num_hidden_groups"},
         pooler=True,
     ),
-    "electra": Member(
+    "electra": BackboneRecord(
         "Electra",
         "gelu_new",
         {**_SEGMENTS, "vocab_size": "vocab_size", "embedding_dim": "embedding_size"},
@@ -102,11 +102,11 @@ def backbone_config(class_name: str, values: Mapping[str, Any], source: str) -> 
         source: str. Where they come from, for the messages.
 
     Raises:
-        CheckpointError: the backbone is none of `MEMBERS`, or an argument is missing.
+        CheckpointError: the backbone is none of `BACKBONES`, or an argument is missing.
     """
-    model_type = next((name for name, member in MEMBERS.items() if f"{member.prefix}Backbone" == class_name), None)
+    model_type = next((name for name, record in BACKBONES.items() if f"{record.prefix}Backbone" == class_name), None)
     if model_type is None:
-        known = ", ".join(f"{member.prefix}Backbone" for member in MEMBERS.values())
+        known = ", ".join(f"{record.prefix}Backbone" for record in BACKBONES.values())
         raise CheckpointError(f"{source} describes a {class_name!r}; only {known} are read.")
     names = _settings_of(model_type)
     if missing := sorted(set(names) - set(values)):
@@ -124,14 +124,14 @@ def backbone_config(class_name: str, values: Mapping[str, Any], source: str) -> 
             **defaults,
             **settings,
             "model_type": model_type,
-            "hidden_act": MEMBERS[model_type].hidden_act,
+            "hidden_act": BACKBONES[model_type].hidden_act,
             "attention_probs_dropout_prob": values["dropout"],
         }
     )
 
 
 def _settings_of(model_type):
-    names = {**SETTINGS, **MEMBERS[model_type].settings}
+    names = {**SETTINGS, **BACKBONES[model_type].settings}
     if "vocab_size" in names:
         del names["vocabulary_size"]
     return names
@@ -147,7 +147,7 @@ def open_with_keras_nlp(preset: str) -> tuple[BertConfig, BaseTokenizer, dict[st
         (`BertConfig`, tokenizer, dict of canonical name -> `StoredTensor`).
 
     Raises:
-        CheckpointError: keras_nlp is not installed, cannot read the preset, or it is none of `MEMBERS`.
+        CheckpointError: keras_nlp is not installed, cannot read the preset, or it is none of `BACKBONES`.
     """
     models = keras_nlp_models()
     backbone = _from_preset(models.Backbone, preset)
@@ -235,7 +235,7 @@ def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
         tensors: dict of canonical name -> array in Hugging Face's orientation.
 
     Returns:
-        `keras_nlp.models.BertBackbone`, or that of the member.
+        `keras_nlp.models.BertBackbone`, or that of the architecture.
 
     Raises:
         CheckpointError: keras_nlp has no backbone for this architecture.
@@ -243,8 +243,8 @@ def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
     from bert_tf.layers.common import activation
 
     models = keras_nlp_models()
-    member = MEMBERS.get(config.model_type)
-    if member is None:
+    record = BACKBONES.get(config.model_type)
+    if record is None:
         raise CheckpointError(f"keras_nlp has no backbone for a {config.architecture.title} model.")
     values = {name: getattr(config, setting) for name, setting in _settings_of(config.model_type).items()}
     values["max_sequence_length"] = config.max_tokens
@@ -252,7 +252,7 @@ def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
         values["embedding_dim"] = config.embedding_width
     if "num_groups" in values:
         values["num_groups"] = len(set(config.layer_groups))
-    backbone = getattr(models, f"{member.prefix}Backbone")(**values)
+    backbone = getattr(models, f"{record.prefix}Backbone")(**values)
     for layer in _encoder_layers(backbone):
         layer._feedforward_intermediate_dense.activation = activation(config.hidden_act)
     for norm in _norms(backbone):
@@ -274,7 +274,7 @@ _SEGMENT = "bert.embeddings.token_type_embeddings.weight"
 
 
 def _shapes(config):
-    return tensor_shapes(config, ("pooler",) if MEMBERS[config.model_type].pooler else ())
+    return tensor_shapes(config, ("pooler",) if BACKBONES[config.model_type].pooler else ())
 
 
 def _encoder_layers(backbone):
@@ -292,7 +292,7 @@ def _norms(backbone):
 
 def _variables(backbone, config):
     """Canonical name -> variable of the backbone, for the tensors that it has."""
-    path = MEMBERS[config.model_type].embeddings
+    path = BACKBONES[config.model_type].embeddings
     tables = getattr(backbone, path) if path else backbone
     fixed: dict[str, Callable[[], Any]] = {
         "bert.embeddings.word_embeddings": lambda: tables.token_embedding,

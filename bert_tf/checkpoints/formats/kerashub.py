@@ -16,8 +16,8 @@ import numpy as np
 
 from bert_tf.checkpoints.formats.keras_h5 import DAMAGED, dataset_shapes
 from bert_tf.checkpoints.formats.keras_nlp_backbone import (
+    BACKBONES,
     IN_LAYER,
-    MEMBERS,
     SETTINGS,
     backbone_config,
     open_with_keras_nlp,
@@ -38,7 +38,7 @@ WEIGHTS_FILE = "model.weights.h5"
 _METADATA_FILE, _OWN = "metadata.json", "bert_tf"
 _VOCABULARIES = ("assets/tokenizer/vocabulary.txt", "assets/vocabulary.txt", "vocab.txt")
 _EPSILON = 1e-12  # fixed in BertBackbone
-_SETTINGS = {**SETTINGS, **MEMBERS["bert"].settings}
+_SETTINGS = {**SETTINGS, **BACKBONES["bert"].settings}
 _ACTIVATION_NOTE = (
     "KerasHub's BertBackbone computes the tanh approximation of GELU and this model computes the exact GELU, "
     "so outputs differ in the third decimal. For equal outputs, run after loading: for layer in "
@@ -76,7 +76,7 @@ def preset_config(folder: str | os.PathLike) -> BertConfig:
     """Read the `BertConfig` of a preset.
 
     Raises:
-        CheckpointError: the preset is none of `MEMBERS`, or a setting is missing.
+        CheckpointError: the preset is none of `BACKBONES`, or a setting is missing.
     """
     path = Path(folder) / "config.json"
     values = read_json(path)
@@ -88,7 +88,7 @@ def preset_config(folder: str | os.PathLike) -> BertConfig:
 
 def preset_heads(config: BertConfig) -> frozenset[str]:
     """The heads that a preset of these settings has here."""
-    return frozenset({"pooler"} if MEMBERS[config.model_type].pooler else ())
+    return frozenset({"pooler"} if BACKBONES[config.model_type].pooler else ())
 
 
 def _own_entries(folder):
@@ -105,7 +105,7 @@ def open_preset(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
         (`BertConfig`, tokenizer, dict of canonical name -> `StoredTensor`).
 
     Raises:
-        CheckpointError: a file is missing or truncated, or the preset is none of `MEMBERS`.
+        CheckpointError: a file is missing or truncated, or the preset is none of `BACKBONES`.
     """
     folder = Path(folder)
     config, path = preset_config(folder), folder / WEIGHTS_FILE

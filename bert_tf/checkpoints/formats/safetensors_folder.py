@@ -80,10 +80,10 @@ def _no_safetensors(folder):
         "*.onnx": "*.onnx",
         "*.msgpack": "*.msgpack (Flax)",
     }
-    found = [title for pattern, title in others.items() if any(folder.glob(pattern))]
-    if found:
+    other_formats = [title for pattern, title in others.items() if any(folder.glob(pattern))]
+    if other_formats:
         return (
-            f"{folder} has no safetensors, only {' and '.join(found)}, which is not read; save the model as "
+            f"{folder} has no safetensors, only {' and '.join(other_formats)}, which is not read; save the model as "
             "safetensors (Transformers: save_pretrained) and use that folder."
         )
     return f"{folder} has neither {SINGLE_FILE} nor {INDEX_FILE}; no weights to read."

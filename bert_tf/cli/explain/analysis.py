@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from bert_tf.analyses import check_model
 from bert_tf.analysis import Analysis, Option
 from bert_tf.cli.explain.shared import Progress, add_file_arguments, read_file
 from bert_tf.cli.explain.target import add_target, check_target, target_of
@@ -106,6 +107,8 @@ def run(analysis: Analysis, args: argparse.Namespace) -> int:
         if analysis.check_rows is not None:
             analysis.check_rows(options, args.texts)
     bert = load_model(args) if analysis.model else None
+    if bert is not None:
+        check_model(analysis, bert)
     for option in analysis.options:
         if option.model and options[option.name] is not None:
             options[option.name] = _load(options[option.name], args)

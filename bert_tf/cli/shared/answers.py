@@ -230,8 +230,8 @@ def _settings(args):
     """
     settings = {name: value for name, value in vars(args).items() if name not in _FREE_OPTIONS}
     with suppress(OSError):
-        found = os.stat(args.input)
-        settings["input_state"] = [found.st_size, found.st_mtime_ns]
+        status = os.stat(args.input)
+        settings["input_state"] = [status.st_size, status.st_mtime_ns]
         if given(args.input) != args.input:
             settings["input_state"] = checksum(args.input)
     settings.update({name: given(settings[name]) for name in ("input", "model") if settings[name] is not None})

@@ -17,7 +17,7 @@ from bert_tf.results import Result, frame
 if TYPE_CHECKING:
     import pandas
 
-    from bert_tf.explain.representations.nearest_contexts import Context, MostAttendedToken, NearestContexts
+    from bert_tf.explain.representations.contexts import Context, MostAttendedToken, NearestContexts
     from bert_tf.inference.bert import Bert
 
     Place: TypeAlias = Context | MostAttendedToken
@@ -140,23 +140,23 @@ class ContextCounts(Result):
 
 
 def label_contexts(
-    tagger: Bert | None, found: NearestContexts, progress: Callable[[int, int], Any] | None = None
+    tagger: Bert | None, contexts: NearestContexts, progress: Callable[[int, int], Any] | None = None
 ) -> NearestContexts:
     """Add parts of speech and relations to nearest contexts.
 
     Args:
         tagger: Bert or None. A model fine-tuned to label words; None for the labels of a CoNLL-U file.
-        found: NearestContexts.
+        contexts: NearestContexts.
         progress: callable(done, total) or None. Counts texts; returning False cancels.
     Returns:
         `NearestContexts`. Without any part of speech in the file all parts of speech are None, relations likewise.
     Raises:
         As `matched_labels`.
     """
-    places = found.places
+    places = contexts.places
     if tagger is not None:
-        return found.labelled(matched_labels(tagger, places, progress))
-    return found.labelled(
+        return contexts.labelled(matched_labels(tagger, places, progress))
+    return contexts.labelled(
         *(
             labels if any(label and place.word is not None for place, label in zip(places, labels)) else None
             for labels in parsed_labels(places)

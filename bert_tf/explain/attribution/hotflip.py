@@ -215,7 +215,7 @@ def _allowed(bert: Bert, trace: Trace, words: Iterable[WordSpan]) -> dict[str, n
 
 
 def _token_table(bert: Bert) -> np.ndarray:
-    from bert_tf.explain.representations.vectors import embedding_table
+    from bert_tf.explain.representations.embedding_tables import embedding_table
 
     return embedding_table(bert, "token")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.analysis import Analysis, Option
+from bert_tf.analysis import ANY_ANSWER, Analysis, Option
 from bert_tf.errors import InputError
 from bert_tf.explain.attribution.deeplift import deeplift
 from bert_tf.explain.attribution.hotflip import HotFlip, hotflip
@@ -183,5 +183,6 @@ ANALYSIS = Analysis(
         ),
     ),
     target=True,
+    needs=ANY_ANSWER,
     check=_check,
 )

@@ -237,17 +237,17 @@ def integrated_gradients(
         Cancelled: `progress` returned False.
     """
     _check_count(steps, "steps")
-    found = _integrated(bert, trace, target, steps, baseline, progress)
-    while most_gap is not None and steps < _MOST_DOUBLED and _gap(found) > most_gap:
+    result = _integrated(bert, trace, target, steps, baseline, progress)
+    while most_gap is not None and steps < _MOST_DOUBLED and _gap(result) > most_gap:
         steps = min(2 * steps, _MOST_DOUBLED)
-        found = _integrated(bert, trace, target, steps, baseline, progress)
-    return found
+        result = _integrated(bert, trace, target, steps, baseline, progress)
+    return result
 
 
-def _gap(found):
+def _gap(result):
     """The convergence delta of integrated gradients as a share of what the scores explain."""
-    explained = abs(found.log_probability - found.baseline_log_probability)
-    return abs(found.convergence_delta) / max(explained, 1e-9)
+    explained = abs(result.log_probability - result.baseline_log_probability)
+    return abs(result.convergence_delta) / max(explained, 1e-9)
 
 
 def _integrated(bert, trace, target, steps, baseline, progress):

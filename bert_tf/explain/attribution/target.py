@@ -234,6 +234,11 @@ def classifier_settings(bert: Bert) -> Any:
     return bert.task.settings if bert.task and bert.task.settings.task == "classify" else None
 
 
+def heads_of(bert: Bert) -> frozenset[str]:
+    """The heads of a model by which analyses can ask it: those of `Bert.heads`, and "classes" for a classifier."""
+    return frozenset({*bert.heads, *(["classes"] if classifier_settings(bert) else [])})
+
+
 def class_prediction(settings: Any, scores: np.ndarray | Sequence[float]) -> dict[str, float]:
     """The prediction of a classifier from its scores.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Optional, cast
 
 import numpy as np
 
-from bert_tf.analysis import TOP_K, Analysis, Option
+from bert_tf.analysis import ANY_ANSWER, TOP_K, Analysis, Option
 from bert_tf.errors import InputError
 from bert_tf.explain.attribution.target import classifier_settings
 from bert_tf.explain.datasets.class_curves import ClassCurve, check_class, class_curve
@@ -356,6 +356,7 @@ def _check_rows(options, rows):
 ANALYSIS = Analysis(
     name="dataset",
     function=predict_dataset,
+    needs=ANY_ANSWER,
     summary="hidden words, pairs, replaced tokens and classes of every row of a file",
     source="Salazar et al. 2020 (pseudo-perplexity); Tenney et al. 2020, LIT (the map)",
     options=(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Optional, cast
 import numpy as np
 
 from bert_tf.errors import InputError, report
-from bert_tf.explain.attribution.target import classifier_settings
+from bert_tf.explain.attribution.target import classifier_settings, heads_of
 from bert_tf.explain.datasets.pseudo_likelihood import pseudo_likelihood
 from bert_tf.explain.datasets.text_rows import hidden_words
 from bert_tf.inference.batch_predict import predict_many
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from bert_tf.tokenizers import Encoding
 
 
-#: The predictions that can be asked for, and the head of each; "task" is the head of a fine-tuned classifier.
+#: The predictions that can be asked for, and the head of each, as `heads_of` names it.
 ASK = {
     "masks": "mlm",
     "next": "nsp",
     "order": "sop",
     "replaced": "replaced",
-    "classes": "task",
+    "classes": "classes",
     "perplexity": "mlm",
 }
 
@@ -166,8 +166,7 @@ class ClassSummary:
 
 def supported_predictions(bert: Bert) -> tuple[str, ...]:
     """The names of `ASK` for which a model has the head, in the order of `ASK`."""
-    heads = {*bert.heads, *(["task"] if classifier_settings(bert) else [])}
-    return tuple(name for name, head in ASK.items() if head in heads)
+    return tuple(name for name, head in ASK.items() if head in heads_of(bert))
 
 
 def score_rows(
@@ -267,8 +266,8 @@ def summarise_classes(bert: Bert, results: Sequence[RowResult]) -> ClassSummary:
     task_predictions = [cast(dict[str, Any], result.task_prediction) for result, _ in labelled]
     if not examples:
         return ClassSummary(0, {}, unknown=dict(unknown))
-    scores = bert.task.family.score(examples, task_predictions, settings)
-    confusion = bert.task.family.findings(examples, task_predictions, settings).confusion
+    scores = bert.task.task_type.score(examples, task_predictions, settings)
+    confusion = bert.task.task_type.findings(examples, task_predictions, settings).confusion
     return ClassSummary(len(examples), scores, confusion, dict(unknown))
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.analysis import Analysis
+from bert_tf.analysis import ANY_ANSWER, Analysis
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attention.value_attention import layer_kernels
 from bert_tf.explain.attribution.target import Target, check_position, classifier_settings
@@ -306,4 +306,5 @@ ANALYSIS = Analysis(
     summary="what the input, each head and each feed-forward block put into the answer directly",
     source="Mickus, Paperno and Constant 2022, How to dissect a Muppet",
     target=True,
+    needs=ANY_ANSWER,
 )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.analysis import Analysis, Option, underscored
+from bert_tf.analysis import ANY_ANSWER, Analysis, Option, underscored
 from bert_tf.errors import InputError, NotComparable, checked_text, report
 from bert_tf.explain.attribution.target import Target, check_position
 from bert_tf.inference.batching import TOKENS_PER_BATCH
@@ -334,5 +334,6 @@ ANALYSIS = Analysis(
         Option("at", "with --component head: patch at this token alone", int, metavar="P"),
     ),
     target=True,
+    needs=ANY_ANSWER,
     check=_check,
 )

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.analysis import Analysis, Option
+from bert_tf.analysis import ANY_ANSWER, Analysis, Option
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attention.head_vectors import check_head
 from bert_tf.explain.attribution.target import Target, check_position
@@ -326,6 +326,7 @@ ANALYSIS = Analysis(
         Option("at", "patch at this token alone", int, metavar="P"),
     ),
     target=True,
+    needs=ANY_ANSWER,
     check=check_corrupted,
     aliases=("paths",),
 )

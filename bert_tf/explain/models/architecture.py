@@ -145,7 +145,7 @@ def parts(model: BertModel, tokens: int, masks: int = 1, task: TaskModel | None 
         tuple of `Part`, in the order of a forward pass.
     """
     config = model.bert_config
-    task_parts = [_task_part(task, config.hidden_size, tokens)] if task and task.family.has_weights else []
+    task_parts = [_task_part(task, config.hidden_size, tokens)] if task and task.task_type.has_weights else []
     return (*parts_of(config, model.bert_heads, tokens, masks), *task_parts)
 
 
@@ -240,8 +240,8 @@ def choice_scores(bert: Bert, context: str, choices: Sequence[str]) -> np.ndarra
     """
     task = bert.task
     assert task is not None, "only a model fine-tuned for multiple choice scores choices"
-    example = task.family.example({"context": context, "choices": list(choices)}, task.settings)
-    (outputs,) = task.outputs(task.family.encode([example], bert.tokenizer, task.settings))
+    example = task.task_type.example({"context": context, "choices": list(choices)}, task.settings)
+    (outputs,) = task.outputs(task.task_type.encode([example], bert.tokenizer, task.settings))
     return outputs["logits"]
 
 
@@ -410,7 +410,9 @@ def architecture(
     """
     masks = max(len(trace.masks), 1)
     if show == "parts":
-        outputs = None if bert.task is None or not bert.task.family.has_weights else task_head_activations(bert, trace)
+        outputs = (
+            None if bert.task is None or not bert.task.task_type.has_weights else task_head_activations(bert, trace)
+        )
         return ModelParts(trace.tokens, parts(bert.model, trace.length, masks, bert.task), outputs)
     if show == "sizes":
         return ModelSizes(trace.length, masks, all_sizes(bert.config, trace.length, masks))

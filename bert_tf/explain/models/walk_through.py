@@ -16,8 +16,8 @@ from bert_tf.architectures import BERT
 from bert_tf.errors import InputError
 from bert_tf.explain.attribution.target import class_prediction
 from bert_tf.explain.models.compare import softmax
+from bert_tf.explain.representations.input_embeddings import embedding_parts
 from bert_tf.explain.representations.logit_lens import LogitLens, logit_lens
-from bert_tf.explain.representations.vectors import embedding_parts
 from bert_tf.layers.hook_points import MASKED_SCORE
 from bert_tf.results import Result
 from bert_tf.runtime.numpy_layer import ACTIVATIONS, dense, encoder_layer, layer_norm
@@ -229,7 +229,7 @@ def _read(bert, states):
 
 def _has_task_head(bert):
     """Whether the model is fine-tuned with a head; a model of sentence similarity compares hidden states."""
-    return bert.task is not None and bert.task.family.has_weights
+    return bert.task is not None and bert.task.task_type.has_weights
 
 
 def _task_scores(bert, trace):

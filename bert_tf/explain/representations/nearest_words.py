@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import MaskPositionError
-from bert_tf.explain.representations.vectors import embedding_table, nearest_tokens, word_ids
+from bert_tf.explain.representations.embedding_tables import embedding_table
+from bert_tf.explain.representations.vectors import nearest_tokens, word_ids
 from bert_tf.results import Result, frame
 
 if TYPE_CHECKING:

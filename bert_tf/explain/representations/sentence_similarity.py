@@ -83,11 +83,11 @@ class SentenceSimilarity(Result):
         """
         nearest: tuple = ()
         if text_vectors is not None:
-            found = cosine_similarities(vectors, text_vectors)
-            order = np.argsort(-found, axis=1, kind="stable")[:, :top_k]
+            cosines = cosine_similarities(vectors, text_vectors)
+            order = np.argsort(-cosines, axis=1, kind="stable")[:, :top_k]
             nearest = tuple(
                 tuple(SimilarText(int(place) + 1, texts[place], float(row[place])) for place in places)
-                for row, places in zip(found, order)
+                for row, places in zip(cosines, order)
             )
         return cls(tuple(sentences), pooling, cosine_similarities(vectors), nearest, vectors)
 
@@ -108,8 +108,8 @@ class SentenceSimilarity(Result):
             return frame(
                 [
                     {"sentence": sentence, "text": one.text, "number": one.number, "cosine": one.similarity}
-                    for sentence, found in zip(self.sentences, self.nearest)
-                    for one in found
+                    for sentence, texts in zip(self.sentences, self.nearest)
+                    for one in texts
                 ]
             )
         rows, columns = np.triu_indices(len(self.sentences), 1)

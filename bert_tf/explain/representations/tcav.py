@@ -35,6 +35,7 @@ from bert_tf.explain.attribution.target import (
     Target,
     class_target,
     classifier_settings,
+    heads_of,
 )
 from bert_tf.explain.datasets.row_map import reads_text_a_only, row_vectors
 from bert_tf.explain.datasets.text_rows import HIDE, TextRow, hidden_words, labelled, texts_of_file
@@ -160,11 +161,14 @@ class ConceptTest(
         )
 
 
+#: The heads of the predictions in `ANSWERS`.
+_ANSWER_HEADS = "mlm|nsp|sop|classes"
+
+
 def can_test(bert: Bert) -> tuple[str, ...]:
     """The kinds of predictions in `ANSWERS` that a model has a head for, in that order."""
-    heads = {"word": "mlm", "next": "nsp", "order": "sop"}
-    kinds = [name for name in ANSWERS if heads.get(name) in bert.heads]
-    return tuple((["class"] if classifier_settings(bert) else []) + kinds)
+    heads = {"class": "classes", "word": "mlm", "next": "nsp", "order": "sop"}
+    return tuple(name for name in ANSWERS if heads[name] in heads_of(bert))
 
 
 def concept_test(
@@ -268,11 +272,11 @@ def _different(texts):
 
 def _target(bert, of, answer):
     """The `Target` of a prediction; raises InputError if the model does not give it."""
+    require_head(heads_of(bert), _ANSWER_HEADS, bert.name)
     kinds = can_test(bert)
-    of = next(iter(kinds), None) if of is None else of
+    of = kinds[0] if of is None else of
     if of not in kinds:
-        ability = f"can be asked about {' or '.join(kinds)}" if kinds else "gives no answer that could be tested"
-        raise InputError(f"{bert.name} {ability}, not {of!r:.40}." if of else f"{bert.name} {ability}.")
+        raise InputError(f"{bert.name} can be asked about {' or '.join(kinds)}, not {of!r:.40}.")
     if of == "class":
         settings = classifier_settings(bert)
         target = class_target(bert, None, settings.labels[0] if answer is None and settings.labels else answer)
@@ -280,7 +284,6 @@ def _target(bert, of, answer):
             raise InputError(f"{target.label} is the only class, and always certain: nothing supports or opposes it.")
         return target
     if of == "word":
-        require_head(bert.heads, "mlm", bert.name)
         if not answer:
             raise InputError("Name the word whose prediction at the masks is tested.")
         number = vocabulary_id(bert.tokenizer, answer)
@@ -453,7 +456,7 @@ ANALYSIS = Analysis(
     source="Kim et al. 2018, Interpretability Beyond Feature Attribution",
     inputs="file",
     masks=False,
-    needs=("mlm|nsp|sop|classes",),
+    needs=(_ANSWER_HEADS,),
     options=(
         Option(
             "concept",

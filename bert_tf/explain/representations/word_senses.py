@@ -5,19 +5,31 @@ Dimension legend: L layers, W occurrences, H hidden, K dimensions of the figure.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.analysis import Analysis, Option
-from bert_tf.errors import InputError, checked_text
-from bert_tf.explain.representations.projection import PROJECTIONS, project_to_plane
-from bert_tf.explain.representations.vectors import VectorSimilarity, cosine_similarities, occurrences
+from bert_tf.errors import InputError, WordNotFound, report
+from bert_tf.inference.model_inputs import prepare_input
+from bert_tf.inference.words import words_of
 from bert_tf.results import Result, frame
+from bert_tf.tokenizers import pad_batch
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bert_tf.inference.bert import Bert
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bert_tf.errors import checked_text
+from bert_tf.explain.representations.projection import PROJECTIONS, project_to_plane
+from bert_tf.explain.representations.vectors import VectorSimilarity, cosine_similarities
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -249,6 +261,73 @@ def lines_of_file(path: str) -> tuple[str, ...]:
         return tuple(data.decode("utf-8-sig").splitlines())
     except UnicodeDecodeError as error:
         raise InputError(f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
+
+
+# Texts in one forward pass: few, because other users wait for the model meanwhile.
+_TEXTS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Occurrences:
+    """All occurrences of one word in some texts.
+
+    Attributes:
+        texts: tuple of int. The index of the text of each occurrence.
+        words: tuple of WordSpan. One for each occurrence.
+        vectors: np.ndarray. float32 [L+1, W, H], the mean of the word's tokens at every hidden state, 0 the embeddings.
+    """
+
+    texts: tuple
+    words: tuple
+    vectors: np.ndarray
+
+
+def occurrences(
+    bert: Bert,
+    texts: Iterable[str],
+    word: str,
+    progress: Callable[[int, int], Any] | None = None,
+    most: int | None = None,
+) -> Occurrences:
+    """The vectors of one word in many texts, such as "bank" by the river and "bank" for money.
+
+    Args:
+        bert: Bert. The model.
+        texts: sequence of str. The texts.
+        word: str. The word; upper and lower case are the same.
+        progress: callable(done, total). Called with numbers of texts that have the word; it cancels by returning False.
+        most: int. The most occurrences, the first ones; None for all.
+    Returns:
+        `Occurrences`, in the order of the texts. Texts without the word add none.
+    Raises:
+        WordNotFound: no text has the word.
+        InputError, TextError: an empty text or one that is not a text.
+        Cancelled: by `progress`.
+    """
+    texts, wanted = list(texts), word.strip().casefold()
+    prepared = [prepare_input(bert.tokenizer, bert.max_length, text) for text in texts]
+    matches = [
+        [span for span in words_of(ready.encoding, ready.text_a) if span.text.casefold() == wanted]
+        for ready in prepared
+    ]
+    if most is not None:
+        before = np.cumsum([0, *map(len, matches)])
+        matches = [spans[: max(most - start, 0)] for spans, start in zip(matches, before)]
+    with_word = [index for index, spans in enumerate(matches) if spans]
+    if not with_word:
+        raise WordNotFound(f"The word {word!r:.60} is in none of the {len(texts)} texts.")
+    text_indices, spans, vectors = [], [], []
+    for start in range(0, len(with_word), _TEXTS):
+        block = with_word[start : start + _TEXTS]
+        batch = pad_batch([prepared[index] for index in block], pad_id=bert.tokenizer.pad_id)
+        states = bert.runtime.run(batch, ("hidden_states",))["hidden_states"]  # L+1 of [B, T, H]
+        for row, index in enumerate(block):
+            for span in matches[index]:
+                text_indices.append(index)
+                spans.append(span)
+                vectors.append([layer[row, list(span.positions)].mean(axis=0) for layer in states])
+        report(progress, min(start + _TEXTS, len(with_word)), len(with_word))
+    return Occurrences(tuple(text_indices), tuple(spans), np.array(vectors, np.float32).swapaxes(0, 1))
 
 
 ANALYSIS = Analysis(

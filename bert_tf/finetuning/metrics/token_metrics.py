@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def tag_scores(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]], with_entities: bool) -> dict[str, float]:
+def tag_scores(
+    true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], with_entities: bool
+) -> dict[str, float]:
     """The metrics of a data set.
 
     Args:
         true: list of label sequences, one for each sentence; entity labels in BIO.
-        found: list of label sequences, the predictions.
+        predicted: list of label sequences, the predictions.
         with_entities: bool. Whether to score whole entities (type and both ends must be right) and not words.
 
     Returns: dict: accuracy of words; with entities precision, recall and f1 over all entities (micro), else f1, the
@@ -30,11 +32,15 @@ def tag_scores(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]], wi
     """
     from sklearn.metrics import accuracy_score, f1_score
 
-    flat_true, flat_found = _flat(true), _flat(found)
-    scores = {"accuracy": float(accuracy_score(flat_true, flat_found)), "sentences": len(true), "words": len(flat_true)}
+    flat_true, flat_predicted = _flat(true), _flat(predicted)
+    scores = {
+        "accuracy": float(accuracy_score(flat_true, flat_predicted)),
+        "sentences": len(true),
+        "words": len(flat_true),
+    }
     if not with_entities:
-        return {**scores, "f1": float(f1_score(flat_true, flat_found, average="macro", zero_division=0))}
-    score = _entity_score(_entity_set(true), _entity_set(found))
+        return {**scores, "f1": float(f1_score(flat_true, flat_predicted, average="macro", zero_division=0))}
+    score = _entity_score(_entity_set(true), _entity_set(predicted))
     return {**scores, **{name: score[name] for name in ("precision", "recall", "f1")}}
 
 
@@ -43,17 +49,17 @@ def _entity_set(sentences):
     return {(number, *entity) for number, labels in enumerate(sentences) for entity in entities(list(labels))}
 
 
-def _entity_score(true, found):
+def _entity_score(true, predicted):
     """Precision, recall and F1 of a set of entities; 0 where nothing was found, or nothing was to be found."""
-    right = len(true & found)
-    precision = right / len(found) if found else 0.0
+    right = len(true & predicted)
+    precision = right / len(predicted) if predicted else 0.0
     recall = right / len(true) if true else 0.0
     f1 = 2 * precision * recall / (precision + recall) if right else 0.0
     return {"precision": precision, "recall": recall, "f1": f1, "support": len(true)}
 
 
 def per_label(
-    true: Sequence[Sequence[str]], found: Sequence[Sequence[str]], with_entities: bool
+    true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], with_entities: bool
 ) -> list[dict[str, Any]]:
     """The precision, recall, f1 and support of each entity type or label.
 
@@ -62,14 +68,14 @@ def per_label(
     Returns: list of dicts.
     """
     if with_entities:
-        groups = _entity_set(true), _entity_set(found)
+        groups = _entity_set(true), _entity_set(predicted)
         return [
             {"label": kind, **_entity_score(*({one for one in group if one[1] == kind} for group in groups))}
             for kind in sorted({entity[1] for group in groups for entity in group})
         ]
     from sklearn.metrics import classification_report
 
-    report = classification_report(_flat(true), _flat(found), output_dict=True, zero_division=0)
+    report = classification_report(_flat(true), _flat(predicted), output_dict=True, zero_division=0)
     return [
         {
             "label": label,
@@ -84,22 +90,22 @@ def per_label(
 
 
 def confusion(
-    true: Sequence[Sequence[str]], found: Sequence[Sequence[str]], labels: Iterable[str]
+    true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], labels: Iterable[str]
 ) -> tuple[list[str], np.ndarray]:
     """The confusion matrix of words.
 
     Args:
         true: list of label sequences, one for each sentence.
-        found: list of label sequences, the predictions.
+        predicted: list of label sequences, the predictions.
         labels: iterable of str. The labels of the model; other labels in `true` follow them.
 
     Returns: (labels, counts [K, K]), with a row for each true label.
     """
     from sklearn.metrics import confusion_matrix
 
-    flat_true, flat_found = _flat(true), _flat(found)
+    flat_true, flat_predicted = _flat(true), _flat(predicted)
     names = [*labels, *sorted(set(flat_true) - set(labels))]
-    return names, confusion_matrix(flat_true, flat_found, labels=names)
+    return names, confusion_matrix(flat_true, flat_predicted, labels=names)
 
 
 def _flat(sentences):

@@ -20,8 +20,8 @@ from bert_tf.finetuning.data.multiple_choice_examples import (
     choices_of,
     read_choices,
 )
-from bert_tf.finetuning.stored_head import dense
 from bert_tf.finetuning.task_settings import TaskSettings
+from bert_tf.finetuning.tasks.head_formulas import dense
 from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task, without_folder
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import keras
 
     from bert_tf.config import BertConfig
-    from bert_tf.finetuning.stored_head import Tensors
+    from bert_tf.finetuning.tasks.head_formulas import Tensors
     from bert_tf.tokenizers.base import BaseTokenizer
 
 

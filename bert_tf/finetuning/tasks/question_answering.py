@@ -21,8 +21,8 @@ from bert_tf.finetuning.data.encoded_examples import EncodedExamples
 from bert_tf.finetuning.data.squad import Question, read_squad, split_by_passage
 from bert_tf.finetuning.metrics.best_spans import best_spans
 from bert_tf.finetuning.metrics.squad_metric import best_threshold, question_scores, squad_scores
-from bert_tf.finetuning.stored_head import dense, dense_shapes, prediction_shapes
 from bert_tf.finetuning.task_settings import TaskSettings
+from bert_tf.finetuning.tasks.head_formulas import dense, dense_shapes, prediction_shapes
 from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import keras
 
     from bert_tf.config import BertConfig
-    from bert_tf.finetuning.stored_head import Tensors
+    from bert_tf.finetuning.tasks.head_formulas import Tensors
     from bert_tf.tokenizers.base import BaseTokenizer
 
 

@@ -48,7 +48,7 @@ READING = {
 }
 
 
-def family(task: str) -> Task:
+def task_type(task: str) -> Task:
     """The `Task` with a name.
 
     Args:

@@ -26,8 +26,8 @@ from bert_tf.finetuning.data.sentence_examples import (
     read_sentences,
 )
 from bert_tf.finetuning.data.tables import records_or_errors
-from bert_tf.finetuning.stored_head import normalized, sentence_vector
 from bert_tf.finetuning.task_settings import SIMILARITY_POOLINGS, TaskSettings
+from bert_tf.finetuning.tasks.head_formulas import normalized, sentence_vector
 from bert_tf.finetuning.tasks.sequence_classification import TASK as CLASSIFICATION
 from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task, without_folder
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import keras
 
     from bert_tf.config import BertConfig
-    from bert_tf.finetuning.stored_head import Tensors
+    from bert_tf.finetuning.tasks.head_formulas import Tensors
     from bert_tf.tokenizers.base import BaseTokenizer
 
 

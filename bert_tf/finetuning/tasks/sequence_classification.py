@@ -23,8 +23,8 @@ from bert_tf.finetuning.data.sentence_examples import (
     read_sentences,
 )
 from bert_tf.finetuning.data.tables import records_or_errors, table_format
-from bert_tf.finetuning.stored_head import dense, dense_shapes, sentence_vector
 from bert_tf.finetuning.task_settings import POOLINGS, TaskSettings
+from bert_tf.finetuning.tasks.head_formulas import dense, dense_shapes, sentence_vector
 from bert_tf.finetuning.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     import keras
 
     from bert_tf.config import BertConfig
-    from bert_tf.finetuning.stored_head import Tensors
     from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.head_formulas import Tensors
     from bert_tf.finetuning.tasks.task import ErrorAnalysis
     from bert_tf.tokenizers.base import BaseTokenizer
 

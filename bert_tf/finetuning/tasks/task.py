@@ -17,7 +17,7 @@ import numpy as np
 
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.data.tables import records_or_errors
-from bert_tf.finetuning.stored_head import dense_shapes, prediction_shapes
+from bert_tf.finetuning.tasks.head_formulas import dense_shapes, prediction_shapes
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from bert_tf.config import BertConfig
     from bert_tf.finetuning.data.encoded_examples import EncodedExamples
-    from bert_tf.finetuning.stored_head import Tensors
     from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.head_formulas import Tensors
     from bert_tf.tokenizers.base import BaseTokenizer
 
 

@@ -30,8 +30,8 @@ from bert_tf.finetuning.data.labelled_sentences import (
 )
 from bert_tf.finetuning.labels import entities, is_entity_scheme, label_list
 from bert_tf.finetuning.metrics.crf_decoding import marginals, viterbi
-from bert_tf.finetuning.stored_head import dense
 from bert_tf.finetuning.task_settings import TaskSettings
+from bert_tf.finetuning.tasks.head_formulas import dense
 from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task, without_folder
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import keras
 
     from bert_tf.config import BertConfig
-    from bert_tf.finetuning.stored_head import Tensors
+    from bert_tf.finetuning.tasks.head_formulas import Tensors
     from bert_tf.tokenizers.base import BaseTokenizer
 
 

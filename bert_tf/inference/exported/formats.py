@@ -147,11 +147,11 @@ def check(bert: Bert, folder: Path, to: str, dtype: str = "float32") -> Check:
     """
     batch = _batch(bert)
     try:
-        found = _RUNNERS[to](folder, batch)
+        outputs = _RUNNERS[to](folder, batch)
     except ImportError as error:
         raise CheckpointError(f"The check of {to!r} needs a package that cannot be imported ({error}).") from error
-    found = {name.removesuffix("_all"): value for name, value in found.items()}
-    return _compared(_outputs(bert, batch, bert.heads), found, batch, dtype)
+    outputs = {name.removesuffix("_all"): value for name, value in outputs.items()}
+    return _compared(_outputs(bert, batch, bert.heads), outputs, batch, dtype)
 
 
 def compare_loaded(bert: Bert, other: Bert, dtype: str = "float32") -> Check:
@@ -167,10 +167,10 @@ def _batch(bert):
     return {name: batch[name].astype(np.int32) for name in INPUTS}
 
 
-def _compared(expected, found, batch, dtype):
+def _compared(expected, actual, batch, dtype):
     differences, cosines = [0.0], [1.0]
     for name in expected:
-        ours, theirs = _real(np.asarray(expected[name]), np.asarray(found[name]), batch)
+        ours, theirs = _real(np.asarray(expected[name]), np.asarray(actual[name]), batch)
         ours, theirs = (value.astype(np.float64).reshape(-1) for value in (ours, theirs))
         differences.append(float(np.abs(ours - theirs).max()))
         length = np.linalg.norm(ours) * np.linalg.norm(theirs)
@@ -192,7 +192,7 @@ def _outputs(bert, batch, heads):
     """The outputs of our own runtime: those of the head of a task, else of the encoder and of some of its heads."""
     if bert.task is not None:
         task = bert.task
-        pooled = ("pooled_output",) if task.family.needs_pooler(task.settings) else ()
+        pooled = ("pooled_output",) if task.task_type.needs_pooler(task.settings) else ()
         encoded = bert.runtime.run(batch, ("sequence_output", *pooled))
         outputs = task.raw_outputs(encoded["sequence_output"], encoded.get("pooled_output"), batch["padding_mask"])
         return {name: value for name, value in outputs.items() if name != "transitions"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.checkpoints.formats.keras_nlp_backbone import (
-    MEMBERS,
+    BACKBONES,
     keras_nlp_models,
     make_backbone,
     open_with_keras_nlp,
@@ -46,7 +46,7 @@ def to_keras_nlp(bert: Bert, task: str = "backbone") -> Any:
     if task not in TASKS:
         raise InputError(f"There is no task {task!r} of keras_nlp here; choose from {', '.join(TASKS)}.")
     config = bert.config
-    if config.model_type not in MEMBERS:
+    if config.model_type not in BACKBONES:
         raise CheckpointError(f"keras_nlp has no backbone for a {config.architecture.title} model.")
     if task == "masked_lm":
         require_head(bert.heads, "mlm", bert.name)
@@ -72,7 +72,7 @@ def _value(bert, name):
 
 
 def _class(config, ending):
-    models, name = keras_nlp_models(), f"{MEMBERS[config.model_type].prefix}{ending}"
+    models, name = keras_nlp_models(), f"{BACKBONES[config.model_type].prefix}{ending}"
     if not hasattr(models, name):
         raise CheckpointError(f"keras_nlp has no {name}; use the backbone with a head of your own.")
     return getattr(models, name)

@@ -95,7 +95,7 @@ _OUTPUTS = ("sequence_output", "pooled_output", "mlm_logits", "nsp_logits", "sop
 
 
 class _TaskHead:
-    """The head of a task in OpenVINO: the formulas of `finetuning.stored_head`."""
+    """The head of a task in OpenVINO: the formulas of `finetuning.tasks.head_formulas`."""
 
     def __init__(self, graph, task, padding_mask):
         self.graph, self.task, self.settings = graph, task, task.settings
@@ -103,20 +103,20 @@ class _TaskHead:
         self.real = op.unsqueeze(op.convert(padding_mask, np.float32), ints(2))  # [B, T, 1]
 
     def outputs(self, x):
-        settings, family, config = self.settings, self.task.family, self.graph.config
+        settings, task_type, config = self.settings, self.task.task_type, self.graph.config
         if settings.task == "similarity":
             vectors = self.vector(x, None)
             if settings.extra["normalize"]:
                 length = op.sqrt(op.reduce_sum(op.multiply(vectors, vectors), ints(1), True))
                 vectors = op.divide(vectors, op.maximum(length, real(1e-12)))
             return {"vectors": vectors}
-        first_layer, last = family.first_layer(settings, config), "classifier"
-        predicts = bool(family.prediction(config))
+        first_layer, last = task_type.first_layer(settings, config), "classifier"
+        predicts = bool(task_type.prediction(config))
         pooled = self.first(x)
         if first_layer:
             name, last = first_layer["names"]
             pooled = ACTIVATIONS[first_layer["hidden_act"]](self.dense(name, pooled))
-        elif family.needs_pooler(settings):
+        elif task_type.needs_pooler(settings):
             pooled = op.tanh(self.graph.dense("bert.pooler.dense", pooled))
         if settings.task == "classify":
             vector = self.vector(x, pooled)

@@ -15,19 +15,23 @@ _FAR = 5  # tokens; all larger distances share one bar
 _LEGEND = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
 
 
-def paired_bars(found: dict[str, int], looked: dict[str, int], dark: bool = False) -> go.Figure:
+def paired_bars(at_contexts: dict[str, int], at_attended: dict[str, int], dark: bool = False) -> go.Figure:
     """How often each label occurs at the contexts and at the most attended tokens.
 
     Args:
-        found: dict from label to count. Of the words at the contexts.
-        looked: dict from label to count. Of the tokens that heads attend to most from there.
+        at_contexts: dict from label to count. Of the words at the contexts.
+        at_attended: dict from label to count. Of the tokens that heads attend to most from there.
         dark: bool. Whether the page is dark.
     """
-    labels = sorted({**found, **looked}, key=lambda label: -found.get(label, 0) - looked.get(label, 0))
+    labels = sorted(
+        {**at_contexts, **at_attended}, key=lambda label: -at_contexts.get(label, 0) - at_attended.get(label, 0)
+    )
     figure = go.Figure(
         [
             _bars([counts.get(label, 0) for label in labels], list(map(escape, labels)), name, colour, shape, "h")
-            for counts, name, colour, shape in zip((found, looked), ("found", "looked at"), _colours(dark), ("", "/"))
+            for counts, name, colour, shape in zip(
+                (at_contexts, at_attended), ("found", "looked at"), _colours(dark), ("", "/")
+            )
         ]
     )
     figure.layout.yaxis = dict(autorange="reversed", type="category", ticks="", showgrid=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
-from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.plots.ranked_bars import ranked_bars
 from bert_tf.plots.representations.vectors import points
 from bert_tf.plots.theme import apply_theme, colourscale, escape
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bert_tf.plots.datasets.row_map import row_scatter
-from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.plots.ranked_bars import ranked_bars
 from bert_tf.plots.representations.vectors import component_titles
 
 if TYPE_CHECKING:

@@ -68,18 +68,18 @@ def groups_of(values: Sequence[Any]) -> list[tuple[str, list[int]]]:
     return [*groups.items(), *([(_UNKNOWN, unknown)] if unknown else [])]
 
 
-def drawn_rows(values: Sequence[Any], shown: Sequence[int] | None = None) -> list[tuple[int, str, list[int]]]:
+def drawn_rows(values: Sequence[Any], visible: Sequence[int] | None = None) -> list[tuple[int, str, list[int]]]:
     """The groups of `groups_of` with the visible rows only.
 
     Args:
         values: as in `groups_of`.
-        shown: sequence of int or None. The indices of the visible rows; None for all.
+        visible: sequence of int or None. The indices of the visible rows; None for all.
     Returns:
         list of (index of the colour and symbol, name, indices of the visible rows), without empty groups.
     """
-    visible = set(range(len(values)) if shown is None else shown)
+    visible_indices = set(range(len(values)) if visible is None else visible)
     groups = [
-        (style, name, [index for index in rows if index in visible])
+        (style, name, [index for index in rows if index in visible_indices])
         for style, (name, rows) in enumerate(groups_of(values))
     ]
     return [(style, name, rows) for style, name, rows in groups if rows]
@@ -91,7 +91,7 @@ def row_scatter(
     name: str,
     values: Sequence[Any],
     axes: Sequence[str] = ("", "", ""),
-    shown: Sequence[int] | None = None,
+    visible: Sequence[int] | None = None,
     chosen: int | None = None,
     near: Sequence[int] = (),
     dark: bool = False,
@@ -104,7 +104,7 @@ def row_scatter(
         name: str. The attribute, a key of `TITLES`.
         values: sequence of W values. The attribute of each row, as in `groups_of`.
         axes: sequence of str. The titles of the axes.
-        shown: sequence of int or None. The indices of the rows to draw, in the colours they have among all rows; None
+        visible: sequence of int or None. The indices of the rows to draw, in the colours they have among all rows; None
             for all.
         chosen: int or None. The index of the row with a thick ring.
         near: sequence of int. The indices of the rows with a thin ring.
@@ -113,7 +113,7 @@ def row_scatter(
     figure, coordinates = go.Figure(), np.asarray(coordinates, float)
     space = coordinates.shape[1] == 3
     numbers = [_scaled(name, value) for value in values if isinstance(value, float)]
-    for style, group, rows in drawn_rows(values, shown):
+    for style, group, rows in drawn_rows(values, visible):
         if numbers and group != _UNKNOWN:
             marker = _scale(name, [values[index] for index in rows], numbers, dark)
         else:

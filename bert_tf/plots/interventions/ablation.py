@@ -13,13 +13,11 @@ import plotly.graph_objects as go
 
 from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.panels import answer_panels, value_map
-from bert_tf.plots.theme import CATEGORIES, apply_theme, escape, unique_labels
+from bert_tf.plots.ranked_bars import LONGEST_LIST, ranked_bars
+from bert_tf.plots.theme import CATEGORIES, apply_theme, unique_labels
 
 if TYPE_CHECKING:
-    from bert_tf.explain.interventions.ablation import AblationEffect, AblationSweep, ScoreDrops
-
-#: The number of parts in a figure of the strongest parts.
-LONGEST_LIST = 15
+    from bert_tf.explain.interventions.ablation_effects import AblationEffect, AblationSweep, ScoreDrops
 
 
 def ablation_effect(result: AblationEffect, dark: bool = False) -> go.Figure:
@@ -195,33 +193,6 @@ def by_kind(effects: np.ndarray, heads: int | None = None) -> np.ndarray:
     for kind in (slice(0, heads), *(slice(column, column + 1) for column in range(heads, scaled.shape[1]))):
         scaled[:, kind] /= max(float(np.nanmax(np.abs(scaled[:, kind]), initial=0)), 1e-9)
     return scaled
-
-
-def ranked_bars(names: Sequence[str], values: Sequence[float] | np.ndarray, unit: str, dark: bool = False) -> go.Figure:
-    """Named effects as horizontal bars, in the given order.
-
-    Args:
-        names: sequence of str. The name of each bar.
-        values: sequence of float. Bars to the right are blue, bars to the left orange.
-        unit: str. The unit of the numbers, for the axis.
-        dark: bool. Whether the page is dark.
-    """
-    # Plotly draws equal names on one line: zero-width spaces make them different.
-    labels = [escape(name) + "\u200b" * names[:index].count(name) for index, name in enumerate(names)]
-    blue = CATEGORIES[4] if dark else CATEGORIES[0]
-    figure = go.Figure(
-        go.Bar(
-            x=[float(value) for value in values],
-            y=labels,
-            orientation="h",
-            marker_color=[blue if value >= 0 else CATEGORIES[1] for value in values],
-            hovertemplate="%{y}: %{x:.4f}<extra></extra>",
-        )
-    )
-    figure.layout.yaxis = dict(autorange="reversed", type="category", ticks="", showgrid=False)
-    # A long title is wider than a narrow figure.
-    figure.layout.xaxis = dict(title=unit.replace(", ", ",<br>") if len(unit) > 40 else unit, zeroline=True)
-    return apply_theme(figure, dark, height=90 + 22 * len(labels))
 
 
 def replaced_bars(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bert_tf.plots.interventions.ablation import LONGEST_LIST, effects_map, part_names, ranked_bars
+from bert_tf.plots.interventions.ablation import effects_map, part_names
+from bert_tf.plots.ranked_bars import LONGEST_LIST, ranked_bars
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

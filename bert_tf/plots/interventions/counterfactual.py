@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.predictions import predictions
+from bert_tf.plots.ranked_bars import ranked_bars
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -12,7 +12,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.interventions.ablation import LONGEST_LIST, counted, effects_map, part_names, ranked_bars
+from bert_tf.plots.interventions.ablation import counted, effects_map, part_names
+from bert_tf.plots.ranked_bars import LONGEST_LIST, ranked_bars
 from bert_tf.plots.representations.logit_lens import state_names
 from bert_tf.plots.theme import apply_theme, escape
 

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from bert_tf.plots.attention.heatmaps import heatmap
 from bert_tf.plots.attention.pooled_maps import Selection
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.plots.ranked_bars import ranked_bars
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
 
 if TYPE_CHECKING:

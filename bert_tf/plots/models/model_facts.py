@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.plots.ranked_bars import ranked_bars
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -154,36 +154,36 @@ def _joined(walk, places):
 
 def _predictions(walk, places, units):
     """What the heads compute; only those that the model has."""
-    found: dict[str, Any] = {}
+    predictions: dict[str, Any] = {}
     if walk.lens is not None:
-        found["lens"] = {
+        predictions["lens"] = {
             "words": [[row[0] for row in rows] for rows in walk.lens.predicted_tokens],
             "shares": [_rounded(rows[:, 0]) for rows in walk.lens.probabilities],
         }
-        found["guesses"] = [
+        predictions["guesses"] = [
             [[token, float(share)] for token, share in zip(rows[-1][:_GUESSES], shares[-1])]
             for rows, shares in zip(walk.lens.predicted_tokens, walk.lens.probabilities)
         ]
     first = {"token": walk.tokens[0], "state": packed(walk.hidden_states[-1, 0, units])}
     if walk.pooled is not None:
         first["pooled"] = packed(walk.pooled[units])
-    found["summary"] = first
+    predictions["summary"] = first
     if walk.pair is not None:
-        found["pair"] = list(walk.pair)
+        predictions["pair"] = list(walk.pair)
     if walk.replaced is not None:
-        found["replaced"] = _rounded(walk.replaced[places])
+        predictions["replaced"] = _rounded(walk.replaced[places])
     if walk.task is not None:
-        found["task"] = _task(walk, places)
-    return found
+        predictions["task"] = _task(walk, places)
+    return predictions
 
 
 def _task(walk, places):
     """The output of a fine-tuned model's head."""
     scores, labels = walk.task.values, list(walk.task.labels)
-    found = {"kind": walk.task.task, "labels": labels, "is_probability": walk.task.is_probability}
+    head_output = {"kind": walk.task.task, "labels": labels, "is_probability": walk.task.is_probability}
     if walk.task.task != "answer":
         values = [_rounded(row) for row in scores[places]] if scores.ndim == 2 else _rounded(scores)
-        return {**found, "values": values}
+        return {**head_output, "values": values}
     # The most probable places of the whole input: in a long text they need not be among the drawn tokens.
     best = np.argsort(-scores, axis=0, kind="stable")[:_GUESSES]
     ends = [
@@ -196,7 +196,7 @@ def _task(walk, places):
         }
         for column, label in enumerate(labels)
     ]
-    return {**found, "ends": ends}
+    return {**head_output, "ends": ends}
 
 
 def _rounded(values):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.plots.ranked_bars import ranked_bars
 from bert_tf.plots.representations.logit_lens import state_names
 from bert_tf.plots.representations.vectors import nearest_map
 from bert_tf.plots.theme import escape
@@ -12,7 +12,7 @@ from bert_tf.plots.theme import escape
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from bert_tf.explain.representations.nearest_contexts import NearestContexts
+    from bert_tf.explain.representations.contexts import NearestContexts
     from bert_tf.explain.representations.nearest_words import NearestWords
 
 _SIDE = 60  # characters of the sentence on either side of the word

@@ -32,18 +32,18 @@ def nearest_texts(result: SentenceSimilarity, dark: bool = False) -> go.Figure:
     figure = go.Figure()
     ticks: list[int] = []
     labels: list[str] = []
-    for index, found in enumerate(result.nearest[:_MOST_SENTENCES]):
-        places = [len(ticks) + rank for rank in range(len(found))]
+    for index, texts in enumerate(result.nearest[:_MOST_SENTENCES]):
+        places = [len(ticks) + rank for rank in range(len(texts))]
         ticks += places
-        labels += [_shortened(one.text) for one in found]
+        labels += [_shortened(one.text) for one in texts]
         figure.add_trace(
             go.Bar(
-                x=[one.similarity for one in found],
+                x=[one.similarity for one in texts],
                 y=places,
                 orientation="h",
                 name=f"{index + 1}: {_shortened(result.sentences[index])}",
                 marker={"color": CATEGORIES[index % len(CATEGORIES)], "line": {"width": 0}},
-                customdata=[wrapped(one.text) for one in found],
+                customdata=[wrapped(one.text) for one in texts],
                 hovertemplate="%{customdata}<br>cosine %{x:.3f}<extra></extra>",
             )
         )

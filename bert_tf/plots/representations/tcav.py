@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
-from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.plots.ranked_bars import ranked_bars
 from bert_tf.plots.representations.logit_lens import state_names
 from bert_tf.plots.theme import apply_theme, head_colours
 

@@ -16,7 +16,8 @@ from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.theme import CATEGORIES, apply_theme, colourscale, escape, head_colours
 
 if TYPE_CHECKING:
-    from bert_tf.explain.representations.vectors import EmbeddingParts, PositionSimilarity, VectorSimilarity
+    from bert_tf.explain.representations.input_embeddings import EmbeddingParts, PositionSimilarity
+    from bert_tf.explain.representations.vectors import VectorSimilarity
 
 _SYMBOLS = ("circle", "diamond", "square", "x", "cross", "circle-open")
 _GREY = "#8a92a0"

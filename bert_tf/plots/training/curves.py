@@ -12,7 +12,7 @@ from bert_tf.plots.theme import apply_theme, escape, head_colours
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bert_tf.explain.models.snapshot_series import TokenTrajectory
+    from bert_tf.explain.models.time_lapse import TokenTrajectory
     from bert_tf.training.run_folder import Run
 
 

@@ -12,7 +12,7 @@ from bert_tf.plots.panels import trace_slider
 from bert_tf.plots.training.curves import answer_trajectory
 
 if TYPE_CHECKING:
-    from bert_tf.explain.models.snapshot_series import AttentionTimeLapse, TimeLapse
+    from bert_tf.explain.models.time_lapse import AttentionTimeLapse, TimeLapse
 
 
 def token_ranks(time_lapse: TimeLapse, dark: bool = False) -> go.Figure:

@@ -85,8 +85,8 @@ def open_tracker(
     path = Path(folder) / _FILE
     saved = read_json(path) if path.is_file() else {}
     settings = {key: value for key, value in settings.items() if value is not None and not callable(value)}
-    opened = {"mlflow": _MLflow, "wandb": _WeightsAndBiases}[name]
-    tracker = opened(Path(folder), title or Path(folder).name, saved.get(name), settings)
+    tracker_class = {"mlflow": _MLflow, "wandb": _WeightsAndBiases}[name]
+    tracker = tracker_class(Path(folder), title or Path(folder).name, saved.get(name), settings)
     write_json(path, {**saved, name: tracker.identifier})
     return tracker
 

@@ -18,12 +18,12 @@ def snippet(view, shared, call, measure, trace=None, file=None, bounds=None):
         call: ``Call`` of `head_profiles`. measure: name of the one that is shown.
         trace: of the page's text; or file: name of an uploaded one, and bounds: how much of it is read.
     """
-    shown = _PROFILE.format(measure=measure)
+    printed = _PROFILE.format(measure=measure)
     if trace is not None:
-        return about(view, shared, trace, call.imports(), f"result = {call.python('bert', 'trace')}\n{shown}")
+        return about(view, shared, trace, call.imports(), f"result = {call.python('bert', 'trace')}\n{printed}")
     texts = f"result = {call.python('bert', 'rows=rows')}"
     lines = [loading(view, shared.name), reading_rows(file, False, None, None, bounds), texts]
     is_parsed = file.lower().endswith(".conllu")
     imports = ("import pathlib", "from bert_tf.explain import file_kind, read_rows", *call.imports())
-    shown = "" if is_parsed and measure == "syntax" else shown
-    return script(imports, "\n".join(lines), shown, _SYNTAX if is_parsed else "")
+    printed = "" if is_parsed and measure == "syntax" else printed
+    return script(imports, "\n".join(lines), printed, _SYNTAX if is_parsed else "")

@@ -24,7 +24,7 @@ for spread in map(summarise_heads, (trace, other)):
     print(spread.entropy.mean(axis=1).round(3))  # bits, a number a layer"""
 _CLASSES = """\
 for model, texts in ((bert, {first}), (second, {second})):
-    classes = class_lens(model, model.trace(*texts))
+    classes = {call}
     print(classes.labels, classes.values.round(3))  # row: a hidden state, the embeddings first"""
 _LAYERS = """\
 lenses = {first}, {second}
@@ -33,14 +33,14 @@ for lens in lenses:
     print(lens.answers[0].token, lens.answer_probabilities[0].round(3))"""
 
 
-def snippet(view, pair, traces, call, attention=None, classes=False, lens_calls=()):
+def snippet(view, pair, traces, call, attention=None, class_call=None, lens_calls=()):
     """Two models on one text, one on two, or both.
 
     Args:
         pair, traces: the ``ComparisonInput``s and their traces. call: ``Call`` of `compare`.
         attention: (the two layers, head or None for the mean, how it is drawn, the first token of the window and how
             many there are in it or None) where attention is shown.
-        classes: whether the layers' classes are.
+        class_call: ``Call`` of `class_lens`, where the layers' classes are.
         lens_calls: ``Call`` of `logit_lens` for either side, where the layers' words are.
     """
     one, other = (side.shared.name for side in pair)
@@ -54,9 +54,10 @@ def snippet(view, pair, traces, call, attention=None, classes=False, lens_calls=
         parts = dict(zip(("one", "two"), (part + _window(trace, window) for trace in traces)))
         more = [lines.format(first=first, second=last, **parts), _SPREAD]
         imports.append("from bert_tf.explain import summarise_heads")
-    if classes:
-        more = [_CLASSES.format(first=_judged(pair[0]), second=_judged(pair[1]))]
-        imports.append("from bert_tf.explain import class_lens")
+    if class_call is not None:
+        written = class_call.python("model", "model.trace(*texts)")
+        more = [_CLASSES.format(call=written, first=_judged(pair[0]), second=_judged(pair[1]))]
+        imports += class_call.imports()
     if lens_calls:
         first, second = lens_calls
         layers = _LAYERS.format(first=first.python("bert", "trace"), second=second.python("second", "other"))

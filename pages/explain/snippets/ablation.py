@@ -12,7 +12,7 @@ for before, after in zip(effect.before, effect.after):
     for one in (before, after):
         print(one.position, [(prediction.token, round(prediction.probability, 3)) for prediction in one.predictions])"""
 _SWEEP = """\
-result = sweep(bert, trace, {parts})
+result = {call}
 lost = result.score_drop(trace, {on!r})  # what the answer loses without each
 for index in np.argsort(-np.abs(lost))[:15]:
     print(result.ablations[index], lost[index].round(3))"""
@@ -23,26 +23,26 @@ _KINDS = {
 }
 
 
-def snippet(view, shared, trace, call, on=None, kind="heads"):
+def snippet(view, shared, trace, call, sweep_call, on=None, kind="heads"):
     """The parts that are switched off, and the sweep where the page shows it.
 
     Args:
-        call: ``Call`` of `ablate`.
+        call: ``Call`` of `ablate`. sweep_call: ``Call`` of `sweep`.
         on: the answer that effects are measured on: "class", "masks" or "next", or the position of a scored token; None
             where no sweep is shown.
         kind: the parts in the list, a key of ``_KINDS``.
     """
     call = call.replace(top_k=view.top_k)
     imports = call.imports()
-    bodies = [_ABLATE.format(call=call.python("bert", "trace"), says=_verdicts(shared, trace))]
+    bodies = [_ABLATE.format(call=call.python("bert", "trace"), says=_answer_lines(shared, trace))]
     if on:
         names, parts = _KINDS[kind]
-        imports += ["import numpy as np", f"from bert_tf.explain import {', '.join([*names, 'sweep'])}"]
-        bodies.append(_SWEEP.format(parts=parts, on=on))
+        imports += ["import numpy as np", *sweep_call.imports(), f"from bert_tf.explain import {', '.join(names)}"]
+        bodies.append(_SWEEP.format(call=sweep_call.python("bert", "trace", parts), on=on))
     return about(view, shared, trace, imports, *bodies)
 
 
-def _verdicts(shared, trace):
+def _answer_lines(shared, trace):
     lines = [_SAYS_MASKS] if trace.masks and "mlm" in shared.bert.heads else []
     answers = [head for head in ("nsp", "sop") if getattr(trace, head) is not None]
     answers += ["replaced"] if trace.replaced is not None else []

@@ -93,7 +93,7 @@ def pairs(view, shared, call, good, bad, call_of_all):
     return script(imports, loading(view, shared.name), "\n".join(lines))
 
 
-def snippet(view, shared, kind, *shown):
+def snippet(view, shared, kind, *results):
     """The text changed: the function called ``kind`` of this module writes the lines."""
     write = {"sides": one_side, "less": a_word_less, "change": changed, "pairs": pairs}[kind]
-    return write(view, shared, *shown)
+    return write(view, shared, *results)

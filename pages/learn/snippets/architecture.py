@@ -30,18 +30,18 @@ def snippet(view, shared, trace, layer, box, values=None):
         layer: from 0. box: its name. values: which of the layer's values are looked at; None for a box that no
             layer has.
     """
-    names, opened = ["all_sizes", "parts"], _BOXES.get(box, "") if _has(trace, box) else ""
+    names, box_lines = ["all_sizes", "parts"], _BOXES.get(box, "") if _has(trace, box) else ""
     task = shared.bert.task and shared.bert.task.settings
     if values:
-        names, opened = [*names, "layer_activations"], _ACTIVATIONS.format(layer=layer, name=values)
+        names, box_lines = [*names, "layer_activations"], _ACTIVATIONS.format(layer=layer, name=values)
     elif box == "task":
         names.append("choice_scores" if task.task == "choose" else "task_head_activations")
         if task.task == "choose":
             example = record(task, view.a, view.b)
-            opened = f"result = choice_scores(bert, {example['context']!r}, {example['choices']!r})\nprint(result)"
+            box_lines = f"result = choice_scores(bert, {example['context']!r}, {example['choices']!r})\nprint(result)"
     body = _PARTS.format(box=box, masks=max(len(trace.masks), 1), task=", task=bert.task" if task else "")
     imports = (f"from bert_tf.explain.models.architecture import {', '.join(names)}",)
-    return about(view, shared, trace, imports, body, opened)
+    return about(view, shared, trace, imports, body, box_lines)
 
 
 def _has(trace, box):

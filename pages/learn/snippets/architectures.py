@@ -2,7 +2,7 @@
 
 from ui.widgets.snippet_parts import script
 
-_FAMILY = """\
+_ARCHITECTURES = """\
 rows = architecture_rows({tokens})
 for row in rows:
     print(row.name, row.config.num_hidden_layers, row.config.hidden_size, row.parameters, row.flops / 1e9)"""
@@ -16,4 +16,4 @@ def snippet(view, tokens, timed=False):
     imports = (
         f"from bert_tf.explain.models.architecture_table import architecture_rows{', measure_speed' if timed else ''}",
     )
-    return script(imports, _FAMILY.format(tokens=tokens), _SPEED if timed else "")
+    return script(imports, _ARCHITECTURES.format(tokens=tokens), _SPEED if timed else "")

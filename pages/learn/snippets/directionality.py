@@ -2,7 +2,7 @@
 
 from ui.widgets.snippet_parts import script
 
-_READERS = """\
+_PREDICTIONS = """\
 for bert in models:
     reading = {call}
     print(bert.name, reading.attention_direction, \
@@ -21,4 +21,4 @@ def snippet(view, readings, chosen, call, text):
         line = f"models = [*map(bert_tf.load, {readings}), bert_tf.load({chosen!r}, precision={view.precision!r})]"
     else:
         line = f"models = map(bert_tf.load, {[*readings, *([chosen] if chosen else [])]})"
-    return script(call.imports(), f"text = {text!r}\n{line}", _READERS.format(call=call.python("bert", "text")))
+    return script(call.imports(), f"text = {text!r}\n{line}", _PREDICTIONS.format(call=call.python("bert", "text")))

@@ -44,8 +44,8 @@ def snippet(view, shared, trace, call, cell=None, file=None, tagger=None, parsed
         call=call.python("bert", "trace", positions=span(call["positions"])),
         vectors="by the static vector" + ", then by every hidden state, the embeddings first" * has_states,
     )
-    opened = _OPEN.format(row=row, column=column, position=call["positions"][row])
-    return about(view, shared, trace, call.imports(), words, opened)
+    open_cell = _OPEN.format(row=row, column=column, position=call["positions"][row])
+    return about(view, shared, trace, call.imports(), words, open_cell)
 
 
 def _contexts(view, shared, trace, call, file, tagger, parsed):

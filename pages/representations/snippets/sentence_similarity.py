@@ -3,26 +3,26 @@
 from ui.widgets.snippet_parts import listed, loading, rows_of, script
 
 _MATRIX = """\
-result = sentence_similarity(bert, sentences, pooling={pooling!r})
+result = {call}
 print(result.cosines.round(3))"""
 _SEARCH = """\
 texts = [row.text_a for row in rows]
-result = sentence_similarity(bert, sentences, input=texts, pooling={pooling!r}, top_k={top_k})
+result = {call}
 print(result.cosines.round(3))
-for sentence, found in zip(sentences, result.nearest):
-    print(sentence, [(one.text, round(one.similarity, 3)) for one in found])"""
+for sentence, nearest in zip(sentences, result.nearest):
+    print(sentence, [(one.text, round(one.similarity, 3)) for one in nearest])"""
 
 
-def snippet(view, shared, sentences, pooling, file, top_k):
+def snippet(view, shared, sentences, call, file):
     """The cosines of sentences, and the texts of a file that are found.
 
     Args:
-        sentences: tuple of str. pooling: how the vectors are computed. file: ``ChosenFile`` that is searched, or None.
-        top_k: the most texts that are found for a sentence.
+        sentences: tuple of str. call: ``Call`` of `sentence_similarity`. file: ``ChosenFile`` that is searched, or
+            None.
     """
-    imports = ["from bert_tf.explain import sentence_similarity"]
     parts = [f"{loading(view, shared.name)}\nsentences = {listed(sentences)}"]
     if file is None:
-        return script(imports, *parts, _MATRIX.format(pooling=pooling))
-    more, read = rows_of(file)
-    return script([*imports, *more], *parts, read, _SEARCH.format(pooling=pooling, top_k=top_k))
+        return script(call.imports(), *parts, _MATRIX.format(call=call.python("bert", "sentences")))
+    imports, read = rows_of(file)
+    search = _SEARCH.format(call=call.python("bert", "sentences", "texts"))
+    return script([*imports, *call.imports()], *parts, read, search)

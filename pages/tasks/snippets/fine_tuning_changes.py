@@ -5,7 +5,7 @@ from ui.widgets import task_predictions
 from ui.widgets.snippet_parts import asked, loading, reading, script
 
 _FINETUNED = """\
-result = attention_divergence(trace, other)
+result = {call}
 print(result.divergences.round(3))  # bits, one row a layer, one column a head"""
 _HEAD = """\
 for row, token in enumerate(trace.tokens):  # the head that is open, before and after
@@ -20,20 +20,21 @@ _MASKS = """\
         print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions])"""
 
 
-def snippet(view, pair, traces, hidden=(), place=None):
+def snippet(view, pair, traces, call, hidden=(), place=None):
     """A model before and after fine-tuning.
 
     Args:
-        pair: ``SharedModel``s. traces: theirs, nothing hidden. hidden: positions of the words that are hidden.
+        pair: ``SharedModel``s. traces: theirs, nothing hidden. call: ``Call`` of `attention_divergence`.
+        hidden: positions of the words that are hidden.
         place: (layer, head) of the head that is open.
     """
     before, after = (shared.name for shared in pair)
     load = f"{loading(view, before, 'before')}\n{loading(view, after, 'after')}"
     read = f"{reading(traces[0], bert='before')}\n{reading(traces[1], 'other', 'after')}"
-    imports = ("from bert_tf.explain import attention_divergence",)
+    divergence = _FINETUNED.format(call=call.python("trace", "other"))
     head = _HEAD.format(layer=place[0], head=place[1]) if place else ""
     parts = _own(view, pair[1]), _earlier(view, pair, traces, hidden)
-    return script(imports, f"{load}\n{read}", _FINETUNED, head, *parts)
+    return script(call.imports(), f"{load}\n{read}", divergence, head, *parts)
 
 
 def _own(view, after):

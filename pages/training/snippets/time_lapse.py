@@ -7,7 +7,7 @@ _SERIES = """\
 series = SnapshotSeries({snapshots})
 moments = series.snapshot_traces({asked})
 trace = next(one.trace for one in moments if one.step == {step})"""
-_COURSES = """\
+_TRAJECTORIES = """\
 for mask in fill_mask(trace, series.tokenizer, top_k={top_k}):
     print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions])
     followed = token_trajectory(moments, series.tokenizer, mask.position)
@@ -25,13 +25,13 @@ def snippet(view, folder, trace, step, layer, head, some=None):
     """
     imports, read = reading_run(folder)
     masks = bool(trace.masks) and trace.logits is not None
-    names = "SnapshotSeries, token_trajectory" if masks else "SnapshotSeries"
-    imports = [*imports, f"from bert_tf.explain.models.snapshot_series import {names}"]
+    imports = [*imports, "from bert_tf.explain.models.snapshot_series import SnapshotSeries"]
+    imports += ["from bert_tf.explain.models.time_lapse import token_trajectory"] if masks else []
     imports += ["from bert_tf.inference.predictions import fill_mask"] if masks else []
     chosen = f"[one for one in run.snapshots if one.step in {some}]" if some else "run.snapshots"
     parts = [
         _SERIES.format(asked=asked(trace), step=step, snapshots=chosen),
-        _COURSES.format(top_k=view.top_k) if masks else "",
+        _TRAJECTORIES.format(top_k=view.top_k) if masks else "",
         *(_PAIR.format(verdict=name) for name in ("nsp.is_next", "sop.in_order") if _has(trace, name)),
         "print(trace.replaced.round(3))" if trace.replaced is not None else "",
         _MAP.format(layer=layer, head=head),

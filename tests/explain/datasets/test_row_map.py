@@ -73,14 +73,14 @@ def test_rows_are_read_as_their_classifier_reads_them(tmp_path, pair, read_b):
     from bert_tf.finetuning.task_folder import save_task
     from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
-    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.finetuning.tasks.registry import task_type
 
     made, settings = make_bert(seed=3), TaskSettings("classify", ("bad", "good"), pair=pair, max_length=8)
     save_task(
         tmp_path / "judge",
         made.config,
         made.tokenizer,
-        network_over(made.model, family("classify"), settings),
+        network_over(made.model, task_type("classify"), settings),
         settings,
     )
     judge = bert_tf.load(tmp_path / "judge")

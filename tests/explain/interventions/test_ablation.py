@@ -6,7 +6,6 @@ import pytest
 from bert_tf.errors import Cancelled, InputError, NothingToPredict
 from bert_tf.explain import jensen_shannon
 from bert_tf.explain.interventions.ablation import (
-    Ablation,
     ablate,
     clean_run,
     every_feed_forward,
@@ -15,6 +14,7 @@ from bert_tf.explain.interventions.ablation import (
     every_token,
     sweep,
 )
+from bert_tf.explain.interventions.ablation_effects import Ablation
 from bert_tf.models import build_pretraining_model, named_variables, view
 
 

@@ -8,15 +8,8 @@ import pytest
 import bert_tf
 from bert_tf.errors import Cancelled, InputError, NothingToPredict
 from bert_tf.explain import jensen_shannon
-from bert_tf.explain.interventions.counterfactual import (
-    left_context,
-    predict_variants,
-    right_context,
-    swapped,
-    with_word,
-    without_each_word,
-    without_word,
-)
+from bert_tf.explain.interventions.counterfactual import predict_variants, without_each_word
+from bert_tf.explain.interventions.variants import left_context, right_context, swapped, with_word, without_word
 
 GOLDEN_FOLDERS = Path(__file__).parents[2] / "golden" / "family"
 

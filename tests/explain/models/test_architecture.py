@@ -166,12 +166,12 @@ def test_the_task_head_is_a_part_and_its_values_are_those_of_the_whole_network(t
     from bert_tf.finetuning.task_model import TaskModel
     from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
-    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.finetuning.tasks.registry import task_type
     from bert_tf.inference.bert import Bert
     from tests.conftest import make_bert, randomise
 
     plain, settings = make_bert(seed=3), TaskSettings(task, **TASKS[task])
-    network = network_over(plain.model, family(task), settings)
+    network = network_over(plain.model, task_type(task), settings)
     randomise(network, 1)
     task_model = TaskModel(settings, network, plain.tokenizer, plain.runtime)
     bert = Bert(plain.config, plain.tokenizer, plain.model, plain.runtime, "tuned", task=task_model)

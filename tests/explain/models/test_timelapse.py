@@ -8,13 +8,8 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.errors import Cancelled, InputError, NothingToPredict
-from bert_tf.explain.models.snapshot_series import (
-    SnapshotSeries,
-    SnapshotTrace,
-    snapshot_bytes,
-    spread_snapshots,
-    token_trajectory,
-)
+from bert_tf.explain.models.snapshot_series import SnapshotSeries, SnapshotTrace, snapshot_bytes, spread_snapshots
+from bert_tf.explain.models.time_lapse import token_trajectory
 from bert_tf.inference.predictions import fill_mask
 from bert_tf.training.run_folder import Snapshot
 from tests.conftest import make_bert

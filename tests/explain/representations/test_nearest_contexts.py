@@ -259,10 +259,10 @@ def tagger():
     from bert_tf.finetuning.task_model import TaskModel
     from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
-    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.finetuning.tasks.registry import task_type
 
     bert, settings = make_bert(seed=7), TaskSettings(task="tag", labels=("DET", "NOUN", "VERB", "PUNCT"))
-    network = network_over(bert.model, family("tag"), settings)
+    network = network_over(bert.model, task_type("tag"), settings)
     randomise(network, 7)
     rng = np.random.default_rng(7)
     for weight in network.head.weights:

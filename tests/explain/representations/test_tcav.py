@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from bert_tf.errors import Cancelled, InputError
+from bert_tf.errors import Cancelled, InputError, MissingHead
 from bert_tf.explain import can_test, concept_test, row_vectors
 from bert_tf.explain.datasets.text_rows import TextRow
 from bert_tf.explain.representations import tcav as module
@@ -159,7 +159,9 @@ def test_what_can_be_tested_and_what_cannot(tiny_bert, headless_bert):
         concept_test(tiny_bert, ROWS[3:4], CAT, DOG, "word", "dog")
     with pytest.raises(InputError, match="No row is a pair"):
         concept_test(tiny_bert, ROWS[3:4], CAT, DOG, "next")
-    with pytest.raises(InputError, match="gives no answer"):
+    with pytest.raises(
+        MissingHead, match="no next-sentence head, no sentence-order head and no head of a text classifier"
+    ):
         concept_test(headless_bert, ROWS, CAT, DOG)
     last = concept_test(tiny_bert, ROWS[3:4], CAT, DOG, "word", "dog", hide="last", runs=2)
     assert last.places == (0,) and last.target.position == 4

@@ -4,17 +4,16 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import Cancelled, InputError, WordNotFound
+from bert_tf.explain.representations.embedding_tables import embedding_table
+from bert_tf.explain.representations.input_embeddings import embedding_parts, mean_by_distance
 from bert_tf.explain.representations.vectors import (
     cosine_similarities,
-    embedding_parts,
-    embedding_table,
-    mean_by_distance,
     nearest_tokens,
-    occurrences,
     principal_components,
     word_ids,
     word_vectors,
 )
+from bert_tf.explain.representations.word_senses import occurrences
 from bert_tf.models import view
 
 

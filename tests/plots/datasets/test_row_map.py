@@ -32,7 +32,7 @@ def test_names_are_grouped_and_those_beyond_six_are_others():
 
 def test_a_group_keeps_its_look_under_a_filter():
     values = ["right", "wrong", "right", None, "wrong"]
-    every, some = (row_scatter(PLACES, TIPS, "right", values, shown=shown) for shown in (None, [1, 3]))
+    every, some = (row_scatter(PLACES, TIPS, "right", values, visible=visible) for visible in (None, [1, 3]))
     looks = {trace.name: (trace.marker.color, trace.marker.symbol) for trace in every.data}
     assert list(looks) == ["right", "wrong", "not known"] and len(set(looks.values())) == 3
     assert {trace.name: (trace.marker.color, trace.marker.symbol) for trace in some.data} == {
@@ -74,7 +74,7 @@ def test_rows_in_space_have_shapes_of_their_own_and_rings():
 
 def test_numbers_have_a_scale_that_spans_all_rows_and_is_told():
     values = [2.0, 8.0, None, 4.0, 32.0]
-    figure = row_scatter(PLACES, TIPS, "perplexity", values, shown=[0, 2, 3])
+    figure = row_scatter(PLACES, TIPS, "perplexity", values, visible=[0, 2, 3])
     coloured, unknown = figure.data
     assert list(coloured.marker.color) == pytest.approx([math.log(2), math.log(4)]) and list(unknown.x) == [4.0]
     assert table(figure)[1][0] == ["", "1: a, Pseudo-perplexity: 2"]
