@@ -1,5 +1,7 @@
 """The page about concepts: its numbers are the library's, and what cannot be asked is said."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from bert_tf.explain import concept_test
 from pages.explain.tcav import open_layer
 from tests.app.page_reading import (
     column,
+    job_runs,
     near,
     offered,
     page_text,
@@ -83,8 +86,9 @@ def test_own_sentences_pairs_and_what_is_missing(open_app):
     assert "is no token of this model's vocabulary" in page_text(app).replace("\\", "") and not app.code
     # A file without pairs has no such answer: said, and not an error of the server's.
     app = open_app(page="tcav", **{"tcav.of": "next", "tcav.file": "sentences.txt"})
-    while not app.error:
-        app.run()
+    while job_runs(app):
+        time.sleep(0.02)
+    app.run()
     assert "No row is a pair of texts" in page_text(app)
 
 
