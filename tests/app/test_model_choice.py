@@ -76,7 +76,7 @@ def test_the_readers_of_one_side_are_for_teaching():
 
 def test_what_is_not_here_is_named_with_a_way_to_models(open_app):
     app = open_app(page="guide")
-    assert app.button(key="w_get_models").label == "Get the released Base and Large"
+    assert app.button(key="w_get_models").label == "Get the released Base"
     app.button(key="w_get_models").click().run()
     assert not app.exception and app.title[0].value == "Models", page_text(app)
 
