@@ -81,6 +81,11 @@ _MEANINGS = {
     "embedding_size": " (a narrower token table with a projection, as ALBERT and ELECTRA have it)",
     "num_hidden_groups": " (layers that share their weights, as in ALBERT)",
 }
+#: model_type of an encoder that is not read -> why, and what to do.
+_NOT_READ = {
+    "neobert": "NeoBERT's layers are given only as code in its repository, which is never run, and Transformers has no "
+    "class of it to compare with; take an encoder of the same kind, such as answerdotai/ModernBERT-base",
+}
 _ADVICE = dict.fromkeys(_MEANINGS, ": leave the key out, or give the model_type that the weights have")
 
 # The largest values that a file can have. Code loops over the layers, so a huge value would cost time and memory.
@@ -383,7 +388,10 @@ class BertConfig:
         values = dict(values)
         model_type = values.get("model_type", "bert")
         if model_type not in list(ARCHITECTURES):
-            raise ConfigError(f"model_type is {model_type!r}; the supported types are {', '.join(ARCHITECTURES)}.")
+            reason = _NOT_READ.get(model_type) if isinstance(model_type, str) else None
+            raise ConfigError(
+                f"model_type is {model_type!r}; {reason or 'the supported types are ' + ', '.join(ARCHITECTURES)}."
+            )
         architecture = ARCHITECTURES[model_type]
         if architecture.read_settings is not None:
             try:

@@ -26,6 +26,9 @@ from bert_tf.layers.pooler import Pooler
 from bert_tf.model_outputs import NEEDS, OUTPUTS, PER_LAYER
 from bert_tf.parameters import parameter_spec
 
+#: The outputs that are lists of one array for each layer.
+_OF_LAYERS = frozenset({"hidden_states", *PER_LAYER})
+
 
 @register
 class PaddingBias(keras.layers.Layer):
@@ -87,6 +90,9 @@ class BertModel(keras.Model):
     def export(self, filepath: Any, format: str = "tf_saved_model", **options: Any) -> None:
         """Write the model as `keras.Model.export` does.
 
+        In a SavedModel each layer's part of an output such as "attentions" has a name of its own: "attentions_0" to
+        "attentions_L-1".
+
         Raises:
             ValueError: Keras runs on another backend than TensorFlow, where it writes no SavedModel of a model with
                 named inputs.
@@ -97,7 +103,10 @@ class BertModel(keras.Model):
                 f"Keras runs on {backend!r}, where it writes no SavedModel of a model with named inputs: set "
                 "KERAS_BACKEND=tensorflow, or write ONNX or OpenVINO with `python -m bert_tf convert --to onnx`."
             )
-        super().export(filepath, format=format, **options)
+        if format == "tf_saved_model" and any(name in _OF_LAYERS for name in self._output_choice):
+            _export_of_layers(self, filepath, **options)
+        else:
+            super().export(filepath, format=format, **options)
 
     def _run_through_graph(self, inputs, operation_fn=lambda op: op, call_fn=None):
         # Only Keras' check at construction passes `call_fn`. The check assumes that every call of a shared layer
@@ -120,6 +129,25 @@ class BertModel(keras.Model):
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> "BertModel":
         """Create a model from the result of `get_config`."""
         return cls(**config)
+
+
+def _export_of_layers(model: BertModel, filepath: Any, verbose: bool | None = None, **options: Any) -> None:
+    """Write a SavedModel of a view whose outputs are partly lists, which a signature of TensorFlow cannot have."""
+    import tensorflow as tf
+
+    def serve(batch):
+        outputs = {}
+        for name, value in model(batch, training=False).items():
+            parts = value if isinstance(value, (list, tuple)) else [value]
+            outputs.update({f"{name}_{index}" if name in _OF_LAYERS else name: x for index, x in enumerate(parts)})
+        return outputs
+
+    inputs = {name: tf.TensorSpec((None, None), tf.int32, name) for name in model.input}
+    signature = options.pop("input_signature", None) or [inputs]
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    archive.add_endpoint("serve", serve, input_signature=signature, **options)
+    archive.write_out(str(filepath), verbose=verbose)
 
 
 def build_encoder(

@@ -138,3 +138,10 @@ def test_googles_words_of_any_type_are_a_sentence(tmp_path):
 def test_few_parameters_are_counted_in_full():
     assert count_in_words(11_613) == "11,613 parameters"
     assert count_in_words(109_482_240) == "109.5 million parameters"
+
+
+def test_an_encoder_of_foreign_code_is_refused_with_another_one():
+    with pytest.raises(
+        ConfigError, match="NeoBERT's layers are given only as code .* such as answerdotai/ModernBERT-base"
+    ):
+        BertConfig.from_dict({"model_type": "neobert", "hidden_size": 768})

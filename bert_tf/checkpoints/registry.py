@@ -28,7 +28,7 @@ class ReleasedModel:
         aliases: tuple of str. Further names.
         revision: str. A branch or a pinned commit.
         sha256: str or None. The hash of model.safetensors at `revision`; None if unknown.
-        licence: str. The licence, for display.
+        licence: str. The licence, for display; "" if the model's card states none.
         heads: frozenset of str. The heads that the weights include.
         exact_size: int or None. The size of model.safetensors in bytes; None if unknown.
         language: str. The code of the language of the training text, "multilingual" for many.
@@ -224,6 +224,17 @@ _IN_USE = (
             *((f"deberta-v3-{size}", size, "en", 128100) for size in ("xsmall", "small", "base", "large")),
             ("mdeberta-v3-base", "base", "multilingual", 251000),
         )
+    ),
+    *(
+        _in_use(
+            f"answerdotai/ModernBERT-{size}",
+            size,
+            ("mlm",),
+            "Warner et al. 2024, AnswerDotAI/ModernBERT",
+            "Apache-2.0",
+            model_type="modernbert",
+        )
+        for size in ("base", "large")
     ),
     _in_use(
         "dmis-lab/biobert-base-cased-v1.2", "base", _ALL, "Lee et al. 2020 (BioBERT)", "", vocab_size=CASED_VOCABULARY

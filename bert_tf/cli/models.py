@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
             size(model.size_bytes),
             f"{model.parameters:,}" if model.parameters else "?",
             heads(model),
-            model.licence or "?",
+            model.licence or "not stated",
         )
         for model in models
     ]

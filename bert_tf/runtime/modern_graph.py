@@ -1,15 +1,22 @@
 """The OpenVINO graph of ModernBERT, over the graph of BERT.
 
-B batch, T tokens, H hidden size, N heads, D head size, F intermediate size.
+In the graph "blocks" the local layers compute no score of tokens that are out of reach: the queries are cut into
+blocks, and each block meets its own keys and those of half a window before and after it.
+
+B batch, T tokens, H hidden size, N heads, D head size, F intermediate size; C queries of a block, W window.
 """
 
 from typing import Any
 
 import numpy as np
+import openvino as ov
 import openvino.opset13 as op
 
 from bert_tf.layers.hook_points import MASKED_SCORE
 from bert_tf.runtime.openvino_graph import ACTIVATIONS, Graph, Node, constant, integer, ints, real
+
+#: The queries of a block, in windows.
+_BLOCK = 2
 
 
 class ModernGraph(Graph):
@@ -24,7 +31,8 @@ class ModernGraph(Graph):
         query, key, value = map(self.split_heads, op.split(qkv, integer(2), 3).outputs())
         theta = config.global_rope_theta if is_global else config.local_rope_theta
         query, key = (self.rotate(vectors, theta) for vectors in (query, key))
-        attended = self.attend(query, key, value, bias if is_global else self.once("bias", self.local_bias, bias))
+        attend = self.attend if is_global else self.attend_near
+        attended = attend(query, key, value, bias)
         x = op.add(x, self.product(attended, f"{name}.attention.output.dense.weight"))
         units = self.product(self.norm(f"{name}.intermediate.LayerNorm", x), f"{name}.intermediate.dense.weight")
         units, gate = op.split(units, integer(2), 2).outputs()
@@ -55,11 +63,99 @@ class ModernGraph(Graph):
             op.slice(constant(function(angles)), ints(0), length, ints(1), ints(0)) for function in (np.cos, np.sin)
         ]
 
+    def attend_near(self, query: Node, key: Node, value: Node, bias: Node) -> Node:
+        """As `attend`, within the window."""
+        if not self.in_blocks:
+            return self.attend(query, key, value, self.once("bias", self.local_bias, bias))
+        return self.join_heads(self.block_context(query, key, value, self.once("bias", self.block_bias, bias)))
+
+    @property
+    def window(self) -> int:
+        window: Any = self.config.local_attention
+        return window
+
+    @staticmethod
+    def length(x: Node, axis: int) -> Node:
+        return op.gather(op.shape_of(x, "i64"), ints(axis), integer(0))
+
+    def block_context(self, query: Node, key: Node, value: Node, bias: Node) -> Node:
+        """Queries, keys and values [B, N, T, D] and the mask of `block_bias` -> [B, N, T, D]"""
+        heads, size = self.config.num_attention_heads, self.config.head_size
+        length = self.length(query, 2)
+
+        def cut(x, around):
+            """[B, N, T, D] -> [B blocks, N, C, D], or C + W with what is `around` the block."""
+            parts = op.transpose(self.cut_blocks(x, 2, around), ints(0, 2, 1, 3, 4))
+            count = self.block_size + (self.window_rows if around else 0)
+            return op.reshape(parts, ints(-1, heads, count, size), False)
+
+        blocks = op.scaled_dot_product_attention(
+            cut(query, False), cut(key, True), cut(value, True), bias, real(self.score_scale)
+        )  # [B blocks, N, C, D]
+        count = self.block_count(length)
+        shape = op.concat([ints(-1), count, ints(heads, self.block_size, size)], 0)
+        joined = op.transpose(op.reshape(blocks, shape, False), ints(0, 2, 1, 3, 4))
+        joined = op.reshape(joined, ints(0, heads, -1, size), True)
+        return op.slice(joined, ints(0), length, ints(1), ints(2))
+
+    @property
+    def block_size(self) -> int:
+        return _BLOCK * self.window
+
+    @property
+    def window_rows(self) -> int:
+        """How many keys a block meets beside its own: half a window on each side."""
+        return 2 * (self.window // 2)
+
+    def block_count(self, length: Node) -> Node:
+        return op.divide(op.add(length, ints(self.block_size - 1)), ints(self.block_size))
+
+    def cut_blocks(self, x: Node, axis: int, around: bool, fill: float = 0.0) -> Node:
+        """Cut an axis of T into two of [blocks, C], or [blocks, C + W] with half a window before and after each block.
+
+        What is beyond the text has the value `fill`.
+        """
+        length = self.length(x, axis)
+        count = self.block_count(length)
+        whole = op.multiply(count, ints(self.block_size))
+        half = self.window_rows // 2 if around else 0
+        rank = len(_shape(x))
+        zeros = [ints(0)] * rank
+        before = op.concat([*zeros[:axis], ints(half), *zeros[axis + 1 :]], 0)
+        after = op.concat([*zeros[:axis], op.add(op.subtract(whole, length), ints(half)), *zeros[axis + 1 :]], 0)
+        padded = op.pad(x, before, after, "constant", real(fill))
+        shape = op.concat(
+            [ints(*[0] * axis), count, ints(self.block_size), *(self.length(x, one) for one in range(axis + 1, rank))],
+            0,
+        )
+
+        def blocks_from(first):
+            part = op.slice(padded, ints(first), op.add(whole, ints(first)), ints(1), ints(axis))
+            return op.reshape(part, shape, True)
+
+        if not around:
+            return blocks_from(0)
+        last = op.slice(
+            blocks_from(2 * half), ints(self.block_size - 2 * half), ints(self.block_size), ints(1), ints(axis + 1)
+        )
+        return op.concat([blocks_from(0), last], axis + 1)
+
+    def block_bias(self, bias: Node) -> Node:
+        """The additive mask [B blocks, 1, C, C + W] of the scores of blocks from that of padding [B, 1, 1, T]."""
+        size, rows = self.block_size, self.window_rows
+        distance = np.abs(np.arange(size)[:, None] - (np.arange(size + rows)[None] - rows // 2))
+        far = np.where(distance > self.window // 2, np.float32(2 * MASKED_SCORE), np.float32(0))  # [C, C + W]
+        keys = self.cut_blocks(bias, 3, True, 4 * MASKED_SCORE)  # [B, 1, 1, blocks, C + W]
+        return op.add(op.reshape(keys, ints(-1, 1, 1, size + rows), False), constant(far[None, None]))
+
     def local_bias(self, bias: Node) -> Node:
         """The additive mask [B, 1, T, T] of local attention from that of padding [B, 1, 1, T]."""
-        window: Any = self.config.local_attention
         length = op.gather(op.shape_of(bias, "i64"), integer(3), integer(0))
         places = op.range(integer(0), length, integer(1), "i64")
         distance = op.abs(op.subtract(op.unsqueeze(places, ints(1)), op.unsqueeze(places, ints(0))))
-        is_far = op.greater(distance, integer(window // 2))
+        is_far = op.greater(distance, integer(self.window // 2))
         return op.add(bias, op.multiply(op.convert(is_far, np.float32), real(2 * MASKED_SCORE)))
+
+
+def _shape(node: Node) -> Any:
+    return (node.output(0) if isinstance(node, ov.Node) else node).get_partial_shape()

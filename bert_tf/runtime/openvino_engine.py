@@ -1,4 +1,4 @@
-"""The OpenVINO engine: at most three compiled graphs for all batch sizes, lengths and sets of outputs.
+"""The OpenVINO engine: at most four compiled graphs for all batch sizes, lengths and sets of outputs.
 
 B batch, T tokens, P predicted positions.
 """
@@ -30,6 +30,10 @@ _ALIGNMENT = 16  # floats: OpenVINO copies results if the memory is not aligned 
 # Up to this many tokens in a batch, the attention maps cost no time. Then one graph, with one packing of the weights,
 # serves requests with and without maps.
 _SMALL = 256
+
+# Texts longer than this many windows of local attention are cut into blocks; in shorter ones the copies of the blocks
+# cost as much as the scores that they save.
+_LONG = 5
 
 
 @functools.cache
@@ -74,7 +78,7 @@ class OpenVINOEngine:
         inputs = [arrays[name] for name in ("token_ids", "segment_ids", "padding_mask")]
         inputs += [positions, _rows(outputs, rows)]
         with self._lock:
-            request = self._request(self._kind(outputs, rows * tokens))
+            request = self._request(self._kind(outputs, rows, tokens))
             maps = self._memory_of_maps(request, rows, tokens)
             request.run(inputs, maps)
             # Copies, because the next call overwrites the memory of the request.
@@ -99,12 +103,13 @@ class OpenVINOEngine:
             results = self._mlm_reading.infer([states, answers, np.array(top_k, np.int32)])
             return tuple(results[index].copy() for index in range(5))
 
-    def _kind(self, outputs, size):
+    def _kind(self, outputs, rows, tokens):
         if any(name in VECTORS for name in outputs):
             return "vectors"
-        if "attentions" in outputs or size <= _SMALL and "plain" not in self._requests:
+        if "attentions" in outputs or rows * tokens <= _SMALL and "plain" not in self._requests:
             return "maps"
-        return "plain"
+        window = self._model.bert_config.local_attention
+        return "blocks" if window and tokens > _LONG * window else "plain"
 
     def _request(self, kind):
         if kind not in self._requests:

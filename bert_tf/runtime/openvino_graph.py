@@ -55,7 +55,7 @@ FLAGS = (
     "values",
 )
 VECTORS = ("queries", "keys", "values")
-KINDS = ("plain", "maps", "vectors")
+KINDS = ("plain", "blocks", "maps", "vectors")
 
 
 def build(model: RunnableModel, kind: str, eight_bits: bool = False) -> tuple[ov.Model, dict[str, list[int]]]:
@@ -66,8 +66,9 @@ def build(model: RunnableModel, kind: str, eight_bits: bool = False) -> tuple[ov
 
     Args:
         model: `BertModel` or `StoredModel`. The graph shares the memory of its weights.
-        kind: str. One of `KINDS`: "plain" never stores a complete attention map, "maps" always returns all maps,
-            "vectors" also returns the queries, keys and values.
+        kind: str. One of `KINDS`: "plain" never stores a complete attention map, "blocks" is "plain" for long texts
+            of a model with local attention, whose local layers compute the scores near the diagonal alone, "maps"
+            always returns all maps, "vectors" also returns the queries, keys and values.
         eight_bits: bool. Whether to quantize the matrices of the encoder and of the MLM head that the model has in
             float.
 
@@ -131,7 +132,9 @@ class Graph:
 
     def __init__(self, model: RunnableModel, kind: str, eight_bits: bool) -> None:
         self.names = {parameter.name for parameter in parameter_spec(model.bert_config, model.bert_heads)}
-        self.config, self.heads, self.kind, self.eight_bits = model.bert_config, model.bert_heads, kind, eight_bits
+        self.config, self.heads, self.eight_bits = model.bert_config, model.bert_heads, eight_bits
+        self.in_blocks = kind == "blocks"
+        self.kind = "plain" if self.in_blocks else kind
         self.weights = graph_weights(model)
         self.constants: dict[str, Any] = {}
         self.shared: dict[Any, Any] = {}
@@ -222,6 +225,10 @@ class Graph:
             maps = op.softmax(op.add(products, bias), -1)
             self.results.setdefault("attentions", []).append(maps)  # [B, N, T, T]
             context = op.matmul(maps, value, False, False)
+        return self.join_heads(context)
+
+    def join_heads(self, context: Node) -> Node:
+        """[B, N, T, D] -> [B, T, H]"""
         return op.reshape(op.transpose(context, ints(0, 2, 1, 3)), ints(0, 0, self.config.hidden_size), True)
 
     def add_heads(self, x: Node, positions: Node) -> None:

@@ -82,6 +82,21 @@ def test_the_openvino_graph_for_large_batches_equals_the_keras_model(model):
     np.testing.assert_allclose(states[real], np.asarray(wanted)[real], atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("rows, tokens", [(3, 150), (1, 301), (2, 997), (1, 2048)])
+def test_local_attention_in_blocks_equals_all_scores(bert, rows, tokens):
+    """Texts over five windows (of 8 here): the graph in blocks against the graph that computes every score."""
+    ids = np.random.default_rng(tokens).integers(5, bert.config.vocab_size, (rows, tokens)).astype(np.int32)
+    mask = np.ones_like(ids)
+    mask[1:, tokens // 2 :] = 0
+    batch = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": mask}
+    assert rows * tokens > 256 and tokens > 5 * bert.config.local_attention  # what the engine takes blocks for
+    runtime = Runtime(bert.weights)
+    states = runtime.run(batch, ("sequence_output",))["sequence_output"]
+    whole = runtime.run(batch, ("sequence_output", "attentions"))["sequence_output"]
+    real = mask.astype(bool)
+    np.testing.assert_allclose(states[real], whole[real], atol=1e-5, rtol=0)
+
+
 def test_eight_bits_are_close(model, stored):
     batch = {name: stored[name].astype(np.int32) for name in INPUTS}
     exact, rounded = (

@@ -216,10 +216,13 @@ def test_the_registry_knows_sizes_and_licences():
     others = [model for model in checkpoints.RELEASED if model.config.model_type != "bert"]
     listed = {model.name: model for model in others if model.is_listed}
     debertas = {"mdeberta-v3-base", *(f"deberta-v3-{size}" for size in ("xsmall", "small", "base", "large"))}
-    assert set(listed) == {"xlm-roberta-base", "xlm-roberta-large", "camembert-base", *debertas}
+    modern = {"ModernBERT-base", "ModernBERT-large"}
+    assert set(listed) == {"xlm-roberta-base", "xlm-roberta-large", "camembert-base", *debertas, *modern}
     for name, model in listed.items():
         heads = {"mlm", "replaced"} if name in debertas else {"mlm"}
-        assert model.licence == "MIT" and model.heads == heads, name
+        licence = "Apache-2.0" if name in modern else "MIT"
+        assert model.licence == licence and model.heads == heads, name
+    assert 149e6 < listed["ModernBERT-base"].parameters < 150e6
     assert listed["camembert-base"].config.vocab_size == 32005
     family = [model for model in others if not model.is_listed]
     assert len(family) == 18

@@ -13,7 +13,7 @@ from bert_tf.errors import InputError
 from tests.architectures.test_architectures import GOLDEN
 from tests.conftest import make_bert, randomise
 
-BACKBONES = ["distilbert", "albert", "electra-discriminator", "roberta", "xlm-roberta"]
+BACKBONES = ["distilbert", "albert", "electra-discriminator", "roberta", "xlm-roberta", "deberta"]
 TEXTS = ["The cat sat on a mat.", "A dog ran in the park"]
 
 
@@ -48,7 +48,7 @@ def test_a_member_becomes_a_backbone_with_equal_outputs(name):
     np.testing.assert_allclose(of_backbone(backbone, batch), own_sequence(bert, batch), atol=2e-5)
 
 
-@pytest.mark.parametrize("name", ["Bert", "Roberta", "DistilBert", "Albert", "Electra", "XLMRoberta"])
+@pytest.mark.parametrize("name", ["Bert", "Roberta", "DistilBert", "Albert", "Electra", "XLMRoberta", "DebertaV3"])
 def test_their_weights_are_read_with_equal_outputs(name):
     import keras_nlp
 
@@ -61,6 +61,7 @@ def test_their_weights_are_read_with_equal_outputs(name):
     size = {"num_layers": 2, "num_heads": 2, "hidden_dim": 16, "intermediate_dim": 24, "max_sequence_length": 20}
     size["vocab_size" if name == "Electra" else "vocabulary_size"] = 50
     size |= {"embedding_dim": 8} if name in ("Albert", "Electra") else {}
+    size |= {"bucket_size": 4} if name == "DebertaV3" else {}
     backbone = getattr(keras_nlp.models, f"{name}Backbone")(**size)
     rng = np.random.default_rng(0)
     for variable in backbone.weights:
@@ -98,6 +99,62 @@ def test_a_preset_is_loaded_by_keras_nlp_itself(kind, tmp_path, vocabulary):
         assert list(bert.tokenizer.tokenize(TEXTS[0]).ids) == list(np.asarray(tokenizer(TEXTS[0])))
         batch = ids_of(bert)
         np.testing.assert_allclose(own_sequence(bert, batch), of_backbone(backbone, batch), atol=1e-5)
+
+
+@pytest.fixture
+def deberta_preset(tmp_path):
+    """(folder of a preset of DeBERTa-v3 as keras_nlp saves it, its backbone, its tokenizer)."""
+    import keras_nlp
+
+    bert = bert_tf.load(GOLDEN / "deberta")
+    backbone = bert.to_keras_nlp()
+    tokenizer = keras_nlp.models.DebertaV3Tokenizer(proto=(GOLDEN / "deberta" / "spm.model").read_bytes())
+    backbone.save_to_preset(str(tmp_path / "deberta"))
+    tokenizer.save_to_preset(str(tmp_path / "deberta"))
+    return tmp_path / "deberta", backbone, tokenizer
+
+
+def check_deberta(bert, backbone, tokenizer):
+    assert list(bert.tokenizer.tokenize("a cat").ids) == list(np.asarray(tokenizer("a cat")))
+    assert bert.tokenizer.encode("[MASK]", None).token_ids[1] == tokenizer.mask_token_id
+    batch = ids_of(bert, "a cat sat")
+    np.testing.assert_allclose(own_sequence(bert, batch), of_backbone(backbone, batch), atol=2e-5)
+
+
+def test_a_preset_of_deberta_is_read_with_its_tokenizer(deberta_preset):
+    folder, backbone, tokenizer = deberta_preset
+    check_deberta(bert_tf.load(f"preset:{folder}"), backbone, tokenizer)
+
+
+def test_a_handle_of_the_hugging_face_hub_is_fetched(deberta_preset, hub, monkeypatch, tmp_path):
+    from huggingface_hub import constants
+
+    folder, backbone, tokenizer = deberta_preset
+    for path in folder.rglob("*"):
+        if path.is_file():
+            hub.files["someone/deberta", path.relative_to(folder).as_posix()] = path.read_bytes()
+    # Both are fixed when the library is imported.
+    monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
+    template = hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    check_deberta(bert_tf.load("preset:hf://someone/deberta"), backbone, tokenizer)
+    assert ("GET", "model.weights.h5", None) in hub.requests
+
+
+def test_a_handle_of_kaggle_is_read_from_what_kagglehub_has_downloaded(deberta_preset, monkeypatch, tmp_path):
+    import shutil
+
+    from kagglehub import cache
+    from kagglehub.handle import parse_model_handle
+
+    folder, backbone, tokenizer = deberta_preset
+    monkeypatch.setenv("KAGGLEHUB_CACHE", str(tmp_path / "cache"))
+    handle = parse_model_handle("someone/deberta/keras/tiny/1")
+    shutil.copytree(folder, cache.get_cached_path(handle))
+    for path in folder.rglob("*"):
+        cache.Cache().mark_as_complete(handle, path.relative_to(folder).as_posix())
+    check_deberta(bert_tf.load("preset:kaggle://someone/deberta/keras/tiny/1"), backbone, tokenizer)
 
 
 def test_what_keras_nlp_cannot_read_is_told_in_one_sentence(monkeypatch, tmp_path):
@@ -196,6 +253,25 @@ def test_keras_export_of_a_model_gives_its_outputs(tiny, outputs, tmp_path):
     found = exported.serve(batch)
     for name in outputs:
         np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+
+
+def test_keras_export_of_a_view_of_all_layers_names_each(tiny, tmp_path):
+    import tensorflow as tf
+
+    from bert_tf.models import view
+
+    model = view(tiny.model, ("attentions", "hidden_states", "sequence_output"))
+    batch = ids_of(tiny)
+    expected = model(batch)
+    model.export(str(tmp_path / "exported"), verbose=False)
+    exported = tf.saved_model.load(str(tmp_path / "exported"))
+    found = exported.serve(batch)
+    names = {"attentions_0", "attentions_1", "hidden_states_0", "hidden_states_1", "hidden_states_2", "sequence_output"}
+    assert set(found) == names == set(exported.signatures["serving_default"].structured_outputs)
+    for name in names:
+        output, _, index = name.rpartition("_")
+        wanted = expected[output][int(index)] if index.isdigit() else expected[name]
+        np.testing.assert_allclose(found[name], wanted, atol=1e-5)
 
 
 def test_keras_export_on_another_backend_says_what_to_do(tiny, monkeypatch, tmp_path):

@@ -1,6 +1,7 @@
 """The task "similarity": sentence-transformers folders, the two losses, training, metrics, and the analysis."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from bert_tf.errors import DataError, InputError, TaskError
 from bert_tf.finetuning.data.sentence_examples import SentenceExample
+from bert_tf.finetuning.stored_head import normalized, sentence_vector
 from bert_tf.finetuning.task_settings import TaskSettings, read_settings
 from bert_tf.finetuning.tasks.sentence_similarity import TASK, PairPrediction
 from bert_tf.inference.sentence_vectors import sentence_vectors
@@ -89,6 +91,18 @@ def test_a_folder_of_sentence_transformers_gives_its_vectors(bert):
     np.testing.assert_allclose(vectors, by_hand(bert, TEXTS), atol=1e-6)
     (found,) = bert.task.predict([(TEXTS[0], TEXTS[1])])
     assert found["value"] == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-6) and list(found) == ["value"]
+
+
+def test_all_minilm_is_pooled_as_transformers_pools_it_with_the_published_cosines():
+    """Its hidden states and vectors are in a golden file; `make_minilm_golden.py --check` compares the whole model."""
+    golden = np.load(Path(__file__).parents[1] / "golden" / "minilm.npz")
+    states, mask = golden["states"], golden["padding_mask"]
+    assert states.shape == (4, mask.shape[1], 384) and (mask.sum(axis=1) < mask.shape[1]).any()
+    vectors = normalized(sentence_vector("mean", {}, states, None, mask))
+    np.testing.assert_allclose(vectors, golden["vectors"], atol=1e-6)
+    # The similarities that the documentation of sentence-transformers prints for the first three texts.
+    cosines = vectors @ vectors.T
+    np.testing.assert_allclose([cosines[0, 1], cosines[0, 2], cosines[1, 2]], [0.6660, 0.1046, 0.1411], atol=5e-5)
 
 
 def test_vectors_of_another_pooling_keep_their_length(bert):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from bert_tf.errors import CheckpointError
 from bert_tf.parameters import is_transposed
 from bert_tf.tokenizers import Tokenizer
 from bert_tf.tokenizers.byte_level_bpe import ByteLevelTokenizer
-from bert_tf.tokenizers.sentence_piece import SentencePieceTokenizer, XlmRobertaTokenizer
+from bert_tf.tokenizers.sentence_piece import DebertaTokenizer, SentencePieceTokenizer, XlmRobertaTokenizer
 
 if TYPE_CHECKING:
     from bert_tf.tokenizers import BaseTokenizer
@@ -40,6 +40,11 @@ IN_LAYER = {
     "intermediate.dense": "_feedforward_intermediate_dense",
     "output.dense": "_feedforward_output_dense",
     "output.LayerNorm": "_feedforward_layer_norm",
+}
+#: The same of DeBERTa-v3's layer, where they have other names.
+IN_DISENTANGLED_LAYER = {
+    **IN_LAYER,
+    **{name: path.replace("_self_attention_layer/", "_self_attention_layer/_") for name, path in IN_LAYER.items()},
 }
 #: Argument of a backbone -> setting of `BertConfig`.
 SETTINGS = {
@@ -63,6 +68,7 @@ class BackboneRecord:
         settings: dict of argument -> setting, beside or in the place of those of `SETTINGS`.
         embeddings: str. The path of the layer with the tables of tokens and positions; "" for the backbone.
         pooler: bool. Whether its `pooled_dense` is trained, as ours.
+        in_layer: dict. The sublayers of its encoder layers, by the names of their tensors here.
     """
 
     prefix: str
@@ -70,6 +76,7 @@ class BackboneRecord:
     settings: Mapping[str, str]
     embeddings: str = ""
     pooler: bool = False
+    in_layer: Mapping[str, str] = field(default_factory=lambda: IN_LAYER)
 
 
 _SEGMENTS = {"num_segments": "type_vocab_size"}
@@ -89,6 +96,13 @@ BACKBONES = {
         "Electra",
         "gelu_new",
         {**_SEGMENTS, "vocab_size": "vocab_size", "embedding_dim": "embedding_size"},
+    ),
+    # Of its lengths only the farthest relative position changes what is computed.
+    "deberta-v2": Member(
+        "DebertaV3",
+        "gelu",
+        {"bucket_size": "position_buckets", "max_sequence_length": "max_relative_positions"},
+        in_layer=IN_DISENTANGLED_LAYER,
     ),
 }
 
@@ -118,6 +132,8 @@ def backbone_config(class_name: str, values: Mapping[str, Any], source: str) -> 
     if architecture.positions_after_pad:
         # Their table begins with the position of the first token, ours with the rows before it.
         settings["max_position_embeddings"] += architecture.defaults["pad_token_id"] + 1
+    if "max_relative_positions" in settings:
+        settings["max_position_embeddings"] = settings["max_relative_positions"]
     defaults = {name: value for name, value in architecture.defaults.items() if name not in settings}
     return BertConfig(
         **{
@@ -203,9 +219,13 @@ def own_tokenizer(theirs: Any) -> BaseTokenizer:
             (folder / "vocabulary.json").rename(folder / "vocab.json")
             return ByteLevelTokenizer.from_files(folder / "vocab.json", folder / "merges.txt")
         if hasattr(theirs, "proto"):
-            fairseq = type(theirs).__name__.startswith("XLMRoberta")
-            kind = XlmRobertaTokenizer if fairseq else SentencePieceTokenizer
-            return kind.from_model(folder / "vocabulary.spm", None, not fairseq, False)
+            known: dict[str, type[SentencePieceTokenizer]] = {
+                "XLMRobertaTokenizer": XlmRobertaTokenizer,
+                "DebertaV3Tokenizer": DebertaTokenizer,
+            }
+            kind = known.get(type(theirs).__name__, SentencePieceTokenizer)
+            lower_case = kind is SentencePieceTokenizer
+            return kind.from_model(folder / "vocabulary.spm", None, lower_case, False)
     raise CheckpointError(f"A {type(theirs).__name__} is not read; give a WordPiece, byte-level or SentencePiece one.")
 
 
@@ -247,7 +267,8 @@ def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
     if record is None:
         raise CheckpointError(f"keras_nlp has no backbone for a {config.architecture.title} model.")
     values = {name: getattr(config, setting) for name, setting in _settings_of(config.model_type).items()}
-    values["max_sequence_length"] = config.max_tokens
+    if SETTINGS["max_sequence_length"] == _settings_of(config.model_type)["max_sequence_length"]:
+        values["max_sequence_length"] = config.max_tokens
     if "embedding_dim" in values:
         values["embedding_dim"] = config.embedding_width
     if "num_groups" in values:
@@ -284,21 +305,26 @@ def _encoder_layers(backbone):
 
 def _norms(backbone):
     parts = ("_self_attention_layer_norm", "_feedforward_layer_norm")
+    relative = getattr(backbone, "relative_embeddings", None)
     return [
         backbone.embeddings_layer_norm,
+        *([] if relative is None else [relative.layer_norm]),
         *(getattr(one, part) for one in _encoder_layers(backbone) for part in parts),
     ]
 
 
 def _variables(backbone, config):
     """Canonical name -> variable of the backbone, for the tensors that it has."""
-    path = BACKBONES[config.model_type].embeddings
+    record = BACKBONES[config.model_type]
+    path = record.embeddings
     tables = getattr(backbone, path) if path else backbone
     fixed: dict[str, Callable[[], Any]] = {
         "bert.embeddings.word_embeddings": lambda: tables.token_embedding,
         "bert.embeddings.position_embeddings": lambda: tables.position_embedding,
         "bert.embeddings.token_type_embeddings": lambda: backbone.segment_embedding,
         "bert.embeddings.LayerNorm": lambda: backbone.embeddings_layer_norm,
+        "bert.encoder.rel_embeddings": lambda: backbone.relative_embeddings,
+        "bert.encoder.rel_embeddings.LayerNorm": lambda: backbone.relative_embeddings.layer_norm,
         "bert.embeddings_project": lambda: backbone.embeddings_projection,
         "bert.pooler.dense": lambda: backbone.pooled_dense,
     }
@@ -312,7 +338,7 @@ def _variables(backbone, config):
             layer = fixed[stem]()
         else:
             number, part = stem.removeprefix("bert.encoder.layer.").split(".", 1)
-            layer = reduce(getattr, IN_LAYER[part].split("/"), layers[int(number)])
+            layer = reduce(getattr, record.in_layer[part].split("/"), layers[int(number)])
         # A kernel, gamma or table is the first variable of its layer, a bias or beta the second.
         variables[name] = layer.weights[0 if kind == "weight" else 1]
     return variables
