@@ -11,7 +11,7 @@ from bert_tf.cli.shared.answers import answers_to, told_counts
 from bert_tf.cli.shared.files import refuse_same_file, unchanged_note
 from bert_tf.cli.shared.model import load_model
 from bert_tf.errors import InputError
-from bert_tf.resources.remote import given
+from bert_tf.resources.remote import original_path
 
 
 def predict_file(args: argparse.Namespace) -> int:
@@ -37,7 +37,8 @@ def predict_file(args: argparse.Namespace) -> int:
         _answer_lines(bert, lines, total, out, args)
         if out.bad and not out.good:
             raise InputError(
-                f"None of the {out.bad} lines of {given(args.input)} could be answered{unchanged_note(args.output)}."
+                f"None of the {out.bad} lines of {original_path(args.input)} could be answered"
+                f"{unchanged_note(args.output)}."
             )
     return told_counts(out, "lines", args.quiet)
 

@@ -21,7 +21,7 @@ from bert_tf.finetuning.data.tables import table_format
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import READING, task_type
 from bert_tf.finetuning.tasks.sequence_classification import window_settings
-from bert_tf.resources.remote import given
+from bert_tf.resources.remote import original_path
 
 # Largest number of bad rows that are held in memory until the first good row sets the columns of the CSV file.
 _MOST_WAITING = 10_000
@@ -109,7 +109,7 @@ def _predict_file(args):
     records = task.records(args.input, args)
     first = next(records, None)  # an empty file is an error before the model is loaded, which takes seconds
     if first is None:
-        raise InputError(f"{given(args.input)} contains no example.")
+        raise InputError(f"{original_path(args.input)} contains no example.")
     as_csv = args.output not in (None, "-") and table_format(args.output) != "jsonl"
     task_model = _loaded(args)
     with answers_to(args) as out:
@@ -117,7 +117,8 @@ def _predict_file(args):
         rows = _answer(task_model, islice(_chained(first, records), out.done, None), write, out.done, args)
         if rows and not out.good:
             raise InputError(
-                f"None of the {rows} rows of {given(args.input)} could be answered{unchanged_note(args.output)}."
+                f"None of the {rows} rows of {original_path(args.input)} could be answered"
+                f"{unchanged_note(args.output)}."
             )
     return told_counts(out, "rows", args.quiet)
 

@@ -98,7 +98,7 @@ BACKBONES = {
         {**_SEGMENTS, "vocab_size": "vocab_size", "embedding_dim": "embedding_size"},
     ),
     # Of its lengths only the farthest relative position changes what is computed.
-    "deberta-v2": Member(
+    "deberta-v2": BackboneRecord(
         "DebertaV3",
         "gelu",
         {"bucket_size": "position_buckets", "max_sequence_length": "max_relative_positions"},

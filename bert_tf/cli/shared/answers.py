@@ -18,7 +18,7 @@ from bert_tf.checksums import checksum
 from bert_tf.cli.shared.files import refuse_folder
 from bert_tf.errors import InputError
 from bert_tf.files import DISK_FULL, read_json, write_json
-from bert_tf.resources.remote import NOTE, PARTIAL, given, is_remote, send_mirrors
+from bert_tf.resources.remote import NOTE, PARTIAL, is_remote, original_path, send_mirrors
 
 #: Exit code where some inputs could not be answered.
 BAD_INPUTS = 3
@@ -150,7 +150,7 @@ class _PartialFile(Answers):
     def __init__(self, path, partial, settings, resume):
         super().__init__(lambda text: self._file.write(text.encode("utf-8")))
         self.partial, self.state = partial, partial.with_name(f"{partial.name}.json")
-        url = given(path)
+        url = original_path(path)
         self._path, self._is_sent = path, is_remote(url)
         # As the user knows the two files.
         self._shown = f"{url}{PARTIAL}" if self._is_sent else str(partial)
@@ -232,9 +232,9 @@ def _settings(args):
     with suppress(OSError):
         status = os.stat(args.input)
         settings["input_state"] = [status.st_size, status.st_mtime_ns]
-        if given(args.input) != args.input:
+        if original_path(args.input) != args.input:
             settings["input_state"] = checksum(args.input)
-    settings.update({name: given(settings[name]) for name in ("input", "model") if settings[name] is not None})
+    settings.update({name: original_path(settings[name]) for name in ("input", "model") if settings[name] is not None})
     return json.loads(json.dumps(settings, default=str))
 
 

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from bert_tf.errors import InputError
 from bert_tf.files import atomic_write
-from bert_tf.resources.remote import given
+from bert_tf.resources.remote import original_path
 
 
 def refuse_same_file(source: str, target: str | None) -> None:
@@ -37,7 +37,7 @@ def unchanged_note(output: str | None) -> str:
     """The end of an error message: the file of `--output` was not written; "" if the output is a terminal or a pipe."""
     if output is None or output == "-" or os.path.exists(output) and not os.path.isfile(output):
         return ""
-    return f"; {given(output)} was not written"
+    return f"; {original_path(output)} was not written"
 
 
 @contextmanager
