@@ -18,20 +18,21 @@ frame.open_example()
 
 def home():
     """Draw the page that the view names, and write the view into the address bar."""
-    visitor_cache().begin()
-    jobs.begin()
-    history.record()
-    with error_messages.shown_errors():
-        sidebar.draw(model_store.installed())
-        frame.navigation()
-        snippets.begin()
-        frame.draw_page()
-        snippets.draw()
-        frame.long_link_note()
-    jobs.end()
-    visitor_cache().make_room()  # also for the graphs and Keras models that this run built
-    uploads.free()
-    state.write_address()
+    with jobs.presses().answered():
+        visitor_cache().begin()
+        jobs.begin()
+        history.record()
+        with error_messages.shown_errors():
+            sidebar.draw(model_store.installed())
+            frame.navigation()
+            snippets.begin()
+            frame.draw_page()
+            snippets.draw()
+            frame.long_link_note()
+        jobs.end()
+        visitor_cache().make_room()  # also for the graphs and Keras models that this run built
+        uploads.free()
+        state.write_address()
 
 
 # The view names the page (?page=logit_lens), so all links have the same path. An address such as /logit_lens is

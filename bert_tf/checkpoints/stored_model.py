@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # it imports Keras
     from bert_tf.models import BertModel
 
 _BLOCK_VALUES = 1 << 21
-#: What encloses the building of a Keras model; see `while_building`.
+#: What encloses `building`; see `while_building`.
 _BUILDING: contextvars.ContextVar[Callable[[], contextlib.AbstractContextManager]] = contextvars.ContextVar(
     "building", default=contextlib.nullcontext
 )
@@ -62,7 +62,7 @@ class StoredModel:
     def model(self) -> BertModel:
         """The Keras model with these weights in float32, built once."""
         if self._model is None:
-            with _BUILDING.get()(), self._lock:
+            with building(), self._lock:
                 if self._model is None:  # another thread has built it in the meantime
                     with outside_of_graphs():
                         self._model = build_keras_model(self.bert_config, self.bert_heads, self.weights)
@@ -71,13 +71,28 @@ class StoredModel:
 
 @contextlib.contextmanager
 def while_building(around: Callable[[], contextlib.AbstractContextManager]) -> Iterator[None]:
-    """Enclose the building of Keras models by this thread in the context manager that `around()` returns.
+    """Enclose each `building` block of this thread in the context manager that `around()` returns.
 
-    Building takes seconds and runs no model: a server can let other visitors use the model in the meantime.
+    Such a block takes seconds and runs no model: a server can let other visitors use the model in the meantime.
     """
     token = _BUILDING.set(around)
     try:
         yield
+    finally:
+        _BUILDING.reset(token)
+
+
+@contextlib.contextmanager
+def building() -> Iterator[None]:
+    """Enclose what takes seconds and runs no model: importing TensorFlow, building a Keras model, compiling a step.
+
+    A block within another one adds nothing.
+    """
+    around = _BUILDING.get()
+    token = _BUILDING.set(contextlib.nullcontext)
+    try:
+        with around():
+            yield
     finally:
         _BUILDING.reset(token)
 

@@ -236,7 +236,10 @@ class Bert:
 
     @cached_property
     def _hooked(self):
-        import keras
+        from bert_tf.checkpoints.stored_model import building
+
+        with building():
+            import keras
 
         backend = keras.backend.backend()
         if backend != "tensorflow":
@@ -247,6 +250,28 @@ class Bert:
         from bert_tf.inference.hooked_model import HookedModel
 
         return HookedModel(self)
+
+    def steps(self) -> Any:
+        """Return the model in steps: its embeddings, each layer with its hook points, and its heads.
+
+        Returns:
+            `LayerSteps` (`bert_tf.runtime.layer_steps`) on OpenVINO if it can run the model, which imports no
+            TensorFlow; else `hooked()`. Both have the same methods, whose results are arrays or tensors. It is created
+            once.
+
+        Raises:
+            InputError: as `hooked`.
+        """
+        return self._steps
+
+    @cached_property
+    def _steps(self):
+        if getattr(self.runtime, "engine", None) == "openvino":
+            from bert_tf.runtime.layer_steps import LayerSteps, runs_in_steps
+
+            if runs_in_steps(self.weights):
+                return LayerSteps(self.weights, self.task)
+        return self.hooked()
 
     def trace(
         self,

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints.stored_model import building
 from bert_tf.errors import InputError, check_scores
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
 from bert_tf.layers.encoder import EncoderLayer
-from bert_tf.layers.hook_points import HOOK_POINTS, MASKED_SCORE, POINTS
+from bert_tf.layers.hook_points import HOOK_POINTS, POINTS
+from bert_tf.runtime.head_answers import HeadAnswers
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 HookFunction = Callable[[np.ndarray], np.ndarray | None]
 
 
-class HookedModel:
+class HookedModel(HeadAnswers):
     """The embeddings, each encoder layer with its hook points, and each head of a `Bert`, as separate functions.
 
     `Bert.hooked` makes one. Tensors are float32, and all inputs of a batch have the same length, without padding.
@@ -237,18 +239,26 @@ class HookedModel:
         function = self.of_layer(("layer", tuple(pairs), everywhere, points), step, tuple(signature), index)
         return function(x, _NO_MASK if bias is None else tf.constant(bias, tf.float32), *others)
 
-    def states(self, token_ids: np.ndarray, segment_ids: np.ndarray) -> list[tf.Tensor]:
-        """All hidden states for ids int32 [B, T]: list of L + 1 tensors float32 [B, T, H]."""
+    def states(
+        self, token_ids: np.ndarray, segment_ids: np.ndarray, between: Callable[[], object] = lambda: None
+    ) -> list[tf.Tensor]:
+        """All hidden states for ids int32 [B, T]: list of L + 1 tensors float32 [B, T, H]; `between` follows each."""
         states = [self.embed(token_ids, segment_ids)]
         for index in range(self.config.num_hidden_layers):
             states.append(self.layer(index, states[-1]))
+            between()
         return states
 
-    def finish(self, x: tf.Tensor, first: int) -> tf.Tensor:
-        """The last hidden state [B, T, H], computed from hidden state `first`."""
+    def finish(self, x: tf.Tensor, first: int, between: Callable[[], object] = lambda: None) -> tf.Tensor:
+        """The last hidden state [B, T, H], from hidden state `first`; `between` is called after each layer."""
         for index in range(first, self.config.num_hidden_layers):
             x = self.layer(index, x)
+            between()
         return x
+
+    def unchanged(self, index: int, x: tf.Tensor) -> tf.Tensor:
+        """The output of layer `index` for its input x [B, T, H] if its blocks add nothing and are not normalized."""
+        return self.layers[f"layer_{index}"].finish(x)
 
     def read(self, x: tf.Tensor | np.ndarray) -> tf.Tensor | np.ndarray:
         """The vectors from which the MLM head predicts each place, from hidden states [B, T, H].
@@ -302,11 +312,7 @@ class HookedModel:
         """
         segment_ids = tf.constant(segment_ids, tf.int32)
         vectors = tf.constant(vectors, tf.float32)
-        signature = (_floats(None, None, self.config.embedding_width), _ids())
-        states = [self.compiled("sum", self._embed, signature)(vectors, segment_ids)]
-        for index in range(self.config.num_hidden_layers):
-            states.append(self.layer(index, states[-1]))
-            between()
+        states = self._states_of_vectors(vectors, segment_ids, between)
         score, gradient = self._target_gradient(states[-1], target)
         # Backwards one layer at a time. Each layer runs again, so no value inside a layer stays in memory.
         for index in reversed(range(self.config.num_hidden_layers)):
@@ -314,29 +320,27 @@ class HookedModel:
                 states[index], gradient
             )
             between()
-        back = self.compiled("sum back", self._sum_back, (*signature, self._states()))
+        back = self.compiled("sum back", self._sum_back, (*self._vectors(), self._states()))
         return score.numpy(), back(vectors, segment_ids, gradient).numpy()
 
-    def score(self, x: tf.Tensor, target: Target) -> np.ndarray:
-        """A target's log-probability, float32 [B], from a last hidden state [B, T, H]."""
-        return self.answers(x, target)[:, target.id]
+    def score_of_vectors(
+        self,
+        vectors: tf.Tensor | np.ndarray,
+        segment_ids: np.ndarray,
+        target: Target,
+        between: Callable[[], object] = lambda: None,
+    ) -> np.ndarray:
+        """A target's log-probability [B] as `gradient` returns it, without the gradient; the arguments are the same."""
+        vectors, segment_ids = tf.constant(vectors, tf.float32), tf.constant(segment_ids, tf.int32)
+        return self.score(self._states_of_vectors(vectors, segment_ids, between)[-1], target)
 
-    def answers(self, x: tf.Tensor, target: Target) -> np.ndarray:
-        """The log-probabilities of all answers of a target's head, float32 [B, K], from a last hidden state [B, T, H].
-
-        The answers are the tokens of the vocabulary at the target's position, both answers about a pair or a token, or
-        all classes.
-        """
-        if target.head == "mlm":
-            return self.mlm_log_probabilities(self.read(x)[:, target.position]).numpy()
-        if target.head == "replaced":
-            return self.replaced_log_probabilities(x).numpy()[:, target.position]
-        scores = {
-            "nsp": self.nsp_log_probabilities,
-            "sop": self.sop_log_probabilities,
-            "task": self.class_scores,
-        }
-        return scores[target.head](x).numpy()
+    def _states_of_vectors(self, vectors, segment_ids, between):
+        """All hidden states for token vectors; `between` is called after each layer."""
+        states = [self.compiled("sum", self._embed, self._vectors())(vectors, segment_ids)]
+        for index in range(self.config.num_hidden_layers):
+            states.append(self.layer(index, states[-1]))
+            between()
+        return states
 
     def _target_gradient(self, x, target):
         """A target's log-probability [B] and its gradient [B, T, H] with respect to the last hidden state."""
@@ -485,6 +489,9 @@ class HookedModel:
             return logits
         return tf.math.log_sigmoid(logits) if settings.multi_label else tf.nn.log_softmax(logits)
 
+    def _vectors(self):
+        return _floats(None, None, self.config.embedding_width), _ids()
+
     def _states(self):
         return _floats(None, None, self.config.hidden_size)
 
@@ -498,28 +505,13 @@ class HookedModel:
         Returns:
             The compiled function.
         """
-        with self._lock:  # Keras and TensorFlow cannot trace in several threads at once.
+        if name in self._functions:
+            return self._functions[name]
+        with building(), self._lock:  # Keras and TensorFlow cannot trace in several threads at once.
             if name not in self._functions:
                 function = tf.function(step, input_signature=signature, autograph=False)
                 self._functions[name] = function.get_concrete_function()
             return self._functions[name]
-
-
-def blocked(tokens: Iterable[int], length: int, links: Iterable[tuple[int, int]] = ()) -> np.ndarray:
-    """The attention bias that hides some tokens from all tokens, and blocks single links.
-
-    Args:
-        tokens: sequence of int. Positions that no token attends to.
-        length: int. T, the number of tokens.
-        links: sequence of (from, to). Pairs of positions: `from` does not attend to `to`.
-    Returns:
-        float32 [1, 1, T, T], each entry 0 or `MASKED_SCORE`.
-    """
-    bias = np.zeros((1, 1, length, length), np.float32)
-    bias[..., list(tokens)] = MASKED_SCORE
-    for query, key in links:
-        bias[..., query, key] = MASKED_SCORE
-    return bias
 
 
 def frozen_norm(x: tf.Tensor, gamma: Any, beta: Any, epsilon: float) -> tf.Tensor:

@@ -5,7 +5,10 @@ The names are those of TransformerLens (Nanda and Bloom 2022).
 B batch, T tokens, H hidden size, N heads, D head size, F intermediate size.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 #: Added to the attention scores of padded keys: far below any score of a token, and finite in bfloat16 and float16 too.
 MASKED_SCORE = -30000.0
@@ -50,3 +53,20 @@ HOOK_POINTS = (
     HookPoint("resid_post", "BTH", "LayerNorm(resid_mid + mlp_out), the hidden state that leaves the layer"),
 )
 POINTS = {point.name: point for point in HOOK_POINTS}
+
+
+def blocked(tokens: Iterable[int], length: int, links: Iterable[tuple[int, int]] = ()) -> np.ndarray:
+    """The attention bias that hides some tokens from all tokens, and blocks single links.
+
+    Args:
+        tokens: sequence of int. Positions that no token attends to.
+        length: int. T, the number of tokens.
+        links: sequence of (from, to). Pairs of positions: `from` does not attend to `to`.
+    Returns:
+        float32 [1, 1, T, T], each entry 0 or `MASKED_SCORE`.
+    """
+    bias = np.zeros((1, 1, length, length), np.float32)
+    bias[..., list(tokens)] = MASKED_SCORE
+    for query, key in links:
+        bias[..., query, key] = MASKED_SCORE
+    return bias

@@ -157,11 +157,7 @@ class Graph:
         return ov.Model(nodes, [*inputs, self.rows], "bert"), result_indices
 
     def encode(self, token_ids: Node, segment_ids: Node, padding_mask: Node) -> Node:
-        total = self.sum_embeddings("bert.embeddings", token_ids, segment_ids)
-        x = self.norm("bert.embeddings.LayerNorm", total)
-        if self.config.has_embedding_projection:
-            x = self.dense("bert.embeddings_project", x)
-        self.add_result("embeddings_sum", total)
+        x = self.embeddings(token_ids, segment_ids)
         self.add_result("embeddings", x)
         self.add_result("hidden_states", x)
         is_padding = op.subtract(real(1), op.convert(padding_mask, np.float32))
@@ -171,6 +167,13 @@ class Graph:
             self.add_result("hidden_states", x)
         self.add_result("sequence_output", x)
         return x
+
+    def embeddings(self, token_ids: Node, segment_ids: Node) -> Node:
+        """Hidden state 0 [B, T, H] of ids [B, T]; the sum before its normalization is a result."""
+        total = self.sum_embeddings("bert.embeddings", token_ids, segment_ids)
+        self.add_result("embeddings_sum", total)
+        x = self.norm("bert.embeddings.LayerNorm", total)
+        return self.dense("bert.embeddings_project", x) if self.config.has_embedding_projection else x
 
     def sum_embeddings(self, name: str, token_ids: Node, segment_ids: Node) -> Node:
         """[B, T] ids -> [B, T, E]"""
@@ -189,11 +192,19 @@ class Graph:
     def layer(self, index: int, x: Node, bias: Node) -> Node:
         """The output [B, T, H] of layer number `index`, from 0, for its input and the additive mask [B, 1, 1, T]."""
         name = f"bert.encoder.layer.{self.config.layer_groups[index]}"
+        x = self.at("resid_pre", x)
         attended = self.dense(f"{name}.attention.output.dense", self.attention(f"{name}.attention.self", x, bias))
-        x = self.norm(f"{name}.attention.output.LayerNorm", op.add(x, attended))
+        x = self.norm(f"{name}.attention.output.LayerNorm", op.add(x, self.at("attn_out", attended)))
+        x = self.at("resid_mid", x)
         # Of all products this one loses most when its input is rounded to eight bits.
-        units = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.intermediate.dense", x, rounds_input=False))
-        return self.norm(f"{name}.output.LayerNorm", op.add(x, self.dense(f"{name}.output.dense", units)))
+        units = self.at("mlp_pre", self.dense(f"{name}.intermediate.dense", x, rounds_input=False))
+        units = self.at("mlp_post", ACTIVATIONS[self.config.hidden_act](units))
+        added = self.at("mlp_out", self.dense(f"{name}.output.dense", units))
+        return self.at("resid_post", self.norm(f"{name}.output.LayerNorm", op.add(x, added)))
+
+    def at(self, point: str, value: Node) -> Node:
+        """The value at one of `HOOK_POINTS`; a subclass may read or replace it."""
+        return value
 
     def attention(self, name: str, x: Node, bias: Node) -> Node:
         """[B, T, H] -> [B, T, H]"""
@@ -213,7 +224,7 @@ class Graph:
 
     def attend(self, query: Node, key: Node, value: Node, bias: Node) -> Node:
         """Queries, keys and values [B, N, T, D] and an additive mask -> [B, T, H]"""
-        vectors = (query, key, value)
+        vectors = query, key, value = self.at("q", query), self.at("k", key), self.at("v", value)
         if self.kind == "vectors":
             for output, vector in zip(VECTORS, vectors):
                 self.add_result(output, vector)
@@ -222,9 +233,9 @@ class Graph:
             context = op.scaled_dot_product_attention(query, key, value, bias, factor)  # [B, N, T, D]
         else:
             products = op.multiply(op.matmul(query, key, False, True), real(self.score_scale))
-            maps = op.softmax(op.add(products, bias), -1)
+            maps = self.at("pattern", op.softmax(self.at("scores", op.add(products, bias)), -1))
             self.results.setdefault("attentions", []).append(maps)  # [B, N, T, T]
-            context = op.matmul(maps, value, False, False)
+            context = self.at("z", op.matmul(maps, value, False, False))
         return self.join_heads(context)
 
     def join_heads(self, context: Node) -> Node:
@@ -344,8 +355,12 @@ class _Writable:
 
 def constant(array: Any) -> Node:
     """A constant over the memory of an array."""
-    array = np.ascontiguousarray(array)
-    return op.constant(array if array.flags.writeable else np.asarray(_Writable(array)), shared_memory=True)
+    return op.constant(writable(np.ascontiguousarray(array)), shared_memory=True)
+
+
+def writable(array: np.ndarray) -> np.ndarray:
+    """The array, marked as writable so that OpenVINO shares its memory; it only reads it."""
+    return array if array.flags.writeable else np.asarray(_Writable(array))
 
 
 def ints(*values: int) -> Node:

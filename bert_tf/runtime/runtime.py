@@ -32,6 +32,8 @@ class Runtime:
         engine: str. "openvino", "tensorflow" or "auto". "auto" is OpenVINO if it is installed, there is no GPU and it
             supports the model's activation and encoder layer; otherwise TensorFlow, or the backend that KERAS_BACKEND
             names (torch, jax).
+        shares_cores: bool. Whether the process has other work for the cores, as a server has. OpenVINO then runs short
+            inputs on one thread: this takes longer, but less processor time in all.
 
     Attributes:
         precision: str. The precision.
@@ -48,14 +50,16 @@ class Runtime:
         (1, 3, 128)
     """
 
-    def __init__(self, model: RunnableModel, precision: str = "float32", engine: str = "auto") -> None:
+    def __init__(
+        self, model: RunnableModel, precision: str = "float32", engine: str = "auto", shares_cores: bool = False
+    ) -> None:
         if precision not in PRECISIONS:
             raise RuntimeInputError(f"precision must be one of {', '.join(PRECISIONS)}, not {precision!r}.")
         if engine not in ENGINES:
             raise RuntimeInputError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}.")
         self.precision = precision
         self.engine = _choose(model, engine, precision)
-        self._model, self._lock = model, threading.Lock()
+        self._model, self._lock, self._shares_cores = model, threading.Lock(), shares_cores
         self._loaded_engine: Any = None
 
     def run(self, batch: Mapping[str, np.ndarray], outputs: Iterable[str]) -> dict[str, Any]:
@@ -124,7 +128,7 @@ class Runtime:
                 if self.engine == "openvino":
                     from bert_tf.runtime.openvino_engine import OpenVINOEngine
 
-                    self._loaded_engine = OpenVINOEngine(self._model, self.precision)
+                    self._loaded_engine = OpenVINOEngine(self._model, self.precision, self._shares_cores)
                 else:
                     self._loaded_engine = _keras_engine(keras_model(self._model), self.precision)
             return self._loaded_engine

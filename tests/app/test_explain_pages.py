@@ -280,6 +280,7 @@ def test_what_speaks_for_the_only_class_is_refused_in_words(open_app, monkeypatc
     task = TaskModel(settings, network_over(bert.model, task_type("classify"), settings), bert.tokenizer, bert.runtime)
     monkeypatch.setattr(bert, "task", task)
     monkeypatch.setitem(vars(bert), "_hooked", HookedModel(bert))
+    monkeypatch.setitem(vars(bert), "_steps", HookedModel(bert))
     app = run_until_done(open_app(page="contributions", a="It was good."))
     assert "“good” is the only class" in page_text(app) and component(app, "cells") is None
     app = run_until_done(open_app(page="saliency", a="It was good.", **{"saliency.method": "lrp"}))

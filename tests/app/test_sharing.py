@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.resources.memory_budget import MemoryBudget
 from tests.app.page_reading import PATIENCE
-from ui.session.fair_lock import FairLock
+from ui.session.fair_lock import FairLock, Presses
 from ui.session.trace_store import TraceStore, size_of
 
 
@@ -158,6 +158,80 @@ def test_who_waits_for_a_lock_gets_it_before_who_had_it():
     assert order == ["first", "second", "again"]
     with lock:  # and nobody holds it any more
         order.append("free")
+
+
+def test_long_work_waits_for_the_presses_that_are_being_answered():
+    presses, order, ready, answered = Presses(PATIENCE), [], threading.Event(), threading.Event()
+
+    def press():
+        with presses.answered():
+            ready.set()
+            answered.wait(PATIENCE)
+            order.append("press")
+
+    visitor = threading.Thread(target=press)
+    visitor.start()
+    ready.wait(PATIENCE)
+    work = threading.Thread(target=lambda: (presses.give_way(), order.append("work")))
+    work.start()
+    work.join(0.05)
+    assert order == []
+    answered.set()
+    for thread in (visitor, work):
+        thread.join()
+    assert order == ["press", "work"]
+
+
+def test_long_work_goes_on_after_a_while_and_for_the_press_that_waits_for_it():
+    presses = Presses(0.01)
+    with presses.answered():
+        presses.give_way()
+    presses = Presses(PATIENCE)
+    with presses.answered():
+        with presses.paused():
+            began = time.monotonic()
+            presses.give_way()
+            assert time.monotonic() - began < PATIENCE / 2
+        again = threading.Thread(target=presses.give_way)  # now the press goes first again
+        again.start()
+        again.join(0.05)
+        assert again.is_alive()
+    again.join(PATIENCE)
+
+
+def test_a_job_gives_way_to_presses_between_its_steps(monkeypatch):
+    from ui.session import jobs
+
+    waited = []
+    monkeypatch.setattr(jobs, "presses", lambda: types.SimpleNamespace(give_way=lambda: waited.append(1)))
+    monkeypatch.setattr(jobs, "_STEP", 0.05)
+
+    def work(progress):
+        progress(1, 3)  # so short a step goes on at once
+        time.sleep(0.06)
+        progress(2, 3)
+        progress(3, 3)
+        return len(waited)
+
+    job = jobs.Job("key", work, threading.Semaphore(1))
+    while job.running:
+        time.sleep(0.01)
+    assert job.result == 1
+
+
+def test_a_model_is_given_back_once_while_one_thing_is_built_within_another():
+    from bert_tf.checkpoints.stored_model import building
+    from ui.session.model_store import SharedModel
+
+    shared = SharedModel("m", lambda: None)
+
+    def held_by_others(_):
+        with building(), building():
+            free = shared.lock._held
+        return free, shared.lock._held
+
+    assert shared.run(held_by_others) == (False, True)
+    assert not shared.lock._held
 
 
 def test_others_use_a_model_while_its_keras_model_is_built_for_one(open_app, monkeypatch):

@@ -47,6 +47,10 @@ def imported(tmp_path_factory):
         "input-embeddings": ["explain", "input-embeddings", text, *small],
         "nearest-words": ["explain", "nearest-words", text, *small],
         "logit-lens": ["explain", "logit-lens", text, *small],
+        "ablation of all heads": ["explain", "ablation", text, *small],
+        "ablation": ["explain", "ablation", text, "--heads", "0.1", "--tokens", "2", *small],
+        "patching": ["explain", "patching", text, "--corrupted", "Rome is a city in [MASK].", *small],
+        "path-patching": ["explain", "path-patching", text, "--corrupted", "Rome is a city in [MASK].", *small],
     }
     program = [sys.executable, "-c", PROGRAM, json.dumps(commands)]
     result = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=300)

@@ -7,7 +7,8 @@ import pytest
 
 from bert_tf.errors import InputError, MaskPositionError, NothingToPredict
 from bert_tf.explain.attribution.target import Target, mask_target, next_sentence_target
-from bert_tf.inference.hooked_model import HookedModel, blocked
+from bert_tf.inference.hooked_model import HookedModel
+from bert_tf.layers.hook_points import blocked
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """The runtime gives what the Keras model gives, at the shapes that were asked for, from any thread."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -55,6 +56,18 @@ def assert_same(ours, theirs, tolerance=1e-5):
     assert ours.dtype == np.float32
     assert ours.shape == tuple(theirs.shape)
     np.testing.assert_allclose(ours, np.asarray(theirs), atol=tolerance)
+
+
+def test_short_inputs_run_on_one_thread_where_other_work_waits_for_the_cores(model):
+    shared, alone = (Runtime(model, engine="openvino", shares_cores=shares) for shares in (True, False))
+    for rows, graph in ((1, "short"), (2, "maps")):
+        given, outputs = batch(rows, tokens=40), ("mlm_logits", "attentions", "hidden_states")
+        for name, ours in shared.run(given, outputs).items():
+            assert_same(ours, alone.run(given, outputs)[name])
+        requests = shared._loaded_engine._requests
+        threads = requests[graph]._request.get_compiled_model().get_property("INFERENCE_NUM_THREADS")
+        assert (threads == 1) == (graph == "short") or os.cpu_count() == 1
+    assert set(alone._loaded_engine._requests) == {"maps"} and set(requests) == {"short", "maps"}
 
 
 def test_every_output_equals_the_keras_model(model, runtime):

@@ -6,6 +6,7 @@ from ui.elements.component_registry import browser_value, register
 from ui.samples.glossary import TERMS
 
 _GLOSSARY, _TERMS = register("glossary"), register("terms")
+_ALL = [dataclasses.asdict(term) for term in TERMS]  # once: every page draws them in every run
 
 
 def glossary(key, terms, on_go):
@@ -28,4 +29,4 @@ def glossary(key, terms, on_go):
 
 def mark_terms(key):
     """Underline the first use of each term in the page's sentences, and tell its meaning at the pointer or keyboard."""
-    _TERMS(key=key, data={"terms": [dataclasses.asdict(term) for term in TERMS]})
+    _TERMS(key=key, data={"terms": _ALL})

@@ -1,6 +1,7 @@
-"""A lock for work in steps: a thread that waits for the lock gets it between two steps of another thread."""
+"""Who goes first: a lock that threads get in turn, and a count of the presses that long work gives way to."""
 
 import collections
+import contextlib
 import threading
 
 
@@ -35,3 +36,47 @@ class FairLock:
 
     def __exit__(self, *_):
         self.release()
+
+
+class Presses:
+    """The presses that are being answered. Long work waits for them between its steps.
+
+    A press and a step that run at the same time share the cores, and the press takes twice as long.
+
+    Args:
+        longest: float. The most seconds that a step waits, so that long work goes on under any load.
+    """
+
+    def __init__(self, longest):
+        self._longest, self._count, self._changed = longest, 0, threading.Condition()
+        self._here = threading.local()
+
+    @contextlib.contextmanager
+    def answered(self):
+        """A press is being answered by this thread in the block."""
+        self._add(1)
+        try:
+            yield
+        finally:
+            self._add(-1)
+
+    @contextlib.contextmanager
+    def paused(self):
+        """The press that this thread answers, if there is one, waits for long work in the block."""
+        count = getattr(self._here, "count", 0)
+        self._add(-count)
+        try:
+            yield
+        finally:
+            self._add(count)
+
+    def give_way(self):
+        """Wait until no press is being answered, at most the longest time."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._count == 0, self._longest)
+
+    def _add(self, number):
+        self._here.count = getattr(self._here, "count", 0) + number
+        with self._changed:
+            self._count += number
+            self._changed.notify_all()

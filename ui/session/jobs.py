@@ -14,6 +14,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.errors import Cancelled
 from ui.session import state
+from ui.session.fair_lock import Presses
 from ui.session.model_store import disable_keras_reset
 from ui.session.session_cache import visitor_cache
 from ui.shell import error_messages
@@ -27,6 +28,9 @@ SHORT = 0.1
 SKELETON = '<div class="skeleton" aria-hidden="true"><i></i><i></i><i></i><i></i></div>'
 _UNFINISHED = ("waiting", "running")
 _ASKED = "_asked_jobs"
+# A job that has worked for so many seconds waits for the presses of all visitors, but not longer than this: a tenth of
+# the time is left to it under any load.
+_STEP, _LONGEST_WAIT = 0.1, 1.0
 
 
 class Job:
@@ -47,7 +51,7 @@ class Job:
     def __init__(self, key, function, slots, wanted=lambda: True, page=""):
         self.key, self.page, self.status, self.done, self.total = key, page, "waiting", 0, 0
         self.result = self.problem = None
-        self.began = time.monotonic()
+        self.began = self._rested = time.monotonic()
         self._function, self._slots, self._wanted = function, slots, wanted
         self._stop = threading.Event()
         threading.Thread(target=self._work, daemon=True, name="job").start()
@@ -90,7 +94,16 @@ class Job:
 
     def _progress(self, done, total):
         self.done, self.total = done, total
+        if time.monotonic() - self._rested >= _STEP:
+            presses().give_way()
+            self._rested = time.monotonic()
         return not self._stop.is_set() and self._wanted()
+
+
+@server_cache
+def presses() -> Presses:
+    """The presses of all visitors that are being answered; jobs give way to them between their steps."""
+    return Presses(_LONGEST_WAIT)
 
 
 @server_cache
@@ -155,8 +168,9 @@ def result(name, key, label, function, patience=0.25, stops=True, skeleton=True)
     if current is None or current.key != key:
         current = start(name, key, function)
     deadline = time.monotonic() + patience
-    while current.running and time.monotonic() < deadline:
-        time.sleep(0.01)
+    with presses().paused():
+        while current.running and time.monotonic() < deadline:
+            time.sleep(0.01)
     status = current.status  # read once, as the job can end in between
     _count_results(name)
     if status == "done":

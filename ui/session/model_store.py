@@ -191,10 +191,8 @@ def _expected_bytes(name):
 
 
 def _read(name, precision):
-    if precision == "float32":
-        bert = _read_float32(name)
-    else:
-        bert = _with_precision(precision, _models().load(name, "float32"))
+    whole = _read_float32(name) if precision == "float32" else _models().load(name, "float32")
+    bert = _for_visitors(precision, whole)
     if limits().warm:  # the thread waits until the store has the model
         threading.Thread(target=_shared(name, precision).warm, daemon=True, name=f"warm {name}").start()
     return bert
@@ -224,11 +222,11 @@ def disable_keras_reset():
     script_runner._clean_problem_modules = lambda: None
 
 
-def _with_precision(precision, bert):
-    """The same model in another precision; the weights are not loaded again."""
+def _for_visitors(precision, bert):
+    """The same model in a precision, beside the work of other visitors; the weights are not loaded again."""
     from bert_tf import Bert, Runtime
 
-    runtime = Runtime(bert.weights, precision=precision)
+    runtime = Runtime(bert.weights, precision=precision, shares_cores=True)
     task = bert.task and bert.task.with_runtime(runtime)
     return Bert(bert.config, bert.tokenizer, bert.weights, runtime, bert.name, bert.path, task)
 

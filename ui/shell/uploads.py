@@ -48,6 +48,10 @@ class BoundedUploads:
             self._add(session_id, file)
             self._times[session_id, file.file_id] = time.monotonic()
 
+    def holds(self, session_id):
+        """Whether there is a file of a visit."""
+        return bool(self._manager.file_storage.get(session_id))
+
     def free(self, session_id, in_use):
         """Remove the files of a visit that are not ``in_use``, a set of file ids, and not new."""
         with self._lock:
@@ -90,6 +94,7 @@ def bound():
 
 def free():
     """Free the uploads of this visit that the page does not show. Call it at the end of a run."""
-    if exists():
+    if exists() and _bounded().holds(session := get_script_run_ctx().session_id):
+        # To look at all values of a session takes milliseconds, and most visits hold no file.
         in_use = {value.file_id for value in st.session_state.values() if isinstance(value, UploadedFile)}
-        _bounded().free(get_script_run_ctx().session_id, in_use)
+        _bounded().free(session, in_use)

@@ -157,20 +157,27 @@ def to_params(view: View, limits: Limits) -> dict[str, str]:
     longest texts are empty too. They are empty, not absent, so that the link opens with an empty field and not with
     the default text. The masks of an empty text are left out. ``left_out`` names these texts.
     """
-    return _params(view, {name for name, _ in left_out(view, limits)})
+    return _fitted(view, limits)[0]
 
 
 def left_out(view: View, limits: Limits) -> list[tuple[str, int]]:
     """The texts that are too long for a link to the view: list of ("a", "b" or a setting's name, its characters)."""
+    return _fitted(view, limits)[1]
+
+
+def _fitted(view, limits):
+    """(the parameters of `to_params`, what `left_out` returns)."""
     settings = dict(_page_settings(view))
     texts = {"a": view.a, "b": view.b, **settings}
     missing = {name for name, text in settings.items() if len(text) > LONGEST_SETTING}
-    while _query_length(_params(view, missing)) > limits.max_link_characters:
+    params = _params(view, missing)
+    while _query_length(params) > limits.max_link_characters:
         rest = [name for name, text in texts.items() if text and name not in missing]
         if not rest:
             break
         missing.add(max(rest, key=lambda name: _encoded_length(texts[name])))
-    return [(name, len(text)) for name, text in texts.items() if name in missing]
+        params = _params(view, missing)
+    return params, [(name, len(text)) for name, text in texts.items() if name in missing]
 
 
 def _params(view, missing):

@@ -165,8 +165,8 @@ def head_outputs_and_attention(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(`head_outputs` for the same arguments, the mean of the attention maps of these heads float32 [T, T])."""
     heads = list(checked_heads(bert, layer, head))
-    values = bert.hooked().values(layer, np.asarray(state, np.float32)[None], ("pattern", "z"))
-    maps, outputs = (values[name].numpy()[0, heads] for name in ("pattern", "z"))
+    values = bert.steps().values(layer, np.asarray(state, np.float32)[None], ("pattern", "z"))
+    maps, outputs = (np.asarray(values[name])[0, heads] for name in ("pattern", "z"))
     return np.concatenate(outputs, axis=-1), maps.mean(axis=0)
 
 

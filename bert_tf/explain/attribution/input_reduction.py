@@ -105,8 +105,8 @@ def reduce_input(
         raise InputError(
             "Input reduction needs a target among several outcomes; a regression predicts a single number."
         )
-    hidden_states = bert.hooked().states(trace.token_ids[None], trace.segments[None])
-    answers = bert.hooked().answers(hidden_states[-1], target)
+    hidden_states = bert.steps().states(trace.token_ids[None], trace.segments[None])
+    answers = bert.steps().answers(hidden_states[-1], target)
     score, target_is_top = float(answers[0, target.id]), bool(is_top(target, answers)[0])
     remaining: list[WordSpan] = list(trace.words())
     removed: list[RemovedWord] = []
@@ -161,8 +161,8 @@ def _without_each(
         moved_target = replace(target, position=target_position)
         for start in range(0, len(members), block):
             rows, inputs = zip(*members[start : start + block])
-            embeddings = bert.hooked().embed(trace.token_ids[np.array(inputs)], trace.segments[np.array(inputs)])
-            answers = bert.hooked().answers(bert.hooked().finish(embeddings, 0), moved_target)
+            embeddings = bert.steps().embed(trace.token_ids[np.array(inputs)], trace.segments[np.array(inputs)])
+            answers = bert.steps().answers(bert.steps().finish(embeddings, 0), moved_target)
             scores[list(rows)] = answers[:, target.id]
             still_top[list(rows)] = is_top(target, answers)
             num_read += len(rows)

@@ -267,16 +267,16 @@ def _integrated(bert, trace, target, steps, baseline, progress):
         total += np.einsum("s,sth->th", weights[first : first + block], gradients)
         report(progress, min(first + block, steps), steps)
     between = functools.partial(report, progress, steps, steps)
-    ends, _ = hooked.gradient(np.stack([start, vectors]), np.repeat(segments, 2, axis=0), target, between)
+    ends = [float(hooked.score_of_vectors(end[None], segments, target, between)[0]) for end in (start, vectors)]
     token_scores = ((vectors - start) * total).sum(axis=1)
     return Saliency.of(
         trace,
         "integrated-gradients",
         target,
-        float(ends[1]),
+        ends[1],
         token_scores,
-        baseline_log_probability=float(ends[0]),
-        convergence_delta=float(token_scores.sum() - (float(ends[1]) - float(ends[0]))),
+        baseline_log_probability=ends[0],
+        convergence_delta=float(token_scores.sum() - (ends[1] - ends[0])),
     )
 
 

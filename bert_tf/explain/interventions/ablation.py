@@ -7,6 +7,7 @@ attention).
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from bert_tf.inference.answer import check_question
 from bert_tf.inference.batching import TOKENS_PER_BATCH
 from bert_tf.inference.predictions import check_top_k, mask_predictions
 from bert_tf.inference.trace import NextSentence, SentenceOrder
+from bert_tf.layers.hook_points import blocked
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
@@ -45,7 +47,7 @@ def clean_run(bert: Bert, trace: Trace) -> CleanRun:
     """
     if classifier_settings(bert) is None and "replaced" not in bert.heads:
         check_question(trace.masks, trace.text_b, bert.heads, bert.name)
-    states = bert.hooked().states(trace.token_ids[None], trace.segments[None])
+    states = bert.steps().states(trace.token_ids[None], trace.segments[None])
     answers = _read(bert, trace, states[-1])
     return CleanRun(states, answers)
 
@@ -78,10 +80,10 @@ def ablate(
     check_top_k(top_k)
     _check(ablation, bert.config, trace.length)
     clean = clean or clean_run(bert, trace)
-    last, shifts = _run_one(bert.hooked(), clean.states, trace, ablation, attention_shifts)
+    last, shifts = _run_one(bert.steps(), clean.states, trace, ablation, attention_shifts)
     before, after = clean.answers, _read(bert, trace, last)
     changes, divergences = _change(before["mlm"][0], after["mlm"])
-    maps = _maps(bert.hooked(), clean.states, trace, ablation) if attentions else None
+    maps = _maps(bert.steps(), clean.states, trace, ablation) if attentions else None
     predictions = {
         f"{name}_{when}": prediction
         for when, answers in (("before", before), ("after", after))
@@ -132,7 +134,8 @@ def sweep(
     for first, places in _groups(ablations, len(states) - 1):
         for start in range(0, len(places), block):
             chosen = places[start : start + block]
-            last = _run_batch(bert.hooked(), states, trace, [ablations[place] for place in chosen], first)
+            between = functools.partial(report, progress, done, len(ablations))
+            last = _run_batch(bert.steps(), states, trace, [ablations[place] for place in chosen], first, between)
             after = _read(bert, trace, last)
             changes[chosen], divergences[chosen] = _change(before["mlm"][0], after["mlm"])
             for name, values in other.items():
@@ -239,13 +242,15 @@ def _check(ablation, config, length):
             raise InputError(f"Token {row} would have nothing left to attend to: leave it at least one token.")
 
 
-def _run_batch(hooked, states, trace, ablations, first):
-    """The last hidden state [B, T, H] under B ablations, none of which changes a layer before `first`."""
-    import tensorflow as tf
+def _run_batch(hooked, states, trace, ablations, first, between):
+    """The last hidden state [B, T, H] under B ablations, none of which changes a layer before `first`.
 
-    x = tf.repeat(states[min(first, len(states) - 1)], len(ablations), axis=0)
+    `between` is called after each layer, so that a server can use the model for others meanwhile.
+    """
+    x = np.repeat(states[min(first, len(states) - 1)], len(ablations), axis=0)
     for layer in range(first, len(states) - 1):
         x = _layer_without(hooked, layer, x, trace, ablations)
+        between()
     return x
 
 
@@ -261,9 +266,11 @@ def _run_one(hooked, states, trace, ablation, attention_shifts):
         if not attention_shifts or (layer == first and bias is None):
             x = _layer_without(hooked, layer, x, trace, (ablation,))
             continue
-        before = hooked.values(layer, states[layer], ("pattern",))["pattern"][0].numpy()
+        before = hooked.values(layer, states[layer], ("pattern",))["pattern"][0]
         x, after = _layer_without(hooked, layer, x, trace, (ablation,), maps=True)
-        shifts[layer] = np.abs(after[0].numpy() - before).sum(axis=-1, dtype=np.float64).mean(axis=-1) / 2
+        shifts[layer] = (
+            np.abs(np.asarray(after[0]) - np.asarray(before)).sum(axis=-1, dtype=np.float64).mean(axis=-1) / 2
+        )
     return x, shifts if attention_shifts else None
 
 
@@ -277,7 +284,7 @@ def _layer_without(hooked, layer, x, trace, ablations, maps=False):
     replace = {
         "z": (heads, np.zeros((1, 1, 1, 1), np.float32)),
         "mlp_out": (feed_forward, np.zeros((1, 1, 1), np.float32)),
-        "resid_post": (off, hooked.layers[f"layer_{layer}"].finish(x)),
+        "resid_post": (off, hooked.unchanged(layer, x)),
     }
     replace = {point: pair for point, pair in replace.items() if pair[0].any()}
     points = ("resid_post", "pattern") if maps else ("resid_post",)
@@ -287,7 +294,6 @@ def _layer_without(hooked, layer, x, trace, ablations, maps=False):
 
 def _bias(layer, trace, ablations):
     """The attention bias [B, 1, T, T] of B ablations in a layer; None if none of them blocks attention there."""
-    from bert_tf.inference.hooked_model import blocked
 
     def applies(ablation):
         return ablation.attention_layers is None or layer in ablation.attention_layers
@@ -305,22 +311,20 @@ def _read(bert, trace, last):
     "mlm": log-probabilities at the masks [B, P, V]; P is 0 without an MLM head. "nsp" or "sop" [B, 2] for a pair,
     "replaced" [B, T, 2] for a discriminator and "task" [B, K] for a classifier, if the model has such a head.
     """
-    import tensorflow as tf
-
     rows, masks = last.shape[0], list(trace.masks) if "mlm" in bert.heads else []
+    steps = bert.steps()
     outputs = {"mlm": np.zeros((rows, len(masks), bert.config.vocab_size), np.float32)}
     if masks:
-        vectors = tf.reshape(tf.gather(bert.hooked().read(last), masks, axis=1), (rows * len(masks), -1))
-        logs = bert.hooked().mlm_log_probabilities(vectors).numpy()
-        outputs["mlm"] = logs.reshape(rows, len(masks), -1)
+        vectors = np.asarray(steps.read(last))[:, masks].reshape(rows * len(masks), -1)
+        outputs["mlm"] = np.asarray(steps.mlm_log_probabilities(vectors)).reshape(rows, len(masks), -1)
     if trace.text_b is not None and "nsp" in bert.heads:
-        outputs["nsp"] = bert.hooked().nsp_log_probabilities(last).numpy()
+        outputs["nsp"] = np.asarray(steps.nsp_log_probabilities(last))
     if trace.text_b is not None and "sop" in bert.heads:
-        outputs["sop"] = bert.hooked().sop_log_probabilities(last).numpy()
+        outputs["sop"] = np.asarray(steps.sop_log_probabilities(last))
     if "replaced" in bert.heads:
-        outputs["replaced"] = bert.hooked().replaced_log_probabilities(last).numpy()
+        outputs["replaced"] = np.asarray(steps.replaced_log_probabilities(last))
     if classifier_settings(bert):
-        outputs["task"] = bert.hooked().class_scores(last).numpy()
+        outputs["task"] = np.asarray(steps.class_scores(last))
     return outputs
 
 
@@ -372,7 +376,7 @@ def _maps(hooked, states, trace, ablation):
     x, maps = states[0], []
     for layer in range(len(states) - 1):
         x, patterns = _layer_without(hooked, layer, x, trace, (ablation,), maps=True)
-        maps.append(patterns[0].numpy())
+        maps.append(np.asarray(patterns[0]))
     return np.stack(maps)
 
 

@@ -71,7 +71,7 @@ class CleanRun:
     """A trace's input with nothing switched off. Every ablation of it is compared with this run.
 
     Attributes:
-        states: list of tf.Tensor. L + 1 hidden states, float32 [1, T, H].
+        states: list. L + 1 hidden states, float32 [1, T, H], as arrays or tensors.
         answers: dict. The heads' outputs for the last hidden state; for `ablate` and `sweep`.
     """
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,6 @@ from bert_tf.results import Result, frame
 
 if TYPE_CHECKING:
     import pandas as pd
-    import tensorflow as tf
 
     from bert_tf.inference.bert import Bert
     from bert_tf.inference.trace import Trace
@@ -122,8 +121,8 @@ def patch_states(
     clean_states, corrupted_states = both = clean_and_corrupted_states(bert, clean, corrupted)
 
     def patched(layer, positions):
-        states = np.repeat(corrupted_states[layer].numpy(), len(positions), axis=0)
-        states[np.arange(len(positions)), positions] = clean_states[layer].numpy()[0, positions]
+        states = np.repeat(np.asarray(corrupted_states[layer]), len(positions), axis=0)
+        states[np.arange(len(positions)), positions] = np.asarray(clean_states[layer])[0, positions]
         return states, layer
 
     size = len(clean_states), clean.length
@@ -155,7 +154,7 @@ def patch_blocks(
         raise InputError(f"There is no block {block!r:.40}; choose from {', '.join(_BLOCKS)}.")
     clean_states, corrupted_states = both = clean_and_corrupted_states(bert, clean, corrupted)
     layers = len(clean_states) - 1
-    hooked, point = bert.hooked(), _BLOCKS[block]
+    hooked, point = bert.steps(), _BLOCKS[block]
     added = [hooked.values(layer, clean_states[layer], (point,))[point] for layer in range(layers)]
 
     def patched(layer, positions):
@@ -192,7 +191,7 @@ def patch_heads(
     if position is not None:
         check_position(clean, position)
     size = len(clean_states) - 1, bert.config.num_attention_heads
-    hooked, places = bert.hooked(), np.full((1, 1, clean.length, 1), True)
+    hooked, places = bert.steps(), np.full((1, 1, clean.length, 1), True)
     if position is not None:
         places = np.arange(clean.length)[:, None] == position
 
@@ -208,8 +207,8 @@ def patch_heads(
     return _score_patches(bert, both, (clean, corrupted), target, "head", size, patched, progress, position)
 
 
-def clean_and_corrupted_states(bert: Bert, *traces: Trace) -> list[list[tf.Tensor]]:
-    """The hidden states of two inputs, lists of L + 1 tensors float32 [1, T, H].
+def clean_and_corrupted_states(bert: Bert, *traces: Trace) -> list[list[Any]]:
+    """The hidden states of two inputs, lists of L + 1 arrays or tensors float32 [1, T, H].
 
     Raises:
         NotComparable: the inputs differ in length.
@@ -220,7 +219,7 @@ def clean_and_corrupted_states(bert: Bert, *traces: Trace) -> list[list[tf.Tenso
             f"The inputs must have equally many tokens: the first has {lengths[0]}, the second "
             f"{lengths[1]}. Replace a word by another one that has the same number of word pieces."
         )
-    return [bert.hooked().states(trace.token_ids[None], trace.segments[None]) for trace in traces]
+    return [bert.steps().states(trace.token_ids[None], trace.segments[None]) for trace in traces]
 
 
 def patch(
@@ -275,13 +274,15 @@ def _score_patches(bert, states, traces, target, component, size, patched, progr
 
     patched: callable(row, columns [B]) -> (patched hidden states [B, T, H], the layer that takes them as its input).
     """
-    hooked, (rows, columns) = bert.hooked(), size
+    hooked, (rows, columns) = bert.steps(), size
     scores = np.empty(size)
     block = max(1, TOKENS_PER_BATCH // traces[0].length)
     for row in range(rows):
         for start in range(0, columns, block):
             chosen = np.arange(start, min(start + block, columns))
-            scores[row, chosen] = hooked.score(hooked.finish(*patched(row, chosen)), target)
+            # Also between the layers, so that a server can use the model for others meanwhile.
+            between = partial(report, progress, row * columns + start, scores.size)
+            scores[row, chosen] = hooked.score(hooked.finish(*patched(row, chosen), between), target)
             report(progress, row * columns + int(chosen[-1]) + 1, scores.size)
     clean_score, corrupted_score = (float(hooked.score(run_states[-1], target)[0]) for run_states in states)
     return PatchingResult(

@@ -167,7 +167,7 @@ def patch_paths(
         check_receiver(bert, receiver)
     if position is not None:
         check_position(clean, position)
-    hooked, layers, heads = bert.hooked(), bert.config.num_hidden_layers, bert.config.num_attention_heads
+    hooked, layers, heads = bert.steps(), bert.config.num_hidden_layers, bert.config.num_attention_heads
     last = layers if receiver is None else receiver.layer
     into_block = receiver is not None and receiver.part == "feed_forward"
     has_path = np.arange(layers)[:, None] < np.full((1, heads + 1), last)
@@ -215,13 +215,15 @@ def patch_paths(
     for layer in reversed(range(min(last + into_block, layers))):
         clean_values = hooked.values(layer, clean_states[layer], ("z", "mlp_out"))
         corrupted_values = hooked.values(layer, corrupted_states[layer], ("attn_out", "mlp_out"))
-        held[layer] = corrupted_values["attn_out"].numpy(), corrupted_values["mlp_out"].numpy()
+        held[layer] = np.asarray(corrupted_values["attn_out"]), np.asarray(corrupted_values["mlp_out"])
         each_head = {"z": (np.eye(heads, dtype=bool)[..., None, None], clean_values["z"])}
-        patched = hooked.values(layer, corrupted_states[layer], ("attn_out",), replace=each_head)["attn_out"].numpy()
+        patched = np.asarray(
+            hooked.values(layer, corrupted_states[layer], ("attn_out",), replace=each_head)["attn_out"]
+        )
         # A row for each sender: the heads, then the feed-forward block.
         attention, feed_forward = (np.repeat(added, heads + 1, axis=0) for added in held[layer])
         attention[:heads] = np.where(places, patched, attention[:heads])
-        feed_forward[heads] = np.where(places, clean_values["mlp_out"].numpy()[0], feed_forward[heads])
+        feed_forward[heads] = np.where(places, np.asarray(clean_values["mlp_out"])[0], feed_forward[heads])
         senders = np.flatnonzero(has_path[layer])
         for start in range(0, len(senders), block):
             chosen = senders[start : start + block]

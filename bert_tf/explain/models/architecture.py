@@ -383,8 +383,8 @@ def layer_activations(bert: Bert, trace: Trace, layer: int) -> dict[str, np.ndar
 
 def layer_activations_from_state(bert: Bert, state: np.ndarray, layer: int) -> dict[str, np.ndarray]:
     """The activations of one encoder layer, as `layer_activations`, for its input `state`, float [T, H]."""
-    values = bert.hooked().values(layer, np.asarray(state, np.float32)[None], PASSING.values())
-    return {name: values[point].numpy()[0] for name, point in PASSING.items()}
+    values = bert.steps().values(layer, np.asarray(state, np.float32)[None], PASSING.values())
+    return {name: np.asarray(values[point])[0] for name, point in PASSING.items()}
 
 
 def _hidden_states(trace):

@@ -1,0 +1,280 @@
+"""The forward pass of BERT in steps, with the values inside a layer read or replaced, on OpenVINO.
+
+Each kind of step is one small graph, compiled once. The weights are inputs of the graph and stay as they are stored, so
+one graph serves all layers and no layer is packed a second time.
+
+B batch, T tokens, H hidden size, N heads, D head size, R rows, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import openvino as ov
+import openvino.opset13 as op
+
+from bert_tf.architectures import BERT
+from bert_tf.checkpoints.stored_model import StoredModel
+from bert_tf.layers.hook_points import POINTS
+from bert_tf.runtime.head_answers import HeadAnswers
+from bert_tf.runtime.openvino_engine import core
+from bert_tf.runtime.openvino_graph import Graph, Node, integer, ints, writable
+from bert_tf.runtime.weights import RunnableModel
+
+_LAYER = "bert.encoder.layer."
+_NO_BIAS = np.zeros((1, 1, 1, 1), np.float32)
+_SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+#: Arrays of a value of the dict `replace`: (mask or None, values).
+Replacement = tuple[np.ndarray | None, np.ndarray]
+
+
+def runs_in_steps(model: RunnableModel) -> bool:
+    """Whether `LayerSteps` can run a model: its weights are stored ones, and its layers are BERT's."""
+    return isinstance(model, StoredModel) and model.bert_config.architecture.layer_class == BERT.layer_class
+
+
+class LayerSteps(HeadAnswers):
+    """The embeddings, each encoder layer with its hook points, and the heads of a model, as separate functions.
+
+    All arrays are float32, and all inputs of a batch have the same length, without padding. Several threads may use one
+    object at once.
+
+    Args:
+        model: `StoredModel` of which `runs_in_steps` is true.
+        task: `TaskModel` or None. The task of a fine-tuned model.
+
+    Attributes:
+        config: `BertConfig`. The settings.
+
+    Example:
+        >>> steps = LayerSteps(bert_tf.load().weights)
+        >>> states = steps.states(trace.token_ids[None], trace.segments[None])
+        >>> steps.values(3, states[3], ("pattern",))["pattern"].shape
+    """
+
+    def __init__(self, model: StoredModel, task: Any = None) -> None:
+        self.config, self._model, self._task, self._lock = model.bert_config, model, task, threading.Lock()
+        self._steps: dict[Hashable, _Step] = {}
+        self._tensors: dict[tuple[str, str], ov.Tensor] = {}
+
+    def embed(self, token_ids: np.ndarray, segment_ids: np.ndarray) -> np.ndarray:
+        """Hidden state 0, [B, T, H], for token and segment ids int32 [B, T]."""
+
+        def make(graph):
+            inputs = [op.parameter([-1, -1], np.int32) for _ in range(2)]
+            return inputs, [graph.embeddings(*inputs)]
+
+        return self._run("embed", make, (np.asarray(token_ids, np.int32), np.asarray(segment_ids, np.int32)))[0]
+
+    def values(
+        self,
+        index: int,
+        x: np.ndarray,
+        points: Iterable[str],
+        bias: np.ndarray | None = None,
+        replace: Mapping[str, Replacement] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """The values inside layer `index`, computed from hidden state `index`, with some of them replaced.
+
+        Args:
+            index: int. The layer, from 0.
+            x: [B, T, H]. Hidden state `index`.
+            points: sequence of str. The `HOOK_POINTS` to return. What none of them needs is not computed.
+            bias: array. Added to the attention scores and broadcast to [B, N, T, T]; `MASKED_SCORE` blocks a link. None
+                for no bias.
+            replace: dict. From names of `HOOK_POINTS` to pairs (mask, values): a bool array that marks where the value
+                is replaced, and the array that replaces it. Both have as many axes as the value and broadcast to it. A
+                mask of None replaces the value everywhere; what it was computed from is then not computed. Any batch
+                axis may be 1.
+
+        Returns:
+            dict from the names to arrays. They include the replacements.
+        """
+        points, replace = tuple(points), replace or {}
+        pairs = {name: replace[name] for name in POINTS if name in replace}
+        kinds = tuple((name, mask is not None) for name, (mask, _) in pairs.items())
+        arrays = [np.asarray(x, np.float32), _NO_BIAS if bias is None else np.asarray(bias, np.float32)]
+        for mask, values in pairs.values():
+            arrays += [] if mask is None else [np.asarray(mask, bool)]
+            arrays.append(np.asarray(values, np.float32))
+
+        def make(graph):
+            state = op.parameter([-1, -1, graph.config.hidden_size], np.float32)
+            scores = op.parameter([-1] * 4, np.float32)
+            inputs = [state, scores, *graph.replace_by(kinds)]
+            graph.layer(index, state, scores)
+            return inputs, [graph.reached[point] for point in points]
+
+        return dict(zip(points, self._run(("layer", points, kinds), make, arrays, index)))
+
+    def layer(
+        self,
+        index: int,
+        x: np.ndarray,
+        bias: np.ndarray | None = None,
+        replace: Mapping[str, Replacement] | None = None,
+    ) -> np.ndarray:
+        """Hidden state index + 1 from hidden state `index`; the arguments are those of `values`."""
+        return self.values(index, x, ("resid_post",), bias, replace)["resid_post"]
+
+    def states(
+        self, token_ids: np.ndarray, segment_ids: np.ndarray, between: Callable[[], object] = lambda: None
+    ) -> list[np.ndarray]:
+        """All hidden states for ids int32 [B, T]: list of L + 1 arrays [B, T, H]; `between` follows each layer."""
+        states = [self.embed(token_ids, segment_ids)]
+        for index in range(self.config.num_hidden_layers):
+            states.append(self.layer(index, states[-1]))
+            between()
+        return states
+
+    def finish(self, x: np.ndarray, first: int, between: Callable[[], object] = lambda: None) -> np.ndarray:
+        """The last hidden state [B, T, H], from hidden state `first`; `between` is called after each layer."""
+        for index in range(first, self.config.num_hidden_layers):
+            x = self.layer(index, x)
+            between()
+        return x
+
+    def unchanged(self, index: int, x: np.ndarray) -> np.ndarray:
+        """The output of layer `index` for its input x [B, T, H] if its blocks add nothing and are not normalized."""
+        return x
+
+    def read(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+    def mlm_log_probabilities(self, rows: np.ndarray) -> np.ndarray:
+        def make(graph):
+            states = op.parameter([-1, graph.config.hidden_size], np.float32)
+            return [states], [op.log_softmax(graph.mlm_logits(states), -1)]
+
+        return self._run("mlm", make, (rows,))[0]
+
+    def nsp_log_probabilities(self, x: np.ndarray) -> np.ndarray:
+        return _log_softmax(self._head("nsp", x))
+
+    def sop_log_probabilities(self, x: np.ndarray) -> np.ndarray:
+        return _log_softmax(self._head("sop", x))
+
+    def replaced_log_probabilities(self, x: np.ndarray) -> np.ndarray:
+        logits = self._head("replaced", x)
+        return -np.logaddexp(0, np.stack([logits, -logits], axis=-1))
+
+    def class_scores(self, x: np.ndarray) -> np.ndarray:
+        return self._task.class_scores(x)
+
+    def _head(self, head, x):
+        """The logits of a head that reads last hidden states [B, T, H]."""
+
+        def make(graph):
+            states = op.parameter([-1, -1, graph.config.hidden_size], np.float32)
+            graph.heads = {head} if head == "replaced" else {"pooler", head}
+            graph.add_heads(states, ints())
+            return [states], graph.results[f"{head}_logits"]
+
+        return self._run(head, make, (x,))[0]
+
+    def _run(self, key, make, arrays, index=0):
+        group = self.config.layer_groups[index]
+        key = (key, self._types(group)) if isinstance(key, tuple) else key
+        with self._lock:
+            if key not in self._steps:
+                self._steps[key] = _Step(self._model, make, group)
+            step = self._steps[key]
+            weights = [self._tensor(name, part) for name, part in step.weights(group)]
+            return step([*arrays, *weights])
+
+    def _types(self, group):
+        """The types of a layer's weights: layers with other types cannot share a step."""
+        start = f"{_LAYER}{group}."
+        weights = [weight for name, weight in self._model.weights.items() if name.startswith(start)]
+        return tuple((weight.values.dtype, weight.scales is None) for weight in weights)
+
+    def _tensor(self, name, part):
+        if (name, part) not in self._tensors:
+            array = np.ascontiguousarray(_stored(self._model.weights[name], part))
+            self._tensors[name, part] = ov.Tensor(writable(array), shared_memory=True)
+        return self._tensors[name, part]
+
+
+class _Step:
+    """A compiled graph, whose last inputs are weights; those of the layer `group` stand for those of any layer."""
+
+    def __init__(self, model, make, group):
+        graph = _StepGraph(model)
+        inputs, results = make(graph)
+        self._weights, self._start = list(graph.inputs), f"{_LAYER}{group}."
+        compiled = core().compile_model(ov.Model(results, [*inputs, *graph.inputs.values()]), "CPU", _SETTINGS)
+        self._request, self._count = compiled.create_infer_request(), len(results)
+
+    def weights(self, group):
+        """The weights for a layer, as (name, "values" or "scales")."""
+        return [(name.replace(self._start, f"{_LAYER}{group}.", 1), part) for name, part in self._weights]
+
+    def __call__(self, tensors):
+        arrays = [one if isinstance(one, ov.Tensor) else np.ascontiguousarray(one) for one in tensors]
+        self._request.infer(arrays, share_outputs=True)
+        return [self._request.get_output_tensor(index).data.copy() for index in range(self._count)]
+
+
+class _StepGraph(Graph):
+    """The graph of BERT with its weights as inputs, and its hook points read and replaced."""
+
+    def __init__(self, model):
+        super().__init__(model, "steps", False)
+        self.inputs: dict[tuple[str, str], Node] = {}
+        self.reached: dict[str, Node] = {}
+        self._replacements: dict[str, list[Node]] = {}
+
+    def replace_by(self, kinds: Sequence[tuple[str, bool]]) -> list[Node]:
+        """The inputs that replace values: for each (hook point, whether it has a mask) the mask and the values."""
+        for name, has_mask in kinds:
+            axes = [-1] * len(POINTS[name].shape)
+            mask = [op.parameter(axes, np.dtype(bool))] if has_mask else []
+            self._replacements[name] = [*mask, op.parameter(axes, np.float32)]
+        return [node for pair in self._replacements.values() for node in pair]
+
+    def flag(self, output):
+        return ints(np.iinfo(np.int64).max)  # all rows of every output
+
+    def at(self, point, value):
+        *mask, values = self._replacements.get(point, [value])
+        self.reached[point] = op.select(mask[0], values, value) if mask else values
+        return self.reached[point]
+
+    def product(self, x, name, rounds_input=True):
+        # The scales of the rows of an eight-bit matrix multiply the columns of the product.
+        result = op.matmul(x, self._floats(name), False, True)
+        return result if self.weights(name).weight.scales is None else op.multiply(result, self._input(name, "scales"))
+
+    def rows_of(self, name, ids):
+        rows = op.convert(op.gather(self._input(name, "values"), ids, integer(0)), np.float32)
+        if self.weights(name).weight.scales is None:
+            return rows
+        return op.multiply(rows, op.unsqueeze(op.gather(self._input(name, "scales"), ids, integer(0)), ints(-1)))
+
+    def vector(self, name):
+        if self.weights(name).weight.scales is None:
+            return self._floats(name)
+        return op.multiply(self._floats(name), op.unsqueeze(self._input(name, "scales"), ints(-1)))
+
+    def _floats(self, name):
+        node = self._input(name, "values")
+        return node if node.get_element_type() == ov.Type.f32 else op.convert(node, np.float32)
+
+    def _input(self, name, part):
+        if (name, part) not in self.inputs:
+            array = _stored(self.weights(name).weight, part)
+            self.inputs[name, part] = op.parameter(list(array.shape), array.dtype)
+        return self.inputs[name, part]
+
+
+def _stored(weight, part):
+    """An array of a `Weight` as it is stored, in float32 if OpenVINO has no such type for NumPy."""
+    array = getattr(weight, part)
+    return array if array.dtype in (np.int8, np.float16, np.float32) else array.astype(np.float32)
+
+
+def _log_softmax(logits):
+    return logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
