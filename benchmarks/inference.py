@@ -5,7 +5,8 @@
 
 Random weights of full size. In every round each peer in turn runs the batch a few times and reports its
 median; the table has the medians over the rounds, in milliseconds, of each peer's best mode, and the ratio
-ours / best other. `--reduced` compares reduced precision instead. Needs requirements-bench.txt.
+ours / best other. `--reduced` compares reduced precision instead. Of ModernBERT (`--models modernbert-base --shapes
+1x128 8x512 1x2048 --maps no`) the peers are the implementations over Transformers' class. Needs requirements-bench.txt.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+SIZES = ("tiny", "small", "base", "large", "modernbert-base", "modernbert-large")
 SHAPES = ("1x16", "1x128", "1x512", "8x128", "32x128")
 TURN_SECONDS = 0.25  # seconds of one peer's turn: as many runs as fit, at least one
 HOPELESS = 1.5  # a mode this many times slower than its peer's best is not run again
@@ -40,7 +42,7 @@ def main(arguments=None):
 
 
 def measure_model(size, folder, options):
-    names = _peer_names(options)
+    names = _peer_names(options, size)
     workers = {name: Worker(name, size, folder) for name in names}
     results = []
     try:
@@ -113,9 +115,7 @@ def serve(pipe, name, size, folder):
     """A worker's loop: answers ("prepare", shape, maps), ("turn",) and ("peak",) until the pipe closes."""
     from inference_peers import PEERS, REDUCED
 
-    from bert_tf.config import BertConfig
-
-    make, config, calls = {**PEERS, **REDUCED}[name], getattr(BertConfig, size)(), {}
+    make, config, calls = {**PEERS, **REDUCED}[name], _config(size), {}
     while True:
         try:
             question = pipe.recv()
@@ -133,6 +133,14 @@ def serve(pipe, name, size, folder):
             pipe.send(("answer", answer))
         except Exception as error:  # sent to the parent, which stops with it
             pipe.send(("error", f"{type(error).__name__}: {error}"))
+
+
+def _config(size):
+    """The settings of a size of BERT, or of another architecture by its name and size: "modernbert-base"."""
+    from bert_tf.config import BertConfig
+
+    model_type, _, size = size.rpartition("-")
+    return BertConfig.named(size, model_type or "bert")
 
 
 def _hopeful(calls):
@@ -212,10 +220,12 @@ def _row(result, names, first):
     )
 
 
-def _peer_names(options):
-    from inference_peers import PEERS, REDUCED
+def _peer_names(options, size):
+    from inference_peers import ANY_ARCHITECTURE, PEERS, REDUCED
 
     known = REDUCED if options.reduced else PEERS
+    if "-" in size:
+        known = {name: peer for name, peer in known.items() if name in ANY_ARCHITECTURE}
     chosen = options.peers or list(known)
     unknown = [name for name in chosen if name not in known]
     if unknown:
@@ -225,7 +235,7 @@ def _peer_names(options):
 
 def _options(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", nargs="+", default=["base", "large"], choices=["tiny", "small", "base", "large"])
+    parser.add_argument("--models", nargs="+", default=["base", "large"], choices=SIZES)
     parser.add_argument("--shapes", nargs="+", default=SHAPES, help="batch x tokens, such as 8x128")
     parser.add_argument("--maps", nargs="+", default=["no", "yes"], choices=["no", "yes"])
     parser.add_argument("--peers", nargs="+", help="only these peers")

@@ -19,6 +19,11 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 NAMES = ("token_ids", "segment_ids", "padding_mask")
 
 
+def _outputs(config):
+    """The outputs to compute: the pooled output where the architecture has a pooler."""
+    return ("sequence_output", "pooled_output")[: 1 + ("pooler" in config.architecture.heads)]
+
+
 @functools.cache
 def _our_runtime(config, precision, engine):
     from bert_tf.runtime import Runtime
@@ -30,13 +35,13 @@ def _our_runtime(config, precision, engine):
 def _our_model(config):
     from bert_tf.models import build_encoder
 
-    return build_encoder(config, ("sequence_output", "pooled_output"))
+    return build_encoder(config, _outputs(config))
 
 
 def ours(config, folder, maps, batch, precision="float32", engine="auto"):
     runtime = _our_runtime(config, precision, engine)
     inputs = dict(zip(NAMES, (array.astype(np.int32) for array in batch)))
-    outputs = ("sequence_output", "pooled_output") + ("attentions",) * maps
+    outputs = _outputs(config) + ("attentions",) * maps
     return {runtime.engine: lambda: runtime.run(inputs, outputs)}
 
 
@@ -63,7 +68,7 @@ def _our_stored_runtime(config):
 def ours_stored(config, folder, maps, batch):
     runtime = _our_stored_runtime(config)
     inputs = dict(zip(NAMES, (array.astype(np.int32) for array in batch)))
-    outputs = ("sequence_output", "pooled_output") + ("attentions",) * maps
+    outputs = _outputs(config) + ("attentions",) * maps
     return {runtime.engine: lambda: runtime.run(inputs, outputs)}
 
 
@@ -140,16 +145,17 @@ def kerashub(config, folder, maps, batch):
 @functools.cache
 def _torch_model(config, attention):
     import torch
-    from transformers import BertConfig, BertModel
+    from transformers import AutoConfig, AutoModel
 
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    return BertModel(BertConfig(**config.to_hf_dict(), attn_implementation=attention)).eval()
+    settings = AutoConfig.for_model(**config.to_hf_dict(), attn_implementation=attention)
+    return AutoModel.from_config(settings).eval()
 
 
 def torch_transformers(config, folder, maps, batch):
     import torch
 
-    inputs = dict(zip(("input_ids", "token_type_ids", "attention_mask"), map(torch.from_numpy, batch)))
+    inputs = _their_inputs(config, map(torch.from_numpy, batch))
 
     def call(attention):
         model = _torch_model(config, attention)
@@ -157,15 +163,24 @@ def torch_transformers(config, folder, maps, batch):
         def run():
             with torch.inference_mode():
                 outputs = model(**inputs, output_attentions=maps)
-            return [
-                outputs.last_hidden_state.numpy(),
-                outputs.pooler_output.numpy(),
-                *(one.numpy() for one in outputs.attentions or ()),
-            ]
+            return [one.numpy() for one in _their_outputs(outputs)]
 
         return run
 
     return {"eager": call("eager")} if maps else {"sdpa": call("sdpa"), "eager": call("eager")}
+
+
+def _their_inputs(config, batch):
+    """The batch by Transformers' names, without segments where the architecture has none."""
+    inputs = dict(zip(("input_ids", "token_type_ids", "attention_mask"), batch))
+    if not config.type_vocab_size:
+        del inputs["token_type_ids"]
+    return inputs
+
+
+def _their_outputs(found):
+    pooled = getattr(found, "pooler_output", None)
+    return (found.last_hidden_state, *(() if pooled is None else (pooled,)), *(found.attentions or ()))
 
 
 def _exportable(config, maps):
@@ -178,17 +193,8 @@ def _exportable(config, maps):
             self.model = _torch_model(config, "eager" if maps else "sdpa")
 
         def forward(self, token_ids, segment_ids, padding_mask):
-            scores_of_layer = self.model(
-                input_ids=token_ids,
-                token_type_ids=segment_ids,
-                attention_mask=padding_mask,
-                output_attentions=maps,
-            )
-            return (
-                scores_of_layer.last_hidden_state,
-                scores_of_layer.pooler_output,
-                *(scores_of_layer.attentions or ()),
-            )
+            inputs = _their_inputs(config, (token_ids, segment_ids, padding_mask))
+            return _their_outputs(self.model(**inputs, output_attentions=maps))
 
     return Wrapped().eval(), tuple(torch.ones(2, 16, dtype=torch.int64) for _ in NAMES)
 
@@ -196,7 +202,7 @@ def _exportable(config, maps):
 def onnx_file(config, folder, maps):
     import torch
 
-    path = folder / f"{config.size_name}-{'maps' if maps else 'plain'}.onnx"
+    path = folder / f"{config.model_type}-{config.size_name}-{'maps' if maps else 'plain'}.onnx"
     if not path.exists():
         model, example = _exportable(config, maps)
         torch.onnx.export(
@@ -229,7 +235,7 @@ def _onnx_call(path, batch):
 def onnx_runtime(config, folder, maps, batch):
     path = onnx_file(config, folder, maps)
     modes = {"plain": _onnx_call(path, batch)}
-    if not maps:
+    if not maps and config.model_type == "bert":
         modes["fused"] = _onnx_call(_fused_file(config, path), batch)
     return modes
 
@@ -259,7 +265,7 @@ def onnx_runtime_int8(config, folder, maps, batch):
 def _openvino_model(config, folder, maps, hint):
     import openvino as ov
 
-    path = folder / f"{config.size_name}-{'maps' if maps else 'plain'}.xml"
+    path = folder / f"{config.model_type}-{config.size_name}-{'maps' if maps else 'plain'}.xml"
     if not path.exists():
         model, example = _exportable(config, maps)
         ov.save_model(ov.convert_model(model, example_input=example), path, compress_to_fp16=False)
@@ -285,6 +291,8 @@ PEERS = {
     "ONNX Runtime": onnx_runtime,
     "OpenVINO": openvino,
 }
+#: The peers that run other architectures than BERT.
+ANY_ARCHITECTURE = ("ours", "ours, TensorFlow engine", "torch", "ONNX Runtime", "OpenVINO")
 REDUCED = {
     "ours, float32": ours,
     "ours, float32 of 8-bit rows": ours_stored,
