@@ -9,8 +9,8 @@ from sklearn.metrics import roc_auc_score
 
 from bert_tf.errors import DataError, InputError, TaskError
 from bert_tf.finetuning.data.sentence_examples import SentenceExample
-from bert_tf.finetuning.stored_head import normalized, sentence_vector
 from bert_tf.finetuning.task_settings import TaskSettings, read_settings
+from bert_tf.finetuning.tasks.head_formulas import normalized, sentence_vector
 from bert_tf.finetuning.tasks.sentence_similarity import TASK, PairPrediction
 from bert_tf.inference.sentence_vectors import sentence_vectors
 from tests.conftest import make_bert
