@@ -27,8 +27,8 @@ _LISTS = ("hidden_states", "attentions", *VECTORS)
 _PACKED_BYTES = 2
 _ALIGNMENT = 16  # floats: OpenVINO copies results if the memory is not aligned to 64 bytes
 
-# Up to this many tokens in a batch, two threads wait for each other so often that one thread alone takes a quarter less
-# processor time.
+# Up to this many tokens in a batch, two threads wait for each other so often that one thread alone takes less processor
+# time (`benchmarks/short_inputs.py`).
 _SHORT = 64
 # Up to this many tokens in a batch, the attention maps cost no time. Then one graph, with one packing of the weights,
 # serves requests with and without maps.
