@@ -13,6 +13,8 @@ from bert_tf.errors import InputError
 from bert_tf.runtime.weights import parameter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bert_tf.config import BertConfig
     from bert_tf.inference.bert import Bert
 
@@ -43,8 +45,18 @@ def embedding_table(bert: Bert, part: str) -> np.ndarray:
     return table[bert.config.position_offset :] if part == "position" else table
 
 
-def embedding_rows(bert, part, ids):
-    """Rows of a stored table, float32 [T, E], without a copy of the whole table, which is 89 MB in Base."""
+def embedding_rows(bert: Bert, part: str, ids: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Rows of a stored table, without a copy of the whole table, which is 89 MB in Base.
+
+    Args:
+        bert: `Bert`.
+        part: str. One of `PARTS`.
+        ids: int [T]. The rows.
+
+    Returns: np.ndarray. float32 [T, E]; zeros for a part that the model does not have.
+
+    Raises: InputError if there is no such part.
+    """
     weight = _stored_table(bert, part)
     if weight is None:
         return np.zeros((len(ids), bert.config.embedding_width), np.float32)
