@@ -13,7 +13,7 @@ from bert_tf.inference.words import words_of
 _PARTNERS = {
     "Shanghai is a city in China.": "Paris is a city in China.",
     "So they changed the law.": "So they took the law.",
-    "The bunny ate the carrot.": "The bunny called the carrot.",
+    "The bunny ate the carrot.": "The bunny ate the parrot.",
     "At the crossing, turn right and walk along the street.": "At the crossing, turn right then walk along the street.",
     "You were right about the answer to the question.": "People were right about the answer to the question.",
     "They sat on the bank of the river and watched the boats.": (
