@@ -83,10 +83,10 @@ def test_the_lines_play_the_same_game(game, open_app, capsys):
     )
     names = {}
     exec(app.code[0].value, names)
-    assert names["game"].tokens == game(0.4, seed=3).tokens
+    assert names["result"].tokens == game(0.4, seed=3).tokens
     app = run_until_done(open_app(page="replaced_token_detection", a=TEXT, model=JUDGE, mask="a1,a5"))
     exec(app.code[0].value, names)
-    assert [part["shade"] for part in drawn(app)] == pytest.approx(names["game"].scores[1:-1], abs=1e-3)
+    assert [part["shade"] for part in drawn(app)] == pytest.approx(names["result"].scores[1:-1], abs=1e-3)
 
 
 def test_another_writer_of_the_same_pieces_may_be_chosen(game, open_app, tmp_path):

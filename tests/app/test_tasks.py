@@ -586,17 +586,18 @@ def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp
 def test_layers_that_attend_as_before_are_named(open_app, monkeypatch):
     import dataclasses
 
+    from bert_tf.analyses import Call
     from pages.tasks import fine_tuning_changes
 
-    measured = fine_tuning_changes.attention_divergence
+    measured = fine_tuning_changes._DIVERGENCE
 
     def frozen(*traces):
-        result = measured(*traces)
+        result = measured.run(*traces)
         return dataclasses.replace(result, divergences=result.divergences * [[0], [1]])
 
     link = {"page": "fine_tuning_changes", "fine_tuning_changes.model": "classes"}
     assert "exactly as before" not in page_text(open_app(a="the cat", **link))
-    monkeypatch.setattr(fine_tuning_changes, "attention_divergence", frozen)
+    monkeypatch.setattr(fine_tuning_changes, "_DIVERGENCE", Call.of(frozen))
     app = open_app(a="the cat sat on", **link)
     no_trouble(app)
     assert "Layer 1 attends exactly as before, as frozen layers do." in page_text(app)

@@ -191,7 +191,7 @@ def visit(chromium, kept_context, server):
     """A function that opens a page for a new visitor; after the test no page may have an error."""
     visits = []
 
-    def open_page(link="/", viewport=WINDOW, color_scheme="light"):
+    def open_page(link="/", viewport=WINDOW, **media):
         if visits:
             context = chromium.new_context()
             context.add_init_script(STILL)
@@ -199,7 +199,7 @@ def visit(chromium, kept_context, server):
             context = kept_context
         page = context.new_page()
         page.set_viewport_size(viewport)
-        page.emulate_media(color_scheme=color_scheme)
+        page.emulate_media(**{"color_scheme": "light", **media})
         visits.append(VisitorPage(page, server))
         return visits[-1].open(link)
 
