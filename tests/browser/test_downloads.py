@@ -57,4 +57,6 @@ def test_a_chip_pressed_meanwhile_does_not_stop_a_download(visit, hub):
         expect(one.get_by_role("button", name=f"Get {NAME}")).to_have_count(0)
     page.get_by_role("combobox", name=re.compile("The other")).click()
     expect(page.get_by_role("option", name=NAME)).to_be_visible()
-    assert [name for method, name, _ in hub.requests if method == "GET"].count("model.safetensors") == 1
+    # It was begun once; on a machine so busy that the hub seemed too slow, it was resumed where it had ended.
+    parts = [part for method, name, part in hub.requests if (method, name) == ("GET", "model.safetensors")]
+    assert parts[0] is None and all(parts[1:])
