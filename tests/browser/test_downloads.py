@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from bert_tf.checkpoints.registry import released
 from tests.app.conftest import LIMITS, save_tiny
 from tests.browser.conftest import serving
-from tests.browser.page_reading import PAIR, chip, wait_for_link
+from tests.browser.page_reading import PAIR, chip, repeat_until
 from tests.checkpoints.conftest import Hub
 
 NAME = "bert-large-uncased"
@@ -43,8 +43,10 @@ def test_a_chip_pressed_meanwhile_does_not_stop_a_download(visit, hub):
     page.get_by_role("button", name=f"Get {NAME}").click()
     # Not Streamlit's own button of that name, in the corner while a page runs.
     expect(page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True)).to_be_visible()
-    chip(page, "bunny").click()
-    wait_for_link(page, "mask", "a1")
+    repeat_until(
+        lambda: chip(page, "bunny").click(),
+        lambda wait: expect(page).to_have_url(re.compile(r"[?&]mask=a1(&|$)"), timeout=wait),
+    )
     expect(page.locator(".card .title").first).to_have_text("bunny")
     expect(page.get_by_text(f"{NAME}: ")).to_be_visible()
     other = visit("/?page=models").page
