@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 from bert_tf.batch_jobs.jobs import BadLine, answer_line, rows_of_lines
-from bert_tf.cli.shared.answers import answers_to, told_counts
+from bert_tf.cli.shared.answers import answers_to, report_counts
 from bert_tf.cli.shared.files import refuse_same_file, unchanged_note
 from bert_tf.cli.shared.model import load_model
 from bert_tf.errors import InputError
@@ -40,7 +40,7 @@ def predict_file(args: argparse.Namespace) -> int:
                 f"None of the {out.bad} lines of {original_path(args.input)} could be answered"
                 f"{unchanged_note(args.output)}."
             )
-    return told_counts(out, "lines", args.quiet)
+    return report_counts(out, "lines", args.quiet)
 
 
 def _answer_lines(bert, lines, total, out, args):

@@ -11,7 +11,7 @@ from typing import Any
 
 from bert_tf.batch_jobs.jobs import TaskJob, answer_line
 from bert_tf.checkpoints import find
-from bert_tf.cli.shared.answers import answers_to, refuse_file_options, told_counts
+from bert_tf.cli.shared.answers import answers_to, refuse_file_options, report_counts
 from bert_tf.cli.shared.files import refuse_same_file, unchanged_note
 from bert_tf.cli.shared.model import load_task_model
 from bert_tf.cli.shared.render import bar, percent, table
@@ -120,7 +120,7 @@ def _predict_file(args):
                 f"None of the {rows} rows of {original_path(args.input)} could be answered"
                 f"{unchanged_note(args.output)}."
             )
-    return told_counts(out, "rows", args.quiet)
+    return report_counts(out, "rows", args.quiet)
 
 
 def _check_reading(task, args):

@@ -71,14 +71,14 @@ LESSONS = (
             ),
             Step(
                 "The same word, another sentence",
-                "Here another *bank* is hidden. Compare the guesses: they come from the neighbours alone.",
+                "Here another *bank* is hidden. Compare the predictions: they come from the neighbours alone.",
                 "predict",
                 _ACCOUNT,
                 masks="a6",
             ),
             Step(
                 "Take the right side away",
-                "What is left if the words after the mask are cut? Watch the first guesses change.",
+                "What is left if the words after the mask are cut? Watch the first predictions change.",
                 "counterfactuals",
                 _RIVER,
                 masks="a4",
@@ -101,8 +101,8 @@ LESSONS = (
         ),
         "Which word does the loaded model now think likeliest at [MASK]?",
         "predicted",
-        "Only the left side was left to go by. With the river on the right the guesses were others: that is why BERT "
-        "reads both sides, and why it needs a mask to hide the word itself.",
+        "Only the left side was left to go by. With the river on the right the predictions were others: that is why "
+        "BERT reads both sides, and why it needs a mask to hide the word itself.",
     ),
     GuidedLesson(
         "heads",
@@ -159,7 +159,7 @@ LESSONS = (
             Step("The curve", "The loss falls while a small model trains. Where is it steepest?", "training_curves"),
             Step(
                 "Before it knew anything",
-                "Move the slider to the first snapshot: the guesses are nearly by chance.",
+                "Move the slider to the first snapshot: the predictions are nearly random.",
                 "time_lapse",
                 _BORN,
                 masks="a2",
@@ -197,7 +197,7 @@ LESSONS = (
             Step("The sizes", "Layers, heads and widths of the family, with their parameters.", "architectures"),
             Step(
                 "Two models, one sentence",
-                "The same text in two models. Where do their guesses differ, and which is surer?",
+                "The same text in two models. Where do their predictions differ, and which is surer?",
                 "side_by_side",
                 _CITY,
                 masks="a5",
@@ -260,15 +260,15 @@ LESSONS = (
             ),
             Step(
                 "Now you",
-                "Hide one word after the other (the method is called occlusion). The one that costs the first guess "
-                "most is the word it hangs on.",
+                "Hide one word after the other (the method is called occlusion). The one that costs the first "
+                "prediction most is the word it depends on.",
                 "saliency",
                 _CITY,
                 masks="a5",
                 settings=(("method", "occlusion"),),
             ),
         ),
-        "Which word costs the first guess most when it is hidden?",
+        "Which word costs the first prediction most when it is hidden?",
         "most_needed",
         "That was found by changing something, not by looking. Where the weights name another word, they do not "
         "explain this answer.",

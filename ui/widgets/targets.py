@@ -320,12 +320,8 @@ def before_after_cards(before, after, top_k):
     return [_before_after_card(*answers, top_k) for answers in zip(before, after)]
 
 
-#: Columns of `answer_rows`.
-ANSWER_HEADER = ("of", "item", "before", "after")
-
-
 def answer_rows(shared, cards, shares):
-    """The predictions before and after a change, as rows of a table with the columns ``ANSWER_HEADER``.
+    """The predictions before and after a change, as rows of a table.
 
     Args:
         shared: ``SharedModel``. cards: the result of ``before_after_cards``.

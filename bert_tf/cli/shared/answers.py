@@ -115,7 +115,7 @@ def _send_to(stream, live, text):
 
 @contextmanager
 def _names(path):
-    """Errors of the partial file are told as those of the output."""
+    """Errors of the partial file name the output instead."""
     try:
         yield
     except OSError as error:
@@ -249,7 +249,7 @@ def refuse_file_options(args: argparse.Namespace) -> None:
             raise InputError(f"--{name} goes with --input; a single prediction is printed.")
 
 
-def told_counts(answers: Answers, name: str, quiet: bool) -> int:
+def report_counts(answers: Answers, name: str, quiet: bool) -> int:
     """Prints how many inputs were answered. Returns: the exit code, `BAD_INPUTS` if some could not be.
 
     Args:
