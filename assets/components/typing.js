@@ -25,12 +25,22 @@ export default inOrder(function ({ data }) {
     field.blur(); // Streamlit applies a text when its field is left
     field.focus();
   });
-  document.querySelectorAll(fields).forEach((field) => {
+  // A field may be drawn after this component, or drawn anew.
+  const seen = new WeakSet();
+  const giveBack = () => document.querySelectorAll(fields).forEach((field) => {
+    if (seen.has(field)) return;
+    seen.add(field);
     const kept = sessionStorage.getItem(draft(field));
     if (kept === null || kept === field.value || field.matches(":focus")) return;
     field.focus();
     Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(field, kept);
     field.dispatchEvent(new Event("input", { bubbles: true }));
   });
-  return () => listening.abort();
+  const drawn = new MutationObserver(giveBack);
+  drawn.observe(page ?? document.body, { childList: true, subtree: true });
+  giveBack();
+  return () => {
+    listening.abort();
+    drawn.disconnect();
+  };
 });

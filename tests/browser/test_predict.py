@@ -149,6 +149,21 @@ def test_enter_applies_and_what_was_not_applied_survives_a_reload(visit):
     wait_for_link(page, "a", "The bunny slept.\nThen it woke")
 
 
+def test_a_field_that_is_drawn_late_gets_its_draft_too(visit):
+    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page.locator(".lines .left .token").first.wait_for()
+    field = page.get_by_label("Text A")
+    # A draft is kept; then the page draws the field after the component that keeps drafts.
+    field.evaluate("""field => {
+      field.value = "The bunny slept.";
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+      const late = field.cloneNode();
+      late.value = "";
+      field.replaceWith(late);
+    }""")
+    expect(field).to_have_value("The bunny slept.", timeout=10_000)
+
+
 def test_explain_this_walks_the_same_texts_through_the_model(visit):
     page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
     page.get_by_role("button", name="Explain this").click()
