@@ -8,6 +8,7 @@ import logging
 import threading
 
 from hypothesis import strategies as st
+from streamlit.testing.v1.element_tree import SelectSlider
 
 from tests.app.page_reading import walk
 from ui.session.jobs import Job
@@ -164,7 +165,14 @@ def _slide(widget, choice):
     return value
 
 
+class _ShownOption(SelectSlider):
+    """A slider whose new value is an option as it is shown; `AppTest` would format it once more."""
+
+    format_func = property(lambda self: str)
+
+
 def _slide_choice(widget, choice):
+    widget.__class__ = _ShownOption
     options = widget.options
     widget.set_value(options[choice % len(options)])
     return options[choice % len(options)]
