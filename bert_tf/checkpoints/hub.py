@@ -329,6 +329,10 @@ def _fetch(path, metadata, expected, meter, headers):
 
 def _stream(metadata, part, meter, headers):
     from huggingface_hub import constants
+
+    # Not the public `hf_hub_download`: it writes to a file with a new name in each call and deletes it when the call
+    # fails (huggingface_hub 2.4), so an interrupted download would begin anew. It also compares no hash, and with
+    # hf_xet it reads over connections of its own. `http_get` appends to a file that is kept.
     from huggingface_hub.file_download import http_get
 
     # Nothing else uses the constant, and two downloads at the same time set the same.
