@@ -8,7 +8,6 @@ import logging
 import threading
 
 from hypothesis import strategies as st
-from streamlit.testing.v1.element_tree import SelectSlider
 
 from tests.app.page_reading import walk
 from ui.session.jobs import Job
@@ -139,9 +138,16 @@ def _switch(widget, choice):
     return not widget.value
 
 
+def _takes_shown_options(widget):
+    """The new value is an option as it is shown, as a browser sends it; `AppTest` would format it once more."""
+    kind = type(widget)
+    widget.__class__ = type(kind.__name__, (kind,), {"format_func": property(lambda self: str)})
+
+
 def _choose(widget, choice):
     options = widget.options
     if options:
+        _takes_shown_options(widget)
         widget.select_index(choice % len(options))
         return options[choice % len(options)]
     return None
@@ -165,14 +171,8 @@ def _slide(widget, choice):
     return value
 
 
-class _ShownOption(SelectSlider):
-    """A slider whose new value is an option as it is shown; `AppTest` would format it once more."""
-
-    format_func = property(lambda self: str)
-
-
 def _slide_choice(widget, choice):
-    widget.__class__ = _ShownOption
+    _takes_shown_options(widget)
     options = widget.options
     widget.set_value(options[choice % len(options)])
     return options[choice % len(options)]
