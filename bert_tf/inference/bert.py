@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -232,10 +231,19 @@ class Bert:
         Raises:
             InputError: Keras runs on another backend than TensorFlow.
         """
-        return self._hooked
+        return self._once("_hooked", self._make_hooked)
 
-    @cached_property
-    def _hooked(self):
+    def _once(self, name, make):
+        """What `make()` returned first, under a name. No lock is held meanwhile.
+
+        `make` may let other threads use the model (`building`), and one of them may ask for the same: with a lock,
+        as `functools.cached_property` has one before Python 3.12, both would wait for each other.
+        """
+        if name not in self.__dict__:
+            self.__dict__.setdefault(name, make())
+        return self.__dict__[name]
+
+    def _make_hooked(self):
         from bert_tf.checkpoints.stored_model import building
 
         with building():
@@ -262,10 +270,9 @@ class Bert:
         Raises:
             InputError: as `hooked`.
         """
-        return self._steps
+        return self._once("_steps", self._make_steps)
 
-    @cached_property
-    def _steps(self):
+    def _make_steps(self):
         if getattr(self.runtime, "engine", None) == "openvino":
             from bert_tf.runtime.layer_steps import LayerSteps, runs_in_steps
 

@@ -1,12 +1,15 @@
 """Whoever waits for a model that another visitor's long work uses gets it between two steps of that work."""
 
+import contextlib
 import threading
 
 import pytest
 
+from bert_tf.checkpoints.stored_model import while_building
 from bert_tf.explain import SALIENCY_METHODS, mask_target
 from tests.app.page_reading import PATIENCE
-from ui.session.model_store import shared_model
+from tests.conftest import make_bert
+from ui.session.model_store import SharedModel, shared_model
 
 TEXT = "The city has a river and the [MASK] sat on the boat."
 #: The methods with gradients; the others read blocks of inputs, of which a short text may need a single one.
@@ -73,3 +76,31 @@ def test_a_press_during_a_sweep_over_the_heads_is_answered_before_the_next_layer
     layers, heads = config.num_hidden_layers, config.num_attention_heads
     # One head a block: its end is a step, and so is each layer from that of the head on.
     assert waited == 0 and steps == heads * sum(1 + layers - layer for layer in range(layers))
+
+
+def test_two_visitors_who_need_the_hooked_model_first_both_get_it():
+    """While the Keras model is built nobody holds the model, and a second visitor asks for it too."""
+    bert = make_bert(layers=1, name="two")
+    shared = SharedModel("two", lambda: bert)
+    is_built, asked, hooked = threading.Event(), threading.Event(), []
+
+    @contextlib.contextmanager
+    def released():
+        with shared._released():
+            is_built.set()
+            assert asked.wait(PATIENCE)
+            yield
+
+    def visit(around):
+        with shared.lock, while_building(around):
+            if around != released:
+                asked.set()
+            hooked.append(bert.hooked())
+
+    visitors = [threading.Thread(target=visit, args=(around,), daemon=True) for around in (released, shared._released)]
+    visitors[0].start()
+    assert is_built.wait(PATIENCE)
+    visitors[1].start()
+    for visitor in visitors:
+        visitor.join(30)
+    assert len(hooked) == 2 and hooked[0] is hooked[1]
