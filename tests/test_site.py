@@ -1,53 +1,14 @@
-"""The documentation site builds, its links lead somewhere, and its commands and examples are those of the program."""
+"""The documentation site builds, its links lead somewhere, and the program accepts its commands."""
 
-import json
 import re
-import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from backports import zstd
 
-from bert_tf.checkpoints import list_models
-from bert_tf.cli import argument_parser, main
-
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
-PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
-_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_PROGRAMS = (["python", "-m", "bert_tf"], ["bert-tf"])
-
-
-def blocks(text, *languages):
-    """The code blocks of a document that are in one of these languages."""
-    return [code for language, code in _BLOCK.findall(text) if language in languages]
-
-
-def commands():
-    """(document, command line) of every command of this program in the code blocks of the documents."""
-    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(DOCS / page for page in PAGES)]:
-        for code in blocks(path.read_text("utf-8"), "", "bash"):
-            for words in shell_commands(code) if re.search(r"bert[-_]tf ", code) else ():
-                for program in _PROGRAMS:
-                    if words[: len(program)] == program:
-                        yield path.relative_to(ROOT).as_posix(), words[len(program) :]
-
-
-def shell_commands(code):
-    """The words of each command of a shell's code."""
-    code = re.sub(r"(^|\s)# .*", r"\1", code.replace("\\\n", " "))
-    lexer = shlex.shlex(code, posix=True, punctuation_chars="|&;\n")
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t", True, ""
-    command = []
-    for word in [*lexer, "&&"]:
-        if set(word) <= set("|&;\n"):
-            yield command
-            command = []
-        else:
-            command.append(word)
+from bert_tf.cli import argument_parser
+from tests.document_blocks import DOCS, PAGES, ROOT, commands
 
 
 @pytest.mark.slow
@@ -99,57 +60,3 @@ def test_every_command_in_the_documents_is_accepted_by_its_parser(capsys, tmp_pa
                 refused.append(f"{document}: {' '.join(words)}\n{capsys.readouterr().err}")
     assert not refused, "\n".join(refused)
     assert len(list(commands())) > 40
-
-
-#: Commands that train, download, listen or convert are run by tests of their own, in smaller sizes.
-QUICK = ("predict", "explain", "features", "evaluate", "models", "check", "vocab")
-
-
-def needs_more(words):
-    """Whether a command names a model that does not come with the package, a server, or a cluster."""
-    models = {name for option, name in zip(words, words[1:]) if option in ("--model", "--other")}
-    models |= set(words[1:] if words[0] == "check" else ())
-    return bool(models - {model.name for model in list_models() if model.kind == "embedded"}) or any(
-        "://" in word or word == "--runner" for word in words
-    )
-
-
-QUICK_COMMANDS = [(document, words) for document, words in commands() if words[0] in QUICK and not needs_more(words)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("document", sorted({document for document, _ in QUICK_COMMANDS}))
-def test_the_quick_commands_of_a_document_run(document, tmp_path, monkeypatch, capsys):
-    """One after another in a folder that has a file for each name of the documents."""
-    shutil.copytree(ROOT / "assets/samples", tmp_path / "assets/samples")
-    monkeypatch.chdir(tmp_path)
-    sentences = (ROOT / "assets/samples/sentences.txt").read_bytes()
-    for name in ("texts.txt", "text.txt", "test.txt", "mine.txt", "some.txt"):
-        Path(name).write_bytes(sentences)
-    Path("corpus").mkdir()
-    Path("corpus/one.txt.zst").write_bytes(zstd.compress(sentences))
-    masked = [{"text_a": "The capital of France is [MASK]."}, {"text_a": "It rains.", "text_b": "I am wet."}]
-    Path("texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in masked), encoding="utf-8")
-    for _, words in (command for command in QUICK_COMMANDS if command[0] == document):
-        assert main(words) == 0, f"{' '.join(words)}\n{capsys.readouterr().err}"
-        output = words[words.index("--output") + 1] if "--output" in words else None
-        assert Path(output).exists() if output else capsys.readouterr().out
-
-
-def test_the_rule_for_quick_commands_leaves_many():
-    assert len(QUICK_COMMANDS) >= 15
-
-
-EXAMPLES = [
-    page for page in PAGES if page.startswith("tutorials/") and blocks((DOCS / page).read_text("utf-8"), "python")
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", EXAMPLES)
-def test_the_python_of_a_tutorial_runs(page, tmp_path, monkeypatch):
-    """The blocks of a page run one after another, as a reader types them, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for code in blocks((DOCS / page).read_text("utf-8"), "python"):
-        exec(compile(code, page, "exec"), names)

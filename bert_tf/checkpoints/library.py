@@ -138,6 +138,11 @@ def list_models() -> list[ModelInfo]:
     return list(installed.values()) + [_from_registry(model) for model in RELEASED if model.name not in installed]
 
 
+def model_at(folder: Path) -> ModelInfo:
+    """Describe the model in a folder of any place and name; files that cannot be used are its `problem`."""
+    return _describe(folder.absolute(), "folder", any_name=True)
+
+
 def _model_folders(root):
     if not root.is_dir():
         return []
@@ -168,7 +173,7 @@ def _not_found(text, release, allow_paths):
     return f"There is no {noun} called {text[:200]!r}.{hint}"
 
 
-def _describe(folder, kind):
+def _describe(folder, kind, any_name=False):
     release = released(folder.name)
     name = "".join(letter if letter.isprintable() else "?" for letter in folder.name)
     info = ModelInfo(
@@ -193,7 +198,7 @@ def _describe(folder, kind):
             languages=tuple(re.findall(r"[\w-]+", release.language if release else _first_match(_LANGUAGE, card))),
             heads_trained_here=bool(_HEADS_HERE.search(card)),
         )
-        if not _PLAIN_NAME.fullmatch(folder.name):
+        if not any_name and not _PLAIN_NAME.fullmatch(folder.name):
             raise CheckpointError(_INVALID_NAME)
         config = read_config(folder)
         heads = stored_heads(folder, config)

@@ -374,6 +374,14 @@ def test_task_models_are_listed_with_their_task(capsys):
     assert re.search(r"^heads +classify$", capsys.readouterr().out, re.MULTILINE)
 
 
+def test_info_describes_a_folder_of_any_place_and_name(tmp_path, tiny_folder, capsys):
+    shutil.copytree(tiny_folder, tmp_path / "My BERT")
+    assert main(["info", str(tmp_path / "My BERT"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["name"] == "My BERT" and facts["path"] == str(tmp_path / "My BERT")
+    assert facts["heads"] == ["mlm", "nsp", "pooler"] and facts["config"]["hidden_size"] == 32
+
+
 def test_the_models_directory_and_what_is_wrong_in_it_are_shown(tmp_path, tiny_folder, capsys, monkeypatch):
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     shutil.copytree(tiny_folder, tmp_path / "My BERT")

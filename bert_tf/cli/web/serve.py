@@ -22,7 +22,11 @@ _HELP = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `serve` to an `argparse` parser."""
-    parser.add_argument("--model", metavar="M", help="name of the model that is loaded first and asked by default")
+    parser.add_argument(
+        "--model",
+        metavar="M",
+        help="name of the model that is loaded first and asked by default (default: the first of --offer, else Base)",
+    )
     parser.add_argument("--offer", nargs="+", metavar="M", help="names of the models that may be asked (default: all)")
     parser.add_argument("--precision", default="float32", metavar="P", help="precision of the computation")
     parser.add_argument("--address", default="127.0.0.1", metavar="A", help="address to listen at (default 127.0.0.1)")
@@ -54,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     quiet_tensorflow()
     values = {name: getattr(args, name) for name in _HELP}
     limits = ServiceLimits(models=tuple(args.offer or ()), **values)
-    store = ModelStore(args.model or DEFAULT_MODEL, limits, args.precision)
+    store = ModelStore(args.model or (*limits.models, DEFAULT_MODEL)[0], limits, args.precision)
     try:
         for name in limits.models:
             store.name_of(name)
