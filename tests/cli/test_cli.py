@@ -374,6 +374,12 @@ def test_task_models_are_listed_with_their_task(capsys):
     assert re.search(r"^heads +classify$", capsys.readouterr().out, re.MULTILINE)
 
 
+def test_a_folder_is_described_by_its_path(tiny_folder, capsys):
+    assert main(["info", str(tiny_folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["path"] == str(tiny_folder) and found["heads"] == ["mlm", "nsp", "pooler"] and not found["problem"]
+
+
 def test_the_models_directory_and_what_is_wrong_in_it_are_shown(tmp_path, tiny_folder, capsys, monkeypatch):
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     shutil.copytree(tiny_folder, tmp_path / "My BERT")
