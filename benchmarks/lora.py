@@ -1,7 +1,7 @@
 """LoRA beside full fine-tuning: the dev scores, the time, the memory and the size of what is stored.
 
     python benchmarks/lora.py --glue sst2 --train train.tsv --dev dev.tsv [--model M] [--rank 8] [--max-train 2000]
-        [--epochs 3] [--seeds 0 1] [--methods full lora] [--threads 1] [--json FILE]
+        [--epochs 3] [--batch-size 16] [--seeds 0 1] [--methods full lora] [--threads 1] [--json FILE]
 
 Each training is one `python -m bert_tf finetune classify` in a process of its own, with the same examples, order and
 number of updates; only `--lora` and the learning rate differ. Seconds are those of the processor over the whole
@@ -19,8 +19,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LEARNING_RATES = {"full": 3e-5, "lora": 5e-4}
-SETTINGS = ("glue", "model", "method", "rank", "max_train", "epochs", "seed", "threads")
+LEARNING_RATES = {"full": 5e-5, "lora": 5e-4}
+SETTINGS = ("glue", "model", "method", "rank", "max_train", "epochs", "batch_size", "seed", "threads")
 
 
 def main(arguments=None):
@@ -54,6 +54,7 @@ def train(settings, options):
             "dev": options.dev,
             "max-train": options.max_train,
             "epochs": options.epochs,
+            "batch-size": options.batch_size,
             "seed": settings["seed"],
             "threads": options.threads,
             "learning-rate": LEARNING_RATES[method],
@@ -104,6 +105,7 @@ def _options(arguments):
     parser.add_argument("--rank", type=int, default=8)
     parser.add_argument("--max-train", type=int, default=2000, help="examples, chosen at random")
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--methods", nargs="+", default=list(LEARNING_RATES), choices=list(LEARNING_RATES))
     parser.add_argument("--threads", type=int, default=1)

@@ -7,7 +7,7 @@ from bert_tf.checkpoints.convert import Conversion, convert
 from bert_tf.checkpoints.hub import download, look_up, partial_download_bytes
 from bert_tf.checkpoints.hub_repository import HubRepository
 from bert_tf.checkpoints.hub_repository import parse_name as parse_repository
-from bert_tf.checkpoints.library import ModelInfo, embedded_dir, find, list_models, model_at, models_dir
+from bert_tf.checkpoints.library import ModelInfo, embedded_dir, find, list_models, models_dir
 from bert_tf.checkpoints.reading import read
 from bert_tf.checkpoints.registry import RELEASED, ReleasedModel, closest_names, released
 from bert_tf.checkpoints.saving import save
@@ -30,7 +30,6 @@ __all__ = [
     "find",
     "list_models",
     "look_up",
-    "model_at",
     "models_dir",
     "closest_names",
     "parse_repository",

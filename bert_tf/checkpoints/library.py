@@ -48,7 +48,7 @@ class ModelInfo:
         heads: frozenset of str or None. The heads (`bert_tf.model_outputs.ALL_HEADS`); None if the model must be
             loaded to know them.
         installed: bool. Whether the model is on this machine.
-        kind: str. "embedded", "folder" or "released".
+        kind: str. "embedded", "folder" (in the models folder), "path" (elsewhere) or "released".
         config: `BertConfig` or None. The settings; None if they cannot be read.
         parameters: int or None. The number of parameters, with the heads.
         aliases: tuple of str. Further names.
@@ -138,9 +138,21 @@ def list_models() -> list[ModelInfo]:
     return list(installed.values()) + [_from_registry(model) for model in RELEASED if model.name not in installed]
 
 
-def model_at(folder: Path) -> ModelInfo:
-    """Describe the model in a folder of any place and name; files that cannot be used are its `problem`."""
-    return _describe(folder.absolute(), "folder", any_name=True)
+def describe(name_or_folder: str | os.PathLike) -> ModelInfo:
+    """Describe one model without loading it.
+
+    Args:
+        name_or_folder: str or path. A name or alias of `list_models()`, or what `find` takes.
+
+    Returns:
+        `ModelInfo`; with its `problem` if its files cannot be used.
+
+    Raises:
+        UnknownModel: there is no such model.
+    """
+    text = os.fspath(name_or_folder)
+    model = next((model for model in list_models() if text in (model.name, *model.aliases)), None)
+    return model or _describe(find(name_or_folder), "path")
 
 
 def _model_folders(root):
@@ -173,7 +185,7 @@ def _not_found(text, release, allow_paths):
     return f"There is no {noun} called {text[:200]!r}.{hint}"
 
 
-def _describe(folder, kind, any_name=False):
+def _describe(folder, kind):
     release = released(folder.name)
     name = "".join(letter if letter.isprintable() else "?" for letter in folder.name)
     info = ModelInfo(
@@ -198,7 +210,7 @@ def _describe(folder, kind, any_name=False):
             languages=tuple(re.findall(r"[\w-]+", release.language if release else _first_match(_LANGUAGE, card))),
             heads_trained_here=bool(_HEADS_HERE.search(card)),
         )
-        if not any_name and not _PLAIN_NAME.fullmatch(folder.name):
+        if kind != "path" and not _PLAIN_NAME.fullmatch(folder.name):
             raise CheckpointError(_INVALID_NAME)
         config = read_config(folder)
         heads = stored_heads(folder, config)

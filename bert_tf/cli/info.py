@@ -9,17 +9,15 @@ from bert_tf.cli.shared.render import size, table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `info` to an `argparse` parser."""
-    parser.add_argument("name", metavar="NAME", help="a name from the list of `models`, or a folder")
+    parser.add_argument("name", metavar="NAME", help="a name from the list of `models`, or a model folder")
     parser.add_argument("--json", action="store_true", help="print a JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the details. Returns: exit code."""
-    from bert_tf.checkpoints import find, list_models, model_at
+    from bert_tf.checkpoints.library import describe
 
-    model = next((model for model in list_models() if args.name in (model.name, *model.aliases)), None)
-    if model is None:
-        model = model_at(find(args.name))
+    model = describe(args.name)
     settings = model.config.to_hf_dict() if model.config else {}
     if args.json:
         print(json.dumps({**as_json(model), "config": settings}, ensure_ascii=False, indent=1))

@@ -36,7 +36,8 @@ def export_task(
 
     target = Path(target)
     if to not in FORMATS:
-        raise TaskError(f"A fine-tuned model is written as {', '.join(FORMATS)}, not {to!r}.")
+        advice = "; its encoder and head live are `bert.to_keras_nlp('text_classifier')`" if to == "keras-nlp" else ""
+        raise TaskError(f"A fine-tuned model is written as {', '.join(FORMATS)}, not {to!r}{advice}.")
     if dtype == "int8" and to != "own" or dtype != "float32" and to == "savedmodel":
         raise TaskError(f"The format {to!r} is not written as {dtype}; choose float32.")
     if not is_missing_or_empty(target):

@@ -243,7 +243,7 @@ class _StepGraph(Graph):
         self.reached[point] = op.select(mask[0], values, value) if mask else values
         return self.reached[point]
 
-    def product(self, x, name, rounds_input=True):
+    def product(self, x, name, rounds_input=True, part=(0, 1)):
         # The scales of the rows of an eight-bit matrix multiply the columns of the product.
         result = op.matmul(x, self._floats(name), False, True)
         return result if self.weights(name).weight.scales is None else op.multiply(result, self._input(name, "scales"))

@@ -16,7 +16,7 @@ from bert_tf.layers.hook_points import MASKED_SCORE
 from bert_tf.runtime.openvino_graph import ACTIVATIONS, Graph, Node, constant, integer, ints, real
 
 #: The queries of a block, in windows.
-_BLOCK = 2
+_BLOCK = 1
 
 
 class ModernGraph(Graph):
@@ -27,41 +27,50 @@ class ModernGraph(Graph):
         name = f"bert.encoder.layer.{index}"
         is_global = index % config.global_attn_every_n_layers == 0
         read = self.norm(f"{name}.attention.LayerNorm", x) if index else x
-        qkv = self.product(read, f"{name}.attention.self.qkv.weight")
-        query, key, value = map(self.split_heads, op.split(qkv, integer(2), 3).outputs())
+        query, key, value = map(self.split_heads, self.parts(read, f"{name}.attention.self.qkv.weight", 3))
         theta = config.global_rope_theta if is_global else config.local_rope_theta
         query, key = (self.rotate(vectors, theta) for vectors in (query, key))
         attend = self.attend if is_global else self.attend_near
         attended = attend(query, key, value, bias)
         x = op.add(x, self.product(attended, f"{name}.attention.output.dense.weight"))
-        units = self.product(self.norm(f"{name}.intermediate.LayerNorm", x), f"{name}.intermediate.dense.weight")
-        units, gate = op.split(units, integer(2), 2).outputs()
+        read = self.norm(f"{name}.intermediate.LayerNorm", x)
+        units, gate = self.parts(read, f"{name}.intermediate.dense.weight", 2)
         units = op.multiply(ACTIVATIONS[config.hidden_act](units), gate)
         x = op.add(x, self.product(units, f"{name}.output.dense.weight"))
         return self.norm("bert.encoder.LayerNorm", x) if index == config.num_hidden_layers - 1 else x
 
-    def rotate(self, x: Node, theta: float) -> Node:
-        """Rotary positions: queries or keys [B, N, T, D] -> [B, N, T, D]"""
-        cos, sin = self.once(theta, self.angles, x, theta)
-        first, second = op.split(x, integer(3), 2).outputs()
-        turned = (
-            op.subtract(op.multiply(first, cos), op.multiply(second, sin)),
-            op.add(op.multiply(second, cos), op.multiply(first, sin)),
-        )
-        return op.concat(list(turned), 3)
+    def parts(self, x: Node, name: str, count: int) -> list[Node]:
+        """The products with the parts of a matrix.
 
-    def angles(self, x: Node, theta: float) -> Node:
-        """The cosines and sines [T, D / 2] of the rotary positions.
+        The parts of one product would be copied out of it, and an activation of one of them would be a pass of its own.
+        """
+        return [self.product(x, name, part=(index, count)) for index in range(count)]
+
+    def rotate(self, x: Node, theta: float) -> Node:
+        """Rotary positions: queries or keys [B, N, T, D] -> [B, N, T, D]
+
+        In these operations OpenVINO finds its own for rotary positions (its pass RoPEFusionGPTNEOX).
+        """
+        cos, sin = self.once(theta, self.angles, x, theta)
+        half, end = self.config.head_size // 2, np.iinfo(np.int32).max
+        first = op.slice(x, ints(0), ints(half), ints(1), ints(3))
+        second = op.slice(x, ints(half), ints(end), ints(1), ints(3))
+        turned = op.concat([op.multiply(second, real(-1)), first], -1)
+        return op.add(op.multiply(x, cos), op.multiply(turned, sin))
+
+    def angles(self, x: Node, theta: float) -> list[Node]:
+        """The cosines and sines [1, 1, T, D] of the rotary positions, each twice.
 
         They are rows of tables, because OpenVINO's cosine of an angle of thousands is not exact.
         """
         size = self.config.head_size
         frequencies = np.float32(1) / np.float32(theta) ** (np.arange(0, size, 2, dtype=np.float32) / np.float32(size))
         angles = np.arange(self.config.max_tokens, dtype=np.float32)[:, None] * frequencies
-        length = op.gather(op.shape_of(x, "i64"), ints(2), integer(0))
-        return [
+        length = self.length(x, 2)
+        rows = [
             op.slice(constant(function(angles)), ints(0), length, ints(1), ints(0)) for function in (np.cos, np.sin)
         ]
+        return [op.unsqueeze(op.concat([half, half], 1), ints(0, 1)) for half in rows]
 
     def attend_near(self, query: Node, key: Node, value: Node, bias: Node) -> Node:
         """As `attend`, within the window."""

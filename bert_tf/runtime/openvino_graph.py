@@ -24,7 +24,7 @@ from bert_tf.architectures import BERT
 from bert_tf.checkpoints.stored_tensor import Weight
 from bert_tf.layers.hook_points import MASKED_SCORE
 from bert_tf.parameters import OUTPUT_TABLE, parameter_spec
-from bert_tf.runtime.weights import RunnableModel, graph_weights
+from bert_tf.runtime.weights import GraphWeight, RunnableModel, graph_weights
 
 ACTIVATIONS = {
     "gelu": lambda x: op.gelu(x, "erf"),
@@ -136,7 +136,7 @@ class Graph:
         self.in_blocks = kind == "blocks"
         self.kind = "plain" if self.in_blocks else kind
         self.weights = graph_weights(model)
-        self.constants: dict[str, Any] = {}
+        self.constants: dict[Any, Any] = {}
         self.shared: dict[Any, Any] = {}
         self.flags: dict[str, Node] = {}
         self.rows = op.parameter([len(FLAGS)], np.int64, name="rows")
@@ -307,12 +307,20 @@ class Graph:
         """Add the bias of a layer that has one."""
         return op.add(x, self.vector(f"{name}.bias")) if f"{name}.bias" in self.names else x
 
-    def product(self, x: Node, name: str, rounds_input: bool = True) -> Node:
-        """[..., H_in] times a matrix -> [..., H_out]; `rounds_input`: whether int8 rounds `x` to eight bits."""
+    def product(self, x: Node, name: str, rounds_input: bool = True, part: tuple[int, int] = (0, 1)) -> Node:
+        """[..., H_in] times a matrix -> [..., H_out].
+
+        Args:
+            x: node.
+            name: str. The name of the matrix.
+            rounds_input: bool. Whether int8 rounds `x` to eight bits.
+            part: tuple of int. The number of a part of the outputs, and into how many equal parts they are cut.
+        """
         # One node for all products with the matrix, so that OpenVINO packs it once.
-        if name not in self.constants:
+        key = (name, part)
+        if key not in self.constants:
             stored = self.weights(name)
-            weight, is_out_in = stored.weight, stored.is_out_in
+            weight, is_out_in = _part(stored, *part), stored.is_out_in
             if self.eight_bits and weight.scales is None:
                 weight = Weight(weight.values if is_out_in else weight.values.T).quantized()
                 is_out_in = True
@@ -325,8 +333,8 @@ class Graph:
                         integers, constant(np.full((len(weight.values), 1), _ZERO_POINT, np.float32))
                     )
                 node = op.multiply(integers, constant(weight.scales[:, None]))
-            self.constants[name] = node, is_out_in
-        node, is_out_in = self.constants[name]
+            self.constants[key] = node, is_out_in
+        node, is_out_in = self.constants[key]
         return op.matmul(x, node, False, is_out_in)
 
     def rows_of(self, name: str, ids: Node) -> Node:
@@ -342,6 +350,18 @@ class Graph:
         if name not in self.constants:
             self.constants[name] = constant(self.weights(name).weight.float32())
         return self.constants[name]
+
+
+def _part(stored: GraphWeight, index: int, count: int) -> Weight:
+    """Part number `index` of a matrix whose outputs are cut into `count` equal parts."""
+    weight = stored.weight
+    if count == 1:
+        return weight
+    size = weight.values.shape[0 if stored.is_out_in else 1] // count
+    outputs = slice(index * size, (index + 1) * size)
+    if not stored.is_out_in:
+        return Weight(weight.values[:, outputs])
+    return Weight(weight.values[outputs], None if weight.scales is None else weight.scales[outputs])
 
 
 class _Writable:

@@ -111,7 +111,25 @@ def long_home(modernbert_home, tmp_path):
     model_store.catalogue.clear()
 
 
-@pytest.mark.parametrize("page", ["predict", "all_heads", "model_view", "logit_lens"])
+#: Pages with figures over all tokens or all layers. The others send less than these, as measured.
+LONG_PAGES = (
+    "predict",
+    "all_heads",
+    "model_view",
+    "logit_lens",
+    "neuron",
+    "attention_methods",
+    "head_profiles",
+    "ablation",
+    "patching",
+    "counterfactuals",
+    "input_embeddings",
+    "nearest_words",
+    "factors",
+)
+
+
+@pytest.mark.parametrize("page", LONG_PAGES)
 def test_2048_tokens_stay_under_two_megabytes(open_app, long_home, page):
     from ui.session.model_store import shared_model
 

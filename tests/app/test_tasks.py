@@ -583,6 +583,44 @@ def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp
     model_store._models.clear()
 
 
+def test_before_and_after_shows_what_the_updates_of_lora_do(open_app, task_home, tmp_path, monkeypatch):
+    import shutil
+
+    import numpy as np
+
+    from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_network import network_over
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.registry import task_type
+    from bert_tf.training.lora import add_lora
+    from ui.session import model_store, state
+
+    home = tmp_path / "home"
+    shutil.copytree(task_home, home)
+    monkeypatch.setenv("BERT_TF_HOME", str(home))
+    start = loaded("plain", home)
+    settings = TaskSettings("classify", ("bad", "good"), pooling="mean", extra={"lora_rank": 2})
+    network = network_over(start.model, task_type("classify"), settings)
+    add_lora(network, 2)
+    rng = np.random.default_rng(0)
+    for variable in network.trainable_variables:
+        if "lora" in variable.name:
+            variable.assign(rng.normal(0, 0.3, variable.shape))
+    save_task(home / "adapter", start.config, start.tokenizer, network, settings, delta_of=home / "plain")
+    (home / "explorer.toml").write_text(LIMITS.replace('"plain", "classes"', '"plain", "adapter", "classes"'))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(home / "explorer.toml"))
+    state.limits.clear()
+    model_store.catalogue.clear()
+    model_store._models.clear()
+    app = open_app(page="fine_tuning_changes", a="the cat sat", **{"fine_tuning_changes.model": "adapter"})
+    no_trouble(app)
+    assert "Trained by LoRA: to each matrix of the layers a product of two matrices of rank 2" in page_text(app)
+    before, after = (loaded(name, home).trace("the cat sat").attentions for name in ("plain", "adapter"))
+    assert np.abs(before - after).max() > 0.01
+    assert "exactly as before" not in page_text(app)
+    model_store._models.clear()
+
+
 def test_layers_that_attend_as_before_are_named(open_app, monkeypatch):
     import dataclasses
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ from safetensors.numpy import load_file, save_file
 
 from bert_tf.checkpoints import CheckpointError, convert, read, save
 from bert_tf.checkpoints.library import looks_like_model, read_config, stored_heads
+from bert_tf.inference.bert import load
 from bert_tf.parameters import parameter_counts
 
+GOLDEN = Path(__file__).parents[1] / "golden"
 TABLE, DECODER = "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"
 
 
@@ -262,6 +265,26 @@ def test_a_tokenizer_saved_by_transformers_is_read(saved, vocabulary):
     BertTokenizer(str(folder / "vocab.txt"), do_lower_case=True).save_pretrained(folder)
     _, tokenizer, _ = read(folder)
     assert tokenizer.vocab == tuple(vocabulary) and tokenizer.lower_case
+
+
+def test_a_bert_with_the_pieces_of_xlm_roberta_packs_pairs_as_they_are_packed_there(make_theirs, tmp_path):
+    """As the multilingual models of sentence-transformers: two separators between the texts, and no segments."""
+    from transformers import XLMRobertaTokenizer
+
+    pieces = XLMRobertaTokenizer.from_pretrained(GOLDEN / "family" / "xlm-roberta")
+    theirs = make_theirs("BertModel", vocab_size=len(pieces))
+    theirs.save_pretrained(tmp_path)
+    pieces.save_pretrained(tmp_path)
+    bert = load(tmp_path)
+    for texts in (("the work", "a <mask> license"), ("the work",)):
+        wanted = pieces(*texts, return_token_type_ids=True, return_tensors="pt")
+        trace = bert.trace(*texts)
+        assert trace.token_ids.tolist() == wanted["input_ids"][0].tolist()
+        assert trace.segments.tolist() == wanted["token_type_ids"][0].tolist() == [0] * trace.length
+        assert trace.tokens.count("</s>") == 2 * len(texts) - 1
+        with torch.no_grad():
+            states = theirs(**wanted).last_hidden_state[0]
+        np.testing.assert_allclose(trace.hidden_states[-1], states, rtol=0, atol=1e-5)
 
 
 def test_a_folder_of_pickles_is_refused(saved):

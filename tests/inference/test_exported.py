@@ -91,6 +91,16 @@ def test_matrices_in_eight_bits_make_a_small_file_with_near_outputs(tiny, to, tm
     assert found.passes and found.difference > 1e-6 and sizes[1] < 0.5 * sizes[0]
 
 
+@pytest.mark.parametrize("to", ["onnx", "openvino"])
+def test_a_model_stored_in_eight_bits_is_computed_in_float_unless_asked_otherwise(to, tmp_path):
+    from bert_tf.checkpoints import save
+
+    wide = make_bert(layers=2, seed=4, hidden=128)
+    stored = bert_tf.load(save(tmp_path / "stored", wide.config, wide.tokenizer, wide.model, dtype="int8"))
+    found = check(stored, write(stored, tmp_path / "out", to), to)
+    assert found.passes and found.difference < 1e-4, found
+
+
 def test_the_sizes_of_the_batch_are_free(tiny, tmp_path):
     import onnxruntime
 

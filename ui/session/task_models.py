@@ -92,7 +92,9 @@ def _base(name, known):
     installed = {info.name: info for info in model_store.installed()}
     noted = known[name].base_model or _start(installed[name].path)
     if noted is not None:
-        return noted if noted in installed else None
+        # The folder of a base model that was given by its path is named by that.
+        by_folder = {str(info.path.resolve()): name for name, info in installed.items()}
+        return noted if noted in installed else by_folder.get(noted)
     config = installed[name].config
     if config is None:
         return None

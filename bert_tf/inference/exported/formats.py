@@ -87,7 +87,11 @@ def _write_openvino(bert, folder, dtype):
 
     from bert_tf.inference.exported.openvino_model import export_graph
 
-    ov.save_model(export_graph(bert, dtype == "int8"), folder / "model.xml", compress_to_fp16=False)
+    graph = export_graph(bert, dtype == "int8")
+    if dtype == "float32":
+        # OpenVINO would round the inputs of products with matrices that the model stores in eight bits.
+        graph.set_rt_info("0", ["runtime_options", "DYNAMIC_QUANTIZATION_GROUP_SIZE"])
+    ov.save_model(graph, folder / "model.xml", compress_to_fp16=False)
 
 
 def _write_onnx(bert, folder, dtype):
