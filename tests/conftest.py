@@ -61,6 +61,7 @@ SLOW = (
     "pretraining/test_prepare.py",
     "pretraining/test_sentence_order.py",
     "serving",
+    "test_document_commands.py",
     "test_notebook.py",
     "training",
 )
