@@ -205,7 +205,7 @@ def test_a_training_starts_from_any_format_alike(to, activation, start_folder, t
         np.testing.assert_array_equal(theirs[key], value, err_msg=key)
 
 
-@pytest.mark.parametrize("name", ["roberta", "distilbert", "albert", "electra-discriminator"])
+@pytest.mark.parametrize("name", ["roberta", "distilbert", "albert", "electra-discriminator", "xlm-roberta", "deberta"])
 def test_every_member_learns_a_set(name, tmp_path, capsys):
     from tests.finetuning.test_round_trips_family import FOLDERS
 

@@ -40,7 +40,7 @@ class RulePropagation:
     """
 
     def __init__(self, hooked: HookedModel, rules: BackwardRules) -> None:
-        hooked.check_post_norm("DeepLift and LRP", through_scores=True)
+        hooked.check_post_norm("Attribution by DeepLift or LRP", through_scores=True)
         self._hooked, self._rules = hooked, rules
 
     def gradients(
