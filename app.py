@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui.session import jobs, model_store, state
+from ui.session import jobs, memory_budget, model_store, state
 from ui.session.session_cache import visitor_cache
 from ui.shell import allocator, error_messages, frame, shutdown, sidebar, snippets, uploads
 from ui.widgets import history
@@ -13,6 +13,7 @@ state.open_view()
 uploads.bound()
 shutdown.prepare()
 allocator.prepare()
+memory_budget.note_visit()
 frame.open_example()
 
 

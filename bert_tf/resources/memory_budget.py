@@ -14,8 +14,8 @@ class MemoryBudget:
     """A bound for all holders of values together; it drops the values that were used longest ago.
 
     A holder has the attribute ``bytes`` and the methods ``oldest()``, the time at which the value that it would drop
-    next was last used (None: it has nothing to drop), and ``drop_oldest()``. A holder calls ``make_room`` while it
-    holds no lock of its own, as the budget calls it in turn.
+    next was last used (None: it has nothing to drop), ``drop_oldest()`` and ``drop_all()``. A holder calls
+    ``make_room`` while it holds no lock of its own, as the budget calls it in turn.
 
     Args:
         most_bytes: the bound, in bytes.
@@ -45,6 +45,12 @@ class MemoryBudget:
                 if not times:
                     return
                 min(times, key=operator.itemgetter(0))[1].drop_oldest()
+
+    def drop_all(self) -> None:
+        """Drop the values of all holders."""
+        with self._lock:
+            for holder in list(self._holders):
+                holder.drop_all()
 
 
 class ByteStore:
@@ -104,6 +110,11 @@ class ByteStore:
         with self._lock:
             if len(self._entries) > self._keep:
                 self._entries.popitem(last=False)
+
+    def drop_all(self) -> None:
+        """Drop all values, also those that ``drop_oldest`` may not drop."""
+        with self._lock:
+            self._entries.clear()
 
 
 @dataclasses.dataclass

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf.resources.memory_budget import ByteStore, MemoryBudget
+from ui.session.memory_budget import Visits
 from ui.session.model_store import ModelStore, SharedModel
 from ui.session.session_cache import SessionCache
 
@@ -87,6 +88,33 @@ def test_models_are_dropped_by_bytes_and_the_last_two_stay():
     store.load("c", "float32").runtime.nbytes = 1000
     budget.make_room()
     assert budget.bytes == 1080
+
+
+def test_when_all_visitors_have_gone_nothing_is_held():
+    budget, here, now = MemoryBudget(1000), {"a", "b"}, types.SimpleNamespace(seconds=0.0)
+    store, cache, dropped = ModelStore(budget, lambda name, precision: Bert()), SessionCache(1000, budget), []
+    store.load("model", "float32")
+    cache.put("place", 1, array(60), on_drop=lambda: dropped.append("place"))
+    visits = Visits(300, budget.drop_all, here.__contains__, lambda: now.seconds)
+
+    def look(seconds):
+        now.seconds = seconds
+        visits.look()
+        return budget.bytes
+
+    assert look(1000) == 100  # nobody has come yet
+    visits.note("a")
+    visits.note("b")
+    assert look(2000) == 100
+    here.clear()
+    assert look(2299) == 100
+    assert look(2301) == 0 and dropped == ["place"]
+    store.load("model", "float32")
+    assert look(9000) == 40  # what is held after that has a visitor, who is noted
+    here.add("c")
+    visits.note("c")
+    here.clear()
+    assert look(9400) == 0
 
 
 def test_room_is_made_before_a_model_is_read():

@@ -9,6 +9,7 @@ from benchmarks.clicks import explorer
 from benchmarks.visitor import ServerProcess, Visitor
 
 VISITORS = 4
+_IDLE_MINUTES = 1  # after which the server drops all that it holds
 _TEXTS = (
     ("The [MASK] ate the carrot.", ""),
     ("The legislators met in the city.", "They passed a [MASK] there."),
@@ -24,6 +25,8 @@ def soak(rng, count, home, args):
     from ui.shell.catalogue import pages
 
     use_shipped_models(home)
+    with open(home / "limits.toml", "a") as limits:
+        limits.write(f"[cache]\nidle_minutes = {_IDLE_MINUTES}\n")
     models, links, defects, times = shipped_models(), queue.SimpleQueue(), [], []
     for number in range(count):
         a, b = rng.choice(_TEXTS)
@@ -44,9 +47,12 @@ def soak(rng, count, home, args):
             seen.append(server.megabytes)
             time.sleep(1)
         most, left = server.most_megabytes, server.megabytes
+        time.sleep(60 * _IDLE_MINUTES + 30)
+        alone = server.megabytes
     print(
         f"{len(times)} links, {VISITORS} visitors: {start:,.0f} MB after the imports, at most {most:,.0f} MB, "
-        f"{sorted(seen)[len(seen) // 2]:,.0f} MB half of the time, {left:,.0f} MB at the end"
+        f"{sorted(seen)[len(seen) // 2]:,.0f} MB half of the time, {left:,.0f} MB at the end, "
+        f"{alone:,.0f} MB when all visitors have been gone for a minute and a half"
     )
     if args.megabytes and most > args.megabytes:
         defects.append(f"the server held {most:,.0f} MB, over {args.megabytes:,}")

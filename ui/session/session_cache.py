@@ -84,6 +84,15 @@ class SessionCache:
         if entry is not None and entry.on_drop:
             entry.on_drop()
 
+    def drop_all(self):
+        """Drop all values: nobody is here who needs them."""
+        with self._lock:
+            entries = list(self._places.values())
+            self._places.clear()
+        for entry in entries:
+            if entry.on_drop:
+                entry.on_drop()
+
     def _unneeded(self):
         """The place that was used longest ago of those that the run has not used, or of an idle visit; None if none."""
         idle = time.monotonic() - _IDLE

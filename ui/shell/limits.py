@@ -33,6 +33,7 @@ class Limits:
     max_map_megabytes: int = 4_500
     max_megabytes: int = 2_000
     max_session_megabytes: int = 256
+    idle_minutes: int = 10
     max_masks: int = 32
     max_top_k: int = 20
     max_jobs: int = 2
@@ -65,7 +66,7 @@ class Limits:
 _SECTIONS = {
     "text": ("max_characters", "max_tokens", "max_link_characters"),
     "models": ("default", "offered", "download", "repositories", "warm"),
-    "cache": ("max_map_megabytes", "max_megabytes", "max_session_megabytes", "max_snapshot_megabytes"),
+    "cache": ("max_map_megabytes", "max_megabytes", "max_session_megabytes", "max_snapshot_megabytes", "idle_minutes"),
     "predict": ("max_masks", "max_top_k"),
     "jobs": ("max_jobs",),
     "training": (
