@@ -14,6 +14,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 
+from bert_tf.errors import InputError
+
 #: Libraries that Keras imports only to accept data frames, wrap models for scikit-learn and draw pictures. They take a
 #: third of the time in which TensorFlow and Keras are imported.
 _NOT_NEEDED = ("sklearn", "matplotlib", "pandas")
@@ -94,6 +96,26 @@ def import_tensorflow() -> None:
     """Imports TensorFlow; its notes and its warning about repeated compilation are left out of standard error."""
     quiet_tensorflow()
     import tensorflow  # noqa: F401
+
+
+class _RefusingFinder(importlib.abc.MetaPathFinder):
+    def __init__(self, reason):
+        self._reason = reason
+
+    def find_spec(self, name, path=None, target=None):
+        if name in ("tensorflow", "keras"):
+            raise InputError(self._reason)
+        return None
+
+
+def refuse_tensorflow(reason: str) -> None:
+    """Lets each later import of TensorFlow or Keras in this process raise `InputError`, for want of memory.
+
+    Args:
+        reason: str. The message of the error: what is refused, and what the user can do.
+    """
+    if not any(isinstance(finder, _RefusingFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _RefusingFinder(reason))
 
 
 def after_import_of_keras(action: Callable[[], object]) -> None:

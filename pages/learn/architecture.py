@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from bert_tf.explain.models.architecture import ModelParts, parts
+from bert_tf.explain.models.architecture import ModelParts, parts_of
 from bert_tf.parameters import LAYER_PARTS
 from pages.learn import box_values, lessons, size_table
 from pages.learn.snippets.architecture import snippet
@@ -49,7 +49,7 @@ def page():
     if masked is None:
         return
     trace = _trace(shared, masked)
-    boxes = parts(shared.bert.model, trace.length, max(len(trace.masks), 1), shared.bert.task)
+    boxes = parts_of(shared.config, shared.bert.heads, trace.length, max(len(trace.masks), 1), shared.bert.task)
     names = [part.name for part in boxes]
     chosen = state.setting(_OPEN, "attention")
     chosen = chosen if chosen in names else "attention"

@@ -1,6 +1,7 @@
 """Who can reach the explorer, and what the limits of a public server allow."""
 
 import dataclasses
+import json
 import os
 import pathlib
 import socket
@@ -72,3 +73,35 @@ def test_a_public_server_has_smaller_limits_than_a_laptop():
 def test_an_error_box_has_no_links_to_other_sites():
     assert config.get_option("client.showErrorLinks") is False
     assert config.get_option("client.showErrorDetails") == "none"
+
+
+SMALL_SERVER = """
+import json, sys, time
+from streamlit.testing.v1 import AppTest
+said = {}
+for page in ("predict", "architecture", "ablation", "saliency"):
+    app = AppTest.from_file("app.py", default_timeout=300)
+    app.query_params.update(page=page, a="The bunny ate.", mask="a1")
+    app.run()
+    while any(job.running for job in app.session_state["_jobs"].values()):
+        time.sleep(0.05)
+    app.run()
+    assert not app.exception, app.exception
+    said[page] = [error.value for error in app.error]
+imported = [module for module in ("tensorflow", "keras") if module in sys.modules]
+print(json.dumps([said, imported]))
+"""
+
+
+def test_a_server_without_memory_for_tensorflow_says_so_where_it_is_needed(tmp_path):
+    limits = tmp_path / "explorer.toml"
+    limits.write_text('[models]\ndefault = "bert-small-uncased-embedded"\ntensorflow = false\n')
+    environment = {**os.environ, "BERT_TF_EXPLORER": str(limits), "BERT_TF_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL_SERVER], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    said, imported = json.loads(done.stdout.splitlines()[-1])
+    assert not imported and not said["predict"] and not said["architecture"] and not said["ablation"]
+    (sentence,) = said["saliency"]
+    assert sentence.startswith("This server has no memory for TensorFlow") and "Choose another method" in sentence

@@ -14,6 +14,7 @@ from bert_tf.checkpoints.stored_model import while_building
 from bert_tf.errors import report
 from bert_tf.inference.loaded_models import LoadedModels, expected_bytes
 from bert_tf.parameters import parameter_counts
+from bert_tf.startup import refuse_tensorflow
 from ui.elements.mask_chips import truncated_texts
 from ui.session import runs
 from ui.session.fair_lock import FairLock
@@ -22,6 +23,10 @@ from ui.session.state import limits
 from ui.shell import allocator
 from ui.shell.server_cache import server_cache
 
+_NO_TENSORFLOW = (
+    "This server has no memory for TensorFlow, which gradients and contributions need. Choose another method, or run "
+    "the explorer on a machine of your own."
+)
 _WARM_WORDS = (10, 24)  # after a model is loaded, texts of these lengths are read once in the background
 
 
@@ -177,6 +182,8 @@ class ModelStore(LoadedModels):
 
 @server_cache
 def _models() -> ModelStore:
+    if not limits().tensorflow:
+        refuse_tensorflow(_NO_TENSORFLOW)
     return ModelStore(memory_budget(), _read, _expected_bytes)
 
 

@@ -30,6 +30,7 @@ class Limits:
     download: bool = True
     repositories: tuple[str, ...] = ("*",)
     warm: bool = True
+    tensorflow: bool = True
     max_map_megabytes: int = 4_500
     max_megabytes: int = 2_000
     max_session_megabytes: int = 256
@@ -65,7 +66,7 @@ class Limits:
 
 _SECTIONS = {
     "text": ("max_characters", "max_tokens", "max_link_characters"),
-    "models": ("default", "offered", "download", "repositories", "warm"),
+    "models": ("default", "offered", "download", "repositories", "warm", "tensorflow"),
     "cache": ("max_map_megabytes", "max_megabytes", "max_session_megabytes", "max_snapshot_megabytes", "idle_minutes"),
     "predict": ("max_masks", "max_top_k"),
     "jobs": ("max_jobs",),

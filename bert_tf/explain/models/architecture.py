@@ -135,27 +135,20 @@ class ModelParts(
 
 
 def parts(model: BertModel, tokens: int, masks: int = 1, task: TaskModel | None = None) -> tuple[Part, ...]:
-    """The parts of a loaded model.
-
-    Args:
-        model: `BertModel`.
-        tokens, masks: int. As in `flops_by_part`, which documents how operations are counted.
-        task: `TaskModel` or None. The fine-tuned task of the model.
-    Returns:
-        tuple of `Part`, in the order of a forward pass.
-    """
-    config = model.bert_config
-    task_parts = [_task_part(task, config.hidden_size, tokens)] if task and task.task_type.has_weights else []
-    return (*parts_of(config, model.bert_heads, tokens, masks), *task_parts)
+    """The parts of a Keras model; arguments and result as of `parts_of`."""
+    return parts_of(model.bert_config, model.bert_heads, tokens, masks, task)
 
 
-def parts_of(config: BertConfig, heads: Collection[str], tokens: int, masks: int = 1) -> tuple[Part, ...]:
+def parts_of(
+    config: BertConfig, heads: Collection[str], tokens: int, masks: int = 1, task: TaskModel | None = None
+) -> tuple[Part, ...]:
     """The parts of a model, computed from its configuration without building it.
 
     Args:
         config: `BertConfig`.
         heads: sequence of str. The pre-training heads.
-        tokens, masks: int. As in `flops_by_part`.
+        tokens, masks: int. As in `flops_by_part`, which documents how operations are counted.
+        task: `TaskModel` or None. The fine-tuned task of the model.
 
     Returns:
         tuple of `Part`, in the order of a forward pass.
@@ -184,6 +177,7 @@ def parts_of(config: BertConfig, heads: Collection[str], tokens: int, masks: int
             for head, title in _HEAD_TITLES.items()
             if head in heads
         ),
+        *([_task_part(task, hidden, tokens)] if task and task.task_type.has_weights else ()),
     )
 
 
@@ -413,7 +407,7 @@ def architecture(
         outputs = (
             None if bert.task is None or not bert.task.task_type.has_weights else task_head_activations(bert, trace)
         )
-        return ModelParts(trace.tokens, parts(bert.model, trace.length, masks, bert.task), outputs)
+        return ModelParts(trace.tokens, parts_of(bert.config, bert.heads, trace.length, masks, bert.task), outputs)
     if show == "sizes":
         return ModelSizes(trace.length, masks, all_sizes(bert.config, trace.length, masks))
     if show not in ACTIVATIONS:

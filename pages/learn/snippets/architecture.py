@@ -4,7 +4,7 @@ from ui.session.task_models import record
 from ui.widgets.snippet_parts import about
 
 _PARTS = """\
-for part in parts(bert.model, trace.length, masks={masks}{task}):
+for part in parts_of(bert.config, bert.heads, trace.length, masks={masks}{task}):
     print(part.title, dict(part.shape), part.parameters, part.flops)
 for size in all_sizes(bert.config, trace.length, masks={masks}):  # of its kind
     print(size.name, size.parameters["total"], sum(size.flops.values()))
@@ -30,7 +30,7 @@ def snippet(view, shared, trace, layer, box, values=None):
         layer: from 0. box: its name. values: which of the layer's values are looked at; None for a box that no
             layer has.
     """
-    names, box_lines = ["all_sizes", "parts"], _BOXES.get(box, "") if _has(trace, box) else ""
+    names, box_lines = ["all_sizes", "parts_of"], _BOXES.get(box, "") if _has(trace, box) else ""
     task = shared.bert.task and shared.bert.task.settings
     if values:
         names, box_lines = [*names, "layer_activations"], _ACTIVATIONS.format(layer=layer, name=values)
