@@ -62,6 +62,16 @@ def run_until_done(app, done=None):
         app.run()
 
 
+def run_until_said(app, sentence):
+    """Run the page again until it says a sentence; work beside it may end with an error that is this sentence."""
+    end = time.monotonic() + PATIENCE
+    while sentence not in page_text(app):
+        assert not app.exception and time.monotonic() < end, page_text(app)
+        time.sleep(0.05)
+        app.run()
+    return app
+
+
 def job_runs(app):
     """Whether a job of the visitor is running or waits for its turn."""
     return "_jobs" in app.session_state and any(job.running for job in app.session_state["_jobs"].values())
