@@ -158,9 +158,11 @@ def same_decisions(name, ours, theirs, real):
 def compare(name, tokens, engines):
     """Yields one row of figures an engine, a dict."""
     from bert_tf import checkpoints
+    from bert_tf.architectures import ARCHITECTURES
     from bert_tf.config import BertConfig
 
-    model_type, size = name.split("-", 1)
+    model_type = max((one for one in ARCHITECTURES if name.startswith(f"{one}-")), key=len)
+    size = name.removeprefix(f"{model_type}-")
     config = BertConfig.named(size, model_type)
     trained = ("mlm",) if size.endswith("generator") else config.architecture.trained
     heads = tuple(head for head in config.architecture.heads if head in (*trained, "pooler"))
