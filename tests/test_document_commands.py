@@ -17,6 +17,7 @@ import time
 import urllib.error
 import urllib.request
 
+import fsspec
 import pytest
 from backports import zstd
 
@@ -123,7 +124,7 @@ def write_files(folder):
     (folder / "choices.csv").write_text("\n".join(["sent1,sent2,ending0,ending1,label", *lines]) + "\n")
 
 
-def write_bucket(fsspec, folder):
+def write_bucket(folder):
     """The files of the documents' bucket, in memory."""
     bucket = fsspec.filesystem("memory")
     bucket.pipe("/bucket/text/one.txt.gz", gzip.compress((folder / "text.txt").read_bytes()))
@@ -176,8 +177,7 @@ def test_the_commands_of_a_document_run(document, tmp_path, monkeypatch, capsys,
     monkeypatch.chdir(folder)
     monkeypatch.setenv("BERT_TF_HOME", str(released))
     if document.endswith("at_scale.md"):
-        write_bucket(pytest.importorskip("fsspec"), folder)
-        pytest.importorskip("apache_beam")
+        write_bucket(folder)
         assert main("vocab --input text.txt --output my-vocab --size 200".split()) == 0
     elif document.endswith("one-way.md"):
         assert main("vocab --input text.txt --output my-vocab --size 200".split()) == 0
