@@ -55,7 +55,7 @@ PAGE = Page(
 _MOST = 128  # the most tokens: the work grows with their square
 _SLIGHT = 0.1  # nats: with a smaller difference between the two inputs' answers, shares mean little
 _SUGGESTIONS = 8  # words offered in the place of a word
-_TRIED = 4  # words that are tried for the first contrast
+_TRIED = 2  # words that are tried for the first contrast; each takes two forward passes, at every press
 _PARTS = {
     "state": "Hidden state",
     "attention": "What attention adds",
