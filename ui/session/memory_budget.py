@@ -56,17 +56,22 @@ class Visits:
             self._last = None
         self._left()
 
-    def watch(self, seconds):
-        """Call ``look`` every ``seconds`` seconds, for ever; for a separate thread."""
+
+def call_every(seconds, function, name):
+    """Call a function every ``seconds`` seconds, for ever, in a thread with a name."""
+
+    def watch():
         while True:
             time.sleep(seconds)
-            self.look()
+            function()
+
+    threading.Thread(target=watch, daemon=True, name=name).start()
 
 
 @server_cache
 def _visits() -> Visits:
     visits = Visits(60 * state.limits().idle_minutes, _drop_all)
-    threading.Thread(target=visits.watch, args=(_LOOK,), daemon=True, name="visits").start()
+    call_every(_LOOK, visits.look, "visits")
     return visits
 
 

@@ -5,8 +5,6 @@ ended are dropped within ``_LOOK`` seconds.
 """
 
 import dataclasses
-import threading
-import time
 
 import numpy as np
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -14,7 +12,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from bert_tf.resources.memory_budget import ByteStore
 from bert_tf.runtime.half_precision import to_float16
 from ui.session import state
-from ui.session.memory_budget import memory_budget
+from ui.session.memory_budget import call_every, memory_budget
 from ui.shell.server_cache import server_cache
 
 _LOOK = 30.0  # seconds between two searches for sessions that have ended
@@ -43,12 +41,6 @@ class TraceStore(ByteStore):
         """Drop the traces of sessions that have ended."""
         self.drop(lambda key: not self._is_here(key[0]))
 
-    def watch(self, seconds):
-        """Call ``drop_ended`` every ``seconds`` seconds, for ever; for a separate thread."""
-        while True:
-            time.sleep(seconds)
-            self.drop_ended()
-
 
 def size_of(trace):
     """The bytes of a trace's arrays; 0 for None."""
@@ -60,7 +52,7 @@ def size_of(trace):
 @server_cache
 def _store() -> TraceStore:
     store = TraceStore(memory_budget(), state.is_here)
-    threading.Thread(target=store.watch, args=(_LOOK,), daemon=True, name="ended sessions").start()
+    call_every(_LOOK, store.drop_ended, "ended sessions")
     return store
 
 
