@@ -96,14 +96,20 @@ def pytest_collection_finish(session):
     gc.enable()
 
 
+#: The program that runs the tests.
+MAIN = sys.modules["__main__"]
 #: Bytes of a process from which the end of a file frees what its tests left behind.
 MUCH_MEMORY = 2_500_000_000
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item, nextitem):
-    """A process that has become large frees, after the last test of a file, what nobody holds any more."""
+    """A process that has become large frees, after the last test of a file, what nobody holds any more.
+
+    `AppTest` leaves the page it ran as `__main__`, which every process that a later test starts would run again.
+    """
     yield
+    sys.modules["__main__"] = MAIN
     if (nextitem is None or nextitem.path != item.path) and resident_bytes() > MUCH_MEMORY:
         free_memory()
 

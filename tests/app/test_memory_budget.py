@@ -171,3 +171,7 @@ def test_one_model_is_read_at_a_time_and_once():
     for thread in threads:
         thread.join()
     assert max(most) == 1 and sorted(names) == ["a", "b"]
+
+
+def test_a_page_that_runs_without_a_visitor_notes_no_visit():
+    memory_budget.note_visit()

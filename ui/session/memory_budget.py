@@ -81,5 +81,7 @@ def _drop_all():
 
 
 def note_visit():
-    """Note that this visit is here. Call it in every run."""
-    _visits().note(get_script_run_ctx().session_id)
+    """Note that this visit is here. Call it in every run; a run without a visitor (`python app.py`) notes nothing."""
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is not None:
+        _visits().note(context.session_id)

@@ -163,7 +163,7 @@ def _in_order(chunks, processes, worker_arguments):
             while waiting:
                 future, future_done = waiting.popleft()
                 yield future.result(), future_done
-        except BrokenProcessPool as error:
+        except (BrokenProcessPool, BrokenPipeError) as error:
             raise OSError(
                 "A worker process was ended from outside (is there enough memory for "
                 f"{processes}?); give the same command again to resume."
