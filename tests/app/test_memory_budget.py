@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf.resources.memory_budget import ByteStore, MemoryBudget
-from ui.session.memory_budget import Visits
+from ui.session.memory_budget import Visits, note_visit
 from ui.session.model_store import ModelStore, SharedModel
 from ui.session.session_cache import SessionCache
 
@@ -174,4 +174,4 @@ def test_one_model_is_read_at_a_time_and_once():
 
 
 def test_a_page_that_runs_without_a_visitor_notes_no_visit():
-    memory_budget.note_visit()
+    note_visit()
