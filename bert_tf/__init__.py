@@ -65,7 +65,8 @@ def _register_classes() -> None:
         path for one in ARCHITECTURES.values() for path in (one.embeddings_class, one.layer_class, one.mlm_head_class)
     }
     modules = {path.rpartition(".")[0] for path in paths}
-    for module in sorted(modules | {"bert_tf.models", "bert_tf.finetuning.task_network"}):
+    models = {"bert_tf.models", "bert_tf.finetuning.task_network", "bert_tf.runtime.eight_bit_model"}
+    for module in sorted(modules | models):
         with suppress(ImportError):  # one of them is importing Keras now, and registers its classes itself
             import_module(module)
 

@@ -11,7 +11,8 @@ from bert_tf.checkpoints.saving import DTYPES, save, tensor_values
 from bert_tf.errors import CheckpointError
 from bert_tf.files import atomic_folder, is_missing_or_empty
 
-FORMATS = ("own", "hf", "google", "keras-nlp")
+#: The formats, and the dtypes in which each is written. keras_nlp 0.32 does not load the int8 presets that it saves.
+FORMATS = {"own": DTYPES, "hf": DTYPES, "google": ("float32",), "keras-nlp": ("float32",)}
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,9 @@ def convert(
     Args:
         src: str or path. The folder of the model.
         dst: str or path. The folder to write; it must be missing or empty.
-        to: str. "own" (the format of this project, which Transformers reads unless it is int8), "hf" (the same,
-            never int8), "google" (TF checkpoint) or "keras-nlp" (KerasHub preset).
-        dtype: str. "float32"; also "float16" for "own" and "hf"; also "int8" for "own".
+        to: str. "own" (the format of this project, which Transformers reads unless it is int8), "hf" (the same; int8
+            as Transformers reads it by compressed-tensors), "google" (TF checkpoint) or "keras-nlp" (KerasHub preset).
+        dtype: str. "float32"; also "float16" and "int8" for "own" and "hf".
         max_shard_bytes: int or None. As in `save`.
 
     Returns:
@@ -73,7 +74,16 @@ def convert(
         elif to == "keras-nlp":
             write_preset(unfinished, config, tokenizer, dict(tensor_values(model)))
         else:
-            save(unfinished, config, tokenizer, model, dtype, card=card, max_shard_bytes=max_shard_bytes)
+            save(
+                unfinished,
+                config,
+                tokenizer,
+                model,
+                dtype,
+                card=card,
+                max_shard_bytes=max_shard_bytes,
+                packed=to == "hf",
+            )
     return _report(dst, to, config, tokenizer, model.bert_heads)
 
 
@@ -87,10 +97,9 @@ def check_request(dst: Path, to: str, dtype: str) -> None:
         raise CheckpointError(f"There is no format {to!r}; choose from {', '.join(FORMATS)}.")
     if dtype not in DTYPES:
         raise CheckpointError(f"Weights cannot be stored as {dtype!r}; choose from {', '.join(DTYPES)}.")
-    if dtype == "int8" and to != "own":
-        raise CheckpointError(f"Only the format 'own' stores weights as int8, not {to!r}; choose float32.")
-    if dtype != "float32" and to in ("google", "keras-nlp"):
-        raise CheckpointError(f"The format {to!r} is written in float32 only, not {dtype}.")
+    if dtype not in FORMATS[to]:
+        advice = " Load the preset with keras_nlp and call `backbone.quantize('int8')`." if to == "keras-nlp" else ""
+        raise CheckpointError(f"The format {to!r} is written as {' or '.join(FORMATS[to])}, not {dtype}.{advice}")
     if not is_missing_or_empty(dst):
         raise CheckpointError(f"{dst} already exists and is not empty; give a new folder.")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bert_tf.checkpoints.formats import compressed_tensors
 from bert_tf.checkpoints.formats.safetensors_folder import write_tensors
 from bert_tf.checkpoints.model_checksums import remove_model_checksums, write_model_checksums
 from bert_tf.checkpoints.quantize import SCALE_SUFFIX, quantize_rows
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # it imports Keras
 
 DTYPES = ("float32", "float16", "int8")
 _BYTES = {"float32": 4, "float16": 2}
+_PACKED = "packed int8"  # int8 for Transformers
 
 
 def save(
@@ -36,6 +38,7 @@ def save(
     head: dict[str, np.ndarray] | None = None,
     settings: dict[str, Any] | None = None,
     leave_out: Collection[str] = (),
+    packed: bool = False,
 ) -> Path:
     """Write config.json, the tokenizer files (vocab.txt, tokenizer_config.json), model.safetensors, README.md and
     checksums.json.
@@ -54,6 +57,8 @@ def save(
             "float16".
         settings: dict or None. Further entries of config.json.
         leave_out: collection of str. The names of tensors that are not written.
+        packed: bool. Whether int8 is written as Transformers reads it (`formats.compressed_tensors`): the matrices in
+            encoder layers are in eight bits, and the rest is float32.
 
     Returns:
         Path of the folder.
@@ -72,24 +77,31 @@ def save(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     head, head_dtype = head or {}, "float32" if dtype == "int8" else dtype
+    if packed and dtype == "int8":
+        dtype = _PACKED
     shapes = {name: shape for name, shape in tensor_shapes(config, model.bert_heads).items() if name not in leave_out}
     sizes = [
-        *(_stored_bytes(shape, dtype) for shape in shapes.values()),
-        *(_stored_bytes(value.shape, head_dtype) for value in head.values()),
+        *(_stored_bytes(name, shape, dtype) for name, shape in shapes.items()),
+        *(_stored_bytes(name, value.shape, head_dtype) for name, value in head.items()),
     ]
-    packed = itertools.chain(
+    stored = itertools.chain(
         (
-            _packed(config.architecture.stored_name(name), value, dtype)
+            _stored(name, config.architecture.stored_name(name), value, dtype)
             for name, value in tensor_values(model)
             if name in shapes
         ),
-        (_packed(name, value, head_dtype) for name, value in head.items()),
+        (_stored(name, name, value, head_dtype) for name, value in head.items()),
     )
     remove_model_checksums(folder)
-    write_tensors(folder, packed, sizes, max_shard_bytes)
+    write_tensors(folder, stored, sizes, max_shard_bytes)
     tokenizer.save(folder, model_max_length=config.max_tokens)
-    architecture = {"architectures": [config.architecture.transformers_class(model.bert_heads)]}
-    write_json(folder / "config.json", {**config.to_hf_dict(), **architecture, **(settings or {})})
+    entries = {"architectures": [config.architecture.transformers_class(model.bert_heads)]}
+    if dtype == _PACKED:
+        names = [name for name, shape in shapes.items() if compressed_tensors.is_packed(name, shape)]
+        entries |= compressed_tensors.settings(
+            [config.architecture.stored_name(name) for name in names], config.architecture.prefix
+        )
+    write_json(folder / "config.json", {**config.to_hf_dict(), **entries, **(settings or {})})
     write_text(folder / "README.md", _default_card(config, model.bert_heads, dtype) if card is None else card)
     write_model_checksums(folder)
     return folder
@@ -107,17 +119,21 @@ def tensor_values(model: "BertModel") -> Iterator[tuple[str, np.ndarray]]:
         yield name, value.T if is_transposed(name) else value
 
 
-def _stored_bytes(shape, dtype):
+def _stored_bytes(name, shape, dtype):
     count = int(np.prod(shape))
-    if dtype != "int8":
-        return count * _BYTES[dtype]
-    return count + 4 * shape[0] if len(shape) == 2 else 4 * count
+    if dtype == _PACKED and compressed_tensors.is_packed(name, shape):
+        return compressed_tensors.packed_bytes(shape)
+    if dtype == "int8" and len(shape) == 2:
+        return count + 4 * shape[0]
+    return count * _BYTES.get(dtype, 4)
 
 
-def _packed(name, value, dtype):
-    """The arrays under which one tensor is stored."""
+def _stored(canonical, name, value, dtype):
+    """The arrays under which one tensor is stored; `name` is its name in the file."""
     if not np.isfinite(value).all():
         raise CheckpointError(f"{name} holds values that are not finite, so the model is not saved.")
+    if dtype == _PACKED and compressed_tensors.is_packed(canonical, value.shape):
+        return compressed_tensors.pack(name, value)
     if dtype == "int8" and value.ndim == 2:
         integers, scales = quantize_rows(value)
         return {name: integers, name + SCALE_SUFFIX: scales}

@@ -23,7 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "raw text (TF Serving), but not as google or keras-nlp",
     )
     parser.add_argument(
-        "--dtype", default="float32", metavar="D", help="float32 (default), float16, or int8 for own, onnx and openvino"
+        "--dtype",
+        default="float32",
+        metavar="D",
+        help="float32 (default), float16, or int8 (not for google and keras-nlp)",
     )
     parser.add_argument(
         "--check",

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-FORMATS = ("own", "hf", "savedmodel")
+#: The formats, and the dtypes in which each is written.
+FORMATS = {
+    "own": ("float32", "float16", "int8"),
+    "hf": ("float32", "float16", "int8"),
+    "savedmodel": ("float32", "int8"),
+}
 
 
 def export_task(
@@ -25,7 +30,7 @@ def export_task(
         source: str or Path. The name or folder of the model.
         target: str or Path. The folder to write; it must not exist, or be empty.
         to: str. "hf" or "own" (the same layout, complete even if the source is a delta), or "savedmodel".
-        dtype: str. As in `checkpoints.save`; a SavedModel is float32.
+        dtype: str. As in `checkpoints.save`; a SavedModel is float32 or int8.
         say: callable that gets a sentence if the SavedModel cannot take raw text.
 
     Returns: Path of the folder.
@@ -38,8 +43,8 @@ def export_task(
     if to not in FORMATS:
         advice = "; its encoder and head live are `bert.to_keras_nlp('text_classifier')`" if to == "keras-nlp" else ""
         raise TaskError(f"A fine-tuned model is written as {', '.join(FORMATS)}, not {to!r}{advice}.")
-    if dtype == "int8" and to != "own" or dtype != "float32" and to == "savedmodel":
-        raise TaskError(f"The format {to!r} is not written as {dtype}; choose float32.")
+    if dtype not in FORMATS[to]:
+        raise TaskError(f"The format {to!r} is written as {' or '.join(FORMATS[to])}, not {dtype}.")
     if not is_missing_or_empty(target):
         raise TaskError(f"{target} is there already and not empty; give a new folder.")
     loaded = load_model(source)
@@ -49,10 +54,10 @@ def export_task(
         if to == "savedmodel":
             from bert_tf.finetuning.saved_model import write_saved_model
 
-            if reason := write_saved_model(unfinished, loaded):
+            if reason := write_saved_model(unfinished, loaded, dtype):
                 say(f"ids only: {reason}")
         else:
-            _write_folder(unfinished, loaded, dtype)
+            _write_folder(unfinished, loaded, dtype, packed=to == "hf")
     return target
 
 
@@ -73,9 +78,10 @@ def _head_variant(settings, architecture):
     return f"pooling {settings.pooling!r}"
 
 
-def _write_folder(folder, loaded, dtype):
+def _write_folder(folder, loaded, dtype, packed):
     from bert_tf.finetuning.task_folder import save_task
 
     card = loaded.path / "README.md"
     text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else None
-    save_task(folder, loaded.config, loaded.tokenizer, loaded.task.network, loaded.task.settings, text, dtype)
+    task = loaded.task
+    save_task(folder, loaded.config, loaded.tokenizer, task.network, task.settings, text, dtype, packed=packed)

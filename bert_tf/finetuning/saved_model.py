@@ -21,7 +21,7 @@ PLACES = ("starts", "ends")
 _INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
-def write_saved_model(folder: str | Path, loaded: LoadedModel) -> str | None:
+def write_saved_model(folder: str | Path, loaded: LoadedModel, dtype: str = "float32") -> str | None:
     """Writes a SavedModel with a signature `serving_default` for ids and, if possible, a signature `text` for raw text.
 
     There is a signature `text` if tensorflow-text tokenizes in the same way as the model's tokenizer.
@@ -47,21 +47,25 @@ def write_saved_model(folder: str | Path, loaded: LoadedModel) -> str | None:
     Args:
         folder: str or Path. The folder to write to.
         loaded: the `LoadedModel`.
+        dtype: str. "float32", or "int8" for the matrices of the dense layers in eight bits.
 
     Returns: None, or a sentence that says why there is no signature `text`.
     """
     import tensorflow as tf
 
+    from bert_tf.runtime.eight_bit_model import eight_bit_copy
+
     module = tf.Module()
     task = cast("TaskModel", loaded.task)
-    module.weights = [variable.value for variable in task.network.variables]
+    network = eight_bit_copy(task.network) if dtype == "int8" else task.network
+    module.weights = [variable.value for variable in network.variables]
     several = _reads_several(task)
     shape = (None, None, None) if several else (None, None)
 
     def answer(*inputs):
         if task.task_type.several and not several:
             inputs = tuple(value[:, None] for value in inputs)
-        outputs = task.network(dict(zip(_INPUTS, inputs)), training=False)
+        outputs = network(dict(zip(_INPUTS, inputs)), training=False)
         if task.task_type.several and not several:
             outputs = {name: value[:, 0] for name, value in outputs.items()}
         return _with_probabilities(outputs, task.settings)

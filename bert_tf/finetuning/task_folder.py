@@ -51,6 +51,7 @@ def save_task(
     card: str | None = None,
     dtype: str = "float32",
     delta_of: str | Path | None = None,
+    packed: bool = False,
 ) -> None:
     """Writes a fine-tuned model.
 
@@ -64,6 +65,7 @@ def save_task(
         dtype: str. As in `checkpoints.save`; the head is never stored in eight bits.
         delta_of: str or Path. The name or folder of the model that the training started from. If it is set, only the
             trained tensors and the low-rank updates are written, and this model is needed to load the folder.
+        packed: bool. As in `checkpoints.save`.
 
     Raises: CheckpointError as `checkpoints.save`.
     """
@@ -89,6 +91,7 @@ def save_task(
         head=head,
         settings=_config_entries(settings, class_name, config.architecture),
         leave_out=frozen | pooler_names | _masked_lm_names(config),
+        packed=packed,
     )
     values = settings.replace(base_model=reference(delta_of) if delta_of else None).to_dict()
     if delta_of:

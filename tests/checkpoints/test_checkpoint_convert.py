@@ -35,8 +35,8 @@ def test_the_model_card_goes_along(tiny_folder, tmp_path):
     [
         ({"to": "onnx"}, "'onnx'; choose from own, hf, google, keras-nlp"),
         ({"dtype": "int4"}, "'int4'"),
-        ({"to": "hf", "dtype": "int8"}, "Only the format 'own'"),
-        ({"to": "google", "dtype": "float16"}, "float32 only"),
+        ({"to": "google", "dtype": "float16"}, "'google' is written as float32, not float16"),
+        ({"to": "keras-nlp", "dtype": "int8"}, "'keras-nlp' is written as float32, not int8"),
     ],
 )
 def test_requests_that_cannot_be_met_are_refused(tiny_folder, tmp_path, request_, message):

@@ -82,13 +82,39 @@ def test_heads_of_modernbert_and_in_a_keras_file(name, tmp_path):
     assert check(bert, write(bert, tmp_path / "keras", "keras"), "keras").passes
 
 
-@pytest.mark.parametrize("to", ["onnx", "openvino"])
-def test_matrices_in_eight_bits_make_a_small_file_with_near_outputs(tiny, to, tmp_path):
-    whole, small = (write(tiny, tmp_path / dtype, to, dtype) for dtype in ("float32", "int8"))
-    name = "model.onnx" if to == "onnx" else "model.bin"
-    sizes = [(folder / name).stat().st_size for folder in (whole, small)]
-    found = check(tiny, small, to, "int8")
+@pytest.mark.parametrize("to", FORMATS)
+def test_matrices_in_eight_bits_make_a_small_file_with_near_outputs(tmp_path, to):
+    wide = make_bert(layers=2, seed=4, hidden=128)
+    whole, small = (write(wide, tmp_path / dtype, to, dtype) for dtype in ("float32", "int8"))
+    pattern = {"onnx": "model.onnx", "openvino": "model.bin", "saved-model": "variables/*", "keras": "model.keras"}[to]
+    sizes = [sum(path.stat().st_size for path in folder.glob(pattern)) for folder in (whole, small)]
+    found = check(wide, small, to, "int8")
     assert found.passes and found.difference > 1e-6 and sizes[1] < 0.5 * sizes[0]
+
+
+@pytest.mark.parametrize("name", ["classes", "tags", "choices"])
+def test_tasks_in_eight_bits_for_keras_keep_their_model(name, tmp_path):
+    bert = task_model(TASKS[name])
+    before = [np.array(weight) for weight in bert.task.network.get_weights()]
+    assert check(bert, write(bert, tmp_path / "out", "keras", "int8"), "keras", "int8").passes
+    for value, weight in zip(before, bert.task.network.get_weights(), strict=True):
+        np.testing.assert_array_equal(weight, value)
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_members_of_the_family_in_eight_bits_for_keras(name, tmp_path):
+    bert = bert_tf.load(GOLDEN.parent / name if name == "modernbert" else GOLDEN / name)
+    assert check(bert, write(bert, tmp_path / "out", "keras", "int8"), "keras", "int8").passes
+
+
+@pytest.mark.parametrize("to", ["saved-model", "keras"])
+def test_a_model_stored_in_eight_bits_keeps_its_numbers_there(to, tmp_path):
+    from bert_tf.checkpoints import save
+
+    wide = make_bert(layers=2, seed=4, hidden=128)
+    stored = bert_tf.load(save(tmp_path / "stored", wide.config, wide.tokenizer, wide.model, dtype="int8"))
+    found = check(stored, write(stored, tmp_path / "out", to, "int8"), to, "int8")
+    assert found.difference < 1e-4, found
 
 
 @pytest.mark.parametrize("to", ["onnx", "openvino"])
@@ -118,11 +144,12 @@ def test_the_command_line_writes_and_checks(tiny, tmp_path, capsys):
     from bert_tf.checkpoints import save
 
     source = save(tmp_path / "source", tiny.config, tiny.tokenizer, tiny.model)
-    for to in ("onnx", "huggingface"):
-        assert main(["convert", str(source), str(tmp_path / to), "--to", to, "--check"]) == 0
+    for to, dtype in (("onnx", "float32"), ("huggingface", "float32"), ("huggingface", "int8")):
+        folder = str(tmp_path / f"{to}-{dtype}")
+        assert main(["convert", str(source), folder, "--to", to, "--dtype", dtype, "--check"]) == 0
         assert "Checked: largest difference" in capsys.readouterr().out
-    assert main(["convert", str(source), str(tmp_path / "x"), "--to", "keras", "--dtype", "int8"]) == 2
-    assert "'keras' is written as float32, not int8" in capsys.readouterr().err
+    assert main(["convert", str(source), str(tmp_path / "x"), "--to", "keras", "--dtype", "float16"]) == 2
+    assert "'keras' is written as float32 or int8, not float16" in capsys.readouterr().err
 
 
 def test_a_file_that_computes_something_else_fails_the_check(tiny, tmp_path):

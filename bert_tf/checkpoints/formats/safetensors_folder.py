@@ -17,6 +17,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from bert_tf.checkpoints.formats import compressed_tensors
 from bert_tf.checkpoints.quantize import SCALE_SUFFIX, dequantize_rows
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.errors import CheckpointError
@@ -117,8 +118,15 @@ def _values(path, name, rows=slice(None)):
 
 def _join_scales(tensors):
     joined = {}
+    packed = [
+        name.removesuffix(compressed_tensors.PACKED) for name in tensors if name.endswith(compressed_tensors.PACKED)
+    ]
+    for name in packed:
+        joined[name] = compressed_tensors.unpacked({key: stored for key, (stored, _) in tensors.items()}, name)
+    endings = (compressed_tensors.PACKED, compressed_tensors.SCALE, compressed_tensors.SHAPE)
+    parts = {name + ending for name in packed for ending in endings}
     for name, (stored, dtype) in tensors.items():
-        if name.endswith(SCALE_SUFFIX) and name.removesuffix(SCALE_SUFFIX) in tensors:
+        if name in parts or name.endswith(SCALE_SUFFIX) and name.removesuffix(SCALE_SUFFIX) in tensors:
             continue
         if dtype == "I8":
             joined[name] = _eight_bit(stored, tensors.get(name + SCALE_SUFFIX))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 FORMATS = {
     "onnx": ("float32", "int8"),
     "openvino": ("float32", "int8"),
-    "saved-model": ("float32",),
-    "keras": ("float32",),
+    "saved-model": ("float32", "int8"),
+    "keras": ("float32", "int8"),
 }
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 _TEXTS = (("The cat sat on the mat.", None), ("A dog ran.", None))
@@ -106,24 +106,31 @@ def _write_onnx(bert, folder, dtype):
     onnx.save(model, folder / "model.onnx", save_as_external_data=large, location="model.onnx.data")
 
 
-def _keras_model(bert):
-    """A Keras model with the inputs `INPUTS` and a dict of tensors as outputs."""
-    if bert.task is not None:
-        return bert.task.network
+def _keras_model(bert, dtype):
+    """A Keras model with the inputs `INPUTS` and a dict of tensors as outputs; in eight bits a copy of it."""
     from bert_tf.models import view
+    from bert_tf.runtime.eight_bit_model import eight_bit_copy
 
-    return view(bert.model, _output_names(bert.heads), name="bert")
+    model = bert.task.network if bert.task is not None else view(bert.model, _output_names(bert.heads), name="bert")
+    return eight_bit_copy(model) if dtype == "int8" else model
 
 
 def _write_saved_model(bert, folder, dtype):
-    _keras_model(bert).export(str(folder), verbose=False)
+    import keras
+
+    model = _keras_model(bert, dtype)
+    shapes = {name: keras.InputSpec(shape=tensor.shape, dtype=tensor.dtype) for name, tensor in model.input.items()}
+    # Not `model.export`: it also tracks the model, and so writes every variable twice (Keras 3.15).
+    archive = keras.export.ExportArchive()
+    archive.add_endpoint("serve", lambda inputs: model(inputs, training=False), [shapes])
+    archive.write_out(str(folder), verbose=False)
 
 
 def _write_keras(bert, folder, dtype):
     import keras
 
-    model = _keras_model(bert)
-    if bert.task is not None:
+    model = _keras_model(bert, dtype)
+    if bert.task is not None and dtype == "float32":
         # The network of a task is a plain functional model over registered layers in the file.
         model = keras.Model(inputs=model.input, outputs=model.output, name="bert")
     model.save(folder / "model.keras")
@@ -249,8 +256,6 @@ def _run_served(folder, batch):
 
 def _run_keras(folder, batch):
     import keras
-
-    import bert_tf.finetuning.task_network  # noqa: F401  it registers the layers
 
     model = keras.models.load_model(folder / "model.keras")
     shapes = {name: tensor for name, tensor in model.input.items()}
