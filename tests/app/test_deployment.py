@@ -17,6 +17,7 @@ from ui.shell.limits import Limits, read_limits
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PUBLIC = ROOT / "explorer.public.toml"
+EMBEDDED = ROOT / "assets" / "models"
 
 
 def test_only_this_machine_reaches_an_explorer_started_without_an_address(tmp_path):
@@ -105,3 +106,17 @@ def test_a_server_without_memory_for_tensorflow_says_so_where_it_is_needed(tmp_p
     assert not imported and not said["predict"] and not said["architecture"] and not said["ablation"]
     (sentence,) = said["saliency"]
     assert sentence.startswith("This server has no memory for TensorFlow") and "Choose another method" in sentence
+
+
+def test_a_small_server_is_a_public_one_with_less():
+    small, public = (read_limits(path) for path in (ROOT / "deploy" / "small_server.toml", PUBLIC))
+    changed = {
+        field.name for field in dataclasses.fields(small) if getattr(small, field.name) != getattr(public, field.name)
+    }
+    assert changed == {
+        *("default", "offered", "tensorflow", "max_map_megabytes", "max_megabytes"),
+        *("max_session_megabytes", "max_snapshot_megabytes"),
+    }
+    assert set(small.offered) < set(public.offered) and small.max_megabytes < public.max_megabytes
+    sizes = [sum(path.stat().st_size for path in (EMBEDDED / name).iterdir()) for name in small.offered]
+    assert max(sizes) < 30e6

@@ -1,10 +1,9 @@
-"""The documents name every parameter of a link, and the README every section of the explorer."""
+"""The documents name every parameter of a link."""
 
 import re
 from pathlib import Path
 
 from ui.shell.catalogue import pages
-from ui.shell.page import SECTIONS
 from ui.shell.view import _NUMBERS, _PLAIN, _SWITCHES
 
 ROOT = Path(__file__).parents[2]
@@ -41,8 +40,3 @@ def test_every_setting_that_a_page_uses_is_declared_and_no_other():
     assert shared <= {name.partition(".")[2] for name in declared}
     # The rest is made of a page's name and that of a side.
     assert rest <= shared | {"a", "b", "good", "bad", "from", "instead", "one", "other"}
-
-
-def test_the_readme_has_a_row_for_every_section():
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert re.findall(r"^\| \*\*([\w ]+)\*\* \|", readme, re.M) == list(SECTIONS)
