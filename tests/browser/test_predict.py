@@ -64,6 +64,9 @@ def test_the_switch_compares_two_models_and_swap_and_another_b_act(visit):
     page.get_by_text("Compare two models").click()
     expect(page.locator(".gauge")).to_have_count(2)
     expect(page.locator(".lines")).to_have_count(2)
+    for thing in (".card", ".gauge", ".lines"):
+        first, second = (page.locator(thing).nth(place).bounding_box() for place in (0, 1))
+        assert first["y"] == pytest.approx(second["y"], abs=1), thing
     page.get_by_role("button", name="Another B").first.click()
     wait_for_link(page, "b", "The bunny ate the carrot.")
     page.get_by_role("button", name="Swap").first.click()
