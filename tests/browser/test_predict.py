@@ -178,10 +178,13 @@ def test_explain_this_walks_the_same_texts_through_the_model(visit):
 
 def test_a_picture_to_share_is_saved(visit):
     page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
-    page.get_by_role("button", name="Share").click()
-    file = download(page, page.get_by_role("button", name="Picture (PNG)"))
+    file = download(page, page.get_by_role("button", name="Share"))
     with Image.open(file.path()) as picture:
-        assert picture.size == (2400, 1260)
+        assert picture.size == (1200, 630) and picture.format == "PNG"
+    page.keyboard.down("Shift")
+    file = download(page, page.get_by_role("button", name="Share"))
+    page.keyboard.up("Shift")
+    assert 'width="1200" height="630"' in file.path().read_text("utf-8")
 
 
 def test_a_prediction_that_is_pointed_at_shows_the_text_that_a_press_writes(visit):
