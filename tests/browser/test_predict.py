@@ -176,6 +176,22 @@ def test_explain_this_walks_the_same_texts_through_the_model(visit):
     assert (found["page"], found["a"], found["mask"]) == ("walk_through", "The bunny ate the carrot.", "a1")
 
 
+def test_on_paper_the_page_stands_alone(visit):
+    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    lines = page.locator(".lines .right .token").last
+    lines.wait_for()
+    page.emulate_media(media="print")
+    for hidden in ("stSidebar", "stHeader"):
+        expect(page.get_by_test_id(hidden)).not_to_be_visible()
+    expect(page.get_by_role("button", name="Explain this")).not_to_be_visible()
+    for shown in (page.get_by_role("heading", level=1), page.locator(".card .bar").first, lines):
+        expect(shown).to_be_visible()
+    # Nothing is cut off by a scrolled part of the window: all of it goes to the printer.
+    assert page.evaluate("() => getComputedStyle(document.querySelector('.stMain')).overflow") == "visible"
+    # The sheet begins with the page: what was beside the sidebar is not moved to the right.
+    assert page.get_by_role("heading", level=1).bounding_box()["x"] < 60
+
+
 def test_a_picture_to_share_is_saved(visit):
     page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
     file = download(page, page.get_by_role("button", name="Share"))
