@@ -2,14 +2,14 @@
 
 const WIDTH = 1000; // pixels of the picture, if the figure has no width
 
-async function save({ library, figure, format, name }) {
+async function save({ library, figure, format, name, card }) {
   if (!window.Plotly) {
     const script = document.createElement("script");
     script.textContent = library;
     document.head.append(script);
   }
   const { data, layout } = JSON.parse(figure);
-  const url = await window.Plotly.toImage({ data, layout }, { format, scale: format === "png" ? 2 : 1,
+  const url = await window.Plotly.toImage({ data, layout }, { format, scale: format === "png" && !card ? 2 : 1,
     width: layout.width ?? WIDTH, height: layout.height ?? WIDTH / 2 });
   download(await (await fetch(url)).blob(), `${name}.${format}`);
 }
@@ -18,11 +18,14 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".picture");
   root.setAttribute("aria-label", `${data.title} as a picture`);
   for (const button of root.children) {
-    button.textContent = `${data.title} (${button.value.toUpperCase()})`;
+    button.textContent = data.card ? data.title : `${data.title} (${button.value.toUpperCase()})`;
+    button.title = data.card;
+    button.hidden = Boolean(data.card) && button.value === "svg";
+    button.classList.toggle("card", Boolean(data.card));
     button.disabled = false;
-    button.onclick = () => {
+    button.onclick = (event) => {
       button.disabled = true;
-      setTriggerValue("ask", { format: button.value, library: !window.Plotly });
+      setTriggerValue("ask", { format: data.card && event.shiftKey ? "svg" : button.value, library: !window.Plotly });
     };
   }
   // When drawn again, the data still have the last requested figure: do not save it twice.

@@ -5,6 +5,8 @@ const COLOURS = { pieces: "#6a5acd", embeddings: "#0072b2", head: "#e69f00", hea
   feed_forward: "#009e73", layers: "#0072b2", nsp: "#cc79a7", sop: "#cc79a7", replaced: "#d55e00", task: "#6a5acd",
   mlm: "#d55e00" };
 const STAY = 1500; // milliseconds after which the step is sent
+const SCROLL = 60; // pixels of a wheel or a finger that make a step
+const REST = 350; // milliseconds after a step in which scrolling makes no other: a trackpad goes on rolling
 const READING = 6000; // milliseconds that a step is shown while playing
 const EASE = "cubic-bezier(.2, .7, .2, 1)";
 const IN_LAYER = ["head", "heads", "attention_norm", "feed_forward"];
@@ -44,6 +46,10 @@ class Walk {
     this.find(".stage").onpointermove = this.find(".stage").onpointerdown = (event) => this.point(event);
     this.find(".stage").onpointerleave = () => this.say("");
     this.find(".tokens").onkeydown = (event) => this.tokenKey(event);
+    // Scrolling sideways walks, and so does scrolling over the steps; elsewhere the page scrolls down as ever.
+    root.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    root.addEventListener("touchstart", (event) => this.touch(event), { passive: true });
+    root.addEventListener("touchend", (event) => this.lift(event), { passive: true });
     this.find(".deeper").onclick = (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
       event.preventDefault();
@@ -211,6 +217,38 @@ class Walk {
     if (!by) return;
     event.preventDefault();
     this.walk(by);
+  }
+
+  wheel(event) {
+    if (event.ctrlKey || event.metaKey) return; // zooms the page
+    const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    if (!sideways && !event.target.closest(".controls, .rail")) return;
+    event.preventDefault();
+    const now = event.timeStamp;
+    if (now - (this.walked ?? -REST) < REST) return;
+    // A wheel counts lines or pages, a trackpad pixels; what was begun long ago is forgotten.
+    const pixels = (sideways ? event.deltaX : event.deltaY) * [1, 30, 300][event.deltaMode];
+    this.rolled = now - this.rolledAt < REST ? this.rolled + pixels : pixels;
+    this.rolledAt = now;
+    if (Math.abs(this.rolled) < SCROLL) return;
+    this.walked = now;
+    const by = Math.sign(this.rolled);
+    this.rolled = 0;
+    this.walk(by);
+  }
+
+  touch(event) {
+    const [finger] = event.touches;
+    // A finger on a slider or on colours moves the slider or reads values.
+    this.finger = event.touches.length === 1 && !event.target.closest("input, select, canvas") ? finger : undefined;
+  }
+
+  lift(event) {
+    const [from, to] = [this.finger, event.changedTouches[0]];
+    this.finger = undefined;
+    if (!from || from.identifier !== to.identifier) return;
+    const [across, down] = [from.clientX - to.clientX, from.clientY - to.clientY];
+    if (Math.abs(across) >= SCROLL && Math.abs(across) > 2 * Math.abs(down)) this.walk(Math.sign(across));
   }
 
   tokenKey(event) {
@@ -635,7 +673,7 @@ class Walk {
       const from = (layer * count + token) * size;
       const values = this.states.subarray(from, from + size);
       const name = layer ? `layer ${layer}` : "embeddings";
-      floor.append(make("span", "name", layer ? layer : "in"),
+      floor.append(make("span", "name", layer || "emb."),
         this.paint(values, { name: `${this.word()} after ${name}`, units: data.units.hidden, width: data.widths.hidden, full: data.strips.state.full }));
       if (words) {
         const share = data.lens.shares[token][layer];

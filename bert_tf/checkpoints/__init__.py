@@ -4,7 +4,7 @@ Importing this package does not import TensorFlow; `read`, `save` and `convert` 
 """
 
 from bert_tf.checkpoints.convert import Conversion, convert
-from bert_tf.checkpoints.hub import download, look_up, partial_download_bytes
+from bert_tf.checkpoints.hub import download, download_folder, look_up, partial_download_bytes
 from bert_tf.checkpoints.hub_repository import HubRepository
 from bert_tf.checkpoints.hub_repository import parse_name as parse_repository
 from bert_tf.checkpoints.library import ModelInfo, embedded_dir, find, list_models, models_dir
@@ -26,6 +26,7 @@ __all__ = [
     "partial_download_bytes",
     "convert",
     "download",
+    "download_folder",
     "embedded_dir",
     "find",
     "list_models",

@@ -100,6 +100,20 @@ def download(
     return target
 
 
+def download_folder(name: str) -> tuple[str, tuple[str, ...]]:
+    """Return the folder that `download` makes of a model, and the files that this folder needs.
+
+    Args:
+        name: str. As in `download`.
+    Returns:
+        Name of the folder in the models folder, and names of files; no names if the hub's list of files decides.
+    Raises:
+        UnknownModel: there is no released model of that name.
+    """
+    model = _target(name)
+    return model.name, tuple(file for file in model.names if file not in _OPTIONAL)
+
+
 def partial_download_bytes(name: str, folder: str | os.PathLike | None = None) -> int:
     """Return the bytes of a released model that an interrupted download has stored; 0 if there is none.
 

@@ -188,7 +188,7 @@ def _method():
                 baselines,
                 format_func=lambda baseline: "Sentences" if baseline == _SENTENCES else baseline,
                 required=True,
-                **state.bind_setting(name, f"w_{name}", _first_baseline(method), baselines),
+                **state.bind_setting(name, f"w_{name}", saliency_fidelity.best_baseline(method), baselines),
             )
         if settings.get("baseline") == _SENTENCES:
             number = st.segmented_control(
@@ -216,13 +216,6 @@ def _steps():
         **state.bind_setting("saliency.steps", "w_saliency_steps", _ENOUGH, (_ENOUGH, *_STEPS)),
     )
     return {"most_gap": _MOST_GAP} if steps == _ENOUGH else {"steps": steps}
-
-
-def _first_baseline(method):
-    """The baseline that is chosen first: of integrated gradients the best measured, of the others their paper's."""
-    if method == "integrated-gradients":
-        return saliency_fidelity.best_baseline(method)
-    return "[PAD]" if method == "deeplift" else "[MASK]"
 
 
 def _draw(trace, result, method, settings):

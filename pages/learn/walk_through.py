@@ -28,7 +28,8 @@ PAGE = Page(
         "embeddings, one head, all heads, add & norm, feed-forward, the layers with the likeliest word after each, and "
         "the model's own heads; the values of any token, layer and head at the pointer, shapes and formulas"
     ),
-    presses={"": Press(".walk .rail button")},
+    # Steps need no server: what is timed is the link to the page.
+    presses={"": Press("open")},
     settings=("step", "token"),
     settings_help=(
         "`pieces` `embeddings` `head` `heads` `attention_norm` `feed_forward` `layers`, then those of `nsp` `sop` "

@@ -34,7 +34,7 @@ def draw(shared, trace, side="", depth_of=None):
     layer, head = _drawn(shared.config, depth_of)
     mean = head is None
     if side:
-        st.header(f"Attention, layer {layer + 1}, {'mean of the heads' if mean else f'head {head + 1}'}", anchor=False)
+        inputs.heading(f"Attention, layer {layer + 1}, {'mean of the heads' if mean else f'head {head + 1}'}")
     else:
         with inputs.heading("Attention"), st.container(horizontal=True, vertical_alignment="center", width="content"):
             _choices(shared.config)

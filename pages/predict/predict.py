@@ -90,7 +90,7 @@ def _walk_link():
 
 
 def _share(shared, trace, layer, head):
-    """Draw the menu that saves a picture of the three things; ``head``: None for the mean of the layer's heads."""
+    """Draw the button that saves a picture of the three things; ``head``: None for the mean of the layer's heads."""
 
     def card():
         maps = trace.attentions[layer]
@@ -99,9 +99,10 @@ def _share(shared, trace, layer, head):
         weights = maps.mean(axis=0) if head is None else maps[head]
         return share_card(trace, answers, weights, where, title(shared.name))
 
-    with st.popover("Share", icon=":material/share:", type="tertiary"):
-        st.caption("A picture of 1200 by 630 pixels with the texts, the predictions and the attention.")
-        components.picture("c_share", "Picture", "bert", card)
+    help_text = (
+        "Saves a picture of 1200 by 630 pixels with the texts, the predictions and the attention. With Shift: as SVG."
+    )
+    components.picture("c_share", "Share", "bert", card, help_text)
 
 
 def _second_model(installed):

@@ -163,6 +163,25 @@ def test_a_download_that_fails_says_so_until_it_is_pressed_again(open_app, hub):
     assert not offers(app.run()) and not app.error
 
 
+def test_a_download_that_fails_says_how_to_bring_the_model(open_app, hub, tmp_path):
+    from ui.session import model_store
+
+    hub.status = 503
+    app = open_app(page="models")
+    app.button(key=key("get")).click().run()
+    ended()
+    (said,) = [error.value for error in app.run().error]
+    assert f"`python -m bert_tf download {NAME}`" in said and "rrno" not in said
+    assert f"the folder `{NAME}` with config.json, vocab.txt and model.safetensors" in said
+    assert f"into `{tmp_path / 'home'}`" in said
+    # What the sentence names is enough: the model is there afterwards.
+    (tmp_path / "home" / NAME).mkdir()
+    for file in ("config.json", "vocab.txt", "model.safetensors"):
+        (tmp_path / "home" / NAME / file).write_bytes((tmp_path / "served" / file).read_bytes())
+    model_store.catalogue.clear()  # it is read again every ten seconds
+    assert not app.run().error and not offers(app)
+
+
 def test_the_message_of_a_failed_download_goes_with_the_comparison_it_was_pressed_under(open_app, hub, monkeypatch):
     from ui.widgets import comparison
 

@@ -59,6 +59,14 @@ def test_integrated_gradients_open_with_the_best_baseline_and_enough_steps(open_
     assert f"a random order {record['random']['mean']:.1f}" in page_text(app)
 
 
+@pytest.mark.parametrize("method", ["deeplift", "occlusion", "lime"])
+def test_every_method_opens_with_its_best_baseline(open_app, record, method):
+    app = open_app(page="saliency", a="the cat sat", mask="a1", **{"saliency.method": method})
+    best = max((row for row in record["methods"] if row["method"] == method), key=lambda row: row["loss"])
+    name = "from" if method == "deeplift" else "instead"
+    assert app.button_group(key=f"w_saliency.{name}").value == best["baseline"]
+
+
 def test_every_method_that_scores_words_says_how_it_fared(record):
     for method in _METHODS:
         if method in ("input-reduction", "hotflip"):

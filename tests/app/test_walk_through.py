@@ -21,6 +21,18 @@ def floats(text):
     return np.frombuffer(base64.b64decode(text), "<f4")
 
 
+def test_code_and_data_of_a_walk_are_small(open_app):
+    import json
+
+    from ui.shell.limits import ROOT
+
+    code = [ROOT / "assets" / "components" / name for name in ("walk.html", "walk.css", "walk.js", "shared.js")]
+    size = sum(path.stat().st_size for path in code)
+    _, data = walked(open_app, a="The people of the city walked along the river. " * 3, b="They stayed.", mask="a3")
+    assert data["layers"] >= 2 and data["total"] > len(data["tokens"]) >= 24  # as many as are drawn at once
+    assert size + len(json.dumps(data)) < 300_000
+
+
 @pytest.mark.parametrize("name", TASKS)
 def test_the_last_step_of_a_fine_tuned_model_is_its_own_head(open_app, with_tasks, task_home, name):
     texts = {"a": "the cat sat", "b": "it ran to London" if TASKS[name].get("pair") else ""}

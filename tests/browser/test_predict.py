@@ -64,6 +64,9 @@ def test_the_switch_compares_two_models_and_swap_and_another_b_act(visit):
     page.get_by_text("Compare two models").click()
     expect(page.locator(".gauge")).to_have_count(2)
     expect(page.locator(".lines")).to_have_count(2)
+    for thing in (".card", ".gauge", ".lines"):
+        first, second = (page.locator(thing).nth(place).bounding_box() for place in (0, 1))
+        assert first["y"] == pytest.approx(second["y"], abs=1), thing
     page.get_by_role("button", name="Another B").first.click()
     wait_for_link(page, "b", "The bunny ate the carrot.")
     page.get_by_role("button", name="Swap").first.click()
@@ -173,12 +176,31 @@ def test_explain_this_walks_the_same_texts_through_the_model(visit):
     assert (found["page"], found["a"], found["mask"]) == ("walk_through", "The bunny ate the carrot.", "a1")
 
 
+def test_on_paper_the_page_stands_alone(visit):
+    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    lines = page.locator(".lines .right .token").last
+    lines.wait_for()
+    page.emulate_media(media="print")
+    for hidden in ("stSidebar", "stHeader"):
+        expect(page.get_by_test_id(hidden)).not_to_be_visible()
+    expect(page.get_by_role("button", name="Explain this")).not_to_be_visible()
+    for shown in (page.get_by_role("heading", level=1), page.locator(".card .bar").first, lines):
+        expect(shown).to_be_visible()
+    # Nothing is cut off by a scrolled part of the window: all of it goes to the printer.
+    assert page.evaluate("() => getComputedStyle(document.querySelector('.stMain')).overflow") == "visible"
+    # The sheet begins with the page: what was beside the sidebar is not moved to the right.
+    assert page.get_by_role("heading", level=1).bounding_box()["x"] < 60
+
+
 def test_a_picture_to_share_is_saved(visit):
     page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
-    page.get_by_role("button", name="Share").click()
-    file = download(page, page.get_by_role("button", name="Picture (PNG)"))
+    file = download(page, page.get_by_role("button", name="Share"))
     with Image.open(file.path()) as picture:
-        assert picture.size == (2400, 1260)
+        assert picture.size == (1200, 630) and picture.format == "PNG"
+    page.keyboard.down("Shift")
+    file = download(page, page.get_by_role("button", name="Share"))
+    page.keyboard.up("Shift")
+    assert 'width="1200" height="630"' in file.path().read_text("utf-8")
 
 
 def test_a_prediction_that_is_pointed_at_shows_the_text_that_a_press_writes(visit):

@@ -68,6 +68,44 @@ def test_the_slider_goes_to_every_step_and_each_is_drawn(walk):
     assert len(titles) == count(page)
 
 
+def test_scrolling_walks_sideways_and_over_the_steps(walk):
+    page = walk(LINK + "&walk_through.step=head")
+    expect(step(page)).to_have_attribute("aria-label", "Step 3: One head")
+    page.locator(".walk .rail").hover()
+    page.mouse.wheel(0, 120)
+    expect(step(page)).to_have_attribute("aria-label", "Step 4: All heads")
+    page.wait_for_timeout(500)
+    page.locator(".walk .stage").hover(position={"x": 5, "y": 5})
+    page.mouse.wheel(-120, 0)
+    expect(step(page)).to_have_attribute("aria-label", "Step 3: One head")
+    page.wait_for_timeout(500)
+    # Down on the drawing the page scrolls, and the step stays.
+    page.mouse.wheel(0, 300)
+    page.wait_for_function("() => document.querySelector('.stMain').scrollTop > 0")
+    expect(step(page)).to_have_attribute("aria-label", "Step 3: One head")
+
+
+def test_a_finger_walks_sideways(walk):
+    page = walk(LINK + "&walk_through.step=head", viewport={"width": 390, "height": 844})
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    card = page.locator(".walk .text").bounding_box()
+
+    def swipe(from_x, to_x, down=0):
+        y = card["y"] + 20
+        for kind, x, at in (("touchStart", from_x, y), ("touchMove", to_x, y + down), ("touchEnd", None, None)):
+            points = [] if x is None else [{"x": x, "y": at}]
+            devtools.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    swipe(300, 150)
+    expect(step(page)).to_have_attribute("aria-label", "Step 4: All heads")
+    swipe(100, 260)
+    expect(step(page)).to_have_attribute("aria-label", "Step 3: One head")
+    swipe(300, 270)  # too short
+    page.wait_for_timeout(300)
+    expect(step(page)).to_have_attribute("aria-label", "Step 3: One head")
+
+
 def test_play_goes_on_by_itself_until_it_is_stopped(walk):
     page = walk()
     page.clock.install()
@@ -128,6 +166,7 @@ def test_every_step_fits_a_telephone(walk, colours):
 def test_the_climbing_token_stays_in_the_picture_on_a_telephone(walk):
     page = walk(viewport={"width": 390, "height": 844})
     page.locator(".walk .stop").nth(6).click()
+    expect(page.locator(".walk .floor .name").last).to_have_text("emb.")
     box = page.locator(".walk .climber").bounding_box()
     assert 0 <= box["x"] and box["x"] + box["width"] <= 390
 

@@ -268,13 +268,15 @@ def lines_data(weights, name, colours, least, caption):
 
 
 @st.fragment
-def picture(key, title, name, figure):
+def picture(key, title, name, figure, card=""):
     """Draw the buttons that save a figure as SVG and as PNG; the browser makes the files.
 
     Args:
         key: of the component.
         title: name of the figure. name: of the file, without its ending.
         figure: callable () -> a Plotly figure; called when a button is pressed. A press runs this fragment alone.
+        card: what the pointer is told of a picture of exactly the figure's size, which has a single button: a press
+            saves it as PNG, a press with Shift as SVG. "": two buttons, and a PNG of twice the size.
     """
     asked = f"_{key}_asked"
 
@@ -283,14 +285,14 @@ def picture(key, title, name, figure):
         if isinstance(value, dict) and value.get("format") in _PICTURES:
             st.session_state[asked] = value
 
-    data, request = {"title": title, "name": name}, st.session_state.pop(asked, None)
+    data, request = {"title": title, "name": name, "card": card}, st.session_state.pop(asked, None)
     if request:
         data |= {"format": request["format"], "figure": figure().to_json(), "number": uuid.uuid4().hex}
         if request.get("library"):
             from plotly.offline import get_plotlyjs
 
             data["library"] = get_plotlyjs()
-    _PICTURE(key=key, data=data, on_ask_change=pressed)
+    _PICTURE(key=key, data=data, on_ask_change=pressed, width="content" if card else "stretch")
 
 
 _TOWER = register("tower")

@@ -222,7 +222,7 @@ LESSONS = (
         ),
         "Which word does the second model think likeliest at [MASK]?",
         "predicted_by_other",
-        "Whether the larger one is right more often is a question for many sentences: Agreement and Data count them.",
+        "Whether the larger one is right more often is a question for many sentences. Agreement and Dataset count.",
     ),
     GuidedLesson(
         "explanation",

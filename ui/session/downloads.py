@@ -20,11 +20,6 @@ from ui.widgets.formatting import escape_markdown, megabytes
 _POLL = 0.5  # seconds between two updates of the progress bar
 _AT_ONCE = 2  # downloads that run at the same time; a third one waits
 
-#: What helps where a download fails.
-_BY_HAND = (
-    "Or download its files on another machine and copy them, in a folder of their own, into the models folder here: "
-    "the model appears without a restart."
-)
 _PRESSED = "_pressed_downloads"  # in the session: name of a model -> the view in which the visitor pressed its button
 
 
@@ -114,7 +109,7 @@ def download_model_button(info, where):
     if pressed.get(info.name) != state.view():
         pressed.pop(info.name, None)
     elif last is not None and last.problem:
-        st.error(f"{escape_markdown(last.problem)} {_BY_HAND}", icon=":material/cloud_off:")
+        st.error(f"{escape_markdown(last.problem)}\n\n{_by_hand(info.name)}", icon=":material/cloud_off:")
     st.button(
         f"Get {info.name} ({megabytes(info.size_bytes)})",
         icon=":material/download:",
@@ -124,6 +119,18 @@ def download_model_button(info, where):
     )
     if held := partial_download_bytes(info.name):
         st.caption(f"{megabytes(held)} of it are downloaded already; the download continues from there.")
+
+
+def _by_hand(name):
+    """How to bring a model from another machine, in sentences: the command, the folder and its files."""
+    from bert_tf.checkpoints import download_folder, models_dir
+
+    folder, files = download_folder(name)
+    listed = f" with {', '.join(files[:-1])} and {files[-1]}" if files else ""
+    return (
+        f"Without a network here: run `python -m bert_tf download {name}` on another machine, and copy the folder "
+        f"`{folder}`{listed} from its models folder into `{models_dir()}`. The model appears without a restart."
+    )
 
 
 def _press(name):

@@ -32,7 +32,7 @@ def deeplift(
     bert: Bert,
     trace: Trace,
     target: Target,
-    baseline: str | Sequence[str] = "[PAD]",
+    baseline: str | Sequence[str] = "[MASK]",
     progress: Callable[[int, int], Any] | None = None,
 ) -> Saliency:
     """What each token's vector adds to the difference of a target's log-probability between the input and a reference.

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from bert_tf.inference.trace import Trace
 
 
-_MOST_DOUBLED = 512  # steps up to which integrated gradients double them
+_MOST_GRADIENTS = 1024  # of integrated gradients, where they take as many as a small gap needs
+_STEPS_OF_A_PART = 8  # gradients in each half of a part of the path that had a large gap
 
 
 @dataclass(frozen=True)
@@ -227,8 +228,9 @@ def integrated_gradients(
         steps: int. The number of gradients S, 1 to 1000.
         baseline: str. "[MASK]", "[PAD]" or any token of the vocabulary. With "[MASK]" the scores are more faithful
             (`benchmarks/saliency_fidelity.py`).
-        most_gap: float or None. With a number the steps are doubled, up to 512, until the convergence delta is at most
-            this share of what the scores explain: the difference of the log-probabilities at both ends.
+        most_gap: float or None. With a number more gradients are taken, up to 1024, until the convergence delta is at
+            most this share of what the scores explain: the difference of the log-probabilities at both ends. The parts
+            of the path where the integral misses most are halved, again and again.
         progress: callable(done, total) or None. Counts steps; returning False cancels.
     Returns:
         `Saliency` with `baseline_log_probability` and `convergence_delta`.
@@ -237,47 +239,121 @@ def integrated_gradients(
         Cancelled: `progress` returned False.
     """
     _check_count(steps, "steps")
-    result = _integrated(bert, trace, target, steps, baseline, progress)
-    while most_gap is not None and steps < _MOST_DOUBLED and _gap(result) > most_gap:
-        steps = min(2 * steps, _MOST_DOUBLED)
-        result = _integrated(bert, trace, target, steps, baseline, progress)
-    return result
-
-
-def _gap(result):
-    """The convergence delta of integrated gradients as a share of what the scores explain."""
-    explained = abs(result.log_probability - result.baseline_log_probability)
-    return abs(result.convergence_delta) / max(explained, 1e-9)
-
-
-def _integrated(bert, trace, target, steps, baseline, progress):
-    """`integrated_gradients` with a fixed number of steps."""
-    hooked, segments = bert.hooked(), trace.segments[None]
-    vectors = hooked.token_vectors(trace.token_ids).numpy()
-    start = hooked.token_vectors(baseline_token_ids(bert, trace, baseline)).numpy()
-    nodes, weights = np.polynomial.legendre.leggauss(steps)
-    nodes, weights = (nodes + 1) / 2, weights / 2  # from -1..1 to 0..1
-    block = max(1, TOKENS_PER_BATCH // trace.length)
-    total = np.zeros(vectors.shape)
-    for first in range(0, steps, block):
-        share = nodes[first : first + block, None, None]
-        path = (start + share * (vectors - start)).astype(np.float32)  # [S, T, H]
-        between = functools.partial(report, progress, first, steps)
-        _, gradients = hooked.gradient(path, np.repeat(segments, len(path), axis=0), target, between)
-        total += np.einsum("s,sth->th", weights[first : first + block], gradients)
-        report(progress, min(first + block, steps), steps)
-    between = functools.partial(report, progress, steps, steps)
-    ends = [float(hooked.score_of_vectors(end[None], segments, target, between)[0]) for end in (start, vectors)]
-    token_scores = ((vectors - start) * total).sum(axis=1)
+    path = _Path(bert, trace, target, baseline, steps if most_gap is None else max(steps, _MOST_GRADIENTS), progress)
+    parts = _parts(path, [(0.0, 1.0)], steps)
+    while most_gap is not None and path.left and _share_missed(parts) > most_gap:
+        parts = _with_halves(path, parts)
+    token_scores = sum(part.scores for part in parts)
     return Saliency.of(
         trace,
         "integrated-gradients",
         target,
-        ends[1],
+        parts[-1].end,
         token_scores,
-        baseline_log_probability=ends[0],
-        convergence_delta=float(token_scores.sum() - (ends[1] - ends[0])),
+        baseline_log_probability=parts[0].start,
+        convergence_delta=float(token_scores.sum() - (parts[-1].end - parts[0].start)),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A part of the path of integrated gradients, from `first` to `last` (0 is the baseline, 1 the input).
+
+    Attributes:
+        start, end: float. The target's log-probability at both ends.
+        scores: float64 [T]. The integral over this part.
+    """
+
+    first: float
+    last: float
+    start: float
+    end: float
+    scores: np.ndarray
+
+    @property
+    def gained(self) -> float:
+        return self.end - self.start
+
+    @property
+    def gap(self) -> float:
+        return float(self.scores.sum()) - self.gained
+
+
+class _Path:
+    """The straight line from a baseline to the input, as vectors of the token embedding table.
+
+    Attributes:
+        left: int. How many gradients may still be taken.
+    """
+
+    def __init__(self, bert, trace, target, baseline, most, progress):
+        self.hooked, self.target, self.segments = bert.hooked(), target, trace.segments[None]
+        self.start = self.hooked.token_vectors(baseline_token_ids(bert, trace, baseline)).numpy()
+        self.way = self.hooked.token_vectors(trace.token_ids).numpy() - self.start
+        self.block = max(1, TOKENS_PER_BATCH // trace.length)
+        self.left = self.most = most
+        self.progress = progress
+
+    def gradients(self, shares):
+        """The gradient times the whole way for each token, at S shares of the way: float64 [S, T]."""
+        found = []
+        for vectors, segments in self._blocks(shares):
+            _, gradient = self.hooked.gradient(vectors, segments, self.target, self._report)
+            found.append(np.einsum("th,sth->st", self.way.astype(np.float64), gradient))
+            self.left -= len(vectors)
+            self._report()
+        return np.concatenate(found)
+
+    def log_probabilities(self, shares):
+        """The target's log-probability at S shares of the way, a list of floats."""
+        blocks = self._blocks(shares)
+        found = [self.hooked.score_of_vectors(*block, self.target, self._report) for block in blocks]
+        return [float(value) for values in found for value in values]
+
+    def _blocks(self, shares):
+        """(vectors [S, T, H], segments [S, T]) at shares of the way, a batch at a time."""
+        for first in range(0, len(shares), self.block):
+            vectors = self.start + shares[first : first + self.block, None, None] * self.way
+            yield vectors.astype(np.float32), np.repeat(self.segments, len(vectors), axis=0)
+
+    def _report(self):
+        report(self.progress, self.most - self.left, self.most)
+
+
+def _parts(path, ends, steps):
+    """The `_Part`s between pairs of ends, by Gauss-Legendre quadrature with as many steps in each."""
+    nodes, weights = np.polynomial.legendre.leggauss(steps)
+    nodes, weights = (nodes + 1) / 2, weights / 2  # from -1..1 to 0..1
+    firsts, widths = np.array([(first, last - first) for first, last in ends]).T
+    gradients = path.gradients((firsts[:, None] + widths[:, None] * nodes).ravel()).reshape(len(ends), steps, -1)
+    scores = np.einsum("p,s,pst->pt", widths, weights, gradients)
+    borders = sorted({share for pair in ends for share in pair})
+    known = dict(zip(borders, path.log_probabilities(np.array(borders))))
+    return [_Part(first, last, known[first], known[last], one) for (first, last), one in zip(ends, scores)]
+
+
+def _share_missed(parts):
+    """The convergence delta of integrated gradients as a share of what the scores explain."""
+    explained = abs(sum(part.gained for part in parts))
+    return abs(sum(part.gap for part in parts)) / max(explained, 1e-9)
+
+
+def _with_halves(path, parts):
+    """The parts with those halved that have the largest gaps.
+
+    The gap of each part is known, because the log-probability at its ends is. So the gradients go where the slope
+    changes fast: a fine-tuned classifier can change its answer within a thousandth of the way.
+    """
+    largest = max(abs(part.gap) for part in parts)
+    worst = [part for part in sorted(parts, key=lambda part: -abs(part.gap)) if abs(part.gap) > largest / 8]
+    worst = worst[: -(-path.left // (2 * _STEPS_OF_A_PART))]
+    ends = []
+    for part in worst:
+        middle = (part.first + part.last) / 2
+        ends += [(part.first, middle), (middle, part.last)]
+    halves = _parts(path, ends, _STEPS_OF_A_PART)
+    kept = [part for part in parts if not any(part is one for one in worst)]
+    return sorted([*kept, *halves], key=lambda part: part.first)
 
 
 def occlusion(

@@ -7,7 +7,7 @@ for mask in bert.fill_mask(trace, top_k={top_k}{targets}):
     print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions]){asked_targets}"""
 _SUREST_FIRST = """\
 filled = bert.fill_jointly(trace, top_k={top_k}{targets})
-for mask in filled.steps:  # the surest first, each with those before it in place
+for mask in filled.steps:  # the most confident first, each with those before it in place
     print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions]){asked_targets}
 print(filled.text_a, filled.text_b)"""
 _ASKED = """

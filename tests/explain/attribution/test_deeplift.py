@@ -106,7 +106,7 @@ def test_the_log_probability_of_one_of_many_passes_all_on():
 @pytest.mark.parametrize("name", EVERY)
 def test_the_scores_add_up_to_the_difference(name):
     bert, trace, target = asked(name)
-    found, ids = deeplift(bert, trace, target), baseline_token_ids(bert, trace, "[PAD]")
+    found, ids = deeplift(bert, trace, target, "[PAD]"), baseline_token_ids(bert, trace, "[PAD]")
     here, there = target_log_probabilities(bert, np.stack([trace.token_ids, ids]), trace.segments, target)
     assert (found.log_probability, found.baseline_log_probability) == pytest.approx((here, there), abs=1e-4)
     assert found.scores.sum() == pytest.approx(here - there, abs=1e-4) and abs(found.convergence_delta) < 1e-4
@@ -138,7 +138,10 @@ def test_near_the_reference_it_is_what_integrated_gradients_give():
     kept = np.array(table)
     table.assign(np.float32(0.02) * (kept - kept[bert.tokenizer.pad_id]) + kept[bert.tokenizer.pad_id])
     try:
-        found, wanted = deeplift(bert, trace, target), integrated_gradients(bert, trace, target, baseline="[PAD]")
+        found, wanted = (
+            deeplift(bert, trace, target, "[PAD]"),
+            integrated_gradients(bert, trace, target, baseline="[PAD]"),
+        )
     finally:
         table.assign(kept)
     np.testing.assert_allclose(found.scores, wanted.scores, atol=2e-3 * np.abs(wanted.scores).max())
@@ -152,7 +155,7 @@ def test_what_a_reader_has_not_read_scores_nothing():
 
 def test_another_reference_no_words_and_mistakes():
     bert, trace, target = asked("mask")
-    found = deeplift(bert, trace, target, "[MASK]")
+    found = deeplift(bert, trace, target)
     (there,) = target_log_probabilities(bert, baseline_token_ids(bert, trace, "[MASK]")[None], trace.segments, target)
     assert found.baseline_log_probability == pytest.approx(there, abs=1e-5)
     told = []

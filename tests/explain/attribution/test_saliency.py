@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import bert_tf.explain.attribution.saliency as saliency_module
 from bert_tf.errors import Cancelled, InputError
 from bert_tf.explain.attribution.saliency import (
     gradient_x_input,
@@ -173,10 +174,40 @@ def test_bad_settings_are_refused(tiny_bert, trace, target):
         occlusion(tiny_bert, trace, target, unit="line")
 
 
-def test_steps_are_doubled_until_the_gap_is_small(tiny_bert, trace, target):
+def test_gradients_are_taken_until_the_gap_is_small(tiny_bert, trace, target):
     few = integrated_gradients(tiny_bert, trace, target, steps=1)
     explained = abs(few.log_probability - few.baseline_log_probability)
     gap = abs(few.convergence_delta) / explained
     enough = integrated_gradients(tiny_bert, trace, target, steps=1, most_gap=gap / 10)
     assert 0 < abs(enough.convergence_delta) <= explained * gap / 10
     assert integrated_gradients(tiny_bert, trace, target, steps=1, most_gap=gap).scores == pytest.approx(few.scores)
+
+
+def test_the_steep_part_of_the_path_gets_the_gradients():
+    class Steep:
+        """Two tokens; the first one's answer changes by 2 within some thousandths of the way, the second's evenly."""
+
+        left = most = 400
+
+        def gradients(self, shares):
+            self.left -= len(shares)
+            return np.stack(
+                [1000 / np.cosh(np.clip((shares - 0.37) * 1000, -50, 50)) ** 2, np.full(len(shares), 0.5)], 1
+            )
+
+        def log_probabilities(self, shares):
+            return [float(np.tanh((share - 0.37) * 1000) + 0.5 * share) for share in shares]
+
+    path = Steep()
+    parts = saliency_module._parts(path, [(0.0, 1.0)], 32)
+    assert saliency_module._share_missed(parts) > 0.1
+    evenly = saliency_module._parts(Steep(), [(0.0, 1.0)], 256)
+    while saliency_module._share_missed(parts) > 0.001:
+        assert path.left > 0
+        parts = saliency_module._with_halves(path, parts)
+    assert path.most - path.left < 256 and saliency_module._share_missed(evenly) > 0.01
+    assert sum(part.scores for part in parts) == pytest.approx([2, 0.5], abs=0.005)
+    assert [part.first for part in parts[1:]] == [part.last for part in parts[:-1]]
+    widths = {part.last - part.first: part for part in parts}
+    narrowest = widths[min(widths)]
+    assert abs((narrowest.first + narrowest.last) / 2 - 0.37) < 0.02
