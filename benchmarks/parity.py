@@ -71,7 +71,7 @@ def make_batch(config, tokens):
     }
 
 
-def run_transformers(config, heads, batch, folder):
+def run_transformers(config, heads, batch, folder, maps):
     """Saves a random model to the folder. Returns: dict of arrays under this project's names."""
     import torch
     import transformers
@@ -91,18 +91,19 @@ def run_transformers(config, heads, batch, folder):
         inputs["token_type_ids"] = batch["segment_ids"]
     inputs = {name: torch.tensor(value) for name, value in inputs.items()}
     with torch.no_grad():
-        transformers_outputs = model(**inputs, output_hidden_states=True, output_attentions=True)
+        transformers_outputs = model(**inputs, output_hidden_states=True, output_attentions=maps)
         pooled = model.base_model(**inputs).get("pooler_output") if "pooler" in heads else None
     logits = transformers_outputs.get("prediction_logits", transformers_outputs.get("logits"))
     values = {
         "pooled_output": pooled,
         "nsp_logits": transformers_outputs.get("seq_relationship_logits"),
         "sop_logits": transformers_outputs.get("sop_logits"),
-        "replaced_logits" if logits.ndim == 2 else "mlm_logits_all": logits,
     }
+    if logits is not None:  # Transformers has no discriminator of DeBERTa
+        values["replaced_logits" if logits.ndim == 2 else "mlm_logits_all"] = logits
     return {
         "hidden_states": [x.numpy() for x in transformers_outputs.hidden_states],
-        "attentions": [x.numpy() for x in transformers_outputs.attentions],
+        **({"attentions": [x.numpy() for x in transformers_outputs.attentions]} if maps else {}),
         **{name: value.numpy() for name, value in values.items() if value is not None},
     }
 
@@ -155,7 +156,7 @@ def same_decisions(name, ours, theirs, real):
     return bool((ours == theirs)[real if theirs.shape == real.shape else ...].all())
 
 
-def compare(name, tokens, engines):
+def compare(name, tokens, engines, maps):
     """Yields one row of figures an engine, a dict."""
     from bert_tf import checkpoints
     from bert_tf.architectures import ARCHITECTURES
@@ -169,7 +170,7 @@ def compare(name, tokens, engines):
     batch = make_batch(config, tokens)
     real = batch["padding_mask"].astype(bool)
     with tempfile.TemporaryDirectory() as folder:
-        theirs = run_transformers(config, heads, batch, folder)
+        theirs = run_transformers(config, heads, batch, folder, maps)
         gc.collect()
         write_vocabulary(Path(folder), config)
         model = checkpoints.read(folder)[2]
@@ -233,6 +234,9 @@ def main():
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--engines", nargs="+", default=["keras"], choices=ENGINES)
     parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument(
+        "--no-maps", action="store_true", help="leave out attention maps, which take 9 GB at 2,048 tokens"
+    )
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--trained", nargs="+", metavar="MODEL", help="installed models or folders")
     parser.add_argument("--text", type=Path, metavar="FILE")
@@ -246,7 +250,11 @@ def main():
     if args.trained:
         texts = [line.strip() for line in args.text.read_text("utf-8").splitlines() if len(line) >= 200][: args.texts]
     for name in args.trained or args.models:
-        found = compare_trained(name, texts, args.tokens) if args.trained else compare(name, args.tokens, args.engines)
+        found = (
+            compare_trained(name, texts, args.tokens)
+            if args.trained
+            else compare(name, args.tokens, args.engines, not args.no_maps)
+        )
         for row in found:
             rows.append(row)
             print("| " + " | ".join(format_figure(row.get(column)) for column in columns) + " |", flush=True)

@@ -1,6 +1,7 @@
 """The memory of an explorer of which one visitor opens every page.
 
-    python benchmarks/server_memory.py [--settings deploy/small_server.toml] [--models NAME ...] [--seconds 2] [--json FILE]
+    python benchmarks/server_memory.py [--settings deploy/small_server.toml] [--models NAME ...] [--seconds 2]
+        [--json FILE]
 
 Starts the explorer with a file of limits. A visitor, by Streamlit's own protocol, opens every page with a pair of 32
 tokens, with each model in turn. Prints the resident memory after each page, and the highest.
