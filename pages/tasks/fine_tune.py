@@ -24,7 +24,7 @@ PAGE = Page(
     order=3,
     title="Fine-tune",
     question="Teach it a task of your own",
-    terms="train classifier token classification question answering learning rate epochs own data",
+    terms="train classifier token classification question answering learning rate epochs own data file upload CSV",
     summary=("a model fine-tuned on the visitor's file in the background; its curves; it opens in the other pages"),
     presses={"": Press("open", of_texts=False)},
     reads_texts=False,

@@ -203,6 +203,17 @@ def test_words_of_a_question_do_not_keep_the_search_from_its_page(visit):
     expect(page.locator(".results a").first).to_contain_text("Side by side")
 
 
+def test_a_page_opened_for_the_first_time_begins_at_its_top(visit):
+    page = visit("/?page=models").page
+    main = page.get_by_test_id("stMain")
+    page.get_by_text("What is held in memory").wait_for()
+    main.evaluate("(one) => { one.scrollTop = 200; }")
+    page.wait_for_function("() => window.bertScroll?.get('models') === 200")
+    open_page(page, "All heads")
+    page.locator(".lines .left .token").first.wait_for()
+    assert main.evaluate("(one) => one.scrollTop") == 0
+
+
 def test_a_page_keeps_its_scroll(visit):
     page = visit(PAIR + "&page=all_heads").page
     main = page.get_by_test_id("stMain")
