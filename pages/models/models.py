@@ -62,7 +62,11 @@ def _own_folder():
             "explorer; it then stands in this list and in the sidebar, without a restart. The first command prints the "
             "models folder, the second reads the models from another one."
         )
-        st.code("python -m bert_tf models\nBERT_TF_HOME=/path/to/models streamlit run app.py", language="bash")
+        st.code(
+            "python -m bert_tf models\nBERT_TF_HOME=/path/to/models streamlit run app.py",
+            language="bash",
+            wrap_lines=True,
+        )
 
 
 def _memory_limits():
