@@ -85,7 +85,7 @@ def _open_button(step):
         key="w_lesson_open",
         on_click=lambda: state.replace_view(_view_of_step(step)),
     )
-    st.caption("Lessons, under Learn in the sidebar, leads back to this step.")
+    st.caption("Lessons, under Learn, leads back to this step.")
 
 
 def _view_of_step(step):
