@@ -3,6 +3,7 @@
 export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".glossary");
   const [field, letters] = [root.querySelector("input"), root.querySelector(".letters")];
+  window.bertTerms = data.terms; // for the search, see nav.js
   const entries = [];
   const sections = new Map();
   letters.replaceChildren();

@@ -164,9 +164,15 @@ function strongest(found, most) {
     .sort((one, other) => other[1] - one[1]).slice(0, most);
 }
 
+// What the colours of a single head's lines mean, where there are both.
+function meaning(data) {
+  const both = data.colours.length === 1 && data.sides_left.includes("a") && data.sides_left.includes("b");
+  return both ? " Blue lines come from text A, orange from B." : "";
+}
+
 function hint(state, found) {
   const { focus, data } = state;
-  if (!focus) return data.linked ? "Point at a token, or tap it, to see where it looks." : "Point at a token, or tap it, to see where it looks; Ctrl and a press choose several.";
+  if (!focus) return `Point at a token, or tap it, to see where it looks${data.linked ? "." : "; Ctrl and a press choose several."}${meaning(data)}`;
   const looks = focus.side === "left";
   const first = strongest(found, data.linked ? 3 : 1);
   if (!first.length) return "No weight of this token is large enough to be drawn.";

@@ -1,6 +1,7 @@
-// Links to the pages, by section, and a search among them. A link contains the whole view, so that a page in a new tab
-// has the same texts.
+// Links to the pages, by section, and a search among them and the terms of the glossary. A link contains the whole view,
+// so that a page in a new tab has the same texts.
 
+const MOST_TERMS = 3; // terms of the glossary below the pages that a search finds
 const FILLERS = new Set("a an and are by do does how in is it me my of or the this to vs versus what where which with".split(" "));
 
 export default inOrder(function ({ parentElement, data, setTriggerValue }) {
@@ -41,12 +42,14 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   keepScroll();
   return () => listening.abort();
 
-  // A page opens where the visitor left it. It is drawn part by part: wait until it is long enough, or the visitor acts.
+  // A page opens where the visitor left it, and at its top if the visitor has not seen it. It is drawn part by part:
+  // wait until it is long enough, or the visitor acts.
   function keepScroll() {
     const main = document.querySelector('[data-testid="stMain"]');
     if (!main) return;
     const places = (window.bertScroll ??= new Map());
     if (sections.page !== data.current) {
+      const isFirst = sections.page === undefined; // the browser has just loaded the page: it is at its top
       sections.page = data.current;
       sections.left = false;
       const wanted = places.get(data.current) ?? 0;
@@ -65,7 +68,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
         if (performance.now() > end || (drawn && Math.abs(main.scrollTop - wanted) < 2)) waiting.abort();
         else setTimeout(restore, 60);
       };
-      if (wanted) restore(); else waiting.abort();
+      if (isFirst && !wanted) waiting.abort(); else restore();
     }
     main.addEventListener("scroll", () => {
       if (sections.waiting.signal.aborted && !sections.left) places.set(data.current, main.scrollTop);
@@ -148,12 +151,30 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     results.replaceChildren(...ranked.map(({ page }) => {
       const link = document.createElement("a");
       aim(link, page);
-      link.append(Object.assign(document.createElement("small"), { textContent: page.question }));
+      link.append(make("small", "", page.question));
       return link;
-    }));
+    }), ...meanings(asked));
     results.hidden = !asked.length;
     sections.hidden = !!asked.length;
-    none.textContent = asked.length && !ranked.length ? `No page matches “${search.value.trim()}”.` : "";
+    none.textContent = asked.length && !results.children.length ? `No page or term matches “${search.value.trim()}”.` : "";
+  }
+
+  // Links to the glossary for the terms whose names begin with the typed words; each tells its meaning at once. The page
+  // has the terms: see terms.js and glossary.js.
+  function meanings(asked) {
+    if (!asked.length) return [];
+    const glossary = data.sections.flatMap((section) => section.pages).find((page) => page.name === "glossary");
+    const found = (window.bertTerms ?? []).filter(({ name, others }) => {
+      const named = [name, ...others].flatMap(words);
+      return asked.every((start) => named.some((word) => word.startsWith(start)));
+    });
+    return found.slice(0, MOST_TERMS).map(({ name, text }) => {
+      const link = make("a", "term");
+      aim(link, glossary);
+      link.removeAttribute("aria-current");
+      link.replaceChildren(make("span", "", name), make("small", "", text));
+      return link;
+    });
   }
 
   function words(text) {

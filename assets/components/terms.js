@@ -9,6 +9,7 @@ const MOST = 8; // terms that are marked on one page
 export default inOrder(function ({ parentElement, data }) {
   const root = parentElement.querySelector(".terms");
   const main = root.getRootNode().host?.closest("[data-testid=stMain]") ?? document.querySelector("[data-testid=stMain]");
+  window.bertTerms = data.terms; // for the search, see nav.js
   if (!main || !globalThis.Highlight) return;
   const [list, tip] = [root.querySelector(".list"), root.querySelector(".tip")];
   const meanings = new Map(data.terms.flatMap((term) => [term.name, ...term.others].map((name) => [name.toLowerCase(), term])));

@@ -18,7 +18,7 @@ PAGE = Page(
     order=1,
     title="All heads",
     question="Where every token looks",
-    terms="attention head view lines weights BertViz query key",
+    terms="attention head view lines weights BertViz",
     summary=(
         "small attention maps of all heads; one head, or up to six in a colour each, as lines between tokens, or one as"
         " a heatmap; why attention is not explanation"

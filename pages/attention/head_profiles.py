@@ -115,6 +115,13 @@ def _of_file(shared):
             " CoNLL-U file you also see which heads follow its syntax.",
             icon=":material/upload_file:",
         )
+        st.button(
+            "Try it with sentences and their dependencies",
+            icon=":material/description:",
+            key="w_head_profiles_sample",
+            on_click=file_input.use_sample,
+            args=("head_profiles", "trees.conllu"),
+        )
         return None
     rows, notes = _read(name, data, limits)
     for note in notes:
@@ -122,7 +129,7 @@ def _of_file(shared):
     measure = _measure((*MEASURES, *(["syntax"] if any(row.parsed is not None for row in rows) else [])))
     bounds = {"most_rows": limits.max_rows, "max_characters": limits.max_row_characters}
     call = Call.of(head_profiles, tokens_per_text=_FILE_ROWS)
-    snippets.give(shared, call, measure, file=name, bounds=bounds)
+    snippets.give(shared, call, measure, file=name, sample=file_input.is_sample(name, data), bounds=bounds)
     return jobs.result(
         call.name,
         (shared.name, state.view().precision, hashlib.sha256(data).hexdigest(), name, call),

@@ -20,7 +20,7 @@ PAGE = Page(
     order=3,
     title="Neuron",
     question="How a weight is computed",
-    terms="query key value dot product scores softmax BertViz",
+    terms="QKV query key value dot product scores softmax BertViz",
     summary=(
         "how the weights of one token in one head are computed: query, key, their product component by "
         "component, sum / √d, softmax"

@@ -23,7 +23,10 @@ PAGE = Page(
     order=4,
     title="Saliency",
     question="Which words the answer depends on",
-    terms="integrated gradients LIME SHAP DeepLift LRP occlusion SmoothGrad gradient x input feature attribution",
+    terms=(
+        "why explanation important words integrated gradients LIME SHAP DeepLift LRP occlusion SmoothGrad gradient "
+        "x input feature attribution"
+    ),
     summary=(
         "integrated gradients (with the convergence delta), gradient × input, SmoothGrad, DeepLift, layer-wise "
         "relevance (with what biases have) and occlusion for a masked word, the next sentence (ALBERT: the "

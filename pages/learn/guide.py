@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+import bert_tf
 from pages.learn import lessons
 from ui.shell.page import Page, Press
 
@@ -11,11 +12,23 @@ PAGE = Page(
     order=3,
     title="Guide",
     question="BERT in seven short pieces",
-    terms="introduction tutorial paper pretraining masking learn",
-    summary="BERT in seven short pieces, each with links to the pages that show it on the visitor's text",
+    terms="introduction tutorial paper pretraining masking learn cite citation BibTeX",
+    summary="BERT in seven short pieces, each with links to the pages that show it on the visitor's text; how to cite",
     presses={"": Press("open", of_texts=False)},
     reads_texts=False,
 )
+
+_CITATION = f"""@software{{bert_tf,
+  title   = {{bert_tf: BERT to look into}},
+  author  = {{{{The authors of bert_tf}}}},
+  version = {{{bert_tf.__version__}}}
+}}
+@inproceedings{{devlin2019bert,
+  title     = {{BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding}},
+  author    = {{Devlin, Jacob and Chang, Ming-Wei and Lee, Kenton and Toutanova, Kristina}},
+  booktitle = {{Proceedings of NAACL-HLT 2019}},
+  year      = {{2019}}
+}}"""
 
 
 def page():
@@ -29,3 +42,5 @@ def page():
                 st.markdown(lesson.text)
                 st.caption(lesson.source)
                 lessons.links(lesson.pages, where=str(index))
+    st.header("To cite", anchor=False)
+    st.code(_CITATION, language="latex")

@@ -1,7 +1,6 @@
 """Lessons: guided ones of a few steps, each with a question whose answer is checked; and links for teachers."""
 
 import dataclasses
-import urllib.parse
 
 import streamlit as st
 
@@ -11,7 +10,6 @@ from ui.session import model_store, state
 from ui.session.session_cache import cached
 from ui.shell import catalogue, frame
 from ui.shell.page import Page, Press
-from ui.shell.view import to_params
 from ui.widgets.formatting import escape_markdown
 
 PAGE = Page(
@@ -20,11 +18,11 @@ PAGE = Page(
     order=2,
     title="Lessons",
     question="Five lessons to do, step by step",
-    terms="teacher class exercises questions quiz course",
+    terms="teacher class exercises answers questions quiz course",
     summary=(
         "five guided lessons of a few steps, done on the pages that they open: why [MASK] needs both sides, what heads "
         "do, how it learned, Base or Large, is attention an explanation; each ends in a question whose answer is "
-        "computed from the loaded model and checked. For teachers: a link that starts a class at a step"
+        "computed from the loaded model and checked. For teachers: a link that starts a class at a step, and the answer"
     ),
     presses={"": Press("open", of_texts=False)},
     reads_texts=False,
@@ -33,6 +31,7 @@ PAGE = Page(
 )
 
 _LESSON, _STEP, _ANSWER = "guided_lessons.lesson", "guided_lessons.step", "guided_lessons.answer"
+_NO_ANSWER = "This model has no head for masked words. Choose a BERT model in the sidebar."
 _BY_NAME = {lesson.name: lesson for lesson in LESSONS}
 
 
@@ -46,7 +45,7 @@ def page():
         st.markdown(step.text)
         _open_button(step)
         if number == len(lesson.steps):
-            _question(lesson, step)
+            _question(lesson)
         _ways(number, len(lesson.steps))
     with st.expander("For teachers", icon=":material/school:"):
         _teachers(lesson, number)
@@ -86,7 +85,7 @@ def _open_button(step):
         key="w_lesson_open",
         on_click=lambda: state.replace_view(_view_of_step(step)),
     )
-    st.caption("Learn: Lessons leads back to this step.")
+    st.caption("Lessons, under Learn, leads back to this step.")
 
 
 def _view_of_step(step):
@@ -102,21 +101,16 @@ def _view_of_step(step):
     return view
 
 
-def _question(lesson, step):
+def _question(lesson):
     st.markdown(f"**{lesson.question}**")
     options = state.bind_setting(_ANSWER, "w_lesson_answer", "")
     st.text_input("Your answer", placeholder="One word", max_chars=60, **options)
     typed = state.setting(_ANSWER, "")
     if not typed.strip():
         return
-    view = state.view()
-    answer = cached(
-        "lesson answer",
-        (lesson.name, view.model, view.other, view.precision),
-        lambda: right_answer(lesson.check, step, view),
-    )
+    answer = _right_answer(lesson)
     if answer is None:
-        st.info("This model has no head for masked words. Choose a BERT model in the sidebar.", icon=":material/info:")
+        st.info(_NO_ANSWER, icon=":material/info:")
     elif is_right(typed, answer):
         st.success(f"Right: “{escape_markdown(answer)}”. {lesson.because}", icon=":material/check:")
     else:
@@ -126,11 +120,23 @@ def _question(lesson, step):
         )
 
 
+def _right_answer(lesson):
+    """The answer that the loaded model gives in the lesson's last step; None if it has no head for masked words."""
+    view = state.view()
+    return cached(
+        "lesson answer",
+        (lesson.name, view.model, view.other, view.precision),
+        lambda: right_answer(lesson.check, lesson.steps[-1], view),
+    )
+
+
 def _teachers(lesson, number):
     st.markdown("This link opens the lesson at the step above, with the model that is loaded now.")
     view = dataclasses.replace(state.view(), a="", b="", masks=()).with_setting(_ANSWER, None)
-    address = urllib.parse.urlsplit(st.context.url or "")
-    origin = f"{address.scheme}://{address.netloc}{address.path}" if address.netloc else ""
-    st.code(f"{origin}?{urllib.parse.urlencode(to_params(view, state.limits()))}", language=None, wrap_lines=True)
+    st.code(frame.link_to(view), language=None, wrap_lines=True)
     titles = "\n".join(f"{place}. {step.title}" for place, step in enumerate(lesson.steps, 1))
     st.markdown(f"The steps of “{lesson.title}”; the last asks: *{lesson.question}*\n\n{titles}")
+    if st.button("Show the answer", icon=":material/key:", key="w_lesson_solution"):
+        answer = _right_answer(lesson)
+        said = _NO_ANSWER if answer is None else f"With this model: “{escape_markdown(answer)}”. {lesson.because}"
+        st.info(said, icon=":material/info:" if answer is None else ":material/key:")

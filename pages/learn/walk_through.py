@@ -2,6 +2,8 @@
 
 import urllib.parse
 
+import streamlit as st
+
 from bert_tf.analyses import Call
 from bert_tf.explain.models.walk_through import walk_through
 from bert_tf.plots.models.walk_through import drawing, drawn_positions
@@ -12,7 +14,7 @@ from ui.session import state
 from ui.session.session_cache import cached
 from ui.shell import catalogue, frame, snippets
 from ui.shell.page import Page, Press
-from ui.shell.view import to_params
+from ui.shell.view import left_out, to_params
 from ui.widgets import attention_controls, inputs, targets
 from ui.widgets.formatting import direction
 
@@ -22,7 +24,7 @@ PAGE = Page(
     order=1,
     title="Walk through",
     question="Your sentence, step by step through the model",
-    terms="steps animation explain transformer tour how it works encoder self-attention",
+    terms="steps animation explain transformer tour how it works encoder self-attention QKV query key value softmax",
     summary=(
         "the visitor's text on its way through the loaded model, one step at a time and moving: tokens, the sum of the "
         "embeddings, one head, all heads, add & norm, feed-forward, the layers with the likeliest word after each, and "
@@ -72,6 +74,8 @@ def page():
     }
     draw_walk("c_walk", data, _paused, _choose, lambda step, token: _go(texts[step], token))
     attention_controls.footer(shared, trace)
+    if not left_out(view, state.limits()):
+        st.caption("The address of this page is a link to this step.")
     snippets.give(shared, trace, call)
 
 

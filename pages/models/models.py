@@ -24,9 +24,9 @@ PAGE = Page(
     order=1,
     title="Models",
     question="The models: those installed, and those to download",
-    terms="download install Hugging Face hub upload checkpoint export convert base large precision",
-    summary="the installed models with their cards; the models to download, and any other model of the hub; the limits "
-    "of memory",
+    terms="download install Hugging Face hub own folder checkpoint export convert base large precision",
+    summary="the installed models with their cards; the models to download, and any other model of the hub; how to add "
+    "a model folder of one's own; the limits of memory",
     presses={"": Press("open", of_texts=False)},
     reads_texts=False,
 )
@@ -43,6 +43,7 @@ _PREDICTS = {
 
 def page():
     model_offer.draw("models")
+    _own_folder()
     offered = {info.name for info in model_offer.missing()}
     for info in model_store.catalogue():
         if info.installed:
@@ -50,6 +51,22 @@ def page():
     _released([info for info in model_store.catalogue() if not info.installed and info.name not in offered])
     _any_repository()
     _memory_limits()
+
+
+def _own_folder():
+    """Draw how a model folder of one's own gets into the list."""
+    with st.expander("A model of your own", icon=":material/folder_open:"):
+        st.markdown(
+            "A model folder in this project's format, or in that of Hugging Face (safetensors), Google (TensorFlow "
+            "checkpoint) or KerasNLP, is read as it is. Copy it into the models folder of the machine that runs this "
+            "explorer; it then stands in this list and in the sidebar, without a restart. The first command prints the "
+            "models folder, the second reads the models from another one."
+        )
+        st.code(
+            "python -m bert_tf models\nBERT_TF_HOME=/path/to/models streamlit run app.py",
+            language="bash",
+            wrap_lines=True,
+        )
 
 
 def _memory_limits():

@@ -82,6 +82,7 @@ def _predictions(shared, trace, side):
     # The download menu is in the heading: below the cards it would open outside a small window.
     with inputs.heading("Predictions"), st.container(horizontal=True, width="content"):
         if not side:
+            _why_link()
             _options(trace)
             head_predictions.save_predictions(trace, answers)
     for problem in problems:
@@ -130,6 +131,17 @@ def _joint(shared, trace, asked, side):
     top_k = state.view().top_k
     key = (trace, top_k, asked)
     return cached(f"predict_joint{side}", key, lambda: shared.fill_jointly(trace, top_k, asked))
+
+
+def _why_link():
+    st.button(
+        "Why?",
+        icon=":material/help:",
+        key="w_why",
+        type="tertiary",
+        help="Saliency: which words this prediction depends on, with the same texts and masks.",
+        on_click=lambda: state.change_view(page="saliency"),
+    )
 
 
 def _options(trace):

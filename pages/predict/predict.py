@@ -10,7 +10,7 @@ from ui.elements import components
 from ui.session import model_store, state
 from ui.session.session_cache import cached
 from ui.session.trace_store import attention_trace
-from ui.shell import snippets
+from ui.shell import frame, snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.shell.view import left_out
 from ui.widgets import comparison, inputs, model_offer
@@ -22,7 +22,10 @@ PAGE = Page(
     order=1,
     title="Predict",
     question="Hide a word: what does the model expect, does B follow A, where do the heads look?",
-    terms="masked language model MLM fill mask next sentence NSP pair tokens WordPiece compare bunny",
+    terms=(
+        "masked language model MLM fill mask next sentence NSP pair tokens WordPiece compare bunny probability "
+        "share card picture"
+    ),
     summary=(
         "texts, tokens as chips to mask, the likeliest words at every mask, rank and probability of any word "
         "asked about, the next-sentence score, the attention of one head or of a layer's mean with small maps of all "
@@ -103,6 +106,10 @@ def _share(shared, trace, layer, head):
         "Saves a picture of 1200 by 630 pixels with the texts, the predictions and the attention. With Shift: as SVG."
     )
     components.picture("c_share", "Share", "bert", card, help_text)
+    if not left_out(state.view(), state.limits()):
+        with st.popover("Link", icon=":material/link:", type="tertiary"):
+            st.caption("This link opens this view: the texts, the mask, the model, the layer and the head.")
+            st.code(frame.link_to(state.view()), language=None, wrap_lines=True)
 
 
 def _second_model(installed):

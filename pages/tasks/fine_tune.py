@@ -24,7 +24,7 @@ PAGE = Page(
     order=3,
     title="Fine-tune",
     question="Teach it a task of your own",
-    terms="train classifier token classification question answering learning rate epochs own data",
+    terms="train classifier token classification question answering learning rate epochs own data file upload CSV",
     summary=("a model fine-tuned on the visitor's file in the background; its curves; it opens in the other pages"),
     presses={"": Press("open", of_texts=False)},
     reads_texts=False,
@@ -39,6 +39,7 @@ _REFRESH = 2.0  # seconds between two updates of the page while a training runs
 _MOST_LABELS = 20  # labels that are listed with their counts
 _DEFAULT_MODEL = "bert-small-uncased-embedded"
 _STARTED = "_fine_tune_started"  # in the session: the training that this visitor has started last
+_LEARNT = "_fine_tune_learnt"  # in the session: the uploaded file from which it learns
 
 
 def page():
@@ -126,21 +127,22 @@ def _form():
             st.warning("Choose a file of examples first.", icon=":material/upload_file:")
         return
     try:
-        _look(task, file, model, label_kind)
         if pressed:
             started = finetuning_jobs.start(task, file.name, file.getvalue(), model, epochs, top_only, label_kind, name)
-            st.session_state[_STARTED] = started
+            st.session_state[_STARTED], st.session_state[_LEARNT] = started, file.file_id
             state.set_setting("fine_tune.run", started, "")
+        # Folded once it is learnt from, so that the training's progress below is in sight.
+        _look(task, file, model, label_kind, expanded=st.session_state.get(_LEARNT) != file.file_id)
     except (ValueError, OSError) as error:
         st.warning(escape_markdown(str(error)), icon=":material/block:")
 
 
-def _look(task, file, model, label_kind):
+def _look(task, file, model, label_kind, expanded):
     """Draw what the visitor's file holds: its labels and its first rows."""
     content = file.getvalue()
     key = (task, file.name, content, model, label_kind)
     summary = cached("fine_tune_file", key, lambda: finetuning_jobs.examine(*key))
-    with st.expander(f"What {escape_markdown(file.name)} holds", expanded=True, icon=":material/table_rows:"):
+    with st.expander(f"What {escape_markdown(file.name)} holds", expanded=expanded, icon=":material/table_rows:"):
         st.markdown(
             f"**{count(summary.examples, 'example')}**: {summary.examples - summary.held_out:,} to learn from, "
             f"{summary.held_out:,} held out."

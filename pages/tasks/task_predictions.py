@@ -44,8 +44,8 @@ PAGE = Page(
     title="Task predictions",
     question="Fine-tuned: one model, many tasks",
     terms=(
-        "classification sentiment NER named entities part of speech question answering SQuAD multiple choice fine- "
-        "tuned"
+        "classification sentiment NER named entities parts of speech POS question answering SQuAD multiple choice "
+        "fine-tuned"
     ),
     summary=(
         "a fine-tuned model on the visitor's text: classes, labelled words, an answer in a passage, endings; "

@@ -225,6 +225,17 @@ def test_a_parsed_file_adds_syntax(open_app, model, saved):
     near(column(saved["syntax"], "accuracy"), list(relations["accuracy"]))
 
 
+def test_the_sample_with_dependencies_stands_in_for_a_file(open_app):
+    app = open_app(page="head_profiles", **PAIR, **{"head_profiles.of": "file", "head_profiles.measure": "syntax"})
+    app.button(key="w_head_profiles_sample").click().run()
+    wait_for(no_trouble(app), "grid")
+    assert "Read from trees.conllu. It comes with the explorer." in page_text(app).replace("\\", "")
+    assert len(app.dataframe[1].value) > 5  # relations
+    assert 'bert_tf.sample_file("trees.conllu")' in app.code[-1].value
+    app.button(key="w_head_profiles_forget").click().run()
+    assert "Upload a file" in page_text(app)
+
+
 @pytest.mark.parametrize(
     "name, data, says",
     [

@@ -248,3 +248,9 @@ def test_what_the_deployment_or_the_hub_refuses_is_said(open_app, hub, tmp_path)
     object.__setattr__(limits, "repositories", ())
     assert not any(field.key == "w_hub_name" for field in open_app(page="models").text_input)
     state.limits.clear()
+
+
+def test_the_page_of_the_models_says_how_to_add_a_folder(open_app):
+    app = open_app(page="models")
+    assert app.expander[0].label == "A model of your own"
+    assert "without a restart" in page_text(app) and "BERT_TF_HOME=" in app.code[0].value

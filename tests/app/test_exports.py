@@ -77,7 +77,7 @@ def test_words_asked_about_are_shown_saved_and_copied(open_app, saved, bert):
         assert [list(names)[-1] for names in drawn] == [
             f"rabbit (rank {one.targets[0].rank:,})" for one in predict_variants
         ]
-        code = app.code[0].value
+        code = app.code[-1].value
         assert "targets=['rabbit']" in code
     assert param(app, "predict.ask") == words["predict.ask"]
     app.text_input(key="w_predict_ask").set_value("").run()

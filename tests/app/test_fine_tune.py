@@ -73,6 +73,7 @@ def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, sa
 
     app = began(open_app(page="fine_tune"), "films.csv", examples())
     assert not app.exception and not app.warning, page_text(app)
+    assert not app.expander[0].proto.expanded  # the progress stands below what the file holds
     (name,) = finetuning_jobs.names()
     assert param(app, "fine_tune.run") == name
     wait(name, "done")

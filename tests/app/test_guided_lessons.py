@@ -94,6 +94,16 @@ def test_a_model_without_a_head_for_words_says_so(open_app, family_home):
     assert not app.exception and "no head for masked words" in app.info[0].value
 
 
+def test_a_teacher_is_shown_the_answer_at_any_step(open_app):
+    app = opened(open_app, "heads", 1)
+    assert "With this model" not in page_text(app)
+    app.button(key="w_lesson_solution").click().run()
+    step = LESSONS[1].steps[-1]
+    answer = right_answer(LESSONS[1].check, step, View(model="tiny-cased"))
+    assert f"With this model: “{answer}”. {LESSONS[1].because}" in page_text(app).replace("\\", "")
+    assert "With this model" not in page_text(app.run())
+
+
 def test_the_teachers_link_starts_a_class_at_the_step(open_app):
     app = opened(open_app, "sizes", 3, **{"guided_lessons.answer": "done"})
     link = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(app.code[0].value).query))

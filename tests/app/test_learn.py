@@ -160,7 +160,7 @@ def test_without_a_mask_or_a_second_text_the_heads_say_what_to_do(open_app):
 def test_the_guide_leads_to_pages_that_there_are(open_app):
     app = open_app(page="guide", a="The bunny ate.")
     no_trouble(app)
-    assert [heading for heading, _ in GUIDE] == [one.value for one in app.header]
+    assert [*(heading for heading, _ in GUIDE), "To cite"] == [one.value for one in app.header]
     shown = {button.key.split("_", 3)[3] for button in app.button if button.key.startswith("w_link_")}
     wanted = {name for _, lesson in GUIDE for name in lesson.pages}
     assert shown == wanted <= set(pages())
@@ -173,6 +173,14 @@ def test_the_embedded_models_cut_the_guide_s_word_as_it_says(name):
     word, pieces = re.search(r"\*(\w+)\* becomes ([\w#+ ]+)\.", GUIDE[0][1].text).groups()
     tokens = Tokenizer.from_folder(ROOT / "assets" / "models" / name).encode(word).tokens
     assert tokens == ("[CLS]", *pieces.split(" + "), "[SEP]") and len(tokens) > 3
+
+
+def test_the_guide_says_how_to_cite_as_the_citation_file_does(open_app):
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    shown = open_app(page="guide").code[0].value
+    for key in ("title", "version"):
+        assert re.search(rf'^{key}: "?(.+?)"?$', citation, re.M)[1] in shown
+    assert re.search(r'title: "(BERT: Pre.+)"', citation)[1] in shown
 
 
 def test_a_link_of_the_guide_keeps_the_texts(open_app):

@@ -203,6 +203,18 @@ def test_words_of_a_question_do_not_keep_the_search_from_its_page(visit):
     expect(page.locator(".results a").first).to_contain_text("Side by side")
 
 
+def test_a_page_opened_for_the_first_time_begins_at_its_top(visit):
+    page = visit(PAIR + "&page=glossary").page
+    main = page.get_by_test_id("stMain")
+    page.locator(".entry").last.wait_for()
+    main.evaluate("(one) => { one.scrollTop = 700; }")
+    page.wait_for_function("() => window.bertScroll?.get('glossary') === 700")
+    open_page(page, "Guide")
+    page.get_by_role("heading", name="To cite").wait_for()
+    assert main.evaluate("(one) => one.scrollHeight - one.clientHeight") > 700
+    assert main.evaluate("(one) => one.scrollTop") == 0
+
+
 def test_a_page_keeps_its_scroll(visit):
     page = visit(PAIR + "&page=all_heads").page
     main = page.get_by_test_id("stMain")

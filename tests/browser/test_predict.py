@@ -75,7 +75,14 @@ def test_the_switch_compares_two_models_and_swap_and_another_b_act(visit):
 
 
 @pytest.mark.parametrize(
-    "asked, title", [("rollout", "Attention methods"), ("squad", "Task predictions"), ("teacher", "Lessons")]
+    "asked, title",
+    [
+        ("rollout", "Attention methods"),
+        ("squad", "Task predictions"),
+        ("teacher", "Lessons"),
+        ("query", "Neuron"),
+        ("why", "Saliency"),
+    ],
 )
 def test_a_slash_opens_the_search_and_enter_the_first_page(visit, asked, title):
     page = visit().page
@@ -90,9 +97,38 @@ def test_a_slash_opens_the_search_and_enter_the_first_page(visit, asked, title):
     expect(search).to_have_value("")
     page.keyboard.press("/")
     page.keyboard.type("qqq")
-    expect(page.get_by_text("No page matches “qqq”.")).to_be_visible()
+    expect(page.get_by_text("No page or term matches “qqq”.")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator(".sections details").first).to_be_visible()
+
+
+def test_the_search_tells_what_a_term_means(visit):
+    page = visit().page
+    page.locator(".lines .left .token").first.wait_for()
+    page.keyboard.press("/")
+    page.keyboard.type("[cls]")
+    term = page.locator(".results .term")
+    expect(term).to_have_count(1)
+    expect(term).to_contain_text("CLS token")
+    expect(term).to_contain_text("The first token of every input.")
+    term.click()
+    expect(page.get_by_role("heading", level=1, name="Glossary")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("softmax")
+    expect(page.locator(".results .term")).to_contain_text("Softmax")
+
+
+def test_a_longer_hint_leaves_the_token_under_the_pointer(visit):
+    page = visit().page
+    token = page.locator(".lines .left .token", has_text="legislators")
+    token.wait_for()
+    hint = page.locator(".lines .hint")
+    expect(hint).to_contain_text("Blue lines come from text A, orange from B.")
+    before = token.bounding_box()
+    for name in ("legislators", "changed", "[MASK]"):
+        page.locator(".lines .left .token", has_text=name).first.hover()
+        expect(hint).to_contain_text(f"“{name}” looks most at")
+        assert token.bounding_box() == before
 
 
 def test_results_of_the_search_are_reached_by_arrow_keys(visit):
@@ -201,6 +237,25 @@ def test_a_picture_to_share_is_saved(visit):
     file = download(page, page.get_by_role("button", name="Share"))
     page.keyboard.up("Shift")
     assert 'width="1200" height="630"' in file.path().read_text("utf-8")
+
+
+def test_a_menu_has_a_link_to_the_view(visit):
+    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page.get_by_role("button", name="Link").click()
+    link = page.get_by_test_id("stPopoverBody").locator("code").inner_text()
+    page.goto(link)
+    page.locator(".lines .left .token").first.wait_for()
+    found = parameters(page)
+    assert (found["a"], found["b"], found["mask"]) == ("The bunny ate the carrot.", "It was good.", "a1")
+
+
+def test_why_leads_to_the_saliency_of_the_same_prediction(visit):
+    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page.get_by_role("button", name="Why?").click()
+    expect(page.get_by_role("heading", level=1, name="Saliency")).to_be_visible()
+    wait_for_link(page, "page", "saliency")
+    found = parameters(page)
+    assert (found["a"], found["mask"]) == ("The bunny ate the carrot.", "a1")
 
 
 def test_a_prediction_that_is_pointed_at_shows_the_text_that_a_press_writes(visit):

@@ -127,6 +127,13 @@ def long_link_note():
         )
 
 
+def link_to(view):
+    """The whole address of a view: a link for other visitors."""
+    address = urllib.parse.urlsplit(st.context.url or "")
+    origin = f"{address.scheme}://{address.netloc}{address.path}" if address.netloc else ""
+    return f"{origin}?{urllib.parse.urlencode(to_params(view, state.limits()))}"
+
+
 def redirects(front):
     """``st.Page``s for the addresses /name of all current and old names of pages; each opens ``front``.
 

@@ -20,6 +20,7 @@ SAMPLES = {
 }
 _TREES = {"trees.conllu": "With dependencies"}
 _OWN, _TYPED = "upload", "typed"
+_KEPT = "The server keeps the file only during this visit."
 _TYPES = ("txt", "csv", "tsv", "jsonl", "ndjson")
 #: A file of at most so many rows is run without a press on Run.
 AT_ONCE = 40
@@ -117,11 +118,26 @@ def uploaded(page, label="A file of texts", types=_TYPES):
     name, data = st.session_state.get(place, ("", b""))
     if data:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            caption = f"Read from {escape_markdown(name[:80])}. The server keeps the file only during this visit."
+            kept = "It comes with the explorer." if is_sample(name, data) else _KEPT
+            caption = f"Read from {escape_markdown(name[:80])}. {kept}"
             st.caption(caption, width="content")
             if upload is None:  # after a change of the page the uploader is empty and has no button to remove the file
                 st.button("Remove it", type="tertiary", key=f"w_{page}_forget", on_click=forget, width="content")
     return name, data
+
+
+def use_sample(page, name):
+    """Take a sample in place of the visitor's file of `uploaded`.
+
+    Args:
+        page: name of the page. name: of the sample's file.
+    """
+    st.session_state[f"_file_{page}"] = (name, _sample(name))
+
+
+def is_sample(name, data):
+    """Whether this is a file that comes with the explorer."""
+    return name in {**SAMPLES, **_TREES} and data == _sample(name)
 
 
 def _lines(page):

@@ -11,19 +11,24 @@ for name, one in [("all", result.syntax.overall), *result.syntax.relations.items
     print(name, one.count, one.best_direction.max().round(3))"""
 
 
-def snippet(view, shared, call, measure, trace=None, file=None, bounds=None):
+def snippet(view, shared, call, measure, trace=None, file=None, sample=False, bounds=None):
     """What every head does.
 
     Args:
         call: ``Call`` of `head_profiles`. measure: name of the one that is shown.
-        trace: of the page's text; or file: name of an uploaded one, and bounds: how much of it is read.
+        trace: of the page's text; or file: name of an uploaded one, or if `sample` of one of the explorer's;
+            bounds: how much of it is read.
     """
     printed = _PROFILE.format(measure=measure)
     if trace is not None:
         return about(view, shared, trace, call.imports(), f"result = {call.python('bert', 'trace')}\n{printed}")
     texts = f"result = {call.python('bert', 'rows=rows')}"
-    lines = [loading(view, shared.name), reading_rows(file, False, None, None, bounds), texts]
+    lines = [loading(view, shared.name), reading_rows(file, sample, None, None, bounds), texts]
     is_parsed = file.lower().endswith(".conllu")
-    imports = ("import pathlib", "from bert_tf.explain import file_kind, read_rows", *call.imports())
+    imports = (
+        *(() if sample else ("import pathlib",)),
+        "from bert_tf.explain import file_kind, read_rows",
+        *call.imports(),
+    )
     printed = "" if is_parsed and measure == "syntax" else printed
     return script(imports, "\n".join(lines), printed, _SYNTAX if is_parsed else "")
