@@ -156,7 +156,7 @@ def same_decisions(name, ours, theirs, real):
     return bool((ours == theirs)[real if theirs.shape == real.shape else ...].all())
 
 
-def compare(name, tokens, engines, maps):
+def compare(name, tokens, engines, maps=True):
     """Yields one row of figures an engine, a dict."""
     from bert_tf import checkpoints
     from bert_tf.architectures import ARCHITECTURES

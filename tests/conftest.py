@@ -24,6 +24,7 @@ TESTS = Path(__file__).parent
 SLOW = (
     "app",
     "checkpoints/test_checkpoint_memory.py",
+    "checkpoints/test_compressed_tensors.py",
     "cli",
     "embedded",
     "explain/attention/test_attention_change.py",
@@ -50,6 +51,7 @@ SLOW = (
     "finetuning/test_streaming.py",
     "finetuning/test_tagging.py",
     "finetuning/test_task_folder.py",
+    "inference/test_exported.py",
     "pretraining/test_clm.py",
     "pretraining/test_distill.py",
     "pretraining/test_electra.py",

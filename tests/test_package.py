@@ -127,7 +127,7 @@ app = AppTest.from_file(str(folder / "app.py"), default_timeout=120).run()
 assert not app.exception and not app.error, (app.exception, app.error)
 import ui
 assert str(folder) in ui.__file__ and folder.name == "_explorer"
-exec(app.code[0].value)  # "Copy as Python"
+exec(app.code[-1].value)  # "Copy as Python"
 """
     run(str(programs / "python"), "-c", script, folder=tmp_path)
 

@@ -280,4 +280,5 @@ def test_the_models(visit, bert):
     expect(page.get_by_text(facts)).to_be_visible()
     expect(page.get_by_text("predicts masked words and next sentence").first).to_be_visible()
     page.get_by_text("Model card").first.click()
-    expect(page.locator("[data-testid=stExpanderDetails]").first).to_be_visible()
+    card = page.get_by_test_id("stExpander").filter(has_text="Model card").first
+    expect(card.get_by_test_id("stExpanderDetails")).to_be_visible()
