@@ -98,13 +98,12 @@ def _choose_head():
 
 
 def _more():
-    st.button(
+    inputs.page_button(
         "All heads",
-        icon=":material/arrow_forward:",
-        key="w_home_more",
-        type="tertiary",
-        help="The page All heads, with the same text, masks, layer and head: filters, several heads, heatmaps.",
-        on_click=lambda: state.change_view(page="all_heads"),
+        "all_heads",
+        ":material/arrow_forward:",
+        "w_home_more",
+        "The page All heads, with the same text, masks, layer and head: filters, several heads, heatmaps.",
     )
 
 

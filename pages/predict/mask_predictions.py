@@ -134,13 +134,12 @@ def _joint(shared, trace, asked, side):
 
 
 def _why_link():
-    st.button(
+    inputs.page_button(
         "Why?",
-        icon=":material/help:",
-        key="w_why",
-        type="tertiary",
-        help="Saliency: which words this prediction depends on, with the same texts and masks.",
-        on_click=lambda: state.change_view(page="saliency"),
+        "saliency",
+        ":material/help:",
+        "w_why",
+        "Saliency: which words this prediction depends on, with the same texts and masks.",
     )
 
 

@@ -82,13 +82,12 @@ def page():
 
 
 def _walk_link():
-    st.button(
+    inputs.page_button(
         "Explain this",
-        icon=":material/animation:",
-        key="w_walk",
-        type="tertiary",
-        help="Walk through: these texts move through the model, step by step, with the numbers of each step.",
-        on_click=lambda: state.change_view(page="walk_through"),
+        "walk_through",
+        ":material/animation:",
+        "w_walk",
+        "Walk through: these texts move through the model, step by step, with the numbers of each step.",
     )
 
 

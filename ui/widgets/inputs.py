@@ -225,6 +225,15 @@ def heading(text):
     return row
 
 
+def page_button(label, page, icon, key, help_text):
+    """Draw a button that opens another page with the same texts, masks, layer and head.
+
+    Args:
+        label, icon, key, help_text: of the button. page: name of the page.
+    """
+    st.button(label, icon=icon, key=key, type="tertiary", help=help_text, on_click=lambda: state.change_view(page=page))
+
+
 def token_strip(shared, encoding, key, linked=False):
     """Draw the chip strip, in which the visitor masks tokens, undo and redo, and the switch for whole words.
 

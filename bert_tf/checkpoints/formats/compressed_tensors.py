@@ -17,7 +17,8 @@ from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.errors import CheckpointError
 from bert_tf.parameters import is_transposed
 
-PACKED, SCALE, SHAPE = "_packed", "_scale", "_shape"
+#: The endings of the names of the three tensors.
+ENDINGS = PACKED, SCALE, SHAPE = "_packed", "_scale", "_shape"
 _IN_A_WORD, _OFFSET = 4, 128
 
 
@@ -75,16 +76,20 @@ def settings(names: Collection[str], prefix: str) -> dict[str, Any]:
     }
 
 
-def unpacked(tensors: Mapping[str, StoredTensor], name: str) -> StoredTensor:
-    """Return the matrix that three tensors stand for.
+def unpacked_matrices(tensors: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
+    """Return the matrices for which three tensors stand, by their names.
 
     Args:
         tensors: dict of name in the file -> `StoredTensor`.
-        name: str. The name of the matrix, of which `tensors` has at least NAME_packed.
 
     Raises:
         CheckpointError: a tensor is missing, or the matrix is not in eight bits with one scale for each row.
     """
+    names = [name.removesuffix(PACKED) for name in tensors if name.endswith(PACKED)]
+    return {name: _unpacked(tensors, name) for name in names}
+
+
+def _unpacked(tensors, name):
     packed = tensors[name + PACKED]
     scale, shape = tensors.get(name + SCALE), tensors.get(name + SHAPE)
     if scale is None or shape is None or shape.shape != (2,):

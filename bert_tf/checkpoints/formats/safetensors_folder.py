@@ -117,14 +117,8 @@ def _values(path, name, rows=slice(None)):
 
 
 def _join_scales(tensors):
-    joined = {}
-    packed = [
-        name.removesuffix(compressed_tensors.PACKED) for name in tensors if name.endswith(compressed_tensors.PACKED)
-    ]
-    for name in packed:
-        joined[name] = compressed_tensors.unpacked({key: stored for key, (stored, _) in tensors.items()}, name)
-    endings = (compressed_tensors.PACKED, compressed_tensors.SCALE, compressed_tensors.SHAPE)
-    parts = {name + ending for name in packed for ending in endings}
+    joined = compressed_tensors.unpacked_matrices({name: stored for name, (stored, _) in tensors.items()})
+    parts = {name + ending for name in joined for ending in compressed_tensors.ENDINGS}
     for name, (stored, dtype) in tensors.items():
         if name in parts or name.endswith(SCALE_SUFFIX) and name.removesuffix(SCALE_SUFFIX) in tensors:
             continue
