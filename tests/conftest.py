@@ -100,8 +100,10 @@ def pytest_collection_finish(session):
 
 #: The program that runs the tests.
 MAIN = sys.modules["__main__"]
-#: Bytes of a process from which the end of a file frees what its tests left behind.
-MUCH_MEMORY = 2_500_000_000
+#: Bytes of a process from which the end of a file frees what its tests left behind, and bytes by which it grows until
+#: it does so again: looking for garbage takes seconds.
+MUCH_MEMORY, MORE_MEMORY = 2_500_000_000, 500_000_000
+FREED_ABOVE = pytest.StashKey[int]()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -112,8 +114,11 @@ def pytest_runtest_teardown(item, nextitem):
     """
     yield
     sys.modules["__main__"] = MAIN
-    if (nextitem is None or nextitem.path != item.path) and resident_bytes() > MUCH_MEMORY:
+    if (nextitem is None or nextitem.path != item.path) and resident_bytes() > item.config.stash.get(
+        FREED_ABOVE, MUCH_MEMORY
+    ):
         free_memory()
+        item.config.stash[FREED_ABOVE] = max(MUCH_MEMORY, resident_bytes() + MORE_MEMORY)
 
 
 def resident_bytes():

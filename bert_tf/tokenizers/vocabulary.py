@@ -1,6 +1,7 @@
 """Reading, checking and writing of WordPiece vocabularies: one token per line, in order of the ids."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ ADDED_FILE = "added_tokens.json"
 SPECIAL_FILE = "special_tokens_map.json"
 #: The keys of the special tokens in the settings of a tokenizer, in the order of `SPECIAL_TOKENS`.
 ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def read_vocabulary(path: str | Path, special_tokens: Sequence[str] = SPECIAL_TOKENS) -> tuple[str, ...]:
@@ -96,7 +98,7 @@ def check_vocabulary(
 def _check_token(token: str, line: int, source: str) -> None:
     if "\n" in token or "\r" in token:
         raise VocabularyError(f"{source}, line {line}: {token!r} holds a line break; a token is one line.")
-    if any("\ud800" <= character <= "\udfff" for character in token):
+    if not token.isascii() and _SURROGATE.search(token):
         raise VocabularyError(f"{source}, line {line}: {token!r} is not text: it holds half a surrogate pair.")
 
 

@@ -1,5 +1,6 @@
 """A fine-tuning started from the page."""
 
+import contextlib
 import csv
 import dataclasses
 import io
@@ -50,6 +51,24 @@ def own_home(environment, tmp_path, monkeypatch, explorer_home):
         training.kill()
     for cache in (finetuning_jobs._started, task_models._settings):
         cache.clear()
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Trainings run here and end before `start` returns: no second process imports TensorFlow."""
+    from bert_tf.cli import main
+    from ui.session.training_jobs import Training
+
+    def go_on(training):
+        arguments = training._command[3:]
+        place = arguments.index("--threads")  # a process takes the number of its threads only once
+        with open(training.folder / "output.log", "a", encoding="utf-8") as log:
+            with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+                code = main([*arguments[:place], *arguments[place + 2 :]])
+        training._process = types.SimpleNamespace(poll=lambda: code)
+        training._timer = types.SimpleNamespace(cancel=lambda: None)
+
+    monkeypatch.setattr(Training, "go_on", go_on)
 
 
 def examples(rows=60):
@@ -177,7 +196,7 @@ def test_only_what_can_learn_a_task_is_offered_for_it(open_app, own_home, monkey
     assert "tiny-cased" in app.selectbox(key="w_fine_tune_model").options
 
 
-def test_a_model_of_128_places_learns_to_answer(own_home):
+def test_a_model_of_128_places_learns_to_answer(own_home, in_this_process):
     from bert_tf import checkpoints
     from bert_tf.finetuning.task_settings import read_settings
     from tests.conftest import make_bert
@@ -239,7 +258,7 @@ def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
 
 
 @pytest.mark.parametrize("answers, told_as", [("Regression", "regression"), ("Multi-label", "multi_label")])
-def test_numbers_and_several_labels_are_learnt(answers, told_as, own_home):
+def test_numbers_and_several_labels_are_learnt(answers, told_as, own_home, in_this_process):
     from bert_tf.finetuning.task_settings import read_settings
     from ui.session import finetuning_jobs
 
@@ -267,7 +286,7 @@ def test_numbers_and_several_labels_are_learnt(answers, told_as, own_home):
         ),
     ],
 )
-def test_words_and_endings_are_learnt(task, file_name, content, own_home):
+def test_words_and_endings_are_learnt(task, file_name, content, own_home, in_this_process):
     from bert_tf.finetuning.task_settings import read_settings
     from ui.session import finetuning_jobs, model_store, task_models
 
@@ -515,7 +534,7 @@ def test_the_lowest_layers_are_kept_only_where_the_highest_do_not_share_their_we
     assert ("--freeze-layers" in app.code[0].value) == bool(kept)
 
 
-def test_a_reader_from_left_to_right_is_not_judged_by_its_first_token(open_app, offer, tmp_path):
+def test_a_reader_from_left_to_right_is_not_judged_by_its_first_token(open_app, offer, tmp_path, in_this_process):
     from bert_tf import checkpoints
     from tests.layers.test_causal import LEFT, make_reader
     from ui.session import finetuning_jobs
