@@ -8,7 +8,6 @@ from tests.browser.page_reading import (
     download,
     open_page,
     point,
-    too_wide,
     wait_for_link,
     wider_than_the_screen,
 )
@@ -120,21 +119,6 @@ def test_texts_are_changed_and_asked_again(visit):
     page.get_by_role("radio", name="Minimal pairs").click()
     expect(page.get_by_text(re.compile(r"The margin is [\d.]+ nats"))).to_be_visible()
     wait_for_link(page, "counterfactuals.kind", "pairs")
-
-
-def test_no_page_is_wider_than_a_telephone(visit):
-    page = visit(f"/?page=logit_lens&{PAIR}", viewport={"width": 390, "height": 844}).page
-    for name, sign in (
-        ("Logit lens", ".cells td"),
-        ("Ablation", ".cells td"),
-        ("Contributions", ".js-plotly-plot .bars"),
-        ("Saliency", ".marks .word"),
-        ("Patching", "[data-testid=stAlert]"),
-        ("Counterfactuals", ".bars .bar"),
-    ):
-        open_page(page, name)
-        page.locator(sign).last.wait_for()
-        assert too_wide(page, name) == []
 
 
 def test_a_visitor_s_markup_stays_text(visit):

@@ -14,7 +14,6 @@ from tests.browser.page_reading import (
     point,
     press_head,
     repeat_until,
-    too_wide,
     wait_for_link,
 )
 
@@ -157,19 +156,6 @@ def test_a_download_without_a_network_fails_with_a_sentence(visit):
     page = visit(PAIR + "&page=side_by_side").page
     page.get_by_role("button", name="Get bert-base-uncased").click()
     expect(page.get_by_role("alert").filter(has_text="was not downloaded")).to_be_visible()
-
-
-def test_nothing_is_wider_than_a_telephone(visit):
-    page = visit(f"{PAIR}&mask=a1", viewport={"width": 390, "height": 844}).page
-    for name, sign in (
-        ("All heads", ".board canvas"),
-        ("Side by side", ".js-plotly-plot"),
-        ("Models", "[data-testid=stExpander]"),
-        ("Predict", ".card .title"),
-    ):
-        open_page(page, name)
-        page.locator(sign).last.wait_for()
-        assert too_wide(page, name) == []
 
 
 def test_an_address_of_a_page_opens_it(visit, server):

@@ -38,7 +38,6 @@ from tests.browser.page_reading import (
     press_row,
     saved,
     wait_for_link,
-    wider_than_the_screen,
 )
 from ui.samples import word_senses
 from ui.shell.limits import ROOT
@@ -282,19 +281,3 @@ def test_long_work_over_a_file_can_be_stopped(visit):
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text(re.compile("stopped"))).to_be_visible()
     expect(page.get_by_role("button", name="Start again")).to_be_visible()
-
-
-def test_nothing_is_wider_than_a_telephone(visit):
-    page = visit(PAIR + "&page=input_embeddings&mask=a1", viewport={"width": 390, "height": 844}).page
-    for name, sign in (
-        ("Input embeddings", FIGURE),
-        ("Word senses", FIGURE),
-        ("Nearest words", ".cells"),
-        ("Side by side", FIGURE),
-        ("Layer similarity (CKA)", FIGURE),
-        ("Agreement", "[data-testid=stDataFrame]"),
-        ("Dataset", "[data-testid=stDataFrame]"),
-    ):
-        open_page(page, name)
-        page.locator(sign).last.wait_for()
-        assert wider_than_the_screen(page) <= 1, name
