@@ -42,7 +42,7 @@ def shares(predictions):
 def test_a_saved_model_takes_ids_or_raw_text(trained, tmp_path, capsys):
     import tensorflow as tf
 
-    assert main(["convert", str(trained[0]), str(tmp_path / "served"), "--to", "savedmodel"]) == 0
+    assert main(["convert", str(trained[0]), str(tmp_path / "served"), "--to", "savedmodel", "--check"]) == 0
     bert = bert_tf.load(trained[0])
     served = tf.saved_model.load(str(tmp_path / "served")).signatures
     expected = shares(bert.task.predict(TEXTS))
@@ -53,7 +53,8 @@ def test_a_saved_model_takes_ids_or_raw_text(trained, tmp_path, capsys):
     )
     batch = {name: tf.constant(rows.batch([0])[name]) for name in ("token_ids", "segment_ids", "padding_mask")}
     np.testing.assert_allclose(served["serving_default"](**batch)["probabilities"], expected[:1], atol=1e-5)
-    assert "ids only" not in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "ids only" not in told and "Checked: largest difference" in told
 
 
 @pytest.mark.parametrize("member, kind", [("roberta", "ByteLevelTokenizer"), ("albert", "SentencePieceTokenizer")])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf import checkpoints
+from bert_tf.cli import main
 from bert_tf.cli import pretrain as command
 from bert_tf.models import named_variables
 from bert_tf.pretraining import export_run
@@ -92,11 +93,14 @@ def pretrain(folder, output, *arguments):
     )
 
 
-def test_an_export_goes_into_the_folder_one_stands_in_and_is_refused_before_the_work(folder, tmp_path, monkeypatch):
+def test_an_export_goes_into_the_folder_one_stands_in_and_is_refused_before_the_work(
+    folder, tmp_path, monkeypatch, capsys
+):
     pretrain(folder, tmp_path / "run", *RUNS["one way"])
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    export_run.export(tmp_path / "run", 2, ".")
+    assert main(["export", str(tmp_path / "run"), "."]) == 0
+    assert "here · step 2 · own · heads: mlm" in capsys.readouterr().out
     assert checkpoints.read(".")
     monkeypatch.setattr(export_run, "read_checkpoint", lambda *_: pytest.fail("it was read"))
     for target, to, dtype in ((".", "own", "float32"), ("new", "onnx", "float32"), ("new", "own", "int3")):
