@@ -40,7 +40,10 @@ def token_positions(encoding, mask_positions):
 
 def mask_position_at(encoding, position, mask_positions):
     """The one of ``mask_positions`` that masks the token at ``position``, or None."""
-    place = word_positions(encoding)[position]
+    return _mask_of(word_positions(encoding)[position], mask_positions)
+
+
+def _mask_of(place, mask_positions):
     if place is None:
         return None
     for spot in (MaskPosition(place[0], place[1]), MaskPosition(*place)):
@@ -81,7 +84,7 @@ def chips(encoding, mask_positions, whole, mask_id):
         if place and int(encoding.token_ids[position]) == mask_id:
             chip |= {"kind": "typed", "was": ""}
         elif place:
-            masked = mask_position_at(encoding, position, mask_positions)
+            masked = _mask_of(place, mask_positions)
             single = pieces[place[:2]] == 1
             press = masked or (MaskPosition(place[0], place[1]) if whole or single else MaskPosition(*place))
             chip |= {
