@@ -1,4 +1,4 @@
-"""Live backbones of keras_nlp (KerasHub): read into this project's tensors, and made of them.
+"""Live backbones and tasks of keras_nlp (KerasHub): read into this project's tensors, and backbones made of them.
 
 keras_nlp itself reads the presets, so that its names, `hf://` and `kaggle://` handles and folders work for every
 architecture. It is imported only here, and only when a function is called.
@@ -19,9 +19,10 @@ import numpy as np
 
 from bert_tf.architectures import ARCHITECTURES
 from bert_tf.checkpoints.stored_tensor import StoredTensor
-from bert_tf.checkpoints.tensor_names import tensor_shapes
+from bert_tf.checkpoints.tensor_names import classifier_has_pooler, tensor_shapes
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
+from bert_tf.files import read_json
 from bert_tf.parameters import is_transposed
 from bert_tf.tokenizers import Tokenizer
 from bert_tf.tokenizers.byte_level_bpe import ByteLevelTokenizer
@@ -46,6 +47,8 @@ IN_DISENTANGLED_LAYER = {
     **IN_LAYER,
     **{name: path.replace("_self_attention_layer/", "_self_attention_layer/_") for name, path in IN_LAYER.items()},
 }
+#: The ends of the names of the tasks with a head that is read.
+TASKS = ("MaskedLM", "TextClassifier")
 #: Argument of a backbone -> setting of `BertConfig`.
 SETTINGS = {
     "vocabulary_size": "vocab_size",
@@ -153,8 +156,25 @@ def _settings_of(model_type):
     return names
 
 
+def task_of_preset(folder: str | Path) -> tuple[str, dict[str, Any]] | None:
+    """The task of keras_nlp in a folder.
+
+    Returns:
+        (one of `TASKS`, the arguments of its class); None without a task.json, or if it is none of them.
+
+    Raises:
+        CheckpointError: task.json is no JSON object.
+    """
+    path = Path(folder) / "task.json"
+    if not path.is_file():
+        return None
+    values = read_json(path)
+    task = next((one for one in TASKS if str(values.get("class_name")).endswith(one)), None)
+    return None if task is None or not isinstance(values.get("config"), dict) else (task, values["config"])
+
+
 def open_with_keras_nlp(preset: str) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:
-    """Read a preset by keras_nlp itself.
+    """Read a preset by keras_nlp itself; of a folder with one of `TASKS`, its head too.
 
     Args:
         preset: str. A name of a preset, a handle (`hf://…`, `kaggle://…`) or a folder.
@@ -166,14 +186,69 @@ def open_with_keras_nlp(preset: str) -> tuple[BertConfig, BaseTokenizer, dict[st
         CheckpointError: keras_nlp is not installed, cannot read the preset, or it is none of `BACKBONES`.
     """
     models = keras_nlp_models()
-    backbone = _from_preset(models.Backbone, preset)
+    task = task_of_preset(preset)
+    if task is None:
+        backbone = _from_preset(models.Backbone, preset, **_stored_policy(preset))
+    else:
+        model = _from_preset(getattr(models, task[0]), preset)
+        backbone = model.backbone
     kind = type(backbone).__name__
     config = backbone_config(kind, backbone.get_config(), preset)
     tokenizer = own_tokenizer(_from_preset(models.Tokenizer, preset))
+    values = backbone_tensors(backbone, config)
+    if task is not None:
+        values |= _head_tensors(model, config)
     tensors = {}
-    for name, value in backbone_tensors(backbone, config).items():
+    for name, value in values.items():
         tensors[name] = StoredTensor(Path(preset), name, value.shape, lambda rows=slice(None), v=value: v[rows], True)
     return config, tokenizer, tensors
+
+
+def _stored_policy(preset):
+    """The dtypes of a quantized preset: keras_nlp 0.32 gives them to a task, but not to a backbone by itself."""
+    path = Path(preset) / "config.json"
+    policy = read_json(path).get("config", {}).get("dtype") if path.is_file() else None
+    is_map = isinstance(policy, dict) and policy.get("class_name") == "DTypePolicyMap"
+    return {"dtype": policy} if is_map else {}
+
+
+def _head_tensors(model, config):
+    """The values of a task's head, by their names here."""
+    if hasattr(model, "masked_lm_head"):
+        head = model.masked_lm_head
+        if getattr(head, "token_embedding", None) is None:
+            raise CheckpointError("A masked language model of keras_nlp with an output table of its own is not read.")
+        norm, values = (
+            head._intermediate_layer_norm,
+            _dense("cls.predictions.transform.dense", head._intermediate_dense),
+        )
+        values["cls.predictions.transform.LayerNorm.weight"] = np.asarray(norm.gamma, np.float32)
+        values["cls.predictions.transform.LayerNorm.bias"] = np.asarray(norm.beta, np.float32)
+        return {**values, "cls.predictions.bias": np.asarray(head._bias, np.float32)}
+    own_layer = config.architecture.sentence_heads.get("classify")
+    first, last = own_layer[1:] if own_layer else ("bert.pooler.dense", "classifier")
+    values = _dense(last, model.output_dense if hasattr(model, "output_dense") else model.logits_dense)
+    if own_layer or classifier_has_pooler(config.architecture):
+        values |= _dense(first, model.pooled_dense)
+    return values
+
+
+def _dense(name, layer):
+    return {f"{name}.weight": _kernel(layer).T.copy(), f"{name}.bias": np.asarray(layer.bias, np.float32)}
+
+
+def _kernel(layer):
+    return _float(layer.weights[0], getattr(layer, "kernel_scale", None))
+
+
+def _float(values, scale):
+    """float32 values of a variable; those in eight bits are divided by the scale of their row or column."""
+    values = np.asarray(values)
+    if values.dtype != np.int8:
+        return values.astype(np.float32)
+    scale = np.asarray(scale, np.float32)
+    shape = (*scale.shape, 1) if scale.shape == values.shape[:1] else scale.shape[-values.ndim :]
+    return values / scale.reshape(shape)
 
 
 def keras_nlp_models() -> Any:
@@ -191,9 +266,9 @@ def keras_nlp_models() -> Any:
     return keras_nlp.models
 
 
-def _from_preset(kind, preset):
+def _from_preset(kind, preset, **options):
     try:
-        return kind.from_preset(preset)
+        return kind.from_preset(preset, **options)
     except Exception as error:  # of the network, of Kaggle's and the hub's libraries, and of keras_nlp itself
         reason = " ".join(str(error).split())[:300].rstrip(".")
         raise CheckpointError(
