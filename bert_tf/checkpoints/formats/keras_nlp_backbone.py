@@ -8,6 +8,7 @@ Source: the backbones of keras_hub 0.32.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -156,17 +157,18 @@ def _settings_of(model_type):
     return names
 
 
-def task_of_preset(folder: str | Path) -> tuple[str, dict[str, Any]] | None:
+def task_of_preset(folder: str | os.PathLike) -> tuple[str, dict[str, Any]] | None:
     """The task of keras_nlp in a folder.
 
     Returns:
-        (one of `TASKS`, the arguments of its class); None without a task.json, or if it is none of them.
+        (one of `TASKS`, the arguments of its class); None if it is none of them, or without task.json or the weights
+        of the head, which keras_nlp then begins at random.
 
     Raises:
         CheckpointError: task.json is no JSON object.
     """
     path = Path(folder) / "task.json"
-    if not path.is_file():
+    if not path.is_file() or not (Path(folder) / "task.weights.h5").is_file():
         return None
     values = read_json(path)
     task = next((one for one in TASKS if str(values.get("class_name")).endswith(one)), None)
@@ -234,21 +236,19 @@ def _head_tensors(model, config):
 
 
 def _dense(name, layer):
-    return {f"{name}.weight": _kernel(layer).T.copy(), f"{name}.bias": np.asarray(layer.bias, np.float32)}
+    return {f"{name}.weight": _value(layer, 0).T.copy(), f"{name}.bias": _value(layer, 1)}
 
 
-def _kernel(layer):
-    return _float(layer.weights[0], getattr(layer, "kernel_scale", None))
-
-
-def _float(values, scale):
-    """float32 values of a variable; those in eight bits are divided by the scale of their row or column."""
-    values = np.asarray(values)
-    if values.dtype != np.int8:
-        return values.astype(np.float32)
-    scale = np.asarray(scale, np.float32)
-    shape = (*scale.shape, 1) if scale.shape == values.shape[:1] else scale.shape[-values.ndim :]
-    return values / scale.reshape(shape)
+def _value(layer, index):
+    """float32 values of a variable of a layer; those in eight bits are divided by the scales of rows or columns."""
+    if getattr(layer, "quantization_mode", None) is None:
+        return np.asarray(layer.weights[index], np.float32)
+    if index:
+        return np.asarray(layer.bias, np.float32)
+    if hasattr(layer, "embeddings_scale"):
+        return np.asarray(layer._embeddings, np.float32) / np.asarray(layer.embeddings_scale, np.float32)[:, None]
+    values, scale = np.asarray(layer._kernel, np.float32), np.asarray(layer.kernel_scale, np.float32)
+    return values / scale.reshape(scale.shape[-values.ndim :])
 
 
 def keras_nlp_models() -> Any:
@@ -312,8 +312,8 @@ def backbone_tensors(backbone: Any, config: BertConfig) -> dict[str, np.ndarray]
     """
     tensors = {}
     shapes = _shapes(config)
-    for name, variable in _variables(backbone, config).items():
-        value, shape = np.asarray(variable, np.float32), shapes[name]
+    for name, (layer, index) in _layers(backbone, config).items():
+        value, shape = _value(layer, index), shapes[name]
         if name == _POSITIONS:
             value = np.pad(value, ((config.position_offset, 0), (0, 0)))
         tensors[name] = value.reshape(shape[::-1]).T if is_transposed(name) else value.reshape(shape)
@@ -353,7 +353,7 @@ def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
         layer._feedforward_intermediate_dense.activation = activation(config.hidden_act)
     for norm in _norms(backbone):
         norm.epsilon = config.layer_norm_eps
-    for name, variable in _variables(backbone, config).items():
+    for name, (layer, index) in _layers(backbone, config).items():
         if name not in tensors:
             continue  # a pooler that the model does not have
         value = tensors[name]
@@ -361,6 +361,7 @@ def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
             value = value[config.position_offset :]
             if config.type_vocab_size == 1:
                 value = value + tensors[_SEGMENT]  # the one segment of RoBERTa is part of every position
+        variable = layer.weights[index]
         variable.assign((value.T if is_transposed(name) else value).reshape(variable.shape))
     return backbone
 
@@ -388,8 +389,8 @@ def _norms(backbone):
     ]
 
 
-def _variables(backbone, config):
-    """Canonical name -> variable of the backbone, for the tensors that it has."""
+def _layers(backbone, config):
+    """Canonical name -> (layer of the backbone, index of its variable), for the tensors that it has."""
     record = BACKBONES[config.model_type]
     path = record.embeddings
     tables = getattr(backbone, path) if path else backbone
@@ -404,7 +405,7 @@ def _variables(backbone, config):
         "bert.pooler.dense": lambda: backbone.pooled_dense,
     }
     layers = _encoder_layers(backbone)
-    variables = {}
+    found = {}
     for name in _shapes(config):
         stem, kind = name.rsplit(".", 1)
         if stem in fixed:
@@ -415,5 +416,5 @@ def _variables(backbone, config):
             number, part = stem.removeprefix("bert.encoder.layer.").split(".", 1)
             layer = reduce(getattr, record.in_layer[part].split("/"), layers[int(number)])
         # A kernel, gamma or table is the first variable of its layer, a bias or beta the second.
-        variables[name] = layer.weights[0 if kind == "weight" else 1]
-    return variables
+        found[name] = layer, 0 if kind == "weight" else 1
+    return found
