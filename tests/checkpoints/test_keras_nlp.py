@@ -160,8 +160,10 @@ def test_a_handle_of_kaggle_is_read_from_what_kagglehub_has_downloaded(deberta_p
 def test_what_keras_nlp_cannot_read_is_told_in_one_sentence(monkeypatch, tmp_path):
     import sys
 
-    with pytest.raises(CheckpointError, match="keras_nlp cannot read the preset .*give a folder"):
+    with pytest.raises(CheckpointError, match="keras_nlp cannot read the preset .*damaged or incomplete"):
         bert_tf.load(f"preset:{tmp_path}")
+    with pytest.raises(CheckpointError, match="keras_nlp cannot read the preset .*give a folder"):
+        bert_tf.load("preset:no_such_preset")
     monkeypatch.setitem(sys.modules, "keras_nlp", None)
     with pytest.raises(CheckpointError, match="pip install keras-nlp"):
         bert_tf.load("preset:bert_base_en")

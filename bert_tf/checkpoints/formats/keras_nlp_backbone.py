@@ -271,9 +271,14 @@ def _from_preset(kind, preset, **options):
         return kind.from_preset(preset, **options)
     except Exception as error:  # of the network, of Kaggle's and the hub's libraries, and of keras_nlp itself
         reason = " ".join(str(error).split())[:300].rstrip(".")
+        advice = (
+            "Its files are damaged or incomplete: copy or download them again."
+            if Path(preset).is_dir()
+            else "A name or handle is fetched from Kaggle or the Hugging Face hub, which needs a network; without one "
+            "give a folder."
+        )
         raise CheckpointError(
-            f"keras_nlp cannot read the preset {preset!r} ({type(error).__name__}: {reason}). A name or handle is "
-            "fetched from Kaggle or the Hugging Face hub, which needs a network; without one give a folder."
+            f"keras_nlp cannot read the preset {preset!r} ({type(error).__name__}: {reason}). {advice}"
         ) from error
 
 
