@@ -91,8 +91,8 @@ def _write_preset(folder, args):
     heads = stored_heads(path, bert.config) or frozenset()
     kept = "with its task" if bert.task is not None else f"heads: {' '.join(sorted(heads)) or 'none'}"
     print(f"{path} · keras-nlp · {args.dtype} · {kept}")
-    if dropped := " and ".join(sorted(head.upper() for head in bert.heads - heads)):
-        print(f"A KerasHub preset cannot store an {dropped} head, so it was left out.")
+    if dropped := ", ".join(sorted(bert.heads - heads)):
+        print(f"Left out, as this preset cannot store it: {dropped}")
     print(differences_note(bert.config, bert.tokenizer))
     return 0
 

@@ -10,6 +10,7 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import CheckpointError
 from bert_tf.errors import InputError
+from bert_tf.tokenizers import read_tokenizer
 from tests.architectures.test_architectures import GOLDEN
 from tests.conftest import make_bert, randomise
 
@@ -242,8 +243,10 @@ def keras_gelu(x):
     return keras.activations.gelu(x, approximate=True)
 
 
-@pytest.mark.parametrize("name", ["bert", "distilbert"])
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize(
+    "name, dtype",
+    [("bert", "float32"), ("bert", "int8"), ("distilbert", "float32"), ("roberta", "int8"), ("deberta", "float32")],
+)
 def test_an_mlm_head_is_written_as_a_preset_and_read_back(tiny, tmp_path, name, dtype):
     from bert_tf.inference.exported.formats import compare_loaded
     from bert_tf.inference.exported.keras_nlp_task import write_preset
@@ -266,11 +269,15 @@ def test_a_backbone_in_eight_bits_loads_in_keras_nlp_with_its_dtypes(tmp_path):
     assert np.abs(found - wanted).max() < 0.1 and str(np.asarray(backbone.token_embedding._embeddings).dtype) == "int8"
 
 
-def test_a_preset_without_a_tokenizer_or_with_another_epsilon_is_refused(tiny, tmp_path):
+def test_what_a_preset_cannot_hold_is_refused(tiny, tmp_path):
     from bert_tf.inference.exported.keras_nlp_task import write_preset
 
-    with pytest.raises(CheckpointError, match="its tokenizer is no WordPiece tokenizer"):
-        write_preset(bert_tf.load(GOLDEN / "roberta"), tmp_path / "preset")
+    bert = bert_tf.load(GOLDEN / "albert")
+    bert.tokenizer.save(tmp_path / "pieces")
+    (tmp_path / "pieces" / "spiece.model").unlink()
+    without = bert_tf.Bert(bert.config, read_tokenizer(tmp_path / "pieces"), bert.weights, bert.runtime)
+    with pytest.raises(CheckpointError, match="keras_nlp has no tokenizer with its vocabulary"):
+        write_preset(without, tmp_path / "preset")
     with pytest.raises(CheckpointError, match="written as float32 or int8, not float16"):
         write_preset(tiny, tmp_path / "preset", "float16")
     assert not (tmp_path / "preset").exists()

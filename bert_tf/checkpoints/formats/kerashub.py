@@ -290,7 +290,12 @@ def differences_note(config: BertConfig, tokenizer: BaseTokenizer) -> str:
             "in the third decimal. For equal outputs, run after loading: for layer in backbone.transformer_layers: "
             f"layer._feedforward_intermediate_dense.activation = {code}"
         )
-    if tokenizer.pipeline is not None:
+    if not isinstance(tokenizer, Tokenizer):
+        notes.append(
+            f"KerasHub's {record.prefix}Tokenizer takes a special token in a text, such as {tokenizer.mask_token}, as "
+            "text; for equal tokens give it the ids of `bert_tf`'s tokenizer."
+        )
+    elif tokenizer.pipeline is not None:
         notes.append(
             "KerasHub's BertTokenizer cuts text as BERT does, and this model's tokenizer.json cuts it otherwise or "
             "adds tokens: give KerasHub's backbone the ids of this model's own tokenizer."

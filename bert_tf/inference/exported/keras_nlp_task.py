@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,11 @@ from bert_tf.checkpoints.stored_model import StoredModel
 from bert_tf.checkpoints.tensor_names import heads_present
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, InputError, require_head
-from bert_tf.files import atomic_folder, is_missing_or_empty, write_text
+from bert_tf.files import atomic_folder, is_missing_or_empty, read_json, write_text
 from bert_tf.runtime.weights import parameter
 from bert_tf.tokenizers import Tokenizer
+from bert_tf.tokenizers.byte_level_bpe import ByteLevelTokenizer
+from bert_tf.tokenizers.sentence_piece import SentencePieceTokenizer
 
 if TYPE_CHECKING:
     from bert_tf.inference.bert import Bert
@@ -77,7 +80,7 @@ def write_preset(bert: Bert, target: Path, dtype: str = "float32") -> Path:
     is read here as the same model. Its card says what is to be set in keras_nlp.
 
     Args:
-        bert: `Bert`. A BERT, DistilBERT or ELECTRA with a WordPiece vocabulary.
+        bert: `Bert`. One of `BACKBONES`, with a vocabulary that keras_nlp's tokenizer can hold.
         target: Path. The folder to write; it must be missing or empty.
         dtype: str. "float32"; "int8" stores the backbone's matrices in eight bits by Keras' own quantization.
 
@@ -106,10 +109,10 @@ def write_preset(bert: Bert, target: Path, dtype: str = "float32") -> Path:
     )
     task = "text_classifier" if settings is not None else "masked_lm" if has_mlm else "backbone"
     model = to_keras_nlp(bert, task)
-    tokenizer = _tokenizer(bert)
-    if tokenizer is None:
+    tokenizer = _tokenizer(bert) or _tokenizer_of_pieces(bert)
+    if tokenizer is None or tokenizer.vocabulary_size() > config.vocab_size:
         raise CheckpointError(
-            f"{bert.name} is not written as a preset, because its tokenizer is no WordPiece tokenizer of keras_nlp; "
+            f"{bert.name} is not written as a preset, because keras_nlp has no tokenizer with its vocabulary; "
             "take the live model (`bert.to_keras_nlp()`) and give it the ids of `bert.tokenizer`."
         )
     if dtype == "int8":
@@ -173,6 +176,23 @@ def _tokenizer(bert):
         strip_accents=strip,
         special_tokens_in_strings=True,
     )
+
+
+def _tokenizer_of_pieces(bert):
+    """keras_nlp's byte-level or SentencePiece tokenizer with our vocabulary; None for another kind."""
+    tokenizer = bert.tokenizer
+    with tempfile.TemporaryDirectory() as name:
+        if type(tokenizer) is ByteLevelTokenizer:
+            tokenizer.save(name)
+            words = read_json(Path(name) / "vocab.json")
+            lines = (Path(name) / "merges.txt").read_text(encoding="utf-8").splitlines()
+            merges = [line for line in lines if line and not line.startswith("#version")]
+            return _class(bert.config, "Tokenizer")(vocabulary=words, merges=merges)
+        if isinstance(tokenizer, SentencePieceTokenizer):
+            tokenizer.save(name)
+            model = Path(name) / tokenizer.model_file
+            return _class(bert.config, "Tokenizer")(proto=model.read_bytes()) if model.is_file() else None
+    return None
 
 
 def _masked_lm(bert, backbone):
