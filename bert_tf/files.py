@@ -49,6 +49,8 @@ def read_json(path: str | os.PathLike) -> dict[str, Any]:
     """
     try:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path} is missing.") from error
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read as JSON: {error}.") from error
     if not isinstance(values, dict):

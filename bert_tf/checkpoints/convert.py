@@ -11,7 +11,8 @@ from bert_tf.checkpoints.saving import DTYPES, save, tensor_values
 from bert_tf.errors import CheckpointError
 from bert_tf.files import atomic_folder, is_missing_or_empty
 
-#: The formats, and the dtypes in which each is written. keras_nlp 0.32 does not load the int8 presets that it saves.
+#: The formats, and the dtypes in which each is written. `write_preset` of
+#: `bert_tf.inference.exported.keras_nlp_task` also writes presets in int8 and with heads, by keras_nlp itself.
 FORMATS = {"own": DTYPES, "hf": DTYPES, "google": ("float32",), "keras-nlp": ("float32",)}
 
 
@@ -98,7 +99,7 @@ def check_request(dst: Path, to: str, dtype: str) -> None:
     if dtype not in DTYPES:
         raise CheckpointError(f"Weights cannot be stored as {dtype!r}; choose from {', '.join(DTYPES)}.")
     if dtype not in FORMATS[to]:
-        advice = " Load the preset with keras_nlp and call `backbone.quantize('int8')`." if to == "keras-nlp" else ""
+        advice = " `python -m bert_tf convert` writes presets in int8 too." if to == "keras-nlp" else ""
         raise CheckpointError(f"The format {to!r} is written as {' or '.join(FORMATS[to])}, not {dtype}.{advice}")
     if not is_missing_or_empty(dst):
         raise CheckpointError(f"{dst} already exists and is not empty; give a new folder.")

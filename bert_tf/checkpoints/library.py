@@ -282,7 +282,7 @@ def stored_heads(folder: Path, config: BertConfig) -> frozenset[str] | None:
     """
     folder = encoder_folder(folder)
     if is_preset(folder):
-        return preset_heads(config)
+        return preset_heads(folder, config)
     if next(folder.glob("*.index"), None):
         return google_heads(folder, config)
     names = {canonical_name(name, config.architecture) for name in open_weights(folder)}

@@ -1,6 +1,7 @@
 """`python -m bert_tf convert SRC DST`: writes the model of a folder in another format."""
 
 import argparse
+from importlib.util import find_spec
 from pathlib import Path
 
 from bert_tf.errors import InputError
@@ -20,13 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT",
         help="own (default), huggingface (or hf), google (TF checkpoint) or keras-nlp (preset); onnx, openvino, "
         "saved-model or keras for other programs; a fine-tuned model is written with its head, as saved-model also for "
-        "raw text (TF Serving), but not as google or keras-nlp",
+        "raw text (TF Serving), as keras-nlp if it is a classifier, but not as google",
     )
     parser.add_argument(
         "--dtype",
         default="float32",
         metavar="D",
-        help="float32 (default), float16, or int8 (not for google and keras-nlp)",
+        help="float32 (default), float16, or int8 (not for google)",
     )
     parser.add_argument(
         "--check",
@@ -54,7 +55,10 @@ def run(args: argparse.Namespace) -> int:
         return _export(folder, args)
     if args.to == "saved-model":
         args.to = "savedmodel"
-    code = _convert(folder, args, limit)
+    if args.to == "keras-nlp" and (find_spec("keras_nlp") or args.dtype == "int8" or read_settings(folder) is not None):
+        code = _write_preset(folder, args)
+    else:
+        code = _convert(folder, args, limit)
     return code if code or not args.check else _check_read_back(folder, args)
 
 
@@ -69,6 +73,27 @@ def _convert(folder, args, limit):
     print(f"{conversion.path} · {conversion.format} · heads: {' '.join(sorted(conversion.heads)) or 'none'}")
     if conversion.note:
         print(conversion.note)
+    return 0
+
+
+def _write_preset(folder, args):
+    """Writes a preset with the head that keras_nlp has for the model. Returns: exit code."""
+    from bert_tf.checkpoints.formats.kerashub import differences_note
+    from bert_tf.checkpoints.library import stored_heads
+    from bert_tf.inference.bert import load
+    from bert_tf.inference.exported.keras_nlp_task import write_preset
+
+    if args.max_shard_mb is not None:
+        raise InputError("--max-shard-mb does not work with keras-nlp; leave it out.")
+    import_tensorflow()
+    bert = load(folder)
+    path = write_preset(bert, Path(args.target), args.dtype)
+    heads = stored_heads(path, bert.config) or frozenset()
+    kept = "with its task" if bert.task is not None else f"heads: {' '.join(sorted(heads)) or 'none'}"
+    print(f"{path} · keras-nlp · {args.dtype} · {kept}")
+    if dropped := ", ".join(sorted(bert.heads - heads)):
+        print(f"Left out, as this preset cannot store it: {dropped}")
+    print(differences_note(bert.config, bert.tokenizer))
     return 0
 
 

@@ -41,7 +41,7 @@ def export_task(
 
     target = Path(target)
     if to not in FORMATS:
-        advice = "; its encoder and head live are `bert.to_keras_nlp('text_classifier')`" if to == "keras-nlp" else ""
+        advice = "; `python -m bert_tf convert` writes a classifier so" if to == "keras-nlp" else ""
         raise TaskError(f"A fine-tuned model is written as {', '.join(FORMATS)}, not {to!r}{advice}.")
     if dtype not in FORMATS[to]:
         raise TaskError(f"The format {to!r} is written as {' or '.join(FORMATS[to])}, not {dtype}.")

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.architectures import ARCHITECTURES
+from bert_tf.checkpoints.formats.keras_nlp_backbone import task_of_preset
+from bert_tf.checkpoints.formats.kerashub import is_preset, own_entries, preset_config
 from bert_tf.errors import CheckpointError, TaskError
 from bert_tf.files import read_json
 
@@ -172,12 +174,38 @@ def read_settings(folder: str | Path) -> TaskSettings | None:
     Raises: CheckpointError or TaskError if task.json or config.json cannot be used; the message names the file.
     """
     path = Path(folder) / FILE
-    if not path.is_file():
+    if not path.is_file() and not is_preset(folder):
         return similarity_settings(folder) or _from_config(Path(folder) / "config.json")
     try:
-        return TaskSettings.from_dict(read_json(path))
+        return _of_preset(folder) if is_preset(folder) else TaskSettings.from_dict(read_json(path))
     except (TaskError, TypeError) as error:
         raise TaskError(f"{path}: {error}") from error
+
+
+def _of_preset(folder):
+    """The settings of a text classifier of KerasHub, whose task.json is its own; None for another preset."""
+    task, values = task_of_preset(folder) or (None, {})
+    if task != "TextClassifier":
+        return None
+    own = own_entries(folder).get("task")
+    if isinstance(own, dict):
+        return TaskSettings.from_dict(own)
+    config = preset_config(folder)
+    outputs, activation = values.get("num_classes"), values.get("activation")
+    if type(outputs) is not int or outputs < 1:
+        raise TaskError(f"num_classes must be a whole number of at least 1, not {outputs!r}.")
+    if activation not in (None, "linear", "softmax", "sigmoid"):
+        raise TaskError(f"an activation {str(activation)!r:.60} of the classes is not read.")
+    regression = outputs == 1 and activation != "sigmoid"
+    return TaskSettings(
+        "classify",
+        () if regression else tuple(f"LABEL_{index}" for index in range(outputs)),
+        multi_label=activation == "sigmoid",
+        regression=regression,
+        pair=None,
+        max_length=config.max_tokens,
+        metric="spearman" if regression else "accuracy",
+    ).on(config.architecture)
 
 
 def transformers_class(settings: TaskSettings, architecture: Architecture) -> str | None:

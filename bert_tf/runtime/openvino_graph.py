@@ -374,7 +374,10 @@ class _Writable:
 
 
 def constant(array: Any) -> Node:
-    """A constant over the memory of an array."""
+    """A constant over the memory of an array; one of bfloat16, which NumPy lacks, is named by its type."""
+    if array.dtype.name == "bfloat16":
+        bits = writable(np.ascontiguousarray(array).view(np.uint16))
+        return op.constant(ov.Tensor(bits, ov.Shape(array.shape), ov.Type.bf16), shared_memory=True)
     return op.constant(writable(np.ascontiguousarray(array)), shared_memory=True)
 
 

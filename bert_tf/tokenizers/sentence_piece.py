@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tokenizers import Encoding as RustEncoding
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
@@ -84,6 +84,12 @@ class SentencePieceTokenizer(RustBackedTokenizer):
         # A piece that covers two words counts for the first; the word ids stay consecutive.
         order = {number: index for index, number in enumerate(dict.fromkeys(sorted(numbers)))}
         return [order[number] for number in numbers]
+
+    def with_rows(self, rows: int) -> Self:
+        """Return this tokenizer with placeholders, as every tokenizer does; the SentencePiece model stays with it."""
+        padded = super().with_rows(rows)
+        padded._model_bytes = self._model_bytes
+        return padded
 
     def save(self, folder: str | Path, model_max_length: int = 512) -> None:
         """Write ``tokenizer.json``, ``tokenizer_config.json`` and, if it was read from one, the SentencePiece model."""

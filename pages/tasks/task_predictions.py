@@ -119,7 +119,8 @@ def page():
 
 def _picked(known):
     labels = {name: f"{title(name)}" for name in known}
-    first = next(iter(known))
+    model = state.view().model
+    first = model if model in known else next(iter(known))
     name = st.segmented_control(
         "Task model",
         list(known),

@@ -44,6 +44,12 @@ def test_a_truncated_file_is_noticed(folder, kept):
         read(folder)
 
 
+def test_a_pointer_of_git_lfs_is_named(folder):
+    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 9\n")
+    with pytest.raises(CheckpointError, match="is a pointer of Git LFS, not the weights; run `git lfs pull`"):
+        read(folder)
+
+
 def test_a_file_that_is_something_else_is_noticed(folder):
     (folder / "model.safetensors").write_bytes(b"PK\x03\x04" + b"x" * 5000)
     with pytest.raises(CheckpointError, match="not a complete safetensors file"):

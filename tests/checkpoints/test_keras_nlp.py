@@ -10,6 +10,7 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import CheckpointError
 from bert_tf.errors import InputError
+from bert_tf.tokenizers import read_tokenizer
 from tests.architectures.test_architectures import GOLDEN
 from tests.conftest import make_bert, randomise
 
@@ -160,8 +161,10 @@ def test_a_handle_of_kaggle_is_read_from_what_kagglehub_has_downloaded(deberta_p
 def test_what_keras_nlp_cannot_read_is_told_in_one_sentence(monkeypatch, tmp_path):
     import sys
 
-    with pytest.raises(CheckpointError, match="keras_nlp cannot read the preset .*give a folder"):
+    with pytest.raises(CheckpointError, match="keras_nlp cannot read the preset .*damaged or incomplete"):
         bert_tf.load(f"preset:{tmp_path}")
+    with pytest.raises(CheckpointError, match="keras_nlp cannot read the preset .*give a folder"):
+        bert_tf.load("preset:no_such_preset")
     monkeypatch.setitem(sys.modules, "keras_nlp", None)
     with pytest.raises(CheckpointError, match="pip install keras-nlp"):
         bert_tf.load("preset:bert_base_en")
@@ -203,6 +206,81 @@ def test_its_text_classifier_predicts_as_ours_and_learns(classifier):
     np.testing.assert_allclose((powers / powers.sum(axis=1, keepdims=True))[:, 1], ours, atol=1e-4)
     history = model.fit(TEXTS * 2, [0, 1] * 2, batch_size=4, epochs=1, verbose=0)
     assert np.isfinite(history.history["loss"][0])
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("int8", 0.05)])
+def test_a_classifier_is_written_as_a_preset_and_read_back(classifier, tmp_path, capsys, dtype, tolerance):
+    import keras_nlp
+
+    from bert_tf.cli import main
+
+    target = tmp_path / "preset"
+    assert main(["convert", str(classifier), str(target), "--to", "keras-nlp", "--dtype", dtype, "--check"]) == 0
+    assert "with its task" in capsys.readouterr().out
+    ours = [one["probabilities"]["yes"] for one in bert_tf.load(classifier).task.predict(TEXTS)]
+    read = bert_tf.load(target)
+    assert read.config.hidden_act == "gelu" and read.task.settings.labels == ("no", "yes")
+    np.testing.assert_allclose([one["probabilities"]["yes"] for one in read.task.predict(TEXTS)], ours, atol=tolerance)
+    logits = keras_nlp.models.BertTextClassifier.from_preset(str(target)).predict(TEXTS, verbose=0)
+    np.testing.assert_allclose(1 / (1 + np.exp(logits[:, 0] - logits[:, 1])), ours, atol=0.05)
+
+
+def test_a_classifier_saved_by_keras_nlp_itself_is_read_with_its_head(classifier, tmp_path):
+    model = bert_tf.load(classifier).to_keras_nlp("text_classifier")
+    for layer in model.backbone.transformer_layers:  # what its preset computes
+        layer._feedforward_intermediate_dense.activation = keras_gelu
+    model.save_to_preset(str(tmp_path / "preset"))
+    read = bert_tf.load(tmp_path / "preset")
+    assert read.config.hidden_act == "gelu_new" and read.task.settings.labels == ("LABEL_0", "LABEL_1")
+    logits = model.predict(TEXTS, verbose=0)
+    ours = [one["probabilities"]["LABEL_1"] for one in read.task.predict(TEXTS)]
+    np.testing.assert_allclose(1 / (1 + np.exp(logits[:, 0] - logits[:, 1])), ours, atol=1e-4)
+
+
+def keras_gelu(x):
+    import keras
+
+    return keras.activations.gelu(x, approximate=True)
+
+
+@pytest.mark.parametrize(
+    "name, dtype",
+    [("bert", "float32"), ("bert", "int8"), ("distilbert", "float32"), ("roberta", "int8"), ("deberta", "float32")],
+)
+def test_an_mlm_head_is_written_as_a_preset_and_read_back(tiny, tmp_path, name, dtype):
+    from bert_tf.inference.exported.formats import compare_loaded
+    from bert_tf.inference.exported.keras_nlp_task import write_preset
+
+    bert = tiny if name == "bert" else bert_tf.load(GOLDEN / name)
+    read = bert_tf.load(write_preset(bert, tmp_path / "preset", dtype))
+    assert "mlm" in read.heads and compare_loaded(bert, read, dtype).passes
+
+
+def test_a_backbone_in_eight_bits_loads_in_keras_nlp_with_its_dtypes(tmp_path):
+    import keras_nlp
+
+    from bert_tf.inference.exported.keras_nlp_task import write_preset
+
+    bert = make_bert(layers=1, seed=4, with_heads=("pooler",))
+    folder = write_preset(bert, tmp_path / "preset", "int8")
+    dtypes = json.loads((folder / "config.json").read_text("utf-8"))["config"]["dtype"]
+    backbone = keras_nlp.models.BertBackbone.from_preset(str(folder), dtype=dtypes)
+    found, wanted = of_backbone(backbone, ids_of(bert)), own_sequence(bert_tf.load(folder), ids_of(bert))
+    assert np.abs(found - wanted).max() < 0.1 and str(np.asarray(backbone.token_embedding._embeddings).dtype) == "int8"
+
+
+def test_what_a_preset_cannot_hold_is_refused(tiny, tmp_path):
+    from bert_tf.inference.exported.keras_nlp_task import write_preset
+
+    bert = bert_tf.load(GOLDEN / "albert")
+    bert.tokenizer.save(tmp_path / "pieces")
+    (tmp_path / "pieces" / "spiece.model").unlink()
+    without = bert_tf.Bert(bert.config, read_tokenizer(tmp_path / "pieces"), bert.weights, bert.runtime)
+    with pytest.raises(CheckpointError, match="keras_nlp has no tokenizer with its vocabulary"):
+        write_preset(without, tmp_path / "preset")
+    with pytest.raises(CheckpointError, match="written as float32 or int8, not float16"):
+        write_preset(tiny, tmp_path / "preset", "float16")
+    assert not (tmp_path / "preset").exists()
 
 
 def test_what_a_model_does_not_have_is_refused(tiny):

@@ -92,7 +92,7 @@ def test_other_columns_and_json_lines(tmp_path):
     [
         ("sent1,ending0,ending1,label\na,b,c,2\n", r"a\.csv line 2: the label '2' in 'label' is not a number"),
         ("sent1,ending0,ending1,label\na,b,c,0\na,b,c,x\n", "line 3: the label 'x'"),
-        ("sent1,ending0,label\na,b,0\n", "line 2: 1 choices; at least 2"),
+        ("sent1,ending0,label\na,b,0\n", "line 2: 1 choice; at least 2"),
         ("text,ending0,ending1,label\na,b,c,0\n", r"line 2: there is no column 'sent1' \(found: text, ending0"),
         ("sent1,ending0,ending1,label\n", "holds no question"),
         ("sent1,ending0,ending1,label\n,b,c,0\n", "line 2: the context in 'sent1' is empty"),

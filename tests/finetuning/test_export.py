@@ -231,7 +231,7 @@ def test_a_folder_is_written_again_and_refused_where_something_lies(pair_folder,
         export_task(pair_folder, tmp_path / "copy")
     with pytest.raises(TaskError, match="written as own, hf, savedmodel, not 'google'"):
         export_task(pair_folder, tmp_path / "other", "google")
-    with pytest.raises(TaskError, match=r"not 'keras-nlp'; its encoder and head live are `bert.to_keras_nlp"):
+    with pytest.raises(TaskError, match=r"not 'keras-nlp'; `python -m bert_tf convert`"):
         export_task(pair_folder, tmp_path / "other", "keras-nlp")
     with pytest.raises(
         TaskError, match="Transformers has no class with this head .'classify', pooling 'mean', on a BERT"

@@ -5,9 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints.reading import read_stored
 from bert_tf.inference.bert import Bert
+from bert_tf.inference.exported.formats import check, write
 from bert_tf.models import view
 from bert_tf.runtime import Runtime, RuntimeInputError
 from tests.conftest import make_bert, outputs_of
@@ -59,6 +61,19 @@ def test_every_output_of_every_architecture_equals_the_keras_model(name):
 def test_every_output_of_every_stored_dtype_equals_the_keras_model(tiny_bert, tmp_path, dtype):
     folder = checkpoints.save(tmp_path / "m", tiny_bert.config, tiny_bert.tokenizer, tiny_bert.model, dtype=dtype)
     check_every_output(folder)
+
+
+def test_weights_stored_in_bfloat16_are_read_and_computed_in_float32(tiny_bert, tmp_path):
+    import ml_dtypes
+    from safetensors.numpy import load_file, save_file
+
+    folder = checkpoints.save(tmp_path / "m", tiny_bert.config, tiny_bert.tokenizer, tiny_bert.model)
+    path = folder / "model.safetensors"
+    save_file({name: value.astype(ml_dtypes.bfloat16) for name, value in load_file(path).items()}, path)
+    (folder / "checksums.json").unlink()
+    check_every_output(folder)
+    bert = bert_tf.load(folder)
+    assert check(bert, write(bert, tmp_path / "onnx", "onnx"), "onnx").passes
 
 
 def test_eight_bit_matrices_stay_in_eight_bits_in_memory(tiny_bert, tmp_path):

@@ -1,4 +1,4 @@
-"""Live backbones of keras_nlp (KerasHub): read into this project's tensors, and made of them.
+"""Live backbones and tasks of keras_nlp (KerasHub): read into this project's tensors, and backbones made of them.
 
 keras_nlp itself reads the presets, so that its names, `hf://` and `kaggle://` handles and folders work for every
 architecture. It is imported only here, and only when a function is called.
@@ -8,6 +8,7 @@ Source: the backbones of keras_hub 0.32.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,9 +20,10 @@ import numpy as np
 
 from bert_tf.architectures import ARCHITECTURES
 from bert_tf.checkpoints.stored_tensor import StoredTensor
-from bert_tf.checkpoints.tensor_names import tensor_shapes
+from bert_tf.checkpoints.tensor_names import classifier_has_pooler, tensor_shapes
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
+from bert_tf.files import read_json
 from bert_tf.parameters import is_transposed
 from bert_tf.tokenizers import Tokenizer
 from bert_tf.tokenizers.byte_level_bpe import ByteLevelTokenizer
@@ -46,6 +48,8 @@ IN_DISENTANGLED_LAYER = {
     **IN_LAYER,
     **{name: path.replace("_self_attention_layer/", "_self_attention_layer/_") for name, path in IN_LAYER.items()},
 }
+#: The ends of the names of the tasks with a head that is read.
+TASKS = ("MaskedLM", "TextClassifier")
 #: Argument of a backbone -> setting of `BertConfig`.
 SETTINGS = {
     "vocabulary_size": "vocab_size",
@@ -153,8 +157,26 @@ def _settings_of(model_type):
     return names
 
 
+def task_of_preset(folder: str | os.PathLike) -> tuple[str, dict[str, Any]] | None:
+    """The task of keras_nlp in a folder.
+
+    Returns:
+        (one of `TASKS`, the arguments of its class); None if it is none of them, or without task.json or the weights
+        of the head, which keras_nlp then begins at random.
+
+    Raises:
+        CheckpointError: task.json is no JSON object.
+    """
+    path = Path(folder) / "task.json"
+    if not path.is_file() or not (Path(folder) / "task.weights.h5").is_file():
+        return None
+    values = read_json(path)
+    task = next((one for one in TASKS if str(values.get("class_name")).endswith(one)), None)
+    return None if task is None or not isinstance(values.get("config"), dict) else (task, values["config"])
+
+
 def open_with_keras_nlp(preset: str) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:
-    """Read a preset by keras_nlp itself.
+    """Read a preset by keras_nlp itself; of a folder with one of `TASKS`, its head too.
 
     Args:
         preset: str. A name of a preset, a handle (`hf://…`, `kaggle://…`) or a folder.
@@ -166,14 +188,67 @@ def open_with_keras_nlp(preset: str) -> tuple[BertConfig, BaseTokenizer, dict[st
         CheckpointError: keras_nlp is not installed, cannot read the preset, or it is none of `BACKBONES`.
     """
     models = keras_nlp_models()
-    backbone = _from_preset(models.Backbone, preset)
+    task = task_of_preset(preset)
+    if task is None:
+        backbone = _from_preset(models.Backbone, preset, **_stored_policy(preset))
+    else:
+        model = _from_preset(getattr(models, task[0]), preset)
+        backbone = model.backbone
     kind = type(backbone).__name__
     config = backbone_config(kind, backbone.get_config(), preset)
     tokenizer = own_tokenizer(_from_preset(models.Tokenizer, preset))
+    values = backbone_tensors(backbone, config)
+    if task is not None:
+        values |= _head_tensors(model, config)
     tensors = {}
-    for name, value in backbone_tensors(backbone, config).items():
+    for name, value in values.items():
         tensors[name] = StoredTensor(Path(preset), name, value.shape, lambda rows=slice(None), v=value: v[rows], True)
     return config, tokenizer, tensors
+
+
+def _stored_policy(preset):
+    """The dtypes of a quantized preset: keras_nlp 0.32 gives them to a task, but not to a backbone by itself."""
+    path = Path(preset) / "config.json"
+    policy = read_json(path).get("config", {}).get("dtype") if path.is_file() else None
+    is_map = isinstance(policy, dict) and policy.get("class_name") == "DTypePolicyMap"
+    return {"dtype": policy} if is_map else {}
+
+
+def _head_tensors(model, config):
+    """The values of a task's head, by their names here."""
+    if hasattr(model, "masked_lm_head"):
+        head = model.masked_lm_head
+        if getattr(head, "token_embedding", None) is None:
+            raise CheckpointError("A masked language model of keras_nlp with an output table of its own is not read.")
+        norm, values = (
+            head._intermediate_layer_norm,
+            _dense("cls.predictions.transform.dense", head._intermediate_dense),
+        )
+        values["cls.predictions.transform.LayerNorm.weight"] = np.asarray(norm.gamma, np.float32)
+        values["cls.predictions.transform.LayerNorm.bias"] = np.asarray(norm.beta, np.float32)
+        return {**values, "cls.predictions.bias": np.asarray(head._bias, np.float32)}
+    own_layer = config.architecture.sentence_heads.get("classify")
+    first, last = own_layer[1:] if own_layer else ("bert.pooler.dense", "classifier")
+    values = _dense(last, model.output_dense if hasattr(model, "output_dense") else model.logits_dense)
+    if own_layer or classifier_has_pooler(config.architecture):
+        values |= _dense(first, model.pooled_dense)
+    return values
+
+
+def _dense(name, layer):
+    return {f"{name}.weight": _value(layer, 0).T.copy(), f"{name}.bias": _value(layer, 1)}
+
+
+def _value(layer, index):
+    """float32 values of a variable of a layer; those in eight bits are divided by the scales of rows or columns."""
+    if getattr(layer, "quantization_mode", None) is None:
+        return np.asarray(layer.weights[index], np.float32)
+    if index:
+        return np.asarray(layer.bias, np.float32)
+    if hasattr(layer, "embeddings_scale"):
+        return np.asarray(layer._embeddings, np.float32) / np.asarray(layer.embeddings_scale, np.float32)[:, None]
+    values, scale = np.asarray(layer._kernel, np.float32), np.asarray(layer.kernel_scale, np.float32)
+    return values / scale.reshape(scale.shape[-values.ndim :])
 
 
 def keras_nlp_models() -> Any:
@@ -191,14 +266,19 @@ def keras_nlp_models() -> Any:
     return keras_nlp.models
 
 
-def _from_preset(kind, preset):
+def _from_preset(kind, preset, **options):
     try:
-        return kind.from_preset(preset)
+        return kind.from_preset(preset, **options)
     except Exception as error:  # of the network, of Kaggle's and the hub's libraries, and of keras_nlp itself
         reason = " ".join(str(error).split())[:300].rstrip(".")
+        advice = (
+            "Its files are damaged or incomplete: copy or download them again."
+            if Path(preset).is_dir()
+            else "A name or handle is fetched from Kaggle or the Hugging Face hub, which needs a network; without one "
+            "give a folder."
+        )
         raise CheckpointError(
-            f"keras_nlp cannot read the preset {preset!r} ({type(error).__name__}: {reason}). A name or handle is "
-            "fetched from Kaggle or the Hugging Face hub, which needs a network; without one give a folder."
+            f"keras_nlp cannot read the preset {preset!r} ({type(error).__name__}: {reason}). {advice}"
         ) from error
 
 
@@ -237,8 +317,8 @@ def backbone_tensors(backbone: Any, config: BertConfig) -> dict[str, np.ndarray]
     """
     tensors = {}
     shapes = _shapes(config)
-    for name, variable in _variables(backbone, config).items():
-        value, shape = np.asarray(variable, np.float32), shapes[name]
+    for name, (layer, index) in _layers(backbone, config).items():
+        value, shape = _value(layer, index), shapes[name]
         if name == _POSITIONS:
             value = np.pad(value, ((config.position_offset, 0), (0, 0)))
         tensors[name] = value.reshape(shape[::-1]).T if is_transposed(name) else value.reshape(shape)
@@ -278,7 +358,7 @@ def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
         layer._feedforward_intermediate_dense.activation = activation(config.hidden_act)
     for norm in _norms(backbone):
         norm.epsilon = config.layer_norm_eps
-    for name, variable in _variables(backbone, config).items():
+    for name, (layer, index) in _layers(backbone, config).items():
         if name not in tensors:
             continue  # a pooler that the model does not have
         value = tensors[name]
@@ -286,6 +366,7 @@ def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
             value = value[config.position_offset :]
             if config.type_vocab_size == 1:
                 value = value + tensors[_SEGMENT]  # the one segment of RoBERTa is part of every position
+        variable = layer.weights[index]
         variable.assign((value.T if is_transposed(name) else value).reshape(variable.shape))
     return backbone
 
@@ -313,8 +394,8 @@ def _norms(backbone):
     ]
 
 
-def _variables(backbone, config):
-    """Canonical name -> variable of the backbone, for the tensors that it has."""
+def _layers(backbone, config):
+    """Canonical name -> (layer of the backbone, index of its variable), for the tensors that it has."""
     record = BACKBONES[config.model_type]
     path = record.embeddings
     tables = getattr(backbone, path) if path else backbone
@@ -329,7 +410,7 @@ def _variables(backbone, config):
         "bert.pooler.dense": lambda: backbone.pooled_dense,
     }
     layers = _encoder_layers(backbone)
-    variables = {}
+    found = {}
     for name in _shapes(config):
         stem, kind = name.rsplit(".", 1)
         if stem in fixed:
@@ -340,5 +421,5 @@ def _variables(backbone, config):
             number, part = stem.removeprefix("bert.encoder.layer.").split(".", 1)
             layer = reduce(getattr, record.in_layer[part].split("/"), layers[int(number)])
         # A kernel, gamma or table is the first variable of its layer, a bias or beta the second.
-        variables[name] = layer.weights[0 if kind == "weight" else 1]
-    return variables
+        found[name] = layer, 0 if kind == "weight" else 1
+    return found

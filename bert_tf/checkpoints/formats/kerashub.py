@@ -1,9 +1,9 @@
 """KerasHub (formerly KerasNLP) presets of `BertBackbone`, read and written with h5py, without KerasHub. Presets of
-other members are read by KerasHub itself (`keras_nlp_backbone`).
+other members, of tasks and in eight bits are read by KerasHub itself (`keras_nlp_backbone`).
 
-A preset holds the encoder and the pooler; it cannot hold BERT's MLM and NSP heads. The backbone of KerasHub 0.32
-computes the tanh approximation of GELU, so a preset is read with `hidden_act="gelu_new"`. A preset that this project
-wrote names its own activation in metadata.json.
+The preset of a backbone holds the encoder and the pooler; it cannot hold BERT's MLM and NSP heads. The backbone of
+KerasHub 0.32 computes the tanh approximation of GELU, so a preset is read with `hidden_act="gelu_new"`. A preset that
+this project wrote names its own activation in metadata.json.
 
 N heads, D head size, H hidden size. Source: the files that `save_to_preset` of keras_hub 0.32 writes.
 """
@@ -11,6 +11,7 @@ N heads, D head size, H hidden size. Source: the files that `save_to_preset` of 
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,10 @@ from bert_tf.checkpoints.formats.keras_nlp_backbone import (
     SETTINGS,
     backbone_config,
     open_with_keras_nlp,
+    task_of_preset,
 )
 from bert_tf.checkpoints.stored_tensor import StoredTensor
-from bert_tf.checkpoints.tensor_names import tensor_shapes
+from bert_tf.checkpoints.tensor_names import classifier_has_pooler, tensor_shapes
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.files import (
@@ -39,12 +41,11 @@ _METADATA_FILE, _OWN = "metadata.json", "bert_tf"
 _VOCABULARIES = ("assets/tokenizer/vocabulary.txt", "assets/vocabulary.txt", "vocab.txt")
 _EPSILON = 1e-12  # fixed in BertBackbone
 _SETTINGS = {**SETTINGS, **BACKBONES["bert"].settings}
-_ACTIVATION_NOTE = (
-    "KerasHub's BertBackbone computes the tanh approximation of GELU and this model computes the exact GELU, "
-    "so outputs differ in the third decimal. For equal outputs, run after loading: for layer in "
-    "backbone.transformer_layers: layer._feedforward_intermediate_dense.activation = "
-    "keras.activations.gelu"
-)
+#: hidden_act -> (what it is, how Keras writes it).
+_ACTIVATIONS = {
+    "gelu": ("the exact GELU", "keras.activations.gelu"),
+    "gelu_new": ("the tanh approximation of GELU", "functools.partial(keras.activations.gelu, approximate=True)"),
+}
 _TOKENIZER_NOTE = (
     "KerasHub's BertTokenizer gives other tokens than this model's for texts with control or format characters (it "
     "splits words there, BERT drops them) or with spaces other than the usual one (U+00A0, U+3000: it takes them as "
@@ -83,19 +84,28 @@ def preset_config(folder: str | os.PathLike) -> BertConfig:
     if not isinstance(values.get("config"), dict):
         raise CheckpointError(f"{path} describes a {values.get('class_name')!r} without its config.")
     config = backbone_config(str(values.get("class_name")), values["config"], str(path))
-    return config.replace(hidden_act=_own_entries(folder).get("hidden_act", config.hidden_act))
+    return config.replace(hidden_act=own_entries(folder).get("hidden_act", config.hidden_act))
 
 
-def preset_heads(config: BertConfig) -> frozenset[str]:
-    """The heads that a preset of these settings has here."""
-    return frozenset({"pooler"} if BACKBONES[config.model_type].pooler else ())
+def preset_heads(folder: str | os.PathLike, config: BertConfig) -> frozenset[str]:
+    """The pre-training heads that a preset of these settings has here."""
+    task, _ = task_of_preset(folder) or (None, None)
+    in_classifier = task == "TextClassifier" and classifier_has_pooler(config.architecture)
+    heads = {"pooler"} if BACKBONES[config.model_type].pooler or in_classifier else set()
+    return frozenset(heads | {"mlm"} if task == "MaskedLM" else heads)
 
 
-def _own_entries(folder):
-    """What this project wrote into the metadata of a preset."""
+def own_entries(folder: str | os.PathLike) -> dict[str, Any]:
+    """What this project wrote into the metadata of a preset: "hidden_act", and "task" with the settings of a task."""
     path = Path(folder) / _METADATA_FILE
     entries = read_json(path).get(_OWN) if path.is_file() else None
     return entries if isinstance(entries, dict) else {}
+
+
+def write_own_entries(folder: str | os.PathLike, **entries: Any) -> None:
+    """Write into the metadata of a preset what KerasHub does not store."""
+    path = Path(folder) / _METADATA_FILE
+    write_json(path, {**read_json(path), _OWN: entries})
 
 
 def open_preset(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:
@@ -109,8 +119,9 @@ def open_preset(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
     """
     folder = Path(folder)
     config, path = preset_config(folder), folder / WEIGHTS_FILE
-    if config.model_type != "bert":
-        return open_with_keras_nlp(str(folder))
+    if config.model_type != "bert" or task_of_preset(folder) or _is_quantized(folder):
+        _, tokenizer, tensors = open_with_keras_nlp(str(folder))
+        return config, tokenizer, tensors
     if not path.is_file():
         raise CheckpointError(f"{folder} has no {WEIGHTS_FILE}; only presets with their weights in one file are read.")
     shapes_in_file = dataset_shapes(path)
@@ -129,6 +140,11 @@ def open_preset(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
         if not key.startswith("optimizer/") and "seed_generator" not in key:
             tensors[key] = _stored(path, key, key, shape)  # an unknown tensor, which `reading.check` refuses
     return config, _tokenizer(folder), tensors
+
+
+def _is_quantized(folder):
+    policy = read_json(folder / "config.json")["config"].get("dtype")
+    return isinstance(policy, dict) and policy.get("class_name") == "DTypePolicyMap"
 
 
 def _key_and_shape(name, config):
@@ -265,8 +281,21 @@ def _keras_object(module, kind, dtype, settings):
 
 def differences_note(config: BertConfig, tokenizer: BaseTokenizer) -> str:
     """Return a remark for users if KerasHub's activation or tokenizer differs from this model's, else ""."""
-    notes = [] if config.hidden_act == "gelu_new" else [_ACTIVATION_NOTE]
-    if tokenizer.pipeline is not None:
+    record = BACKBONES[config.model_type]
+    notes = []
+    if config.hidden_act != record.hidden_act:
+        (theirs, _), (ours, code) = _ACTIVATIONS[record.hidden_act], _ACTIVATIONS[config.hidden_act]
+        notes.append(
+            f"KerasHub's {record.prefix}Backbone computes {theirs} and this model computes {ours}, so outputs differ "
+            "in the third decimal. For equal outputs, run after loading: for layer in backbone.transformer_layers: "
+            f"layer._feedforward_intermediate_dense.activation = {code}"
+        )
+    if not isinstance(tokenizer, Tokenizer):
+        notes.append(
+            f"KerasHub's {record.prefix}Tokenizer takes a special token in a text, such as {tokenizer.mask_token}, as "
+            "text; for equal tokens give it the ids of `bert_tf`'s tokenizer."
+        )
+    elif tokenizer.pipeline is not None:
         notes.append(
             "KerasHub's BertTokenizer cuts text as BERT does, and this model's tokenizer.json cuts it otherwise or "
             "adds tokens: give KerasHub's backbone the ids of this model's own tokenizer."

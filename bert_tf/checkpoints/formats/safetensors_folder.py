@@ -25,6 +25,7 @@ from bert_tf.files import atomic_write, read_json, write_json
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+_LFS_POINTER = b"version https://git-lfs"
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
@@ -90,6 +91,13 @@ def _no_safetensors(folder):
     return f"{folder} has neither {SINGLE_FILE} nor {INDEX_FILE}; no weights to read."
 
 
+def _is_lfs_pointer(path):
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(_LFS_POINTER)) == _LFS_POINTER
+
+
 def _header(path):
     """Dict name -> (StoredTensor, safetensors dtype name)."""
     tensors = {}
@@ -101,6 +109,10 @@ def _header(path):
                 stored = StoredTensor(path, name, tuple(header.get_shape()), read, by_rows=True)
                 tensors[name] = (stored, header.get_dtype())
     except (SafetensorError, OSError) as error:
+        if _is_lfs_pointer(path):
+            raise CheckpointError(
+                f"{path} is a pointer of Git LFS, not the weights; run `git lfs pull` in the folder, or download it."
+            ) from error
         raise CheckpointError(
             f"{path} is not a complete safetensors file ({error}; it has "
             f"{path.stat().st_size} bytes); copy or download it again."

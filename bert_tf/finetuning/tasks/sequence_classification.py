@@ -131,6 +131,8 @@ class SequenceClassification(Task):
         if settings.pair is False and texts[1] is not None and texts[1] != "":
             raise DataError(f"This model reads one text; there is a second one, {texts[1]!r:.40}: leave it out.")
         both = settings.pair or settings.pair is None and texts[1]
+        if both and texts[0] and texts[1] is None:
+            raise DataError('This model reads two texts; give a second one (in a JSON line "text_b").')
         for text in texts[: 2 if both else 1]:
             if not isinstance(text, str) or not text.strip():
                 raise DataError(

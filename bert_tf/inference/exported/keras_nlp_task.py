@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +15,16 @@ from bert_tf.checkpoints.formats.keras_nlp_backbone import (
     make_backbone,
     open_with_keras_nlp,
 )
+from bert_tf.checkpoints.formats.kerashub import differences_note, write_own_entries
 from bert_tf.checkpoints.stored_model import StoredModel
 from bert_tf.checkpoints.tensor_names import heads_present
+from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, InputError, require_head
+from bert_tf.files import atomic_folder, is_missing_or_empty, read_json, write_text
 from bert_tf.runtime.weights import parameter
 from bert_tf.tokenizers import Tokenizer
+from bert_tf.tokenizers.byte_level_bpe import ByteLevelTokenizer
+from bert_tf.tokenizers.sentence_piece import SentencePieceTokenizer
 
 if TYPE_CHECKING:
     from bert_tf.inference.bert import Bert
@@ -46,8 +54,7 @@ def to_keras_nlp(bert: Bert, task: str = "backbone") -> Any:
     if task not in TASKS:
         raise InputError(f"There is no task {task!r} of keras_nlp here; choose from {', '.join(TASKS)}.")
     config = bert.config
-    if config.model_type not in BACKBONES:
-        raise CheckpointError(f"keras_nlp has no backbone for a {config.architecture.title} model.")
+    _record(config)
     if task == "masked_lm":
         require_head(bert.heads, "mlm", bert.name)
         if not config.tie_word_embeddings:
@@ -58,6 +65,77 @@ def to_keras_nlp(bert: Bert, task: str = "backbone") -> Any:
     if task == "backbone":
         return backbone
     return (_masked_lm if task == "masked_lm" else _text_classifier)(bert, backbone)
+
+
+def _record(config):
+    if config.model_type not in BACKBONES:
+        raise CheckpointError(f"keras_nlp has no backbone for a {config.architecture.title} model.")
+    return BACKBONES[config.model_type]
+
+
+def write_preset(bert: Bert, target: Path, dtype: str = "float32") -> Path:
+    """Write a preset of keras_nlp: a `TextClassifier`, a `MaskedLM` or, without their heads, a backbone.
+
+    keras_nlp does not store the activation and the settings of a task; they stand in metadata.json, by which the preset
+    is read here as the same model. Its card says what is to be set in keras_nlp.
+
+    Args:
+        bert: `Bert`. One of `BACKBONES`, with a vocabulary that keras_nlp's tokenizer can hold.
+        target: Path. The folder to write; it must be missing or empty.
+        dtype: str. "float32"; "int8" stores the backbone's matrices in eight bits by Keras' own quantization.
+
+    Returns:
+        Path of the folder.
+
+    Raises:
+        CheckpointError: keras_nlp is not installed or cannot hold this model, or the folder is not empty.
+    """
+    config, settings = bert.config, bert.task.settings if bert.task is not None else None
+    if dtype not in ("float32", "int8"):
+        raise CheckpointError(f"The format 'keras-nlp' is written as float32 or int8, not {dtype}.")
+    if not is_missing_or_empty(target):
+        raise CheckpointError(f"{target} already exists and is not empty; give a new folder.")
+    epsilon = config.architecture.defaults.get("layer_norm_eps", BertConfig.layer_norm_eps)
+    if config.layer_norm_eps != epsilon:
+        raise CheckpointError(
+            f"A backbone of keras_nlp has layer_norm_eps {epsilon}, and this model has {config.layer_norm_eps}."
+        )
+    if config.hidden_act not in ("gelu", "gelu_new"):
+        raise CheckpointError(f"A backbone of keras_nlp computes GELU, and this model computes {config.hidden_act!r}.")
+    has_mlm = (
+        "mlm" in bert.heads
+        and config.tie_word_embeddings
+        and hasattr(keras_nlp_models(), f"{_record(config).prefix}MaskedLM")
+    )
+    task = "text_classifier" if settings is not None else "masked_lm" if has_mlm else "backbone"
+    model = to_keras_nlp(bert, task)
+    tokenizer = _tokenizer(bert) or _tokenizer_of_pieces(bert)
+    if tokenizer is None or tokenizer.vocabulary_size() > config.vocab_size:
+        raise CheckpointError(
+            f"{bert.name} is not written as a preset, because keras_nlp has no tokenizer with its vocabulary; "
+            "take the live model (`bert.to_keras_nlp()`) and give it the ids of `bert.tokenizer`."
+        )
+    if dtype == "int8":
+        with warnings.catch_warnings():  # that layers without matrices have no eight bits
+            warnings.filterwarnings("ignore", message=".*does not have a `quantize` method")
+            (model if task == "backbone" else model.backbone).quantize("int8")
+    with atomic_folder(target) as folder:
+        model.save_to_preset(str(folder))
+        tokenizer.save_to_preset(str(folder))
+        entries = {} if settings is None else {"task": settings.to_dict()}
+        write_own_entries(folder, hidden_act=config.hidden_act, **entries)
+        write_text(folder / "README.md", _card(bert, model, dtype))
+    return target
+
+
+def _card(bert, model, dtype):
+    kind, load = type(model).__name__, "from_preset(folder)"
+    if dtype == "int8" and kind.endswith("Backbone"):
+        load = 'from_preset(folder, dtype=json.load(open(folder + "/config.json"))["config"]["dtype"])'
+    return (
+        f"---\nlibrary_name: keras-hub\n---\n\nA {bert.config.architecture.title} model as a KerasHub preset: "
+        f"`keras_hub.models.{kind}.{load}`.\n\n{differences_note(bert.config, bert.tokenizer)}\n"
+    )
 
 
 def _encoder_tensors(bert):
@@ -80,17 +158,41 @@ def _class(config, ending):
 
 def _preprocessor(bert, ending):
     """keras_nlp's preprocessor with our WordPiece vocabulary; None for other tokenizers, whose ids are given."""
+    theirs = _tokenizer(bert)
+    if theirs is None:
+        return None
+    return _class(bert.config, f"{ending}Preprocessor")(theirs, sequence_length=min(128, bert.max_length))
+
+
+def _tokenizer(bert):
+    """keras_nlp's WordPiece tokenizer with our vocabulary; None for another kind."""
     tokenizer = bert.tokenizer
     if not isinstance(tokenizer, Tokenizer) or tokenizer.pipeline is not None:
         return None
     strip = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
-    theirs = _class(bert.config, "Tokenizer")(
+    return _class(bert.config, "Tokenizer")(
         vocabulary=list(tokenizer.vocab[: tokenizer.token_count]),
         lowercase=tokenizer.lower_case,
         strip_accents=strip,
         special_tokens_in_strings=True,
     )
-    return _class(bert.config, f"{ending}Preprocessor")(theirs, sequence_length=min(128, bert.max_length))
+
+
+def _tokenizer_of_pieces(bert):
+    """keras_nlp's byte-level or SentencePiece tokenizer with our vocabulary; None for another kind."""
+    tokenizer = bert.tokenizer
+    with tempfile.TemporaryDirectory() as name:
+        if type(tokenizer) is ByteLevelTokenizer:
+            tokenizer.save(name)
+            words = read_json(Path(name) / "vocab.json")
+            lines = (Path(name) / "merges.txt").read_text(encoding="utf-8").splitlines()
+            merges = [line for line in lines if line and not line.startswith("#version")]
+            return _class(bert.config, "Tokenizer")(vocabulary=words, merges=merges)
+        if isinstance(tokenizer, SentencePieceTokenizer):
+            tokenizer.save(name)
+            model = Path(name) / tokenizer.model_file
+            return _class(bert.config, "Tokenizer")(proto=model.read_bytes()) if model.is_file() else None
+    return None
 
 
 def _masked_lm(bert, backbone):

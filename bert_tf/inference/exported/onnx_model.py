@@ -76,7 +76,8 @@ class _Translation:
                 inputs.append(self._value(name, np.int32, ("batch", "tokens")))
             elif kind == "Constant":
                 # A copy: the memory of the graph belongs to the model.
-                array = np.array(node.data)
+                half = node.get_element_type().get_type_name() == "bf16"  # NumPy has no such type
+                array = np.array(node.get_data(dtype=np.float32) if half else node.data)
                 key = hash((array.dtype.str, array.shape, array.tobytes()))
                 if key not in self.known:
                     self.known[key] = self._new(array)
