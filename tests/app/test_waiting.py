@@ -3,12 +3,13 @@
 import pytest
 
 from tests.app.page_reading import page_text, run_until_done
+from ui import first_paint
 from ui.session import jobs, model_store, trace_store
 from ui.widgets import inputs
 
 
 def skeletons(app):
-    return [one for one in app.get("html") if one.proto.body == jobs.SKELETON]
+    return [one for one in app.get("html") if one.proto.body == first_paint.SKELETON]
 
 
 @pytest.fixture
@@ -37,10 +38,10 @@ def test_a_model_that_is_read_is_named_with_its_size_and_the_seconds_over_grey_s
     said = dict(drawn["messages"])
     (message,) = [text for text in said if text.startswith("Loading")]
     assert "tiny-uncased, " in message and "MB" in message and said[message]["show_time"]
-    assert jobs.SKELETON in drawn["html"] and not skeletons(app), page_text(app)
+    assert first_paint.SKELETON in drawn["html"] and not skeletons(app), page_text(app)
     drawn["html"].clear()
     app.run()
-    assert jobs.SKELETON not in drawn["html"]
+    assert first_paint.SKELETON not in drawn["html"]
 
 
 def test_a_model_that_cannot_be_read_leaves_no_grey_shapes(open_app, monkeypatch):
