@@ -12,7 +12,7 @@ before_pages = first_paint.draw()
 from ui.session import jobs, memory_budget, model_store, state  # noqa: E402
 from ui.session.session_cache import visitor_cache  # noqa: E402
 from ui.shell import allocator, error_messages, frame, shutdown, sidebar, snippets, uploads  # noqa: E402
-from ui.widgets import history  # noqa: E402
+from ui.widgets import export, history  # noqa: E402
 
 state.open_view()
 uploads.bound()
@@ -34,8 +34,11 @@ def home():
             sidebar.draw(model_store.installed())
             frame.navigation()
             snippets.begin()
+            export.begin()
             frame.draw_page()
-            snippets.draw()
+            with st.container(key="page_foot", horizontal=True, gap="small"):
+                export.draw()
+                snippets.draw()
             frame.long_link_note()
         jobs.end()
         visitor_cache().make_room()  # also for the graphs and Keras models that this run built

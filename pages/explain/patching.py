@@ -127,8 +127,8 @@ def _paths(shared, trace, other, target):
     result = calls.job_result(shared, call, trace, other, label=label, name="patching path", patience=jobs.SHORT)
     if result is None:
         return
-    with _heading("Layer by sender", trace, other):
-        path_patching_view.save(trace, result)
+    _heading("Layer by sender", trace, other)
+    path_patching_view.save(trace, result)
     _show_answers(result)
     path_patching_view.draw(result)
 
@@ -371,8 +371,8 @@ def _call(part, target, position):
 
 
 def _draw(trace, other, result):
-    with _heading("Layer by head" if result.component == "head" else "Layer by position", trace, other):
-        export.save("patching", result, {"model": trace.model})
+    _heading("Layer by head" if result.component == "head" else "Layer by position", trace, other)
+    export.save("patching", result, {"model": trace.model})
     _show_answers(result)
     label = escape_markdown(result.target.label)
     position_text = (

@@ -223,8 +223,8 @@ def _steps():
 
 def _draw(trace, result, method, settings):
     words = result.words
-    with inputs.heading(f"What supports “{escape_markdown(result.target.label)}”"):
-        export.save(f"words-{method}", result, {"model": trace.model, **settings})
+    inputs.heading(f"What supports “{escape_markdown(result.target.label)}”")
+    export.save(f"words-{method}", result, {"model": trace.model, **settings})
     marks(
         "c_saliency",
         highlights.word_highlights(trace, words, result.target, targets.score_unit(result.target)),

@@ -252,6 +252,6 @@ def _before_after(shared, trace, change):
 
 
 def _save(name, shared, trace, outcomes):
-    """Draw the download menu of the answers to variants of a trace."""
+    """Offer the answers to variants of a trace in the menu Save."""
     counterfactuals = Counterfactuals.of(shared.bert, trace, outcomes, state.limits().max_top_k)
     export.save(name, counterfactuals, {"model": trace.model})

@@ -274,7 +274,9 @@ def _curves(name, status):
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
     row.markdown(" · ".join(numbers), width="content")
     with row:
+        # In the fragment: a training that runs gets its first numbers when the fragment runs alone.
         export.save(f"{name}-learning", record)
+        export.draw()
     figures.show(
         "Loss and score of the training",
         record.figure(dark=state.is_dark()),

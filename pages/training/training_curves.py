@@ -93,7 +93,9 @@ def _watch(path):
         return
     _figures(run, live)
     with inputs.heading("Curves"):
+        # In the fragment: a training that runs gets its first numbers when the fragment runs alone.
         export.save(run.name, TrainingLog(run))
+        export.draw()
     left, middle, right = st.columns(3)
     for column, panel in ((left, "Loss"), (middle, "Accuracy"), (right, "Learning rate")):
         column.markdown(f"**{panel}**")
