@@ -45,8 +45,8 @@ def may_change(folder) -> bool:
 
 def rule() -> str:
     """What everybody may do with a training, the end of a sentence."""
-    who = "and may delete it" if state.limits().delete_any else "and only your browser can stop and delete it"
-    return f"everybody who opens this explorer sees it, {who}."
+    who = "and may stop and delete it" if state.limits().delete_any else "and only your browser can stop and delete it"
+    return f"everybody who opens this explorer sees what is trained, {who}."
 
 
 def others_stay() -> str:

@@ -4,6 +4,7 @@ import dataclasses
 
 import streamlit as st
 
+from bert_tf.checkpoints import models_dir
 from bert_tf.finetuning.learning_record import LearningRecord
 from pages.tasks.snippets.fine_tune import snippet
 from ui import ownership
@@ -203,7 +204,7 @@ def _watch(name):
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{status_text[status]}**", width="content")
         st.markdown(escape_markdown(name), width="content")
-        may_change = ownership.may_change(training.folder)
+        may_change = ownership.may_change(models_dir() / name)
         if (
             status == "running"
             and may_change

@@ -152,7 +152,7 @@ def _controls(run):
     }[status]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{status_text}**", width="content")
-        if not ownership.may_change(started.folder):
+        if not ownership.may_change(run.folder):
             st.caption("Another visitor has started it.", width="content")
             status = None
         if status == "running":

@@ -430,9 +430,7 @@ def test_a_model_is_deleted_by_a_second_press(open_app, own_home):
     from ui.session import finetuning_jobs
 
     (own_home / "own-one" / "run").mkdir(parents=True)
-    finetuning_jobs._started()["own-one"] = types.SimpleNamespace(
-        status="done", kill=lambda: None, folder=own_home / "own-one"
-    )
+    finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
     app = open_app(page="fine_tune")
     button = app.button(key="w_fine_tune_delete")
     popover = next(block for block in walk(app._tree.root) if getattr(block, "type", "") == "popover")
