@@ -62,3 +62,16 @@ def test_work_beside_the_page_has_grey_shapes_unless_results_stand_there(open_ap
         assert len(skeletons(app)) == count
     app.session_state["_jobs"].clear()
     assert not skeletons(run_until_done(app.run()))
+
+
+def test_the_first_visit_of_a_server_sees_a_title_before_the_pages_are_imported(open_app, monkeypatch):
+    drawn, title = [], first_paint.st.title
+    monkeypatch.setattr(first_paint, "_pages_are_imported", lambda: False)
+    monkeypatch.setattr(first_paint.st, "title", lambda text, **more: (drawn.append(text), title(text, **more)))
+    app = open_app(page="predict")
+    assert drawn == ["BERT explorer", "Predict"] and [one.value for one in app.title] == ["Predict"]
+    # What stands above the drawing in app.py imports no page.
+    before, _, after = (first_paint.ROOT / "app.py").read_text("utf-8").partition("first_paint.draw()")
+    imports = [line for line in before.splitlines() if line.startswith(("import ", "from "))]
+    assert imports == ["import streamlit as st", "from ui import first_paint"]
+    assert "from ui.session" in after
