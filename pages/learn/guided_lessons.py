@@ -35,7 +35,8 @@ PAGE = Page(
     ),
 )
 
-_LESSON, _STEP, _ANSWER, _VIEW = (f"guided_lessons.{name}" for name in ("lesson", "step", "answer", "view"))
+_LESSON, _STEP, _ANSWER = "guided_lessons.lesson", "guided_lessons.step", "guided_lessons.answer"
+_VIEW = "guided_lessons.view"
 _NO_ANSWER = "This model has no head for masked words. Choose a BERT model in the sidebar."
 _BY_NAME = {lesson.name: lesson for lesson in LESSONS}
 

@@ -40,6 +40,5 @@ def draw(lesson, answer):
 def _link(number):
     """The link that opens the chosen lesson at step ``number``, from 1, with no answer and no text of this visit."""
     view = dataclasses.replace(state.view(), a="", b="", masks=())
-    for name, value in (("answer", None), ("view", None), ("step", None if number == 1 else str(number))):
-        view = view.with_setting(f"guided_lessons.{name}", value)
-    return frame.link_to(view)
+    view = view.with_setting("guided_lessons.answer", None).with_setting("guided_lessons.view", None)
+    return frame.link_to(view.with_setting("guided_lessons.step", None if number == 1 else str(number)))
