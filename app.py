@@ -2,13 +2,18 @@
 
 import streamlit as st
 
-from ui.session import jobs, memory_budget, model_store, state
-from ui.session.session_cache import visitor_cache
-from ui.shell import allocator, error_messages, frame, shutdown, sidebar, snippets, uploads
-from ui.widgets import history
+from ui import first_paint
 
-st.set_page_config(page_title="BERT explorer", page_icon=frame.ICON, layout="wide")
-frame.style()
+st.set_page_config(page_title="BERT explorer", page_icon=first_paint.ICON, layout="wide")
+first_paint.style()
+before_pages = first_paint.draw()
+
+# The first visit sees the title while these modules, and with them all pages, are imported.
+from ui.session import jobs, memory_budget, model_store, state  # noqa: E402
+from ui.session.session_cache import visitor_cache  # noqa: E402
+from ui.shell import allocator, error_messages, frame, shutdown, sidebar, snippets, uploads  # noqa: E402
+from ui.widgets import export, history  # noqa: E402
+
 state.open_view()
 uploads.bound()
 shutdown.prepare()
@@ -23,12 +28,17 @@ def home():
         visitor_cache().begin()
         jobs.begin()
         history.record()
+        before_pages.empty()
         with error_messages.shown_errors():
+            frame.draw_title()
             sidebar.draw(model_store.installed())
             frame.navigation()
             snippets.begin()
+            export.begin()
             frame.draw_page()
-            snippets.draw()
+            with st.container(key="page_foot", horizontal=True, gap="small"):
+                export.draw()
+                snippets.draw()
             frame.long_link_note()
         jobs.end()
         visitor_cache().make_room()  # also for the graphs and Keras models that this run built

@@ -13,7 +13,8 @@ function describe(chip) {
   if (chip.kind === "special") return `${chip.text}, special token, position ${chip.position}`;
   if (chip.kind === "typed") return `Typed mask, position ${chip.position}`;
   const what = chip.kind === "piece" ? "word piece" : "word";
-  return `${chip.masked ? "Masked " : ""}${what} ${chip.was}, position ${chip.position}`;
+  const joins = chip.text.startsWith("##") && !chip.masked ? "; ## says that it goes on the word before it" : "";
+  return `${chip.masked ? "Masked " : ""}${what} ${chip.was}, position ${chip.position}${joins}`;
 }
 
 function paint(element, chip, next) {

@@ -40,7 +40,17 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   // For some seconds after a press the server takes the address of before for a late message: back is told to it.
   window.addEventListener("popstate", () => setTriggerValue("back", location.search), { signal: listening.signal });
   keepScroll();
-  return () => listening.abort();
+  const listed = new MutationObserver(greyMissing);
+  listed.observe(document.body, { childList: true, subtree: true });
+  return () => { listening.abort(); listed.disconnect(); };
+
+  // The choice of the model also lists models that are not installed.
+  function greyMissing(changes) {
+    if (!changes.some((change) => change.addedNodes.length)) return;
+    for (const option of document.querySelectorAll('[role="option"]')) {
+      option.toggleAttribute("data-missing", option.textContent.endsWith(" · get it"));
+    }
+  }
 
   // A page opens where the visitor left it, and at its top if the visitor has not seen it. It is drawn part by part:
   // wait until it is long enough, or the visitor acts.

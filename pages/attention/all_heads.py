@@ -126,8 +126,8 @@ def _heads(shared, token_trace, trace, selection, chosen):
         if several
         else f"layer-{layer + 1}-head-{head + 1}"
     )
-    with inputs.heading(f"{len(chosen)} heads" if several else f"Layer {layer + 1}, head {head + 1}"):
-        attention_controls.save(trace, chosen, selection, attention_controls.least(_LEAST))
+    inputs.heading(f"{len(chosen)} heads" if several else f"Layer {layer + 1}, head {head + 1}")
+    attention_controls.save(trace, chosen, selection, attention_controls.least(_LEAST))
     as_map = state.setting(_AS, "lines") == "map"
     attention_controls.pickers(trace.attentions.shape, _LEAST)
     colours = plots.head_colours(state.is_dark())[: len(chosen)]

@@ -43,8 +43,7 @@ def page():
         return
     shared, trace, selection = filtered_inputs
     view, position = state.view(), _position(trace)
-    with inputs.heading(f"“{trace.tokens[position]}” after layer {view.layer + 1}"):
-        menu = st.container(width="content")
+    inputs.heading(f"“{trace.tokens[position]}” after layer {view.layer + 1}")
     _pickers(trace)
     detail = attention_controls.detail(selection)
     positions = list(detail.columns)
@@ -52,8 +51,7 @@ def page():
     call = Call.of(token_attention, layer=view.layer, position=position, head=head, flow=trace.length <= _MOST_FLOW)
     snippets.give(shared, trace, call, detail)
     attention = _attention(shared, trace, call)
-    with menu:
-        export.save(f"methods-layer-{view.layer + 1}-token-{position}", attention, {"model": trace.model})
+    export.save(f"methods-layer-{view.layer + 1}-token-{position}", attention, {"model": trace.model})
     weights(
         "c_methods",
         trace.tokens,

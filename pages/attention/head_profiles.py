@@ -243,8 +243,8 @@ def _table(profile, model):
     # The screen counts layers, heads and clusters from 1.
     rows = profile.to_frame()
     rows[["layer", "head", "cluster"]] += 1
-    with inputs.heading("All heads as a table"):
-        export.save("heads", profile, {"model": model})
+    inputs.heading("All heads as a table")
+    export.save("heads", profile, {"model": model})
     columns = {"layer": "Layer", "head": "Head", "relation": "Relation followed best", "cluster": "Cluster"}
     columns |= {
         name: st.column_config.NumberColumn(title, help=meaning, format="%.2f")
@@ -272,8 +272,8 @@ def _table(profile, model):
 
 def _relations(syntax):
     rows = syntax.to_frame()
-    with inputs.heading("Syntax"):
-        export.save("syntax", syntax)
+    inputs.heading("Syntax")
+    export.save("syntax", syntax)
     rows.insert(2, "best", [f"{layer + 1}.{head + 1}" for layer, head in zip(rows.pop("layer"), rows.pop("head"))])
     st.dataframe(
         rows,

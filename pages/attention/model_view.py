@@ -52,8 +52,8 @@ def _zoom(on):
 def _sheet(trace, selection):
     view, dark = state.view(), state.is_dark()
     layers, heads = trace.attentions.shape[:2]
-    with inputs.heading(f"{layers} × {heads} heads"):
-        _save(trace, selection)
+    inputs.heading(f"{layers} × {heads} heads")
+    _save(trace, selection)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.segmented_control(
             "Drawn as",
@@ -104,7 +104,7 @@ def _sheet(trace, selection):
 
 
 def _save(trace, selection):
-    """The download menu of the sheet."""
+    """Offer the sheet in the menu Save."""
     attention = AttentionMaps(
         trace=trace,
         positions=selection.rows,
@@ -131,7 +131,7 @@ def _enlarged(shared, trace, selection):
                 on_click=_zoom,
                 args=(False,),
             )
-            attention_controls.save(trace, [(view.layer, view.head)], selection, attention_controls.least(_LEAST))
+    attention_controls.save(trace, [(view.layer, view.head)], selection, attention_controls.least(_LEAST))
     attention_controls.pickers((layers, heads), _LEAST)
     least = attention_controls.least(_LEAST)
     snippets.give(shared, trace, selection, True, least)

@@ -44,16 +44,14 @@ def page():
     shared, trace, selection = filtered_inputs
     view = state.view()
     query = _query(selection)
-    with inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}"):
-        menu = st.container(width="content")
+    inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}")
     attention_controls.pickers(trace.attentions.shape)
     detail = attention_controls.detail(selection)
     call = Call.of(neuron_view, head=(view.layer, view.head), position=query)
     result = call.run(shared.bert, trace, vectors=_vectors(shared, trace))
     positions = list(detail.columns)
-    with menu:
-        name = f"layer-{result.layer + 1}-head-{result.head + 1}-{query}"
-        export.save(name, result, {"model": trace.model})
+    name = f"layer-{result.layer + 1}-head-{result.head + 1}-{query}"
+    export.save(name, result, {"model": trace.model})
     key = state.setting(_KEY, -1)
     if key not in positions:
         key = positions[int(np.argmax(result.weights[positions]))]

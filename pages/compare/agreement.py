@@ -83,8 +83,8 @@ def _compared_heads(pair):
 
 
 def _show(pair, result):
-    with inputs.heading("The rows where they differ most come first"):
-        export.save("agreement", result)
+    inputs.heading("The rows where they differ most come first")
+    export.save("agreement", result)
     metrics = []
     if result.masks:
         metrics += [

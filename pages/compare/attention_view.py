@@ -162,7 +162,7 @@ def _draw_map(side, trace, layer, head, drawn, start):
 
 
 def _save_attention(pair, traces, maps, layers, head, entropies):
-    """The download menu of both attention maps in full, and of the entropy of every layer."""
+    """Offer both attention maps in full, and the entropy of every layer, in the menu Save."""
     names, (entropy_a, entropy_b) = tuple(entropies), entropies.values()
     result_class = AlignedAttention if traces[0].length == traces[1].length else ComparedAttention
     result = result_class(
@@ -232,8 +232,8 @@ def _layers(pair, traces, compared):
     counts = [side.shared.config.num_hidden_layers for side in pair]
     rows = LayerAnswers.rows(comparison.layer_rows(lenses, pair, aligned_layers(*counts), compared.case_folded))
     result = ComparedLayers(tuple(side.shared.name for side in pair), rows, _curves(pair, lenses))
-    with inputs.heading("The likeliest word after each layer"):
-        export.save("layers-compared", result)
+    inputs.heading("The likeliest word after each layer")
+    export.save("layers-compared", result)
     left, right = st.columns([6, 5], gap="medium")
     with left:
         layers_view.table(pair, rows, "w_side_by_side_layers")

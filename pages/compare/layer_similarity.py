@@ -137,8 +137,8 @@ def _readable(row, pair):
 def _show(pair, measure, result):
     values = result.similarity
     names = [title(shared.name) for shared in pair]
-    with inputs.heading(f"{_TITLES[measure]} of every layer with every layer"):
-        export.save("layer-similarity", result)
+    inputs.heading(f"{_TITLES[measure]} of every layer with every layer")
+    export.save("layer-similarity", result)
     figures.show(
         "Similarity of every layer with every layer",
         similarity_map(values, *names, state.is_dark(), measure.upper()),

@@ -97,8 +97,8 @@ def _lens(side, settings):
 def _scores(pair, lenses):
     scores = (lens.values[1:, 0] for lens in lenses)
     result = ComparedScores(_models(pair), tuple(_names(pair)), *scores)
-    with inputs.heading("The score after each layer"):
-        export.save("scores-by-layer-compared", result)
+    inputs.heading("The score after each layer")
+    export.save("scores-by-layer-compared", result)
     figures.show(
         "The score after each layer",
         result.figure(dark=state.is_dark()),
@@ -143,8 +143,8 @@ def _classes(pair, lenses):
     }
     labels, values = ([getattr(lens, name) for lens in lenses] for name in ("labels", "values"))
     result = ComparedClassLayers(_models(pair), rows, curves, *labels, *values)
-    with inputs.heading("The likeliest class after each layer"):
-        export.save("classes-by-layer-compared", result)
+    inputs.heading("The likeliest class after each layer")
+    export.save("classes-by-layer-compared", result)
     left, right = st.columns([6, 5], gap="medium")
     with left:
         table(pair, rows, "w_side_by_side_class_layers")

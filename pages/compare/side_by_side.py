@@ -143,9 +143,9 @@ def _agreement(pair, traces, compared):
     sentences = _head_differences(traces, compared)
     if not compared.masks and not sentences:
         return
-    with inputs.heading("Where they agree"):
-        sides = (compared_side(trace, side.shared.tokenizer, state.view().top_k) for side, trace in zip(pair, traces))
-        export.save("comparison", ComparedAnswers(*sides, compared))
+    inputs.heading("Where they agree")
+    sides = (compared_side(trace, side.shared.tokenizer, state.view().top_k) for side, trace in zip(pair, traces))
+    export.save("comparison", ComparedAnswers(*sides, compared))
     if compared.masks:
         _table(pair, traces, compared)
     if sentences:
@@ -203,15 +203,15 @@ def _table(pair, traces, compared):
 
 
 def _facts(pair, traces, infos):
-    heading, container = inputs.heading("Size and speed"), st.container()
+    inputs.heading("Size and speed")
+    container = st.container()
     seconds = comparison.latencies(pair, state.view().precision)
     table = comparison.model_facts(pair, traces, infos, seconds)
     container.table(table)
     if seconds is None:
         return
-    with heading:
-        facts = (_model_facts(*side_facts, infos) for side_facts in zip(pair, traces, seconds))
-        export.save("facts", ModelFactsTable(tuple(facts)))
+    facts = (_model_facts(*side_facts, infos) for side_facts in zip(pair, traces, seconds))
+    export.save("facts", ModelFactsTable(tuple(facts)))
     st.caption("Time: the median of up to five warm forward passes on this machine, without attention maps.")
 
 

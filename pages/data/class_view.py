@@ -44,8 +44,8 @@ def confusion(classes, heading, name="confusion", key="w_dataset_confusion"):
         key: of the figure.
     """
     matrix = ConfusionMatrix.of(classes)
-    with inputs.heading(escape_markdown(heading)):
-        export.save(name, matrix)
+    inputs.heading(escape_markdown(heading))
+    export.save(name, matrix)
     figures.show(
         "How often each true class was given each class",
         matrix.figure(dark=state.is_dark()),
@@ -68,8 +68,8 @@ def curves(shared, results, subset=""):
         return
     label = state.setting("dataset.curve", labels[-1])
     curve = class_curve(shared.bert, results, label if label in labels else labels[-1])
-    with inputs.heading("At another threshold" + (f", in “{escape_markdown(subset)}”" if subset else "")):
-        export.save("class-curve", curve, {"model": shared.name})
+    inputs.heading("At another threshold" + (f", in “{escape_markdown(subset)}”" if subset else ""))
+    export.save("class-curve", curve, {"model": shared.name})
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.selectbox(
             "Class",

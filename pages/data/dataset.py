@@ -208,10 +208,10 @@ def _show(shared, file_key, results, classes, snippet_arguments):
     """Draw the results of all rows: their scores, the subsets, the table or the map."""
     summary, named = summarise_rows(results), subsets.read(file_key, results)
     subset_results = {name: subset_of(shared.bert, results, numbers, classes) for name, numbers in named.items()}
-    with inputs.heading(count(summary.rows, "row")):
-        call = snippet_arguments[2]
-        predictions = DatasetPredictions(call["ask"], call["hide"], summary, classes, results, subset_results)
-        export.save("rows", predictions, {"model": shared.name})
+    inputs.heading(count(summary.rows, "row"))
+    call = snippet_arguments[2]
+    predictions = DatasetPredictions(call["ask"], call["hide"], summary, classes, results, subset_results)
+    export.save("rows", predictions, {"model": shared.name})
     _figures(summary, classes)
     if subset_results:
         every = Subset(tuple(result.row.number for result in results), summary, classes)
@@ -261,8 +261,8 @@ def _compared(shared, compared):
     table = [
         (name, compared[name].summary.rows, *(line.get(label, "") for label in names)) for name, line in numbers.items()
     ]
-    with inputs.heading("Subsets"):
-        export.save("subsets", SubsetComparison(compared), {"model": shared.name})
+    inputs.heading("Subsets")
+    export.save("subsets", SubsetComparison(compared), {"model": shared.name})
     st.dataframe(
         dict(zip(("Rows of", "Rows", *names), zip(*table))), hide_index=True, width="stretch", key="w_dataset_compared"
     )

@@ -189,10 +189,10 @@ def _beside(view, chosen, near, open_row, space):
         st.caption("There is no other row to compare it with.")
         return
     number = view.rows[chosen].row.number
-    with inputs.heading(f"Nearest to row {number:,}"):
-        nearest = tuple(NearRow(*_texts(view.rows[index].row), cosine) for index, cosine in near)
-        result = NearestRows(view.layer, view.pooling, number, nearest)
-        export.save(f"nearest-{number}", result, {"model": view.shared.name})
+    inputs.heading(f"Nearest to row {number:,}")
+    nearest = tuple(NearRow(*_texts(view.rows[index].row), cosine) for index, cosine in near)
+    result = NearestRows(view.layer, view.pooling, number, nearest)
+    export.save(f"nearest-{number}", result, {"model": view.shared.name})
     # Each row has a table with a key of its own, so that no mark of an earlier table is kept.
     key = f"w_dataset_near_{number}"
 
@@ -267,8 +267,8 @@ def _filtered(view, places, file_attributes, read, drawn, chosen, near):
 
 
 def _plane(result, view):
-    with inputs.heading("Where the rows lie"):
-        export.save(f"row-map-{view.layer}", result, {"model": view.shared.name})
+    inputs.heading("Where the rows lie")
+    export.save(f"row-map-{view.layer}", result, {"model": view.shared.name})
     # Points in space cannot be pressed; another kind of figure is another widget.
     space = result.row_map.coordinates.shape[1] == 3
     presses = {} if space else {"on_select": _pressed(view, result.indices), "selection_mode": "points"}

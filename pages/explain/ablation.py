@@ -149,8 +149,8 @@ def _grid(trace, effect, cells_off, effects, unit, size):
         before = ablation_parts.cells_from_text(state.setting("ablation.off", ""), layers, heads)
         state.set_setting("ablation.off", ablation_parts.cells_as_text(before ^ {(layer, column)}, heads), "")
 
-    with inputs.heading("Switch off"):
-        export.save("switched-off", _saved(effect), {"model": trace.model})
+    inputs.heading("Switch off")
+    export.save("switched-off", _saved(effect), {"model": trace.model})
     all_cells = ablation_parts.all_cells(layers, heads)
     if effects is None:
         shades = [
@@ -314,7 +314,7 @@ def _kind():
 
 
 def _ranked(sweep_result, effects, question, unit, trace, size):
-    heading = inputs.heading("The strongest parts")
+    inputs.heading("The strongest parts")
     layers, heads = size
     names = [ablation_parts.name(*cell, heads) for cell in ablation_parts.all_cells(layers, heads)]
     names += [f"attention to {position}: {trace.tokens[position]}" for position in range(trace.length)]
@@ -332,8 +332,7 @@ def _ranked(sweep_result, effects, question, unit, trace, size):
     strengths = sweep_result.score_drop(trace, question)
     order = sorted(candidates, key=lambda index: -abs(strengths[index]))
 
-    with heading:
-        export.save("strongest-parts", sweep_result.score_drops(trace, question, unit), {"model": trace.model})
+    export.save("strongest-parts", sweep_result.score_drops(trace, question, unit), {"model": trace.model})
     strongest = order[:LONGEST_LIST]
     figures.show(
         "The strongest parts",

@@ -93,8 +93,8 @@ def _unit(target):
 def _grid(trace, result):
     layers, heads = result.heads.shape
     shares = _shares(result)
-    with inputs.heading("Layer by part"):
-        export.save("contributions", result, {"model": trace.model})
+    inputs.heading("Layer by part")
+    export.save("contributions", result, {"model": trace.model})
     st.markdown(_sums(result))
     picked_cell = _picked(result)
     all_cells = [(layer, column) for layer in range(layers) for column in range(heads + 1)]

@@ -59,12 +59,11 @@ def settings():
 def draw(trace, result, settings):
     """Draw a ``HotFlip``; settings: the keyword arguments from ``settings``."""
     label = escape_markdown(result.target.label)
-    heading = inputs.heading(f"Which other word changes “{label}”")
+    inputs.heading(f"Which other word changes “{label}”")
     if not result.target_is_top:
         targets.note_not_likeliest(result, "nothing to change")
         return
-    with heading:
-        export.save("words-flipped", result, {"model": trace.model, **settings})
+    export.save("words-flipped", result, {"model": trace.model, **settings})
     st.markdown(_summary(result, settings))
     st.markdown("\n".join(_step(trace, result.applied[:number]) for number in range(1, len(result.applied) + 1)))
     marks(

@@ -36,12 +36,11 @@ def can(trace, target):
 def draw(trace, result):
     """Draw an ``InputReduction``."""
     label = escape_markdown(result.target.label)
-    heading = inputs.heading(f"How few words are enough for “{label}”")
+    inputs.heading(f"How few words are enough for “{label}”")
     if not result.target_is_top:
         targets.note_not_likeliest(result, "nothing to keep")
         return
-    with heading:
-        export.save("words-left", result, {"model": trace.model})
+    export.save("words-left", result, {"model": trace.model})
     st.markdown(_summary(trace, result))
     marks(
         "c_reduction",

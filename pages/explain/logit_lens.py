@@ -67,8 +67,8 @@ def page():
 def _classes(shared, trace):
     """Draw the probabilities that a fine-tuned model's classifier computes from every layer's hidden state."""
     lens = calls.result(shared, Call.of(class_lens), trace)
-    with inputs.heading("The class after each layer"):
-        export.save("class-by-layer", lens, {"model": trace.model})
+    inputs.heading("The class after each layer")
+    export.save("class-by-layer", lens, {"model": trace.model})
     figures.show(
         "The class after each layer",
         lens.figure(dark=state.is_dark()),
@@ -131,8 +131,8 @@ def _table(trace, lens, row):
         state.set_setting("logit_lens.at", lens.positions[row], -1)
         state.set_setting("logit_lens.layer", column, width - 1)
 
-    with inputs.heading("The likeliest word after each layer"):
-        export.save("logit-lens", lens, {"model": trace.model})
+    inputs.heading("The likeliest word after each layer")
+    export.save("logit-lens", lens, {"model": trace.model})
     cells(
         "c_lens",
         "The likeliest word after each layer; each row is a token. Arrow keys move, Enter opens a cell.",
@@ -179,13 +179,12 @@ def _tips(trace, lens, names):
 def _detail(shared, trace, lens, row):
     position = lens.positions[row]
     follow = state.setting("logit_lens.follow", "")
-    heading = inputs.heading(f"Token {targets.position_label(trace, position)}")
+    inputs.heading(f"Token {targets.position_label(trace, position)}")
     left_column, right_column = st.columns([3, 2], gap="large")
     with left_column:
         followed = _followed(shared, trace, lens, row, follow)
         if followed is not None:
-            with heading:
-                export.save(f"token-{position}", followed, {"model": trace.model})
+            export.save(f"token-{position}", followed, {"model": trace.model})
             st.markdown(_story(followed))
             figures.show(
                 "Rank and probability of the answer after each layer",

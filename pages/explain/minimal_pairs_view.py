@@ -79,8 +79,8 @@ def _first_pair():
 
 def _pair(pair, model):
     verdict = "prefers the first" if pair.preferred else "prefers the second"
-    with inputs.heading(f"The model {verdict}"):
-        export.save("minimal-pair", pair, {"model": model})
+    inputs.heading(f"The model {verdict}")
+    export.save("minimal-pair", pair, {"model": model})
     st.markdown(
         f"The margin is **{abs(pair.margin):.2f} nats**: {pair.good.total:.2f} for the first sentence,"
         f" {pair.bad.total:.2f} for the second."
@@ -114,8 +114,8 @@ def _all_pairs(shared, call):
     def figure(dark):
         return ranked_bars(labels, margins, "margin, nats", dark)
 
-    with inputs.heading(f"{num_right} of {len(result)} as a native speaker would choose"):
-        export.save("minimal-pairs", result, {"model": shared.name})
+    inputs.heading(f"{num_right} of {len(result)} as a native speaker would choose")
+    export.save("minimal-pairs", result, {"model": shared.name})
     st.caption("Twelve pairs are examples; they are too few to measure a model.")
     left_column, right_column = st.columns([3, 2], gap="large")
     with left_column:

@@ -7,9 +7,8 @@ import streamlit as st
 
 from bert_tf.analyses import Call
 from bert_tf.explain import patch_blocks, patch_heads, patch_paths, patch_states
-from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.interventions.patching import patch_map, patched_heads_map
-from pages.explain import path_patching_view
+from pages.explain import likely_words, path_patching_view
 from pages.explain.snippets.patching import snippet
 from ui.samples import patching_pairs
 from ui.samples.examples import example
@@ -54,8 +53,6 @@ PAGE = Page(
 
 _MOST = 128  # the most tokens: the work grows with their square
 _SLIGHT = 0.1  # nats: with a smaller difference between the two inputs' answers, shares mean little
-_SUGGESTIONS = 8  # words offered in the place of a word
-_TRIED = 2  # words that are tried for the first contrast; each takes two forward passes, at every press
 _PARTS = {
     "state": "Hidden state",
     "attention": "What attention adds",
@@ -127,8 +124,8 @@ def _paths(shared, trace, other, target):
     result = calls.job_result(shared, call, trace, other, label=label, name="patching path", patience=jobs.SHORT)
     if result is None:
         return
-    with _heading("Layer by sender", trace, other):
-        path_patching_view.save(trace, result)
+    _heading("Layer by sender", trace, other)
+    path_patching_view.save(trace, result)
     _show_answers(result)
     path_patching_view.draw(result)
 
@@ -178,39 +175,13 @@ def _default_texts(shared, trace):
         changed = np.flatnonzero(other.token_ids != trace.token_ids) if patching_pairs.aligned(trace, other) else ()
         if set(changed) - set(trace.masks):
             return texts
-    return cached("patching_default", (trace,), lambda: _exchanged(shared, trace))
-
-
-def _exchanged(shared, trace):
-    """The trace's texts with a long word of text A exchanged for a likely other one, if the model offers one.
-
-    Of several words it is the one whose exchange leaves the first hidden word least likely.
-    """
-    words = [word for word in _words(trace) if word.source == "a"]
-    pairs = [
-        _with_word(trace, word, instead)
-        for word in sorted(words, key=lambda word: -len(word.text))[:_TRIED]
-        for instead in _suggestions(shared, trace, word)[:1]
-    ]
-    masks = _pressed_masks(trace)
-    if len(pairs) < 2 or not masks:
-        return pairs[0] if pairs else (trace.text_a, trace.text_b)
-
-    def probability(texts):
-        answers = fill_mask(shared.trace(texts[0], texts[1] or "", masks), shared.tokenizer, 1)
-        return next(answer.original_probability for answer in answers if answer.position == masks[0])
-
-    return min(pairs, key=probability)
-
-
-def _words(trace):
-    """The words of the texts that are not masked."""
-    return [word for word in trace.words() if not set(word.positions) & set(trace.masks)]
+    pair = cached("patching_default", (trace,), lambda: likely_words.exchange(shared, trace, "a"))
+    return likely_words.with_word(trace, *pair) if pair else clean_texts
 
 
 def _replacement_widgets(shared, trace):
     """Draw the widgets that replace one word by another of as many tokens."""
-    words = _words(trace)
+    words = likely_words.words_in_sight(trace)
     if not words:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -229,7 +200,9 @@ def _replacement_widgets(shared, trace):
             return
         index = numbered.index(chosen_option)
         word = words[index]
-        suggestions = cached("patching_suggestions", (trace, index), lambda: _suggestions(shared, trace, word))
+        suggestions = cached(
+            "patching_suggestions", (trace, index), lambda: likely_words.suggestions(shared, trace, word)
+        )
 
         def put():
             value = st.session_state["w_patching_instead"]
@@ -251,53 +224,9 @@ def _replacement_widgets(shared, trace):
 def _put(shared, trace, word, instead):
     """Store the trace's texts, with ``instead`` in the place of ``word``, as the other input."""
     defaults = _default_texts(shared, trace)
-    for side, text, default in zip("ab", _with_word(trace, word, instead), defaults):
+    for side, text, default in zip("ab", likely_words.with_word(trace, word, instead), defaults):
         if default is not None:
             state.set_setting(f"patching.{side}", text, default)
-
-
-def _with_word(trace, word, instead):
-    """The trace's (text_a, text_b) with ``instead`` in the place of ``word``."""
-    return tuple(
-        text[: word.start] + instead + text[word.end :] if word.source == side else text
-        for side, text in (("a", trace.text_a), ("b", trace.text_b))
-    )
-
-
-def _suggestions(shared, trace, word):
-    """Words that the model predicts in the place of ``word`` and that keep the number of tokens."""
-    if "mlm" not in shared.bert.heads:
-        return []
-    tokenizer = shared.tokenizer
-    hidden = shared.trace(trace.text_a, trace.text_b or "", (*_pressed_masks(trace), *word.positions))
-    if len(word.positions) > 1:
-        filled = {step.position: step.predictions[0].id for step in shared.fill_jointly(hidden, 1).steps}
-        candidates = [tuple(filled[position] for position in word.positions)]
-    else:
-        answers = {answer.position: answer for answer in fill_mask(hidden, tokenizer, 3 * _SUGGESTIONS)}
-        candidates = [(prediction.id,) for prediction in answers[word.positions[0]].predictions]
-    fitting = []
-    for ids in candidates:
-        text = "".join(tokenizer.spellings[token_id].removeprefix("##") for token_id in ids)
-        ids_in_text = _ids_in_text(shared, trace, word, text)
-        # A single token is a whole word if the tokenizer reads its spelling back as the same token. "##ing" and a
-        # token for a space are not.
-        is_word = ids_in_text == ids if len(ids) == 1 else ids_in_text is not None
-        if is_word and ids_in_text != tuple(trace.token_ids[list(word.positions)]) and any(map(str.isalnum, text)):
-            fitting.append(text)
-    return fitting[:_SUGGESTIONS]
-
-
-def _ids_in_text(shared, trace, word, instead):
-    """The token ids of ``instead`` in the place of ``word``; None if the number of tokens changes."""
-    text_a, text_b = _with_word(trace, word, instead)
-    other = shared.encode(text_a, text_b or "")
-    return tuple(other.token_ids[list(word.positions)]) if patching_pairs.aligned(trace, other) else None
-
-
-def _pressed_masks(trace):
-    """The positions that are masked by a press, not by a typed [MASK]."""
-    return tuple(p for p in trace.masks if trace.original_tokens[p] != trace.tokens[p])
 
 
 def _aligned(shared, trace, encoding, texts):
@@ -321,7 +250,7 @@ def _aligned(shared, trace, encoding, texts):
             encoding, other, (view.a, shared.text_b_or_none(view.b)), (texts[0], shared.text_b_or_none(texts[1]))
         )
         return None
-    masked = _pressed_masks(trace)
+    masked = likely_words.pressed_masks(trace)
     other_trace = cached(
         "patching_other",
         (shared.name, view.precision, texts, masked),
@@ -371,8 +300,8 @@ def _call(part, target, position):
 
 
 def _draw(trace, other, result):
-    with _heading("Layer by head" if result.component == "head" else "Layer by position", trace, other):
-        export.save("patching", result, {"model": trace.model})
+    _heading("Layer by head" if result.component == "head" else "Layer by position", trace, other)
+    export.save("patching", result, {"model": trace.model})
     _show_answers(result)
     label = escape_markdown(result.target.label)
     position_text = (

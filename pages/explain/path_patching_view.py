@@ -47,7 +47,7 @@ def receiver(shared):
 
 
 def save(trace, result):
-    """Draw the download menu of a ``PathPatchingResult``."""
+    """Offer a ``PathPatchingResult`` in the menu Save."""
     export.save("paths", result, {"model": trace.model})
 
 

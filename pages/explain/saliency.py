@@ -1,10 +1,13 @@
 """Saliency: how each word of the visitor's texts changes one answer."""
 
+import dataclasses
+
 import streamlit as st
 
 from bert_tf.analyses import Call
 from bert_tf.explain import SALIENCY_METHODS
 from bert_tf.explain.attribution.methods import ANALYSIS
+from bert_tf.explain.attribution.saliency import COPIES, MOST_GAP
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
 from pages.explain import hotflip_view, input_reduction_view, saliency_fidelity
@@ -79,7 +82,7 @@ _METHODS = {
     "hotflip": "HotFlip",
 }
 _STEPS = (8, 16, 32, 64, 128)
-_ENOUGH, _MOST_GAP = 0, 0.02  # the choice of as many steps as keep the gap below this share of what is explained
+_ENOUGH = 0  # the choice of as many steps as keep the gap within `MOST_GAP`
 _SAMPLES = (64, 128, 256, 512)
 _NOISE = (0.01, 0.02, 0.05, 0.1)
 _LOW = 0.3  # weighted R² below which the scores of the linear model mean little
@@ -167,9 +170,8 @@ def _method():
         if method == "integrated-gradients":
             settings |= _steps()
         if method == "smoothgrad":
-            settings["copies"] = inputs.option_choice(
-                ANALYSIS.option("steps"), "Copies", _STEPS, "saliency.steps", "w_saliency_steps"
-            )
+            copies = dataclasses.replace(ANALYSIS.option("steps"), default=COPIES)
+            settings["copies"] = inputs.option_choice(copies, "Copies", _STEPS, "saliency.steps", "w_saliency_steps")
             settings["noise"] = inputs.option_choice(
                 ANALYSIS.option("noise"),
                 "Noise",
@@ -215,16 +217,16 @@ def _steps():
         (_ENOUGH, *_STEPS),
         format_func=lambda steps: "Enough" if steps == _ENOUGH else str(steps),
         required=True,
-        help=f"Enough: doubled until the scores add up to what they explain, but for at most {_MOST_GAP:.0%} of it.",
+        help=f"Enough: doubled until the scores add up to what they explain, but for at most {MOST_GAP:.0%} of it.",
         **state.bind_setting("saliency.steps", "w_saliency_steps", _ENOUGH, (_ENOUGH, *_STEPS)),
     )
-    return {"most_gap": _MOST_GAP} if steps == _ENOUGH else {"steps": steps}
+    return {"most_gap": MOST_GAP} if steps == _ENOUGH else {"steps": steps}
 
 
 def _draw(trace, result, method, settings):
     words = result.words
-    with inputs.heading(f"What supports “{escape_markdown(result.target.label)}”"):
-        export.save(f"words-{method}", result, {"model": trace.model, **settings})
+    inputs.heading(f"What supports “{escape_markdown(result.target.label)}”")
+    export.save(f"words-{method}", result, {"model": trace.model, **settings})
     marks(
         "c_saliency",
         highlights.word_highlights(trace, words, result.target, targets.score_unit(result.target)),
@@ -297,7 +299,7 @@ def _sums(result):
         )
     return (
         f"{text} {_signed(gained + result.convergence_delta)}: convergence delta {_signed(result.convergence_delta)}"
-        + (", which more steps make smaller." if abs(result.convergence_delta) > _MOST_GAP * abs(gained) else ".")
+        + (", which more steps make smaller." if abs(result.convergence_delta) > MOST_GAP * abs(gained) else ".")
     )
 
 

@@ -229,8 +229,8 @@ def _scores(shared, result, name, concept, rows):
     rise_text = (
         "value rises" if result.target.is_regression else f"log-odds of “{escape_markdown(result.target.label)}” rise"
     )
-    with inputs.heading("Score by layer"):
-        export.save("concept-scores", result, {"model": shared.name, "concept": name or list(concept)})
+    inputs.heading("Score by layer")
+    export.save("concept-scores", result, {"model": shared.name, "concept": name or list(concept)})
     dark = state.is_dark()
     left_column, right_column = st.columns([6, 5], gap="large")
     with left_column:
@@ -280,8 +280,8 @@ def _layer(shared, result, layers):
     st.markdown(_summary(result, layer))
     slopes = result.at(layer)
     unit = "Slope, of the value" if result.target.is_regression else "Slope, nats"
-    with inputs.heading("Row by row"):
-        export.save(f"concept-rows-{layer}", slopes, {"model": shared.name})
+    inputs.heading("Row by row")
+    export.save(f"concept-rows-{layer}", slopes, {"model": shared.name})
     st.dataframe(
         {
             "slope": slopes.slopes,

@@ -16,6 +16,7 @@ from bert_tf.explain import (
 )
 from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.ranked_bars import ranked_bars
+from pages.explain import likely_words
 from ui.elements import components
 from ui.elements.cards import cards, with_top_k
 from ui.session import calls, state
@@ -188,25 +189,28 @@ def another_word(shared, trace):
     # Streamlit tells options apart by their text, and a word may occur twice: the options have a number.
     labels = {f"{word.source}{word.index}": f"{number}: {word.text}" for number, word in enumerate(words, 1)}
     names = list(labels)
+    first = cached("counterfactuals_exchange", (trace,), lambda: likely_words.exchange(shared, trace))
+    default = f"{first[0].source}{first[0].index}" if first else names[0]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         name = st.selectbox(
             "Replace",
             names,
             format_func=labels.__getitem__,
             width=260,
-            **state.bind_setting("counterfactuals.word", "w_counterfactuals_word", names[0], names, labels.items()),
+            **state.bind_setting("counterfactuals.word", "w_counterfactuals_word", default, names, labels.items()),
         )
+        word = words[names.index(name)]
+        offered = cached("counterfactuals_likely", (trace, name), lambda: likely_words.suggestions(shared, trace, word))
         instead = st.text_input(
             "by",
             placeholder="Type a word",
             width=260,
             max_chars=200,
-            **state.bind_setting("counterfactuals.with", "w_counterfactuals_with", ""),
+            **state.bind_setting("counterfactuals.with", "w_counterfactuals_with", next(iter(offered), "")),
         )
     if not instead.strip():
         st.info("Type a word to put in its place.", icon=":material/keyboard:")
         return
-    word = words[names.index(name)]
     _before_after(shared, trace, Call.of(with_word, word=word, replacement=instead))
 
 
@@ -252,6 +256,6 @@ def _before_after(shared, trace, change):
 
 
 def _save(name, shared, trace, outcomes):
-    """Draw the download menu of the answers to variants of a trace."""
+    """Offer the answers to variants of a trace in the menu Save."""
     counterfactuals = Counterfactuals.of(shared.bert, trace, outcomes, state.limits().max_top_k)
     export.save(name, counterfactuals, {"model": trace.model})

@@ -93,8 +93,8 @@ def _tower(trace, boxes, chosen, layer, config):
         if 0 <= index < layers:
             state.set_setting(_LAYER, index + 1, 1)
 
-    with inputs.heading("The model"):
-        export.save("boxes", ModelParts(trace.tokens, boxes), {"model": trace.model})
+    inputs.heading("The model")
+    export.save("boxes", ModelParts(trace.tokens, boxes), {"model": trace.model})
     runs = direction(trace.text_a)
     components.tower(
         "c_tower", drawn_boxes, ends, trace.tokens[:24], runs, chosen, layer, layers, open_box, move_to_layer

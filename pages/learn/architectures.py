@@ -42,10 +42,9 @@ _TOKENS, _IN_A_ROW = 128, 3
 def page():
     rows = cached("family rows", _TOKENS, lambda: architecture_rows(_TOKENS))
     _members(rows)
-    heading = inputs.heading("Sizes")
+    inputs.heading("Sizes")
     table = ArchitectureTable(rows, _TOKENS, _seconds(rows))
-    with heading:
-        export.save("architectures", table)
+    export.save("architectures", table)
     snippets.give(_TOKENS, state.setting("architectures.speed", False))
     _figures(table)
     _sizes(table)

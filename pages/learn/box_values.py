@@ -62,8 +62,7 @@ def draw(shared, trace, name, layer):
     elif name in ("nsp", "sop"):
         _pair(trace)
     elif name == "replaced":
-        with st.container(horizontal=True, horizontal_alignment="right"):
-            head_predictions.save_replaced(trace)
+        head_predictions.save_replaced(trace)
         head_predictions.replaced_tokens("c_architecture_replaced", trace)
     elif name == "task":
         _task(shared, trace, shared.bert.task.settings)
@@ -84,9 +83,8 @@ def _inside(shared, trace, name, layer):
     if chosen == "attentions":
         first, _ = _window(trace.length, 1)
         selection = plots.select(trace).window(first, MAX_TOKENS)
-        with st.container(horizontal=True, horizontal_alignment="right"):
-            attention = LayerActivations(trace.tokens, layer, chosen, values)
-            export.save("mean-attention", attention, {"model": trace.model})
+        attention = LayerActivations(trace.tokens, layer, chosen, values)
+        export.save("mean-attention", attention, {"model": trace.model})
         figures.show(
             "Mean attention of the layer",
             plots.heatmap(trace, values.mean(axis=0), selection, dark=state.is_dark(), most=MAX_TOKENS),
@@ -131,8 +129,7 @@ def _values(trace, name, values, label, units=None, layer=None):
     token, unit = _window(*values.shape)
     tokens, units = trace.tokens[: len(values)], units and tuple(units)
     result = TokenValues(name, layer, tokens, units, values, token, unit)
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        export.save("values", result, {"model": trace.model})
+    export.save("values", result, {"model": trace.model})
     figures.show(
         f"Values: {label}",
         result.figure(dark=state.is_dark()),
@@ -160,8 +157,7 @@ def _masked_words(shared, trace):
         st.info("Nothing is hidden. Mask a word on the Predict page.", icon=":material/touch_app:")
         return
     answers = fill_mask(trace, shared.tokenizer, 5)
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        head_predictions.save_predictions(trace, answers)
+    head_predictions.save_predictions(trace, answers)
     components.bars("c_architecture_bars", cards(answers))
 
 
@@ -169,8 +165,7 @@ def _pair(trace):
     if trace.nsp is None and trace.sop is None:
         st.info(_NO_PAIR, icon=":material/keyboard:")
         return
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        head_predictions.save_pair_prediction(trace)
+    head_predictions.save_pair_prediction(trace)
     head_predictions.pair_prediction("c_architecture_gauge", trace)
 
 
@@ -215,8 +210,7 @@ def _scores(trace, of, names, logits, independent=False):
     logits = np.asarray(logits, np.float64)
     raised = np.exp(logits - logits.max())
     probabilities = sigmoid(logits) if independent else raised / raised.sum()
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        export.save("logits", HeadScores(of, tuple(names), logits, probabilities), {"model": trace.model})
+    export.save("logits", HeadScores(of, tuple(names), logits, probabilities), {"model": trace.model})
     st.dataframe(
         {of: list(names), "logit": logits, "probability": probabilities},
         hide_index=True,

@@ -130,8 +130,8 @@ def _readings(readers, call, text):
 
 
 def _draw(readings, text, start, end):
-    with inputs.heading("What each predicts there"):
-        export.save("one-way", Directionality(text, start, end, tuple(readings.values())))
+    inputs.heading("What each predicts there")
+    export.save("one-way", Directionality(text, start, end, tuple(readings.values())))
     _verdict(readings, text[start:end])
     for column, (way, reading) in zip(st.columns(len(readings), gap="medium"), readings.items()):
         name, sees = _named(way, reading)

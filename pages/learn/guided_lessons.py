@@ -4,6 +4,7 @@ import dataclasses
 
 import streamlit as st
 
+from pages.learn import teachers_view
 from pages.learn.lesson_answers import is_right, right_answer
 from ui.samples.guided_lessons import LESSONS
 from ui.session import model_store, state
@@ -22,21 +23,39 @@ PAGE = Page(
     summary=(
         "five guided lessons of a few steps, done on the pages that they open: why [MASK] needs both sides, what heads "
         "do, how it learned, Base or Large, is attention an explanation; each ends in a question whose answer is "
-        "computed from the loaded model and checked. For teachers: a link that starts a class at a step, and the answer"
+        "computed from the loaded model and checked. For teachers: for each step a link that starts a class there, "
+        "and the answer"
     ),
     presses={"": Press("open", of_texts=False)},
     reads_texts=False,
-    settings=("lesson", "step", "answer"),
-    settings_help="`mask` `heads` `learned` `sizes` `explanation`; step from 1; the answer that was typed",
+    settings=("lesson", "step", "answer", "view"),
+    settings_help=(
+        "`mask` `heads` `learned` `sizes` `explanation`; step from 1; the answer that was typed; "
+        "`teachers` for the links of a class"
+    ),
 )
 
 _LESSON, _STEP, _ANSWER = "guided_lessons.lesson", "guided_lessons.step", "guided_lessons.answer"
+_VIEW = "guided_lessons.view"
 _NO_ANSWER = "This model has no head for masked words. Choose a BERT model in the sidebar."
 _BY_NAME = {lesson.name: lesson for lesson in LESSONS}
 
 
 def page():
-    lesson = _chosen_lesson()
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
+        lesson = _chosen_lesson()
+        for_teachers = state.setting(_VIEW, "") == "teachers"
+        st.button(
+            "Do the lesson" if for_teachers else "For teachers",
+            icon=":material/arrow_back:" if for_teachers else ":material/school:",
+            key="w_lesson_view",
+            type="tertiary",
+            on_click=state.set_setting,
+            args=(_VIEW, "" if for_teachers else "teachers", ""),
+        )
+    if for_teachers:
+        teachers_view.draw(lesson, lambda: _answer_or_reason(lesson))
+        return
     number = min(max(state.setting(_STEP, 1), 1), len(lesson.steps))
     step = lesson.steps[number - 1]
     with st.container(border=True):
@@ -47,8 +66,6 @@ def page():
         if number == len(lesson.steps):
             _question(lesson)
         _ways(number, len(lesson.steps))
-    with st.expander("For teachers", icon=":material/school:"):
-        _teachers(lesson, number)
 
 
 def _chosen_lesson():
@@ -120,6 +137,12 @@ def _question(lesson):
         )
 
 
+def _answer_or_reason(lesson):
+    """(the right answer, True), or (why there is none, False)."""
+    answer = _right_answer(lesson)
+    return (_NO_ANSWER, False) if answer is None else (answer, True)
+
+
 def _right_answer(lesson):
     """The answer that the loaded model gives in the lesson's last step; None if it has no head for masked words."""
     view = state.view()
@@ -128,15 +151,3 @@ def _right_answer(lesson):
         (lesson.name, view.model, view.other, view.precision),
         lambda: right_answer(lesson.check, lesson.steps[-1], view),
     )
-
-
-def _teachers(lesson, number):
-    st.markdown("This link opens the lesson at the step above, with the model that is loaded now.")
-    view = dataclasses.replace(state.view(), a="", b="", masks=()).with_setting(_ANSWER, None)
-    st.code(frame.link_to(view), language=None, wrap_lines=True)
-    titles = "\n".join(f"{place}. {step.title}" for place, step in enumerate(lesson.steps, 1))
-    st.markdown(f"The steps of “{lesson.title}”; the last asks: *{lesson.question}*\n\n{titles}")
-    if st.button("Show the answer", icon=":material/key:", key="w_lesson_solution"):
-        answer = _right_answer(lesson)
-        said = _NO_ANSWER if answer is None else f"With this model: “{escape_markdown(answer)}”. {lesson.because}"
-        st.info(said, icon=":material/info:" if answer is None else ":material/key:")

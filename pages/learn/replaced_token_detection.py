@@ -173,8 +173,8 @@ def _game(discriminator, generator, call, text):
 
 
 def _draw(game):
-    with inputs.heading("Replaced or original"):
-        export.save("electra", game)
+    inputs.heading("Replaced or original")
+    export.save("electra", game)
     marks(
         "c_replaced_token_detection",
         {"a": _parts(game)},

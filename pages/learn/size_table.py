@@ -16,13 +16,12 @@ _SHARE = "The share of the operations of one pass. Other: the heads, and the pro
 
 def draw(shared, trace, boxes):
     """Draw the table of sizes; boxes: ``Part``s of the loaded model for this trace."""
-    heading = inputs.heading("Beside the other sizes")
+    inputs.heading("Beside the other sizes")
     config, masks = shared.config, max(len(trace.masks), 1)
     loaded = loaded_size(_loaded_name(shared), config, boxes)
     comparison = SizeComparison(trace.length, masks, (*all_sizes(config, trace.length, masks), loaded))
     table = _size_table(comparison.sizes)
-    with heading:
-        export.save("sizes", comparison, {"model": trace.model})
+    export.save("sizes", comparison, {"model": trace.model})
     figures.show(
         "Parameters of every size",
         comparison.figure(dark=state.is_dark()),
@@ -67,8 +66,8 @@ def draw_box(shared, trace, boxes, part):
     if not rows:
         return  # The head of a task is in no pre-trained model.
     rows.append(PartSize.of(_loaded_name(shared), boxes, part))
-    with inputs.heading("This box in every size"):
-        export.save("box-sizes", PartSizes(part.name, trace.length, tuple(rows)), {"model": trace.model})
+    inputs.heading("This box in every size")
+    export.save("box-sizes", PartSizes(part.name, trace.length, tuple(rows)), {"model": trace.model})
     st.dataframe(
         {
             "Size": [row.size for row in rows],

@@ -26,9 +26,9 @@ def draw(shared, trace, side=""):
         side: the end of the keys, "_other" for the second of two models. Only the first has options and a download.
     """
     if trace.replaced is not None:
-        with inputs.heading("Replaced or original"):
-            if not side:
-                head_predictions.save_replaced(trace)
+        inputs.heading("Replaced or original")
+        if not side:
+            head_predictions.save_replaced(trace)
         head_predictions.replaced_tokens(f"c_replaced{side}", trace)
         if not trace.masks:
             return
@@ -79,18 +79,17 @@ def _predictions(shared, trace, side):
             word = escape_markdown(shared.tokenizer.spellings[token_id])
             st.toast(f"“{word}” is in the text now. Undo brings the mask back.", icon=":material/edit:")
 
-    # The download menu is in the heading: below the cards it would open outside a small window.
     with inputs.heading("Predictions"), st.container(horizontal=True, width="content"):
         if not side:
             _why_link()
             _options(trace)
-            head_predictions.save_predictions(trace, answers)
     for problem in problems:
         st.caption(escape_markdown(problem))
     components.bars(f"c_bars{side}", answer_cards, fill, linked=True)
     if joint and not side:
         _fill_all_button(joint)
     if not side:
+        head_predictions.save_predictions(trace, answers)
         _ask()
     if of_pieces:
         _word_scores(shared, trace, of_pieces, side)

@@ -31,8 +31,8 @@ def draw(trace, side=""):
         if not side:
             with st.container(horizontal=True, vertical_alignment="center", width="content"):
                 _buttons(trace)
-                if trace.text_b is not None:
-                    head_predictions.save_pair_prediction(trace)
+            if trace.text_b is not None:
+                head_predictions.save_pair_prediction(trace)
     if head is None:
         head_predictions.missing(trace.model, "nsp")
     elif trace.text_b is None:

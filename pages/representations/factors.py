@@ -125,8 +125,8 @@ def _first(trace, weights):
 def _words(trace, factors, weights, factor, first):
     """Draw the texts, coloured by the open factor; first: the factor that is open by default."""
     names = list(range(1, len(weights) + 1))
-    with inputs.heading("One factor on the words"):
-        export.save("factors", factors, {"model": trace.model})
+    inputs.heading("One factor on the words")
+    export.save("factors", factors, {"model": trace.model})
     st.segmented_control(
         "Factor",
         names,
@@ -183,8 +183,8 @@ def _map(trace, weights):
 
 def _units(trace, factors, weights, factor):
     units = factors.units[factor]
-    with inputs.heading(f"The most active units of factor {factor + 1}"):
-        export.save(f"factor-{factor + 1}-units", FactorUnits(factor, units), {"model": trace.model})
+    inputs.heading(f"The most active units of factor {factor + 1}")
+    export.save(f"factor-{factor + 1}-units", FactorUnits(factor, units), {"model": trace.model})
     event = st.dataframe(
         {
             "layer": [unit.layer + 1 for unit in units],

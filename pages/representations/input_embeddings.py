@@ -81,8 +81,8 @@ def _window(trace):
 
 def _sum(trace, parts, positions):
     tokens, names = [trace.tokens[at] for at in positions], parts.parts
-    with inputs.heading(_HEADINGS[len(names)]):
-        export.save("input-sum", parts, {"model": trace.model})
+    inputs.heading(_HEADINGS[len(names)])
+    export.save("input-sum", parts, {"model": trace.model})
     left, right = st.columns([1, 1], gap="large")
     with left:
         figures.show(
@@ -153,8 +153,8 @@ def _positions(shared, call):
         (shared.name, state.view().precision, call),
         lambda: shared.run(call.run),
     )
-    with inputs.heading("The table of positions"):
-        export.save("positions", similarity, {"model": shared.name})
+    inputs.heading("The table of positions")
+    export.save("positions", similarity, {"model": shared.name})
     left, right = st.columns([6, 5], gap="large")
     with left:
         figures.show(

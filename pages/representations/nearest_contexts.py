@@ -112,11 +112,9 @@ def _list(trace, at, layer, heads, centred, contexts, tagger, parsed):
                 **state.bind_setting("nearest_words.tags", "w_near_tags", False),
                 help="Parts of speech of these words, predicted from their sentences by the shipped tagger.",
             )
-        menu = st.container(width="content")
     contexts = _labelled(contexts, tagger)
     (near,), (counts,) = contexts.nearest, contexts.counts
-    with menu:
-        export.save("contexts", contexts, {"model": trace.model})
+    export.save("contexts", contexts, {"model": trace.model})
     for name, title in _TITLES.items():
         if known := getattr(counts, name):
             listed = ", ".join(f"{escape_markdown(label)} {number}" for label, number in known.items())

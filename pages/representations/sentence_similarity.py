@@ -138,8 +138,8 @@ def _vectors_of_file(shared, texts, file, call):
 def _draw(shared, result):
     left, right = st.columns([5, 6], gap="large")
     with left:
-        with inputs.heading("Cosine similarity"):
-            export.save("sentence-similarity", result, {"model": shared.name})
+        inputs.heading("Cosine similarity")
+        export.save("sentence-similarity", result, {"model": shared.name})
         figures.show(
             "Cosines of the sentences",
             result.figure("matrix", state.is_dark()),

@@ -172,8 +172,8 @@ def _settings(layers):
 
 
 def _points(senses):
-    with inputs.heading("The word in each sentence"):
-        export.save(f"word-senses-{senses.layer}", senses)
+    inputs.heading("The word in each sentence")
+    export.save(f"word-senses-{senses.layer}", senses)
     figures.show(
         "The word in each sentence, as points",
         senses.figure("points", state.is_dark()),
@@ -184,8 +184,8 @@ def _points(senses):
 
 
 def _map(similarity, layer):
-    with inputs.heading("How similar they are"):
-        export.save(f"word-senses-similarity-{layer}", similarity, {"layer": layer})
+    inputs.heading("How similar they are")
+    export.save(f"word-senses-similarity-{layer}", similarity, {"layer": layer})
     figures.show(
         "Similarity of the sentences' words",
         cosine_map(similarity.cosines, similarity.labels, similarity.texts, state.is_dark(), height=460, spread=True),
@@ -199,8 +199,8 @@ def _separation(separation, layer):
     if separation is None:
         st.caption("Give at least two senses (“sense | sentence”) to see at which layer they separate.")
         return
-    with inputs.heading("At which layer the senses separate"):
-        export.save("senses-by-layer", separation)
+    inputs.heading("At which layer the senses separate")
+    export.save("senses-by-layer", separation)
     left, right = st.columns(2, gap="large")
     dark = state.is_dark()
     with left:

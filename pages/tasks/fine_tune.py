@@ -4,8 +4,11 @@ import dataclasses
 
 import streamlit as st
 
+from bert_tf.checkpoints import models_dir
 from bert_tf.finetuning.learning_record import LearningRecord
 from pages.tasks.snippets.fine_tune import snippet
+from ui import ownership
+from ui.elements import visitor_cookie
 from ui.session import (
     finetuning_jobs,
     model_store,
@@ -46,6 +49,7 @@ def page():
     if not state.limits().train:
         st.info("Training from the page is switched off here.", icon=":material/block:")
         return
+    visitor_cookie.draw()
     _form()
     trainings = finetuning_jobs.names()
     own = st.session_state.get(_STARTED)
@@ -118,7 +122,7 @@ def _form():
         pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_fine_tune_start")
     st.caption(
         f"A fifth of the examples is held out for evaluation. A training takes at most {limits.max_minutes} minutes "
-        "here; everybody who opens this explorer sees the model."
+        f"here; {ownership.rule()}"
     )
     file_name = file.name if file else f"examples.{kind.endings[0]}"
     snippets.give(task, finetuning_jobs.options(task, model, epochs, top_only, label_kind), file_name)
@@ -200,7 +204,12 @@ def _watch(name):
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{status_text[status]}**", width="content")
         st.markdown(escape_markdown(name), width="content")
-        if status == "running" and st.button("Stop", icon=":material/stop:", key="w_fine_tune_stop", width="content"):
+        may_change = ownership.may_change(models_dir() / name)
+        if (
+            status == "running"
+            and may_change
+            and st.button("Stop", icon=":material/stop:", key="w_fine_tune_stop", width="content")
+        ):
             training.end("stop")
             state.rerun()
         ended = status not in ("running", "ending")
@@ -212,7 +221,9 @@ def _watch(name):
             # Not in a callback: after one, Streamlit would run this fragment alone.
             state.replace_view(_view_of_model(name))
             state.rerun()
-        if ended:
+        if not may_change:
+            st.caption("Another visitor has started it.", width="content")
+        elif ended:
             _delete_button(name)
     if status == "stopped":
         st.caption(
@@ -224,7 +235,7 @@ def _watch(name):
 
 
 def _delete_button(name):
-    """The button that deletes a model; it opens a second one, as the model may be another visitor's."""
+    """The button that deletes a model; it opens a second one, as nothing brings the model back."""
     with st.popover("Delete", icon=":material/delete:", width="content"):
         st.markdown("The model is deleted for everybody who opens this explorer.")
         if st.button("Delete it", type="primary", key="w_fine_tune_delete"):
@@ -264,7 +275,9 @@ def _curves(name, status):
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
     row.markdown(" · ".join(numbers), width="content")
     with row:
+        # In the fragment: a training that runs gets its first numbers when the fragment runs alone.
         export.save(f"{name}-learning", record)
+        export.draw()
     figures.show(
         "Loss and score of the training",
         record.figure(dark=state.is_dark()),

@@ -127,12 +127,12 @@ def _answers(pair):
                 comparison.with_compared_models(state.view(), *(shared.name for shared in pair))
             ),
         )
-        _save_answers(pair, task_prediction, cards, shares)
+    _save_answers(pair, task_prediction, cards, shares)
     return masked or ()
 
 
 def _save_answers(pair, task_prediction, cards, shares):
-    """The download menu of all answers; those of the fine-tuned head have no value before."""
+    """Offer all answers in the menu Save; those of the fine-tuned head have no value before."""
     rows = [AnswerChange(of, item, None, number) for of, item, number in task_prediction.rows]
     rows += [AnswerChange(*row) for row in targets.answer_rows(pair[0], cards, shares)]
     if rows:
@@ -182,8 +182,8 @@ def _changes(pair):
 
 
 def _map(divergence):
-    with inputs.heading("How much each head changed"):
-        export.save("heads-moved", divergence)
+    inputs.heading("How much each head changed")
+    export.save("heads-moved", divergence)
     figures.show(
         "How much each head changed",
         divergence.figure(dark=state.is_dark()),
@@ -203,7 +203,7 @@ def _map(divergence):
 
 
 def _heads(divergence, traces, before, after):
-    heading = inputs.heading("The heads that changed most")
+    inputs.heading("The heads that changed most")
     if divergence.divergences.max() < _LEAST_CHANGE:
         st.info("No head changed: every encoder layer was frozen.", icon=":material/ac_unit:")
         return
@@ -221,9 +221,8 @@ def _heads(divergence, traces, before, after):
     weights_before, weights_after = (trace.attentions[layer, head] for trace in traces)
     rows = _most_moved(weights_after - weights_before)[:_SHOWN]
     tokens = traces[0].tokens
-    with heading:
-        change = HeadAttentionChange(before, after, layer, head, tokens, weights_before, weights_after)
-        export.save(f"moved-layer-{layer + 1}-head-{head + 1}", change)
+    change = HeadAttentionChange(before, after, layer, head, tokens, weights_before, weights_after)
+    export.save(f"moved-layer-{layer + 1}-head-{head + 1}", change)
     st.dataframe(
         {
             "token": [tokens[row] for row in rows],

@@ -194,18 +194,16 @@ def _prediction(shared, settings, windows):
 def _classes(shared, settings, prediction):
     if settings.regression:
         view = state.view()
-        with inputs.heading("Score"):
-            export.save("score", PredictedValue(prediction, shared.name, view.a, view.b), {"model": shared.name})
+        inputs.heading("Score")
+        export.save("score", PredictedValue(prediction, shared.name, view.a, view.b), {"model": shared.name})
         st.metric("Score", f"{prediction['value']:.2f}", label_visibility="collapsed")
         st.caption("A number on the scale of the training labels; the model gives no measure of its certainty.")
         label = None
     else:
         probabilities_by_class = dict(sorted(prediction["probabilities"].items(), key=lambda one: -one[1]))
         label = next(iter(probabilities_by_class))
-        with inputs.heading("Classes"):
-            export.save(
-                "classes", OptionProbabilities(prediction, "class", probabilities_by_class), {"model": shared.name}
-            )
+        inputs.heading("Classes")
+        export.save("classes", OptionProbabilities(prediction, "class", probabilities_by_class), {"model": shared.name})
         figures.show(
             "Probability of each class",
             probabilities(probabilities_by_class, probabilities_by_class.values(), state.is_dark()),
@@ -232,7 +230,7 @@ def _words(shared, settings, label):
     key = (shared.name, view.precision, *texts)
     trace = cached("task_trace", key, lambda: shared.trace(*texts, ()))
     words = len(trace.words())
-    heading = inputs.heading("The words that matter")
+    inputs.heading("The words that matter")
     if words > _MOST_WORDS and not st.toggle(
         f"Mask each of the {words} words in turn (takes a while)",
         **state.bind_setting("task_predictions.words", "w_task_words", False),
@@ -246,8 +244,7 @@ def _words(shared, settings, label):
     if saliency is None:
         return
     unit = "points" if settings.regression else "nats"
-    with heading:
-        export.save("words", saliency, {"model": shared.name, "unit": unit})
+    export.save("words", saliency, {"model": shared.name, "unit": unit})
     marks(
         "c_task_words",
         highlights.word_highlights(trace, saliency.words, saliency.target, unit),
@@ -269,8 +266,8 @@ def _tags(shared, settings, prediction):
         LabelledSpan(start, end, prediction["text"][start:end], label, probability)
         for start, end, label, probability in task_models.labelled_spans(prediction)
     )
-    with inputs.heading("Labelled words"):
-        export.save("marked", LabelledSpans(prediction, tuple(labelled_spans)), {"model": shared.name})
+    inputs.heading("Labelled words")
+    export.save("marked", LabelledSpans(prediction, tuple(labelled_spans)), {"model": shared.name})
     if not places:
         st.info("The model found no word with one of its labels.", icon=":material/search_off:")
     spans(
@@ -288,8 +285,8 @@ def _tags(shared, settings, prediction):
 def _answers(shared, settings, prediction):
     passage = state.view().b
     result = ExtractedAnswers(prediction, passage)
-    with inputs.heading("Answer"):
-        export.save("answers", result, {"model": shared.name})
+    inputs.heading("Answer")
+    export.save("answers", result, {"model": shared.name})
     if prediction["start"] is None:
         st.info(
             "The model finds no answer in the passage (probability of no answer "
@@ -328,10 +325,8 @@ def _answers(shared, settings, prediction):
 def _endings(shared, settings, prediction):
     choices = task_models.record(settings, state.view().a, state.view().b)["choices"]
     probabilities_by_ending = dict(zip(choices, prediction["probabilities"]))
-    with inputs.heading("Endings"):
-        export.save(
-            "endings", OptionProbabilities(prediction, "ending", probabilities_by_ending), {"model": shared.name}
-        )
+    inputs.heading("Endings")
+    export.save("endings", OptionProbabilities(prediction, "ending", probabilities_by_ending), {"model": shared.name})
     figures.show(
         "Probability of each ending",
         probabilities(probabilities_by_ending, probabilities_by_ending.values(), state.is_dark()),
@@ -343,8 +338,8 @@ def _endings(shared, settings, prediction):
 
 def _similarity(shared, settings, prediction):
     view = state.view()
-    with inputs.heading("Cosine similarity"):
-        export.save("similarity", PredictedValue(prediction, shared.name, view.a, view.b), {"model": shared.name})
+    inputs.heading("Cosine similarity")
+    export.save("similarity", PredictedValue(prediction, shared.name, view.a, view.b), {"model": shared.name})
     st.metric("Cosine similarity", f"{prediction['value']:.3f}", label_visibility="collapsed")
     st.caption(
         "The cosine of the vectors of the two texts, -1 to 1; each text is read alone. More sentences, and a search "

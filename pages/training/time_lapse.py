@@ -145,8 +145,7 @@ def _lapse(run, shared, snapshot_traces):
         if scores:
             heads.pair_prediction("c_time_lapse_gauge", trace)
         if trace.replaced is not None:
-            with st.container(horizontal=True, horizontal_alignment="right"):
-                heads.save_replaced(trace)
+            heads.save_replaced(trace)
             heads.replaced_tokens("c_time_lapse_replaced", trace)
         if token_trajectories or scores:
             claim = "B follows A" if trace.sop is None else "in order"
@@ -154,9 +153,9 @@ def _lapse(run, shared, snapshot_traces):
             def figure(dark=False):
                 return answer_trajectory(token_trajectories, shared.series.steps, number, scores, dark, claim=claim)
 
-            with inputs.heading("Over the training"):
-                result = time_lapse_of(run.name, shared.tokenizer, snapshot_traces, top_k=state.view().top_k)
-                export.save("time-lapse", result)
+            inputs.heading("Over the training")
+            result = time_lapse_of(run.name, shared.tokenizer, snapshot_traces, top_k=state.view().top_k)
+            export.save("time-lapse", result)
             figures.show(
                 "The prediction over the training",
                 figure(state.is_dark()),
@@ -166,7 +165,9 @@ def _lapse(run, shared, snapshot_traces):
     with right:
         _attention(run, snapshot_traces, number)
     # In the fragment: its widgets run it alone.
-    snippets.draw()
+    with st.container(horizontal=True, gap="small"):
+        export.draw()
+        snippets.draw()
     if not st.session_state.get("_time_lapse_playing"):
         # The widgets run this fragment alone, and the address must follow their values.
         state.write_address()
@@ -265,8 +266,8 @@ def _attention(run, snapshot_traces, number):
     snippets.give(run.folder, trace, step, layer - 1, head - 1, some)
     selection = plots.select(trace)
     weights = np.asarray(trace.attentions[layer - 1, head - 1])
-    with inputs.heading(f"Layer {layer}, head {head}"):
-        attention_controls.save(trace, [(layer - 1, head - 1)], selection, 0.0)
+    inputs.heading(f"Layer {layer}, head {head}")
+    attention_controls.save(trace, [(layer - 1, head - 1)], selection, 0.0)
     figures.show(
         f"Attention of layer {layer}, head {head}",
         plots.heatmap(trace, weights, selection, dark=state.is_dark()),

@@ -5,6 +5,8 @@ import streamlit as st
 from bert_tf.explain.models.training_log import TrainingLog
 from bert_tf.plots.training import curves as plots
 from pages.training.snippets.training_curves import snippet
+from ui import ownership
+from ui.elements import visitor_cookie
 from ui.session import runs, state, training_jobs
 from ui.shell import error_messages, frame, snippets
 from ui.shell.page import Page, Press
@@ -91,7 +93,9 @@ def _watch(path):
         return
     _figures(run, live)
     with inputs.heading("Curves"):
+        # In the fragment: a training that runs gets its first numbers when the fragment runs alone.
         export.save(run.name, TrainingLog(run))
+        export.draw()
     left, middle, right = st.columns(3)
     for column, panel in ((left, "Loss"), (middle, "Accuracy"), (right, "Learning rate")):
         column.markdown(f"**{panel}**")
@@ -148,6 +152,9 @@ def _controls(run):
     }[status]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{status_text}**", width="content")
+        if not ownership.may_change(run.folder):
+            st.caption("Another visitor has started it.", width="content")
+            status = None
         if status == "running":
             _act("Pause", "pause", lambda: started.end("pause"))
         if status == "paused":
@@ -176,6 +183,7 @@ def _own_text(expanded):
         st.warning(escape_markdown(problem), icon=":material/block:")
     if not limits.train:
         return
+    visitor_cookie.draw()
     shipped = training_jobs.shipped()
     with st.expander("Train a small model on your own text", expanded=expanded, icon=":material/model_training:"):
         text = st.text_area(
@@ -211,7 +219,7 @@ def _own_text(expanded):
         st.caption(
             f"{start}. A step takes 16 sequences of 64 tokens, fewer for a short text. At most "
             f"{limits.max_text:,} characters, {limits.max_steps:,} steps and {limits.max_minutes} minutes here, and "
-            f"{limits.max_trainings} trainings are kept; everybody who opens this explorer sees the run."
+            f"{limits.max_trainings} trainings are kept; {ownership.rule()}"
         )
         if pressed:
             _start(text, file, steps or options[0], begin == "the shipped model")

@@ -84,8 +84,10 @@ def shows_progress(app):
 
 
 def offered(app, saved, names):
-    """See that a page has the menus ``names``, each with every format, the figures drawn."""
+    """See that a page has one menu Save with the results ``names``, each with every format, the figures drawn."""
     assert set(saved) == set(names)
+    popovers = [block.proto.popover.label for block in walk(app._tree.root) if getattr(block, "type", "") == "popover"]
+    assert popovers.count("Save") == 1
     labels = [one.proto.label for one in app.get("download_button")]
     titles = [title for one in saved.values() for title in one["figures"]]
     for kind in ("CSV", "JSON", "Arrays (NPZ)"):

@@ -254,3 +254,11 @@ def test_the_page_of_the_models_says_how_to_add_a_folder(open_app):
     app = open_app(page="models")
     assert app.expander[0].label == "A model of your own"
     assert "without a restart" in page_text(app) and "BERT_TF_HOME=" in app.code[0].value
+
+
+def test_a_released_model_that_is_not_installed_stands_in_the_choice_and_leads_to_models(open_app):
+    app = open_app(page="predict")
+    assert "bert-base-uncased · get it" in app.selectbox(key="w_model").options
+    app.selectbox(key="w_model").set_value("bert-base-uncased").run()
+    assert not app.exception and app.title[0].value == "Models"
+    assert app.selectbox(key="w_model").value == "tiny-cased"

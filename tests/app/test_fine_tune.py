@@ -456,6 +456,35 @@ def test_a_model_is_deleted_by_a_second_press(open_app, own_home):
     assert button in list(walk(popover)) and "for everybody" in page_text(app)
 
 
+def test_only_the_visitor_who_started_a_training_can_delete_it(open_app, own_home, monkeypatch):
+    from ui import ownership
+    from ui.session import finetuning_jobs, state
+
+    limits_file = own_home / "explorer.toml"
+    limits_file.write_text(limits_file.read_text() + "[training]\ndelete_any = false\n")
+    state.limits.clear()
+    app = began(open_app(page="fine_tune"), "films.csv", examples())
+    (name,) = finetuning_jobs.names()
+    assert "only your browser can stop and delete it" in page_text(app)
+    assert "w_fine_tune_stop" in [button.key for button in app.button]
+    finetuning_jobs.started(name).kill()
+
+    def kept_buttons(token):
+        other = open_app(page="fine_tune")
+        if token:
+            other.session_state["_visitor_token"] = token
+            other.run()
+        return [button.key for button in other.button if button.key in ("w_fine_tune_stop", "w_fine_tune_delete")]
+
+    monkeypatch.setattr(finetuning_jobs.started(name), "_left_as", "done")
+    monkeypatch.setattr(finetuning_jobs.started(name), "_process", None)
+    assert not kept_buttons("") and "w_fine_tune_delete" in kept_buttons(app.session_state["_visitor_token"])
+    # The file holds the hash alone.
+    owner = (own_home / name / "owner.txt").read_text()
+    assert app.session_state["_visitor_token"] not in owner
+    assert "only the owner of this server" in ownership.others_stay()
+
+
 def test_a_failed_training_is_not_kept_and_told_of_to_its_visitor_alone(open_app, own_home, monkeypatch):
     from ui.session import finetuning_jobs
 

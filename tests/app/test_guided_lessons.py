@@ -94,8 +94,9 @@ def test_a_model_without_a_head_for_words_says_so(open_app, family_home):
     assert not app.exception and "no head for masked words" in app.info[0].value
 
 
-def test_a_teacher_is_shown_the_answer_at_any_step(open_app):
+def test_a_teacher_is_shown_the_answer(open_app):
     app = opened(open_app, "heads", 1)
+    app.button(key="w_lesson_view").click().run()
     assert "With this model" not in page_text(app)
     app.button(key="w_lesson_solution").click().run()
     step = LESSONS[1].steps[-1]
@@ -104,9 +105,10 @@ def test_a_teacher_is_shown_the_answer_at_any_step(open_app):
     assert "With this model" not in page_text(app.run())
 
 
-def test_the_teachers_link_starts_a_class_at_the_step(open_app):
-    app = opened(open_app, "sizes", 3, **{"guided_lessons.answer": "done"})
-    link = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(app.code[0].value).query))
-    assert "guided_lessons.answer" not in link
-    started = open_app(**link)
-    assert started.header[0].value == LESSONS[3].steps[2].title
+def test_each_of_the_teachers_links_starts_a_class_at_its_step(open_app):
+    settings = {"guided_lessons.answer": "done", "guided_lessons.view": "teachers"}
+    app = opened(open_app, "sizes", 3, **settings)
+    links = [dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(code.value).query)) for code in app.code]
+    assert len(links) == len(LESSONS[3].steps) and not settings.keys() & set().union(*links)
+    for link, step in list(zip(links, LESSONS[3].steps))[::2]:
+        assert open_app(**link).header[0].value == step.title

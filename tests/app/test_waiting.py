@@ -3,12 +3,13 @@
 import pytest
 
 from tests.app.page_reading import page_text, run_until_done
+from ui import first_paint
 from ui.session import jobs, model_store, trace_store
 from ui.widgets import inputs
 
 
 def skeletons(app):
-    return [one for one in app.get("html") if one.proto.body == jobs.SKELETON]
+    return [one for one in app.get("html") if one.proto.body == first_paint.SKELETON]
 
 
 @pytest.fixture
@@ -37,10 +38,10 @@ def test_a_model_that_is_read_is_named_with_its_size_and_the_seconds_over_grey_s
     said = dict(drawn["messages"])
     (message,) = [text for text in said if text.startswith("Loading")]
     assert "tiny-uncased, " in message and "MB" in message and said[message]["show_time"]
-    assert jobs.SKELETON in drawn["html"] and not skeletons(app), page_text(app)
+    assert first_paint.SKELETON in drawn["html"] and not skeletons(app), page_text(app)
     drawn["html"].clear()
     app.run()
-    assert jobs.SKELETON not in drawn["html"]
+    assert first_paint.SKELETON not in drawn["html"]
 
 
 def test_a_model_that_cannot_be_read_leaves_no_grey_shapes(open_app, monkeypatch):
@@ -61,3 +62,16 @@ def test_work_beside_the_page_has_grey_shapes_unless_results_stand_there(open_ap
         assert len(skeletons(app)) == count
     app.session_state["_jobs"].clear()
     assert not skeletons(run_until_done(app.run()))
+
+
+def test_the_first_visit_of_a_server_sees_a_title_before_the_pages_are_imported(open_app, monkeypatch):
+    drawn, title = [], first_paint.st.title
+    monkeypatch.setattr(first_paint, "_pages_are_imported", lambda: False)
+    monkeypatch.setattr(first_paint.st, "title", lambda text, **more: (drawn.append(text), title(text, **more)))
+    app = open_app(page="predict")
+    assert drawn == ["BERT explorer", "Predict"] and [one.value for one in app.title] == ["Predict"]
+    # What stands above the drawing in app.py imports no page.
+    before, _, after = (first_paint.ROOT / "app.py").read_text("utf-8").partition("first_paint.draw()")
+    imports = [line for line in before.splitlines() if line.startswith(("import ", "from "))]
+    assert imports == ["import streamlit as st", "from ui import first_paint"]
+    assert "from ui.session" in after

@@ -45,10 +45,10 @@ def numbers(page, index=0):
     return page.wait_for_function(given, arg=[FIGURE, index]).json_value()
 
 
-def saved(page, name="CSV", menu=0):
-    """The text of a file from a page's menu."""
-    page.get_by_role("button", name="Save").nth(menu).click()
-    return download(page, page.get_by_role("button", name=name, exact=True)).path().read_text("utf-8")
+def saved(page, name="CSV", result=0):
+    """The text of a file from the page's menu; ``result``: the number of the result in it, from 0."""
+    page.get_by_role("button", name="Save", exact=True).click()
+    return download(page, page.get_by_role("button", name=name, exact=True).nth(result)).path().read_text("utf-8")
 
 
 def download(page, button):

@@ -14,6 +14,7 @@ from tests.browser.page_reading import (
     point,
     press_head,
     repeat_until,
+    saved,
     wait_for_link,
 )
 
@@ -116,9 +117,7 @@ def test_the_heatmap_is_drawn(visit):
 
 def test_predictions_are_saved_as_a_file(visit):
     page = visit(PAIR + "&mask=a1").page
-    page.get_by_role("button", name="Save").first.click()
-    file = download(page, page.get_by_role("button", name="CSV"))
-    text = file.path().read_text("utf-8")
+    text = saved(page)
     assert text.startswith("position,original") and text.count("\n") == 16
 
 
@@ -189,12 +188,18 @@ def test_words_of_a_question_do_not_keep_the_search_from_its_page(visit):
     expect(page.locator(".results a").first).to_contain_text("Side by side")
 
 
+def scrolled(page, name, pixels):
+    """Scroll the page called ``name`` down by ``pixels``; return the element that scrolls."""
+    main = page.get_by_test_id("stMain")
+    main.evaluate("(one, pixels) => { one.scrollTop = pixels; }", pixels)
+    page.wait_for_function("([name, pixels]) => window.bertScroll?.get(name) === pixels", arg=[name, pixels])
+    return main
+
+
 def test_a_page_opened_for_the_first_time_begins_at_its_top(visit):
     page = visit(PAIR + "&page=glossary").page
-    main = page.get_by_test_id("stMain")
     page.locator(".entry").last.wait_for()
-    main.evaluate("(one) => { one.scrollTop = 700; }")
-    page.wait_for_function("() => window.bertScroll?.get('glossary') === 700")
+    main = scrolled(page, "glossary", 700)
     open_page(page, "Guide")
     page.get_by_role("heading", name="To cite").wait_for()
     assert main.evaluate("(one) => one.scrollHeight - one.clientHeight") > 700
@@ -203,10 +208,8 @@ def test_a_page_opened_for_the_first_time_begins_at_its_top(visit):
 
 def test_a_page_keeps_its_scroll(visit):
     page = visit(PAIR + "&page=all_heads").page
-    main = page.get_by_test_id("stMain")
     page.locator(".lines .left .token").first.wait_for()
-    main.evaluate("(one) => { one.scrollTop = 300; }")
-    page.wait_for_function("() => window.bertScroll?.get('all_heads') === 300")
+    main = scrolled(page, "all_heads", 300)
     open_page(page, "Neuron")
     page.locator(".neuron .key").first.wait_for()
     assert main.evaluate("(one) => one.scrollTop") == 0

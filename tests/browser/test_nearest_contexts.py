@@ -53,7 +53,7 @@ def test_places_by_one_head_and_their_parts_of_speech(visit, home):
     rows = read_rows((ROOT / "assets/samples/sentences.txt").read_bytes()).rows
     vectors = head_outputs(bert, bert.trace(*TEXTS).hidden_states[1], 1, 2)
     (places,) = nearest_contexts(bert, vectors[[2]], 1, rows, 20, True, head=2).nearest
-    table = list(csv.DictReader(io.StringIO(saved(page, menu=1))))
+    table = list(csv.DictReader(io.StringIO(saved(page, result=1))))
     assert [float(row["similarity"]) for row in table] == pytest.approx([one.similarity for one in places], abs=1e-4)
     page.keyboard.press("Escape")
     page.get_by_text("Parts of speech", exact=True).click()
@@ -64,7 +64,7 @@ def test_places_by_one_head_and_their_parts_of_speech(visit, home):
     expect(page.get_by_text(f"Parts of speech: {said}")).to_be_visible()
     assert len(counts) > 1 and sum(counts.values()) == len(places)
     expect(page.get_by_role("heading", name="What head 3 of layer 2 attends to there")).to_be_visible()
-    table = list(csv.DictReader(io.StringIO(saved(page, menu=2))))
+    table = list(csv.DictReader(io.StringIO(saved(page, result=2))))
     there = count_labels(matched_labels(tagger, [one.most_attended for one in places]))
     told = {row["value"]: int(row["looked_at"]) for row in table if row["counted"] == "parts_of_speech"}
     assert {label: number for label, number in told.items() if number} == there

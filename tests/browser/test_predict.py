@@ -6,8 +6,9 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
-from tests.browser.page_reading import chip, download, parameters, press_head, too_wide, wait_for_link
+from tests.browser.page_reading import PAIR, chip, download, parameters, press_head, too_wide, wait_for_link
 
+MASKED = PAIR + "&mask=a1"
 BELOW = "(one) => one.getBoundingClientRect().bottom"
 
 
@@ -24,7 +25,7 @@ def test_predictions_next_sentence_and_attention_stand_above_the_fold(visit):
 
 
 def test_a_token_lights_up_in_all_three(visit):
-    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page = visit(MASKED).page
     page.locator(".lines .left .token").first.wait_for()
     # The mask takes the place of the whole word: "bunny" is the second word of the text.
     masked = page.locator("button.chip[aria-pressed=true]").first
@@ -49,7 +50,7 @@ def test_a_press_on_a_small_map_opens_the_head_here(visit):
 
 
 def test_undo_and_redo_by_their_buttons(visit):
-    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.").page
+    page = visit(PAIR + "").page
     chip(page, "ate").click()
     wait_for_link(page, "mask", "a2")
     page.get_by_role("button", name="Undo").click()
@@ -167,7 +168,7 @@ def test_a_link_of_the_navigation_opens_the_same_texts_in_a_new_tab(visit):
 
 
 def test_enter_applies_and_what_was_not_applied_survives_a_reload(visit):
-    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page = visit(MASKED).page
     page.locator(".lines .left .token").first.wait_for()
     field = page.get_by_label("Text A")
     field.fill("The bunny slept.")
@@ -189,7 +190,7 @@ def test_enter_applies_and_what_was_not_applied_survives_a_reload(visit):
 
 
 def test_a_field_that_is_drawn_late_gets_its_draft_too(visit):
-    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page = visit(MASKED).page
     page.locator(".lines .left .token").first.wait_for()
     field = page.get_by_label("Text A")
     # A draft is kept; then the page draws the field after the component that keeps drafts.
@@ -204,7 +205,7 @@ def test_a_field_that_is_drawn_late_gets_its_draft_too(visit):
 
 
 def test_explain_this_walks_the_same_texts_through_the_model(visit):
-    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page = visit(MASKED).page
     page.get_by_role("button", name="Explain this").click()
     expect(page.get_by_role("heading", level=1, name="Walk through")).to_be_visible()
     wait_for_link(page, "page", "walk_through")
@@ -213,7 +214,7 @@ def test_explain_this_walks_the_same_texts_through_the_model(visit):
 
 
 def test_on_paper_the_page_stands_alone(visit):
-    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page = visit(MASKED).page
     lines = page.locator(".lines .right .token").last
     lines.wait_for()
     page.emulate_media(media="print")
@@ -229,7 +230,7 @@ def test_on_paper_the_page_stands_alone(visit):
 
 
 def test_a_picture_to_share_is_saved(visit):
-    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page = visit(MASKED).page
     file = download(page, page.get_by_role("button", name="Share"))
     with Image.open(file.path()) as picture:
         assert picture.size == (1200, 630) and picture.format == "PNG"
@@ -240,7 +241,7 @@ def test_a_picture_to_share_is_saved(visit):
 
 
 def test_a_menu_has_a_link_to_the_view(visit):
-    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page = visit(MASKED).page
     page.get_by_role("button", name="Link").click()
     link = page.get_by_test_id("stPopoverBody").locator("code").inner_text()
     page.goto(link)
@@ -250,7 +251,7 @@ def test_a_menu_has_a_link_to_the_view(visit):
 
 
 def test_why_leads_to_the_saliency_of_the_same_prediction(visit):
-    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a1").page
+    page = visit(MASKED).page
     page.get_by_role("button", name="Why?").click()
     expect(page.get_by_role("heading", level=1, name="Saliency")).to_be_visible()
     wait_for_link(page, "page", "saliency")
@@ -259,7 +260,7 @@ def test_why_leads_to_the_saliency_of_the_same_prediction(visit):
 
 
 def test_a_prediction_that_is_pointed_at_shows_the_text_that_a_press_writes(visit):
-    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a2").page
+    page = visit(PAIR + "&mask=a2").page
     bar = page.locator("button.bar").nth(1)
     word = bar.locator(".word").inner_text()
     foot = page.locator(".card .foot").first
@@ -293,7 +294,7 @@ def test_the_sidebar_shows_the_open_page_in_a_low_window(visit):
 
 
 def test_the_browser_s_back_works_right_after_a_press(visit):
-    page = visit("/?a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a3").page
+    page = visit(PAIR + "&mask=a3").page
     chip(page, "ate").click()
     wait_for_link(page, "mask", "a2,a3")
     page.evaluate("history.back()")

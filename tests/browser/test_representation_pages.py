@@ -135,7 +135,7 @@ def test_neighbours_of_a_pressed_cell(visit, cased):
     expect(page.get_by_role("heading", name="Nearest contexts in the text")).to_be_visible()
     sample = read_rows((ROOT / "assets/samples/sentences.txt").read_bytes()).rows
     (places,) = nearest_contexts(cased, trace.hidden_states[2, [2]], 2, sample, 20, True).nearest
-    rows = list(csv.DictReader(io.StringIO(saved(page, menu=1))))
+    rows = list(csv.DictReader(io.StringIO(saved(page, result=1))))
     assert [float(row["similarity"]) for row in rows] == pytest.approx([one.similarity for one in places], abs=1e-4)
     page.keyboard.press("Escape")
     press_row(page, 0)

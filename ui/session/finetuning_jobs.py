@@ -13,6 +13,7 @@ from bert_tf.checkpoints import find, models_dir
 from bert_tf.checkpoints.delta import base_model
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.training.run_folder import RunError, read_run
+from ui import ownership
 from ui.session import state
 from ui.session.training_jobs import (
     Training,
@@ -242,6 +243,7 @@ def start(task, file_name, content, model, epochs, top_only, label_kind=None, na
         name = fresh_name(f"{kind}-")
         folder = models_dir() / name
         folder.mkdir(parents=True)
+        ownership.sign(folder)
         source = folder / f"{_FILE}.{ending}"
         source.write_bytes(content)
         arguments = ["finetune", task, "--train", source, "--output", folder, *settings]
@@ -343,7 +345,7 @@ def _check_number():
     if len(folders_started_here(models_dir())) >= limits.max_models:
         raise ValueError(
             f"There are {limits.max_models} models from visitors' files here, the largest number allowed; choose one "
-            "below and delete it first."
+            f"below and delete it first.{ownership.others_stay()}"
         )
     if running() >= limits.max_runs:
         raise ValueError("Another training is running here; stop it, or wait until it ends.")

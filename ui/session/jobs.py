@@ -13,6 +13,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.errors import Cancelled
+from ui.first_paint import SKELETON
 from ui.session import state
 from ui.session.fair_lock import Presses
 from ui.session.model_store import disable_keras_reset
@@ -24,8 +25,6 @@ from ui.widgets.formatting import escape_markdown
 _POLL = 0.4  # seconds between two updates of the progress bar
 #: The ``patience`` of ``result``, in seconds, for work that mostly takes longer than the default patience.
 SHORT = 0.1
-#: HTML in the place of a result that is not there yet: grey shapes, see assets/style.css.
-SKELETON = '<div class="skeleton" aria-hidden="true"><i></i><i></i><i></i><i></i></div>'
 _UNFINISHED = ("waiting", "running")
 _ASKED = "_asked_jobs"
 # A job that has worked for so many seconds waits for the presses of all visitors, but not longer than this: a tenth of

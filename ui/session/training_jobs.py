@@ -26,6 +26,7 @@ from bert_tf.training.run_folder import (
     find_runs,
     read_run,
 )
+from ui import ownership
 from ui.session import runs, state
 from ui.shell.limits import OWN_PREFIX, ROOT
 from ui.shell.processes import find_process, read_process, write_process
@@ -316,6 +317,7 @@ def start(text, steps, rate, warm):
         name = fresh_name()
         folder = runs.folder() / name
         folder.mkdir(parents=True)
+        ownership.sign(folder)
         (folder / _TEXT).write_text(text, encoding="utf-8")
         (folder / METRICS).touch()
         arguments = _arguments(folder, steps, rate, batch, warm)
@@ -402,7 +404,7 @@ def _check_number():
     if len(folders_started_here(runs.folder())) >= limits.max_trainings:
         raise ValueError(
             f"There are {limits.max_trainings} trainings on visitors' texts here, the largest number allowed; choose "
-            f"one above (their names begin with {OWN_PREFIX}) and delete it first."
+            f"one above (their names begin with {OWN_PREFIX}) and delete it first.{ownership.others_stay()}"
         )
     _check_running()
 

@@ -1,4 +1,4 @@
-"""The frame around every page: style, icon, links to the pages, title."""
+"""The frame around every page: links to the pages, title."""
 
 import dataclasses
 import functools
@@ -11,17 +11,10 @@ from ui.samples.examples import FIRST
 from ui.samples.glossary import TERMS
 from ui.session import state, task_models
 from ui.shell import aliases, catalogue
-from ui.shell.limits import ROOT
 from ui.shell.page import SECTIONS
 from ui.shell.view import LONGEST_SETTING, left_out, to_params
 
-ICON = str(ROOT / "assets" / "icon.png")
 _TEXTS = {"a": "text A", "b": "text B"}
-
-
-def style():
-    """Put the project's style sheet into the page."""
-    st.html(ROOT / "assets" / "style.css")
 
 
 def current_page():
@@ -97,12 +90,17 @@ def _search_terms():
     return {name: " ".join(dict.fromkeys(" ".join(words).lower().split())) for name, words in terms.items()}
 
 
-def draw_page():
-    """Draw the page that the view names: its title, its question and its contents."""
+def draw_title():
+    """Draw the title and the question of the page that the view names."""
     page = current_page()
     with st.container(key="page_title"):
         st.title(page.title, anchor=False)
         st.markdown(page.question)
+
+
+def draw_page():
+    """Draw the contents of the page that the view names."""
+    page = current_page()
     catalogue.draw(page.name)
     # The page of the glossary has the terms themselves.
     if page.name != "glossary":

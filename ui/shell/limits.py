@@ -46,6 +46,7 @@ class Limits:
     max_row_characters: int = 2_000
     runs: str = ""
     train: bool = True
+    delete_any: bool = True
     max_text: int = 500_000
     max_steps: int = 2_000
     max_minutes: int = 30
@@ -73,6 +74,7 @@ _SECTIONS = {
     "training": (
         "runs",
         "train",
+        "delete_any",
         "max_text",
         "max_steps",
         "max_minutes",

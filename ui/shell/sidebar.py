@@ -36,10 +36,12 @@ def draw(installed):
                 )
             state.correct_view(model=installed[0].name)
         state.set_widget("w_model", state.view().model)
+        to_get = [info.name for info in model_offer.missing()]
+        bert_count = len(groups["BERT"])
         st.selectbox(
             "Model",
-            names,
-            format_func=lambda name: title(name) if group_of[name] == "BERT" else f"{group_of[name]} · {title(name)}",
+            [*names[:bert_count], *to_get, *names[bert_count:]],
+            format_func=lambda name: _label(name, group_of.get(name)),
             key="w_model",
             on_change=_chosen,
             help="Every page uses this model. More models can be downloaded under Models.",
@@ -53,6 +55,13 @@ def draw(installed):
             help="bfloat16 and int8 compute with fewer digits. They are about twice as fast if the processor supports "
             "them. The first prediction may change if two tokens have nearly the same probability. float32 is exact.",
         )
+
+
+def _label(name, group):
+    """The label of a model in the choice; group: None for a released model that is not installed."""
+    if group is None:
+        return f"{title(name)} · get it"  # assets/components/nav.js greys labels that end so
+    return title(name) if group == "BERT" else f"{group} · {title(name)}"
 
 
 def _offer():
@@ -77,7 +86,9 @@ def _size(name):
 
 def _chosen():
     name = st.session_state["w_model"]
-    if name is not None:
+    if name in {info.name for info in model_offer.missing()}:
+        state.replace_view(frame.view_of("models"))
+    elif name is not None:
         state.replace_view(comparison.with_model(state.view(), name))
 
 

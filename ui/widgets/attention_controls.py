@@ -112,7 +112,7 @@ def detail(selection):
 
 
 def save(trace, heads, selection, threshold):
-    """The download menu of one head or several between the tokens of a selection.
+    """Offer one head or several between the tokens of a selection in the menu Save.
 
     Args:
         heads: pairs (layer, head), from 0. selection: ``plots.Selection``, saved whole however long it is.

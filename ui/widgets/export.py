@@ -1,4 +1,7 @@
-"""The download menus: numbers as CSV, JSON and NumPy files, figures as HTML, SVG and PNG."""
+"""The menu "Save" of a page: numbers as CSV, JSON and NumPy files, figures as HTML, SVG and PNG.
+
+A page calls ``save`` with each of its results; ``app.py`` then calls ``draw`` to draw one menu of them below the page.
+"""
 
 import csv
 import functools
@@ -18,12 +21,18 @@ from ui.session import state
 from ui.shell import catalogue
 from ui.widgets.formatting import title
 
+_RESULTS = "_saved_results"  # in the session: dict from a name to (result, entries of its JSON record)
 _LONGEST_TEXT = 160  # characters of a text in a caption
 _LINE = 110  # characters of a line of a caption
 
 
+def begin():
+    """Forget the results of the last run. Call it once at the top of a run."""
+    st.session_state.pop(_RESULTS, None)
+
+
 def save(name, result, about=None):
-    """Draw the download menu of a result: its table as CSV, its record as JSON, its arrays as NPZ, its figures.
+    """Offer a result in the page's menu: its table as CSV, its record as JSON, its arrays as NPZ, its figures.
 
     The NPZ file of a result without arrays has the columns of its table.
 
@@ -32,17 +41,33 @@ def save(name, result, about=None):
         result: a ``bert_tf.results.Result``.
         about: dict of entries to add to the JSON record, such as the model's name.
     """
+    st.session_state.setdefault(_RESULTS, {})[name] = result, about or {}
+
+
+def draw():
+    """Draw the menu of the results since the last call; draw nothing if there are none.
+
+    A page whose results come in a fragment calls it at the end of the fragment, which may run alone.
+    """
+    results = st.session_state.pop(_RESULTS, None)
+    if not results:
+        return
     with st.popover("Save", icon=":material/download:", type="tertiary"):
-        with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
-            _button("CSV", f"{name}.csv", "text/csv", lambda: frame_csv(result.to_frame()))
-            _button(
-                "JSON", f"{name}.json", "application/json", lambda: record_json({**(about or {}), **result.to_dict()})
-            )
-            _button("Arrays (NPZ)", f"{name}.npz", "application/octet-stream", lambda: npz(result_arrays(result)))
-        shows = caption(name, (about or {}).get("model") or _models(result))
-        for figure in result.figures:
-            file = name if len(result.figures) == 1 else f"{name}-{figure}"
-            _figure(figure.replace("-", " ").capitalize(), file, functools.partial(result.figure, figure), shows)
+        for name, (result, about) in results.items():
+            if len(results) > 1:
+                st.markdown(f"**{name.replace('-', ' ').capitalize()}**")
+            _files(name, result, about)
+
+
+def _files(name, result, about):
+    with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
+        _button("CSV", f"{name}.csv", "text/csv", lambda: frame_csv(result.to_frame()))
+        _button("JSON", f"{name}.json", "application/json", lambda: record_json({**about, **result.to_dict()}))
+        _button("Arrays (NPZ)", f"{name}.npz", "application/octet-stream", lambda: npz(result_arrays(result)))
+    shows = caption(name, about.get("model") or _models(result))
+    for figure in result.figures:
+        file = name if len(result.figures) == 1 else f"{name}-{figure}"
+        _figure(figure.replace("-", " ").capitalize(), file, functools.partial(result.figure, figure), shows)
 
 
 def _models(result):

@@ -6,9 +6,9 @@ import streamlit as st
 
 from ui.elements import components, text_notes
 from ui.elements.mask_chips import chips, token_positions, words
+from ui.first_paint import SKELETON
 from ui.samples.examples import EXAMPLES
 from ui.session import model_store, state
-from ui.session.jobs import SKELETON
 from ui.session.model_store import shared_model
 from ui.shell.view import MaskPosition
 from ui.widgets import history

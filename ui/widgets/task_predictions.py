@@ -183,9 +183,9 @@ def differences(key, names, pair):
 
 
 def _save_answers(names, answers, quantity, values):
-    """Draw the download menu of the answers of two sides, with one number for each; ``quantity``: its name."""
-    with inputs.heading("The answers of both"):
-        export.save("answers-compared", ComparedValues(tuple(names), tuple(answers), quantity, tuple(values)))
+    """Offer the answers of two sides in the menu Save, with one number for each; ``quantity``: its name."""
+    inputs.heading("The answers of both")
+    export.save("answers-compared", ComparedValues(tuple(names), tuple(answers), quantity, tuple(values)))
 
 
 def _class_differences(key, names, one, other):
@@ -194,8 +194,8 @@ def _class_differences(key, names, one, other):
         st.caption("The two have no class of the same name: their predictions cannot be compared.")
         return
     best = [max(shares, key=shares.get) for shares in (one, other)]
-    with inputs.heading("The classes of both"):
-        export.save("classes-compared", result)
+    inputs.heading("The classes of both")
+    export.save("classes-compared", result)
     if best[0] == best[1]:
         st.markdown(f"Both find **{escape_markdown(best[0])}** likeliest.")
     else:
@@ -224,8 +224,8 @@ def _label_differences(key, names, one, other):
         return
     result = ComparedSpans(tuple(names), one.a, one.labels_by_span, other.labels_by_span)
     different = [place for place in result.places if result.one.get(place) != result.other.get(place)]
-    with inputs.heading("The labels of both"):
-        export.save("marks-compared", result)
+    inputs.heading("The labels of both")
+    export.save("marks-compared", result)
     verb = "differs" if len(different) == 1 else "differ"
     st.caption(f"{len(different)} of {count(len(result.places), 'labelled span')} {verb}.")
     if different:

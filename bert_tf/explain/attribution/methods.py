@@ -15,6 +15,8 @@ from bert_tf.explain.attribution.input_reduction import InputReduction, reduce_i
 from bert_tf.explain.attribution.lime import MAX_SAMPLES, lime
 from bert_tf.explain.attribution.lrp import layerwise_relevance
 from bert_tf.explain.attribution.saliency import (
+    COPIES,
+    MOST_GAP,
     Saliency,
     gradient_x_input,
     integrated_gradients,
@@ -55,7 +57,7 @@ def saliency(
     trace: Trace,
     target: Target,
     method: str = "integrated-gradients",
-    steps: int = 32,
+    steps: int | None = None,
     noise: float = 0.01,
     baseline: str | None = None,
     references: Sequence[str] | None = None,
@@ -72,7 +74,8 @@ def saliency(
         trace: Trace.
         target: Target.
         method: str. A key of `SALIENCY_METHODS`.
-        steps: int. The number of gradients of integrated-gradients, or of noisy copies of smoothgrad.
+        steps: int or None. The number of gradients of integrated-gradients, or of noisy copies of smoothgrad; None for
+            as many gradients as keep the convergence delta within `MOST_GAP`, and `COPIES` copies.
         noise: float. For smoothgrad, as a share of the range of the token vectors.
         baseline: str or None. The token that stands for a missing word; None for the default of each method.
         references: sequence of strings or None. For deeplift, texts whose tokens are the baseline instead of
@@ -91,8 +94,11 @@ def saliency(
     if method not in SALIENCY_METHODS:
         raise InputError(f"There is no method {method!r:.40}; there are {', '.join(SALIENCY_METHODS)}.")
     settings_of_methods: dict[str, dict[str, Any]] = {
-        "integrated-gradients": {"steps": steps, "baseline": baseline},
-        "smoothgrad": {"copies": steps, "noise": noise},
+        "integrated-gradients": {
+            "baseline": baseline,
+            **({"most_gap": MOST_GAP} if steps is None else {"steps": steps}),
+        },
+        "smoothgrad": {"copies": COPIES if steps is None else steps, "noise": noise},
         "deeplift": {"baseline": references or baseline},
         "occlusion": {"baseline": baseline, "unit": unit},
         "lime": {"samples": samples, "baseline": baseline},
@@ -136,9 +142,10 @@ ANALYSIS = Analysis(
         ),
         Option(
             "steps",
-            "number of gradients of integrated-gradients, of noisy copies of smoothgrad",
+            "number of gradients of integrated-gradients (default: as many as keep the convergence delta within "
+            f"{100 * MOST_GAP:.0f} percent of what the scores explain), or of noisy copies of smoothgrad (default: "
+            f"{COPIES})",
             int,
-            32,
             minimum=1,
             maximum=1000,
             metavar="S",

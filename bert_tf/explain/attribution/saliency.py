@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from bert_tf.inference.trace import Trace
 
 
+#: The largest convergence delta of integrated gradients that pages and commands accept, as a share of what the scores
+#: explain.
+MOST_GAP = 0.02
+#: The number of noisy copies of SmoothGrad.
+COPIES = 32
 _MOST_GRADIENTS = 1024  # of integrated gradients, where they take as many as a small gap needs
 _STEPS_OF_A_PART = 8  # gradients in each half of a part of the path that had a large gap
 
@@ -151,7 +156,7 @@ def smoothgrad(
     bert: Bert,
     trace: Trace,
     target: Target,
-    copies: int = 32,
+    copies: int = COPIES,
     noise: float = 0.01,
     seed: int = 0,
     progress: Callable[[int, int], Any] | None = None,

@@ -53,8 +53,10 @@ def learning_curve(
             1,
             2,
         )
-        figure.update_yaxes(title=f"dev {metric}", row=1, col=2)
-    figure.update_xaxes(title="updates")
+        # A correlation may be negative; the other scores are not.
+        lowest = min(record["dev"][metric] for record in measured)
+        figure.update_yaxes(title=f"dev {metric}", rangemode="tozero" if lowest >= 0 else "normal", row=1, col=2)
+    figure.update_xaxes(title="updates", rangemode="tozero")
     figure.update_layout(showlegend=False)
     return apply_theme(figure, dark, height=300)
 

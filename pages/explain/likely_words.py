@@ -1,0 +1,82 @@
+"""Words that a model expects in the place of another word: what is offered to exchange it for."""
+
+from bert_tf.inference.predictions import fill_mask
+from ui.samples import patching_pairs
+
+_MOST = 8  # words offered in the place of a word
+_TRIED = 2  # words that are tried for the first exchange; each takes two forward passes, at every press
+
+
+def exchange(shared, trace, sides="ab"):
+    """A long word of the trace's texts and a likely other one for it: (``WordSpan``, str), or None if there is none.
+
+    Of several words it is the one whose exchange leaves the first hidden word least likely.
+
+    Args:
+        shared: ``SharedModel``. trace: ``Trace``. sides: "a" for a word of text A only.
+    """
+    words = [word for word in words_in_sight(trace) if word.source in sides]
+    pairs = [
+        (word, instead)
+        for word in sorted(words, key=lambda word: -len(word.text))[:_TRIED]
+        for instead in suggestions(shared, trace, word)[:1]
+    ]
+    masks = pressed_masks(trace)
+    if len(pairs) < 2 or not masks:
+        return pairs[0] if pairs else None
+
+    def probability(pair):
+        text_a, text_b = with_word(trace, *pair)
+        answers = fill_mask(shared.trace(text_a, text_b or "", masks), shared.tokenizer, 1)
+        return next(answer.original_probability for answer in answers if answer.position == masks[0])
+
+    return min(pairs, key=probability)
+
+
+def words_in_sight(trace):
+    """The words of the texts that are not masked."""
+    return [word for word in trace.words() if not set(word.positions) & set(trace.masks)]
+
+
+def with_word(trace, word, instead):
+    """The trace's (text_a, text_b) with ``instead`` in the place of ``word``."""
+    return tuple(
+        text[: word.start] + instead + text[word.end :] if word.source == side else text
+        for side, text in (("a", trace.text_a), ("b", trace.text_b))
+    )
+
+
+def suggestions(shared, trace, word):
+    """Words that the model predicts in the place of ``word`` and that keep the number of tokens."""
+    if "mlm" not in shared.bert.heads:
+        return []
+    tokenizer = shared.tokenizer
+    hidden = shared.trace(trace.text_a, trace.text_b or "", (*pressed_masks(trace), *word.positions))
+    if len(word.positions) > 1:
+        filled = {step.position: step.predictions[0].id for step in shared.fill_jointly(hidden, 1).steps}
+        candidates = [tuple(filled[position] for position in word.positions)]
+    else:
+        answers = {answer.position: answer for answer in fill_mask(hidden, tokenizer, 3 * _MOST)}
+        candidates = [(prediction.id,) for prediction in answers[word.positions[0]].predictions]
+    fitting = []
+    for ids in candidates:
+        text = "".join(tokenizer.spellings[token_id].removeprefix("##") for token_id in ids)
+        ids_in_text = _ids_in_text(shared, trace, word, text)
+        # A single token is a whole word if the tokenizer reads its spelling back as the same token. "##ing" and a
+        # token for a space are not.
+        is_word = ids_in_text == ids if len(ids) == 1 else ids_in_text is not None
+        if is_word and ids_in_text != tuple(trace.token_ids[list(word.positions)]) and any(map(str.isalnum, text)):
+            fitting.append(text)
+    return fitting[:_MOST]
+
+
+def _ids_in_text(shared, trace, word, instead):
+    """The token ids of ``instead`` in the place of ``word``; None if the number of tokens changes."""
+    text_a, text_b = with_word(trace, word, instead)
+    other = shared.encode(text_a, text_b or "")
+    return tuple(other.token_ids[list(word.positions)]) if patching_pairs.aligned(trace, other) else None
+
+
+def pressed_masks(trace):
+    """The positions that are masked by a press, not by a typed [MASK]."""
+    return tuple(p for p in trace.masks if trace.original_tokens[p] != trace.tokens[p])

@@ -1,0 +1,60 @@
+"""Who may pause, stop and delete a training that was started from a page: the visitor who started it.
+
+A visitor is known by a random token: in the session, and in a cookie that the browser sends with its next visit. A
+training's folder holds the token's hash.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+
+import streamlit as st
+
+from ui.session import state
+
+#: Name of the cookie with the visitor's token.
+COOKIE = "bert_explorer_visitor"
+_TOKEN = "_visitor_token"
+_OWNER = "owner.txt"  # in a training's folder: the SHA-256 hash of the token of the visitor who started it, in hex
+
+
+def visitor_token() -> str:
+    """The token of this visitor, 32 hex digits: that of the browser's cookie, else a new one for this session."""
+    if _TOKEN not in st.session_state:
+        known = str(st.context.cookies.get(COOKIE))
+        st.session_state[_TOKEN] = known if re.fullmatch("[0-9a-f]{32}", known) else secrets.token_hex(16)
+    return st.session_state[_TOKEN]
+
+
+def sign(folder) -> None:
+    """Note in a training's folder that this visitor has started it."""
+    (folder / _OWNER).write_text(_hash(visitor_token()), encoding="ascii")
+
+
+def may_change(folder) -> bool:
+    """Whether this visitor may pause, stop and delete the training in a folder."""
+    if state.limits().delete_any:
+        return True
+    try:
+        owner = (folder / _OWNER).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return False  # started before owners were noted: the owner of the server deletes the folder
+    return hmac.compare_digest(owner, _hash(visitor_token()))
+
+
+def rule() -> str:
+    """What everybody may do with a training, the end of a sentence."""
+    who = "and may stop and delete it" if state.limits().delete_any else "and only your browser can stop and delete it"
+    return f"everybody who opens this explorer sees what is trained, {who}."
+
+
+def others_stay() -> str:
+    """What is added to a request to delete a training: the visitor cannot delete those of others."""
+    if state.limits().delete_any:
+        return ""
+    return " You can delete those that this browser has started; the others only the owner of this server can delete."
+
+
+def _hash(token):
+    return hashlib.sha256(token.encode()).hexdigest()
