@@ -80,7 +80,8 @@ def _trainings(args):
 def _train(args, text, output):
     options = ["--text", text, "--output", output, "--vocab", args.model, "--size", "tiny", "--length", "32"]
     options += ["--batch-size", "8", "--steps", "12", "--save-every", "4", "--log-every", "1"]
-    return subprocess.Popen([sys.executable, "-m", "bert_tf", "pretrain", *options], stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "bert_tf", "pretrain", *options]
+    return subprocess.Popen(command, cwd=Path(__file__).resolve().parents[1], stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,14 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
-from bert_tf.batch_jobs.jobs import FeaturesJob, PredictJob, loaded
-from bert_tf.batch_jobs.spark import answered
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bert_tf.batch_jobs.jobs import FeaturesJob, PredictJob, loaded  # noqa: E402
+from bert_tf.batch_jobs.spark import answered  # noqa: E402
 
 WORDS = "The capital of a country is often its largest city , but not always".split()
 
@@ -29,9 +32,8 @@ def main():
     args = parser.parse_args()
     from pyspark.sql import SparkSession
 
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     builder = SparkSession.builder.master(args.master).appName("bert_tf")
-    builder = builder.config("spark.executorEnv.PYTHONPATH", os.pathsep.join([root, *filter(None, sys.path)]))
+    builder = builder.config("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     builder = builder.config("spark.pyspark.python", sys.executable).config("spark.ui.enabled", "false")
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

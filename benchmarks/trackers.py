@@ -8,9 +8,12 @@ Prints what the trackers hold afterwards. MLFLOW_TRACKING_URI names another stor
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
-from bert_tf.cli import main as bert_tf
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bert_tf.cli import main as bert_tf  # noqa: E402
 
 TRAIN = "text,label\n" + "A fine film.,good\nA dull film.,bad\n" * 16
 

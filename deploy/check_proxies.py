@@ -92,7 +92,7 @@ def visit(name, address):
 
 
 def _upload(server):
-    server.request("POST", "/bert/_stcore/upload_file/one/two", b"x" * TOO_LARGE)
+    server.request("PUT", "/bert/_stcore/upload_file/one/two", b"x" * TOO_LARGE)
     return server.getresponse().status
 
 

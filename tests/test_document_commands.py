@@ -23,7 +23,9 @@ import pytest
 from backports import zstd
 
 from bert_tf import checkpoints
+from bert_tf.checkpoints.convert import FORMATS as FOLDERS
 from bert_tf.cli import main
+from bert_tf.inference.exported.formats import FORMATS as PROGRAMS
 from tests.conftest import make_bert
 from tests.document_blocks import DOCS, PAGES, ROOT, blocks, commands, documents, script_calls, shell_commands
 
@@ -244,6 +246,16 @@ def test_the_programs_of_a_document_are_shell(tmp_path):
             if done.returncode:
                 wrong.append(f"{path.name}: {code}\n{done.stderr}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_page_about_converting_lists_every_format_and_its_dtypes():
+    rows = re.findall(
+        r"^\| `([\w-]+)`[^|]*\|[^|]*\| ([\w, ]+) \|", (DOCS / "how-to/convert.md").read_text("utf-8"), re.M
+    )
+    written = {name: tuple(dtypes.split(", ")) for name, dtypes in rows}
+    # `convert` writes a preset by keras_nlp where that is installed, in eight bits too.
+    expected = {**FOLDERS, **PROGRAMS, "keras-nlp": ("float32", "int8")}
+    assert written == {name: tuple(dtypes) for name, dtypes in expected.items()}
 
 
 def test_the_json_of_a_document_is_json():

@@ -1,7 +1,7 @@
 """The package: sdist and wheel are built, the wheel is installed outside the checkout, and the installed program runs.
 
 The environment is a fresh one whose dependencies are those of the environment of the tests (a .pth file names its
-folder): that `pip` can resolve and download them is checked by tests/test_platforms.py.
+folder): that `pip` can resolve and download them is checked by .ci/platforms.
 """
 
 import json

@@ -4,14 +4,18 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
 import time
 
 import pytest
+import yaml
 from streamlit import config
 
+import bert_tf
+from deploy.check_image import instructions
 from tests.app.page_reading import PATIENCE
 from ui.shell.limits import Limits, read_limits
 
@@ -120,3 +124,51 @@ def test_a_small_server_is_a_public_one_with_less():
     assert set(small.offered) < set(public.offered) and small.max_megabytes < public.max_megabytes
     sizes = [sum(path.stat().st_size for path in (EMBEDDED / name).iterdir()) for name in small.offered]
     assert max(sizes) < 30e6
+
+
+def test_compose_starts_the_dockerfile_behind_the_caddyfile():
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]
+    assert services["explorer"]["build"] == "." and (ROOT / "Dockerfile").is_file()
+    assert "ports" not in services["explorer"]  # only the proxy is reached from outside
+    caddy = (ROOT / "deploy/Caddyfile").read_text("utf-8")
+    name, port = re.search(r"reverse_proxy (\w+):(\d+)", caddy).groups()
+    assert name in services["proxy"]["depends_on"] and port == of_the_dockerfile("EXPOSE")
+    (mounted,) = [volume for volume in services["proxy"]["volumes"] if volume.startswith("./")]
+    assert (ROOT / mounted.split(":")[0]).is_file() and mounted.split(":")[1:] == ["/etc/caddy/Caddyfile", "ro"]
+    assert set(services["proxy"]["environment"]) == set(re.findall(r"\{\$(\w+)", caddy))
+
+
+def test_the_kubernetes_manifest_fits_the_image_and_itself():
+    documents = yaml.safe_load_all((ROOT / "deploy/kubernetes.yaml").read_text("utf-8"))
+    parts = {document["kind"]: document for document in documents}
+    pod = parts["Deployment"]["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    port = int(of_the_dockerfile("EXPOSE"))
+    assert container["image"].endswith(f":{bert_tf.__version__}") and container["ports"] == [{"containerPort": port}]
+    health = re.search(rf"localhost:{port}(/[\w/]+)", of_the_dockerfile("HEALTHCHECK"))[1]
+    for probe in ("readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"] == {"path": health, "port": port}
+    user = pod["spec"]["securityContext"]["runAsUser"]
+    assert any(f"--uid {user} {of_the_dockerfile('USER')}" in run for word, run in STEPS if word == "RUN")
+    labels, service = pod["metadata"]["labels"], parts["Service"]
+    assert parts["Deployment"]["spec"]["selector"]["matchLabels"] == service["spec"]["selector"] == labels
+    (served,) = service["spec"]["ports"]
+    (path,) = parts["Ingress"]["spec"]["rules"][0]["http"]["paths"]
+    assert served["targetPort"] == port
+    assert path["backend"]["service"] == {"name": service["metadata"]["name"], "port": {"number": served["port"]}}
+    assert parts["Ingress"]["metadata"]["annotations"]["nginx.ingress.kubernetes.io/affinity"] == "cookie"
+
+
+def test_the_space_names_the_port_of_the_dockerfile():
+    front = (ROOT / "deploy/huggingface/README.md").read_text("utf-8").split("---\n")[1]
+    settings = yaml.safe_load(front)
+    assert settings["sdk"] == "docker" and str(settings["app_port"]) == of_the_dockerfile("EXPOSE")
+
+
+STEPS = list(instructions(ROOT / "Dockerfile"))
+
+
+def of_the_dockerfile(keyword):
+    """What the one instruction with this keyword says."""
+    (rest,) = (rest for word, rest in STEPS if word == keyword)
+    return rest
