@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.interventions.ablation import replaced_bars
+from bert_tf.plots.numbers import percent
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
 from bert_tf.plots.training.task_predictions import probabilities
 
@@ -43,7 +44,7 @@ def predictions(answers: Sequence[MaskPrediction], dark: bool = False, names: It
                 orientation="h",
                 showlegend=False,
                 marker_color=[CATEGORIES[2] if bar.token == mask.original else CATEGORIES[0] for bar in bars],
-                text=[f"{bar.probability:.1%}" for bar in bars],
+                text=[escape(percent(bar.probability)) for bar in bars],
                 hoverinfo="skip",
             ),
             row=row,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
+from bert_tf.plots.numbers import percent
 from bert_tf.plots.theme import CATEGORIES, escape
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def share_card(
     if predictions:
         below = _bars(card, predictions[0], below + 14)
     if trace.nsp is not None:
-        _write(card, _LEFT, below + 30, f"B follows A: <b>{trace.nsp.is_next:.1%}</b>", 22)
+        _write(card, _LEFT, below + 30, f"B follows A: <b>{escape(percent(trace.nsp.is_next))}</b>", 22)
     _attention(card, trace, np.asarray(weights))
     _write(card, _LEFT, HEIGHT - 34, f"{escape(name)} · BERT explorer", 18, _PALE)
     _write(card, WIDTH - 40, HEIGHT - 34, f"Attention, {escape(where)}", 18, _PALE, "right")
@@ -95,7 +96,7 @@ def _bars(card, mask, top):
         width = max(6, _BAR * prediction.probability)
         card.add_shape(type="rect", x0=_LEFT, x1=_LEFT + width, y0=y, y1=y + 36, fillcolor=colour, line_width=0)
         _write(card, _LEFT + 10, y + 18, escape(prediction.token), 23)
-        _write(card, _LEFT + _BAR + 70, y + 18, f"{prediction.probability:.1%}", 21, _PALE, "right")
+        _write(card, _LEFT + _BAR + 70, y + 18, escape(percent(prediction.probability)), 21, _PALE, "right")
     return top + 46 * len(mask.predictions[:3])
 
 

@@ -4,12 +4,13 @@ import streamlit as st
 
 from bert_tf.analyses import Call
 from bert_tf.explain import agreement
+from bert_tf.plots.numbers import percent
 from pages.compare.snippets.agreement import snippet
 from ui.session import jobs, model_store, state
 from ui.shell import open_row, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import comparison, export, file_input, inputs
-from ui.widgets.formatting import count, percent, title
+from ui.widgets.formatting import count, title
 
 PAGE = Page(
     name="agreement",

@@ -5,11 +5,12 @@ import streamlit as st
 from bert_tf.analyses import Call
 from bert_tf.explain import aligned_layers, class_lens
 from bert_tf.explain.models.compared_layers import ComparedClassLayers, ComparedScores, LayerAnswers
+from bert_tf.plots.numbers import percent
 from ui.elements.mask_chips import truncated_texts
 from ui.session import state, task_models
 from ui.session.session_cache import cached
 from ui.widgets import export, figures, inputs, targets, task_predictions
-from ui.widgets.formatting import escape_markdown, percent
+from ui.widgets.formatting import escape_markdown
 
 #: The predictions of a fine-tuned model after every layer.
 CLASS_LENS = Call.of(class_lens)

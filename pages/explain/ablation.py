@@ -10,6 +10,7 @@ from bert_tf.analyses import Call
 from bert_tf.explain import ablate, clean_run, every_token, sweep
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import by_kind
+from bert_tf.plots.numbers import percent
 from bert_tf.plots.ranked_bars import LONGEST_LIST, ranked_bars
 from pages.explain import ablation_parts
 from pages.explain.snippets.ablation import snippet
@@ -20,7 +21,6 @@ from ui.session import calls, jobs, state
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, inputs, targets
-from ui.widgets.formatting import percent
 
 PAGE = Page(
     name="ablation",

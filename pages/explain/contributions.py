@@ -10,6 +10,7 @@ from bert_tf.explain import contributions
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import by_kind
+from bert_tf.plots.numbers import percent
 from bert_tf.plots.ranked_bars import LONGEST_LIST, ranked_bars
 from pages.explain import ablation_parts
 from pages.explain.snippets.contributions import snippet
@@ -18,7 +19,7 @@ from ui.session import calls, state
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, inputs, targets
-from ui.widgets.formatting import bold, escape_markdown, percent
+from ui.widgets.formatting import bold, escape_markdown
 
 PAGE = Page(
     name="contributions",

@@ -6,6 +6,7 @@ from bert_tf import plots
 from bert_tf.analyses import Call
 from bert_tf.explain import class_lens, logit_lens
 from bert_tf.inference.predictions import vocabulary_id
+from bert_tf.plots.numbers import percent
 from bert_tf.plots.representations.logit_lens import state_names
 from pages.explain.snippets.logit_lens import snippet
 from ui.elements.cells import cells
@@ -13,11 +14,7 @@ from ui.session import calls, state
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, head_predictions, inputs, targets
-from ui.widgets.formatting import (
-    bold,
-    escape_markdown,
-    percent,
-)
+from ui.widgets.formatting import bold, escape_markdown
 
 PAGE = Page(
     name="logit_lens",

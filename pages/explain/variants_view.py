@@ -15,6 +15,7 @@ from bert_tf.explain import (
     without_each_word,
 )
 from bert_tf.inference.predictions import fill_mask
+from bert_tf.plots.numbers import percent
 from bert_tf.plots.ranked_bars import ranked_bars
 from pages.explain import likely_words
 from ui.elements import components
@@ -23,7 +24,7 @@ from ui.session import calls, state
 from ui.session.session_cache import cached
 from ui.shell import snippets
 from ui.widgets import export, figures, inputs, targets
-from ui.widgets.formatting import escape_markdown, percent
+from ui.widgets.formatting import escape_markdown
 
 _MOST_PREDICTIONS = 1000  # kept for the comparison: a word that is not among them has less than 0.1%
 _LONGEST_LIST = 15

@@ -4,6 +4,7 @@ import streamlit as st
 
 from bert_tf.explain.models.architecture import ModelParts, parts_of
 from bert_tf.parameters import LAYER_PARTS
+from bert_tf.plots.numbers import percent
 from pages.learn import box_values, lessons, size_table
 from pages.learn.snippets.architecture import snippet
 from ui.elements import components
@@ -12,7 +13,7 @@ from ui.session.session_cache import cached
 from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, inputs
-from ui.widgets.formatting import dimensions, direction, percent, short_count
+from ui.widgets.formatting import dimensions, direction, short_count
 
 PAGE = Page(
     name="architecture",

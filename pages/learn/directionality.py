@@ -8,6 +8,7 @@ from bert_tf.analyses import Call
 from bert_tf.explain import Directionality, predict_span
 from bert_tf.explain.models.directionality import MASK
 from bert_tf.inference.words import words_of
+from bert_tf.plots.numbers import percent
 from pages.learn.snippets.directionality import snippet
 from ui.elements import components
 from ui.elements.cards import cards
@@ -21,7 +22,7 @@ from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.shell.view import MaskPosition
 from ui.widgets import export, inputs
-from ui.widgets.formatting import escape_markdown, percent, title
+from ui.widgets.formatting import escape_markdown, title
 
 PAGE = Page(
     name="directionality",

@@ -5,6 +5,7 @@ import streamlit as st
 from bert_tf.analyses import Call
 from bert_tf.checkpoints.delta import base_model
 from bert_tf.explain import replace_and_detect
+from bert_tf.plots.numbers import percent
 from bert_tf.plots.theme import ramp
 from pages.learn.snippets.replaced_token_detection import snippet
 from ui.elements.cells import marks
@@ -15,12 +16,7 @@ from ui.session.session_cache import cached
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, inputs
-from ui.widgets.formatting import (
-    count,
-    escape_markdown,
-    percent,
-    title,
-)
+from ui.widgets.formatting import count, escape_markdown, title
 
 PAGE = Page(
     name="replaced_token_detection",

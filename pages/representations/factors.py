@@ -8,6 +8,7 @@ from bert_tf.explain import FactorUnits, neuron_factors
 from bert_tf.explain.representations.factors import ANALYSIS, MAX_FACTORS, MIN_FACTORS
 from bert_tf.plots.models.architecture import MAX_TOKENS as TOKENS_THERE
 from bert_tf.plots.models.architecture import MOST_UNITS as UNITS_THERE
+from bert_tf.plots.numbers import percent
 from bert_tf.plots.representations.factors import MAX_TOKENS, factor_map
 from bert_tf.plots.theme import ramp
 from pages.representations.snippets.factors import snippet
@@ -16,7 +17,7 @@ from ui.session import calls, state
 from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, highlights, inputs, targets
-from ui.widgets.formatting import count, escape_markdown, percent
+from ui.widgets.formatting import count, escape_markdown
 
 PAGE = Page(
     name="factors",

@@ -6,6 +6,7 @@ import streamlit as st
 
 from bert_tf.checkpoints import models_dir
 from bert_tf.finetuning.learning_record import LearningRecord
+from bert_tf.plots.numbers import percent
 from pages.tasks.snippets.fine_tune import snippet
 from ui import ownership
 from ui.elements import visitor_cookie
@@ -19,7 +20,7 @@ from ui.session.session_cache import cached
 from ui.shell import error_messages, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures
-from ui.widgets.formatting import count, escape_markdown, percent, title
+from ui.widgets.formatting import count, escape_markdown, title
 
 PAGE = Page(
     name="fine_tune",

@@ -9,6 +9,7 @@ from bert_tf.explain.models.before_after import AnswerChange, BeforeAndAfter
 from bert_tf.explain.models.compared_attention import HeadAttentionChange
 from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.models.compare import difference_map
+from bert_tf.plots.numbers import percent
 from pages.tasks.snippets.fine_tuning_changes import snippet
 from ui.elements import components
 from ui.samples.examples import Example
@@ -18,7 +19,7 @@ from ui.session.trace_store import attention_trace
 from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, comparison, export, figures, inputs, targets, task_predictions
-from ui.widgets.formatting import escape_markdown, percent, title
+from ui.widgets.formatting import escape_markdown, title
 
 PAGE = Page(
     name="fine_tuning_changes",

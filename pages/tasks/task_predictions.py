@@ -13,6 +13,7 @@ from bert_tf.finetuning.tasks.prediction_results import (
     PredictedValue,
 )
 from bert_tf.plots.diverging import diverging_ramp
+from bert_tf.plots.numbers import percent
 from bert_tf.plots.training.task_predictions import probabilities
 from pages.tasks.snippets.task_predictions import snippet
 from ui.elements.cells import marks
@@ -24,12 +25,7 @@ from ui.session.session_cache import cached
 from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, highlights, inputs
-from ui.widgets.formatting import (
-    escape_markdown,
-    milliseconds,
-    percent,
-    title,
-)
+from ui.widgets.formatting import escape_markdown, milliseconds, title
 
 
 def _by_the_same_model(view):

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from bert_tf.explain.models.training_log import TrainingLog
+from bert_tf.plots.numbers import percent
 from bert_tf.plots.training import curves as plots
 from pages.training.snippets.training_curves import snippet
 from ui import ownership
@@ -11,12 +12,7 @@ from ui.session import runs, state, training_jobs
 from ui.shell import error_messages, frame, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, inputs
-from ui.widgets.formatting import (
-    count,
-    escape_markdown,
-    percent,
-    title,
-)
+from ui.widgets.formatting import count, escape_markdown, title
 
 PAGE = Page(
     name="training_curves",

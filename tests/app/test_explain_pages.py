@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 
+from bert_tf.plots.numbers import percent
 from tests.app.page_reading import (
     PATIENCE,
     component,
@@ -15,7 +16,6 @@ from tests.app.page_reading import (
     run_until_done,
 )
 from ui.samples.concepts import OTHERS, sentences
-from ui.widgets.formatting import percent
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 WHY = ("logit_lens", "ablation", "contributions", "saliency", "patching", "counterfactuals")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from bert_tf.plots.numbers import percent
 from tests.app.page_reading import (
     column,
     near,
@@ -22,7 +23,6 @@ from tests.app.page_reading import (
     param,
     walk,
 )
-from ui.widgets.formatting import percent
 
 GOLDEN_FOLDERS = Path(__file__).parents[1] / "golden" / "family"
 PATIENCE = 600  # seconds for a training beside the page: its process may be long in starting

@@ -9,6 +9,7 @@ import pytest
 
 from bert_tf.config import BertConfig
 from bert_tf.finetuning.task_settings import TaskSettings
+from bert_tf.plots.numbers import percent
 from tests.app.page_reading import (
     column,
     component,
@@ -24,7 +25,6 @@ from tests.app.random_task_models import LIMITS
 from tests.app.test_representation_pages import array
 from ui.session import task_models
 from ui.shell.limits import ROOT
-from ui.widgets.formatting import percent
 
 ANSWERED = task_models.EXAMPLES["answer", True]
 pytestmark = pytest.mark.usefixtures("with_tasks")

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.explain import predict_span, replace_and_detect
+from bert_tf.plots.numbers import percent
 from tests.app.family_models import GOLDEN_FOLDERS, TEXTS
 from tests.app.test_directionality import NAMES
 from tests.browser.conftest import serving
@@ -18,7 +19,6 @@ from tests.browser.page_reading import (
     wait_for_link,
 )
 from tests.layers.test_causal import APART, LEFT, make_reader
-from ui.widgets.formatting import percent
 
 SENTENCE = "The cat sat on the mat in Paris."
 WORDS = "w1 w2 w3 w4 w5 w6 w7 w8"

@@ -5,8 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from bert_tf.plots.numbers import percent
 from ui.shell.limits import ROOT
-from ui.widgets.formatting import direction, percent
+from ui.widgets.formatting import direction
 
 FOLDER = ROOT / "assets" / "components"
 SCRIPTS = sorted(FOLDER.glob("*.js"))

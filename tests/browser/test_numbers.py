@@ -30,6 +30,7 @@ from bert_tf.explain.models.architecture_table import architecture_rows
 from bert_tf.explain.models.snapshot_series import SnapshotSeries
 from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.models.architecture import MOST_UNITS
+from bert_tf.plots.numbers import percent
 from bert_tf.plots.theme import ramp
 from bert_tf.training.run_folder import find_runs, read_run
 from tests.browser.page_reading import (
@@ -45,7 +46,6 @@ from tests.browser.page_reading import (
     wait_for_link,
 )
 from ui.shell.limits import ROOT
-from ui.widgets.formatting import percent
 
 
 def words_and_shares(answers):

@@ -7,9 +7,9 @@ from playwright.sync_api import expect
 
 import bert_tf
 from bert_tf.explain import replace_and_detect
+from bert_tf.plots.numbers import percent
 from tests.browser.conftest import serving
 from tests.browser.page_reading import too_wide, wait_for_link
-from ui.widgets.formatting import percent
 
 expect.set_options(timeout=60_000)  # the machine may be busy
 TEXT = "The river runs through the old city to the sea."

@@ -34,6 +34,7 @@ from bert_tf.explain import (
 )
 from bert_tf.explain.attention.head_summary import summarise_heads
 from bert_tf.explain.representations.embedding_tables import embedding_table
+from bert_tf.plots.numbers import percent
 from tests.browser.page_reading import (
     ASKED,
     FIGURE,
@@ -51,7 +52,6 @@ from tests.browser.page_reading import (
 from ui.samples import word_senses
 from ui.samples.concepts import OTHERS, sentences
 from ui.samples.minimal_pairs import PAIRS
-from ui.widgets.formatting import percent
 
 OTHER = "The bunny ate a carrot."
 TREE = "\n".join(

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 import bert_tf
 from bert_tf.explain import Ablation, ablate, attention_divergence, class_curve, class_lens, score_rows
 from bert_tf.explain.datasets.text_rows import TextRow
+from bert_tf.plots.numbers import percent
 from tests.app.random_task_models import save_tasks
 from tests.browser.conftest import serving
 from tests.browser.page_reading import (
@@ -20,7 +21,7 @@ from tests.browser.page_reading import (
     saved,
     wait_for_link,
 )
-from ui.widgets.formatting import percent, share
+from ui.widgets.formatting import share
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,9 @@ import re
 import numpy as np
 
 from bert_tf.inference.predictions import fill_mask
+from bert_tf.plots.numbers import percent
 from bert_tf.plots.share_card import HEIGHT, WIDTH, share_card
+from bert_tf.plots.theme import escape
 
 
 def _texts(card):
@@ -20,8 +22,8 @@ def test_a_card_has_the_texts_the_predictions_the_pair_and_the_head(tiny_bert):
     assert (card.layout.width, card.layout.height) == (WIDTH, HEIGHT) == (1200, 630)
     assert said[:2] == ["the [MASK] sat", "the cat sat"]
     for prediction in answers[0].predictions:
-        assert prediction.token in said and f"{prediction.probability:.1%}" in said
-    assert f"B follows A: {trace.nsp.is_next:.1%}" in said
+        assert prediction.token in said and escape(percent(prediction.probability)) in said
+    assert f"B follows A: {escape(percent(trace.nsp.is_next))}" in said
     assert "Attention, layer 2, head 3" in said and "&lt;Tiny&gt; · BERT explorer" in said
     paths = [shape for shape in card.layout.shapes if shape.type == "path"]
     assert len(paths) == min(160, int((trace.attentions[1, 2] >= 0.02).sum()))

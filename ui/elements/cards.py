@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from ui.widgets.formatting import percent
+from bert_tf.plots.numbers import percent
 
 
 def cards(answers, number_from=None, shared=None):

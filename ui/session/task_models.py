@@ -6,10 +6,10 @@ from pathlib import Path
 
 import streamlit as st
 
+from bert_tf.plots.numbers import percent
 from ui.samples.examples import is_example
 from ui.session import model_store, state
 from ui.shell.server_cache import server_cache
-from ui.widgets.formatting import percent
 
 _ORDER = ("classify", "tag", "answer", "choose", "similarity")
 _MOST_CHOICES = 12

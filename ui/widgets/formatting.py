@@ -61,13 +61,6 @@ def dimensions(shape):
     return " × ".join(f"{letter} {number:,}" for letter, number in shape)
 
 
-def percent(probability):
-    """A probability as "46.1%"; near 1 as "> 99.9%" and near 0 as "< 0.1%"."""
-    if probability >= 0.9995:
-        return "> 99.9%"
-    return f"{100 * probability:.1f}%" if probability >= 0.001 else "< 0.1%"
-
-
 def share(part):
     """A share of a number of items, as "46.2%"; 1 is "100.0%" and 0 is "0.0%"."""
     return f"{100 * part:.1f}%"

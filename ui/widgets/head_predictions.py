@@ -5,12 +5,13 @@ import streamlit as st
 from bert_tf.analyses import analysis, check_model
 from bert_tf.errors import MissingHead
 from bert_tf.inference.answer import Answer
+from bert_tf.plots.numbers import percent
 from bert_tf.plots.theme import ramp
 from ui.elements import components
 from ui.elements.cells import marks
 from ui.session import state
 from ui.widgets import export, highlights
-from ui.widgets.formatting import count, escape_markdown, percent, title
+from ui.widgets.formatting import count, escape_markdown, title
 
 _HINT = "Point at a token, or tap it, for its score."
 

@@ -7,10 +7,11 @@ import streamlit as st
 
 from bert_tf.analysis import ANY_ANSWER
 from bert_tf.explain.attribution.target import classifier_settings
+from bert_tf.plots.numbers import percent
 from ui.session import state
 from ui.session.session_cache import cached
 from ui.widgets import head_predictions, inputs
-from ui.widgets.formatting import escape_markdown, percent, title
+from ui.widgets.formatting import escape_markdown, title
 
 
 def page_inputs():

@@ -5,12 +5,13 @@ import dataclasses
 import streamlit as st
 
 from bert_tf.finetuning.tasks.prediction_results import ComparedClasses, ComparedSpans, ComparedValues
+from bert_tf.plots.numbers import percent
 from ui.elements import components
 from ui.elements.spans import spans, split_at_spans
 from ui.session import state, task_models
 from ui.session.session_cache import cached
 from ui.widgets import export, inputs
-from ui.widgets.formatting import count, escape_markdown, percent
+from ui.widgets.formatting import count, escape_markdown
 
 _NAMES = {
     "classify": "classify texts",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
+from bert_tf.plots.numbers import percent
 from bert_tf.plots.theme import CATEGORIES, apply_theme, escape, head_colours
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def probabilities(names: Sequence[str], values: Sequence[float] | np.ndarray, da
             y=[escape(name) for name in names],
             orientation="h",
             marker_color=CATEGORIES[0],
-            text=[f"{value:.1%}" for value in values],
+            text=[escape(percent(value)) for value in values],
             textposition="auto",
             textangle=0,
             hovertemplate="%{y}: %{x:.4f}<extra></extra>",
