@@ -138,11 +138,22 @@ def free_memory():
 
 
 def pytest_collection_modifyitems(items):
-    """Marks the slow tests, and puts them first: the quick ones then fill the ends of both processes."""
+    """Marks the slow tests; sorts the files: those of the browser and the slow ones in turn, then the quick ones.
+
+    A browser test waits while the page's server computes; a slow test computes meanwhile. The quick tests fill the ends
+    of all processes.
+    """
     for item in items:
         if has_mark(item.path, "slow"):
             item.add_marker("slow")
-    items.sort(key=lambda item: (not has_mark(item.path, "browser"), item.get_closest_marker("slow") is None))
+    slow, files = {item.path for item in items if item.get_closest_marker("slow")}, {}
+    for path in dict.fromkeys(item.path for item in items):
+        kind = "browser" if has_mark(path, "browser") else "slow" if path in slow else "quick"
+        files.setdefault(kind, []).append(path)
+    turns = {
+        path: (kind == "quick", place / len(paths)) for kind, paths in files.items() for place, path in enumerate(paths)
+    }
+    items.sort(key=lambda item: turns[item.path])
 
 
 WORDS = """

@@ -7,7 +7,9 @@ as Keras quantizes layers and these tables are weights of ours.
 
 from __future__ import annotations
 
+import contextlib
 import gc
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -61,18 +63,24 @@ def eight_bit_copy(model: keras.Model) -> EightBitModel:
 
 
 def _quantize(model):
-    """Quantize the dense layers of a model in place.
-
-    Keras looks for garbage among all objects of the process after each layer, half a second each. While the objects
-    that exist are frozen it looks among the new ones alone.
-    """
     settings = keras.quantizers.Int8QuantizationConfig(activation_quantizer=None)
-    frozen_before = gc.get_freeze_count()
-    gc.freeze()
-    try:
+    with existing_objects_frozen():
         for layer in model._flatten_layers():
             if isinstance(layer, keras.layers.Dense) and layer.quantization_mode is None:
                 layer.quantize("int8", config=settings)
+
+
+@contextlib.contextmanager
+def existing_objects_frozen() -> Iterator[None]:
+    """A context in which Keras quantizes layers quickly.
+
+    Keras looks for garbage among all objects of the process after each layer, half a second each. While the objects
+    that exist are frozen, it looks among the new ones alone.
+    """
+    frozen_before = gc.get_freeze_count()
+    gc.freeze()
+    try:
+        yield
     finally:
         if not frozen_before:
             gc.unfreeze()

@@ -19,6 +19,7 @@ import openvino.opset13 as op
 from bert_tf.architectures import BERT
 from bert_tf.checkpoints.stored_model import StoredModel
 from bert_tf.layers.hook_points import POINTS
+from bert_tf.runtime import head_gradients
 from bert_tf.runtime.head_answers import HeadAnswers
 from bert_tf.runtime.openvino_engine import core
 from bert_tf.runtime.openvino_graph import Graph, Node, integer, ints, writable
@@ -136,6 +137,18 @@ class LayerSteps(HeadAnswers):
             x = self.layer(index, x)
             between()
         return x
+
+    def check_post_norm(self, analysis: str, through_scores: bool = False) -> None:
+        """As in `HookedModel`; `runs_in_steps` is true of BERT's own layer alone, which every analysis can follow."""
+
+    def odds_gradient(self, x: np.ndarray, target: Any) -> tuple[np.ndarray, np.ndarray]:
+        """A target's log-odds and their gradient at the last hidden state x [B, T, H], as `HookedModel` has them.
+
+        Args:
+            x: [B, T, H]. The last hidden state.
+            target: Target. An answer of a head in `bert_tf.runtime.head_gradients.HEADS`.
+        """
+        return head_gradients.odds_gradient(self._model, x, target)
 
     def unchanged(self, index: int, x: np.ndarray) -> np.ndarray:
         """The output of layer `index` for its input x [B, T, H] if its blocks add nothing and are not normalized."""

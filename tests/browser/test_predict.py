@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
-from tests.browser.page_reading import PAIR, chip, download, parameters, press_head, too_wide, wait_for_link
+from tests.browser.page_reading import PAIR, chip, download, parameters, press_head, settled, too_wide, wait_for_link
 
 MASKED = PAIR + "&mask=a1"
 BELOW = "(one) => one.getBoundingClientRect().bottom"
@@ -88,6 +88,7 @@ def test_the_switch_compares_two_models_and_swap_and_another_b_act(visit):
 def test_a_slash_opens_the_search_and_enter_the_first_page(visit, asked, title):
     page = visit().page
     page.locator(".lines .left .token").first.wait_for()
+    settled(page, "light")
     page.keyboard.press("/")
     search = page.get_by_role("searchbox", name="Search pages")
     expect(search).to_be_focused()

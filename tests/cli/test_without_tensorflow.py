@@ -50,6 +50,7 @@ def imported(tmp_path_factory):
         "ablation of all heads": ["explain", "ablation", text, *small],
         "ablation": ["explain", "ablation", text, "--heads", "0.1", "--tokens", "2", *small],
         "patching": ["explain", "patching", text, "--corrupted", "Rome is a city in [MASK].", *small],
+        "contributions": ["explain", "contributions", text, *small],
         "architecture": ["explain", "architecture", text, *small],
         "an activation": ["explain", "architecture", text, "--show", "queries", *small],
         "path-patching": ["explain", "path-patching", text, "--corrupted", "Rome is a city in [MASK].", *small],

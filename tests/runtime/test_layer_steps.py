@@ -8,12 +8,14 @@ import pytest
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints.reading import read_stored
-from bert_tf.explain import Ablation, mask_target, patch, sweep
+from bert_tf.explain import Ablation, contributions, mask_target, next_sentence_target, patch, sweep
+from bert_tf.explain.attribution.target import Target
 from bert_tf.explain.interventions.ablation import every_feed_forward, every_head, every_layer, every_token
 from bert_tf.inference.bert import Bert
 from bert_tf.inference.hooked_model import HookedModel
 from bert_tf.layers.hook_points import HOOK_POINTS, blocked
 from bert_tf.runtime import Runtime
+from bert_tf.runtime.head_gradients import HEADS
 from bert_tf.runtime.layer_steps import LayerSteps
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "family"
@@ -56,6 +58,11 @@ def check_steps(folder, points=POINTS):
         x = states[-1][0] if head == "mlm" else states[-1]
         name = f"{head}_log_probabilities"
         check_equal(getattr(steps, name)(x), getattr(hooked, name)(x))
+    for head in heads & HEADS:
+        target = Target(3 if head == "mlm" else None, 1, "", is_sentence_order=head == "sop")
+        assert target.head == head
+        for ours, theirs in zip(steps.odds_gradient(states[-1], target), hooked.odds_gradient(states[-1], target)):
+            check_equal(ours, theirs)
     return heads
 
 
@@ -121,7 +128,7 @@ def test_layers_stored_in_other_types_have_steps_of_their_own(saved):
         check_equal(ours, theirs)
 
 
-def test_ablation_and_patching_give_the_numbers_of_the_keras_model(saved):
+def test_ablation_patching_and_contributions_give_the_numbers_of_the_keras_model(saved):
     config, tokenizer, stored = read_stored(saved)
     on_steps, on_keras = (Bert(config, tokenizer, stored, Runtime(stored, engine="openvino")) for _ in range(2))
     vars(on_keras)["_steps"] = on_keras.hooked()
@@ -143,6 +150,10 @@ def test_ablation_and_patching_give_the_numbers_of_the_keras_model(saved):
             patch(bert, trace, mask_target(bert, trace, position=2), other, component) for bert in (on_steps, on_keras)
         )
         check_equal(ours.scores, theirs.scores)
+    for target in (mask_target(on_steps, trace, position=3), next_sentence_target(on_steps, trace, follows=False)):
+        ours, theirs = (contributions(bert, trace, target) for bert in (on_steps, on_keras))
+        for name in ("score", "input", "heads", "feed_forward", "biases", "total"):
+            check_equal(getattr(ours, name), getattr(theirs, name))
 
 
 def test_models_that_steps_cannot_run_use_their_keras_model(tiny_bert, saved):

@@ -27,6 +27,8 @@ from bert_tf.errors import InputError, report
 from bert_tf.explain.attention.value_attention import layer_kernels
 from bert_tf.explain.attribution.target import Target, check_position, classifier_settings
 from bert_tf.results import Result, frame
+from bert_tf.runtime.head_gradients import HEADS
+from bert_tf.runtime.weights import parameter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,7 +172,7 @@ def contributions(
     state = _embedded(bert, trace)
     positions = _read_from(bert, state, target)
     embedded, layers, state = _layer_parts(bert, state, positions, progress)
-    score, gradient = (part[0] for part in bert.hooked().odds_gradient(state[None], target))
+    score, gradient = (part[0] for part in _odds_gradient(bert, state, target))
     last, gradient = state[positions].astype(np.float64), gradient[positions].astype(np.float64)
     total, biases = float((gradient * last).sum()), 0.0
     heads: list[np.ndarray] = []
@@ -226,19 +228,21 @@ class _Norm:
     """A layer normalisation with its standard deviation held at its value for one input.
 
     Args:
-        stacks: the S `LayerNorm`s, each of its part of the width.
+        model: `BertModel` or `StoredModel`.
+        names: the canonical names of the S normalisations side by side, each of its part of the width.
         x: float64 [K, H], the input.
 
     Attributes:
         offset: float64 [H], the vector that it adds to every input.
     """
 
-    def __init__(self, stacks, x):
-        self._shape = (len(stacks), x.shape[-1] // len(stacks))
-        deviations = [np.sqrt(part.var(axis=-1) + norm.epsilon) for norm, part in zip(stacks, self._split(x))]
-        gains = [np.asarray(norm.gamma, np.float64) / std[:, None] for norm, std in zip(stacks, deviations)]
+    def __init__(self, model, names, x):
+        self._shape = (len(names), x.shape[-1] // len(names))
+        epsilon = model.bert_config.layer_norm_eps
+        deviations = [np.sqrt(part.var(axis=-1) + epsilon) for part in self._split(x)]
+        gains = [_vector(model, f"{name}.weight") / std[:, None] for name, std in zip(names, deviations)]
         self._gain = np.concatenate(gains, axis=-1)
-        self.offset = np.concatenate([np.asarray(norm.beta, np.float64) for norm in stacks])
+        self.offset = np.concatenate([_vector(model, f"{name}.bias") for name in names])
 
     def scaled(self, parts):
         """Parts [K, H] of the input after the normalisation, without the offset; any number of parts of a position."""
@@ -262,26 +266,41 @@ def _layer_parts(bert, state, positions, progress=None):
     Returns:
         (the embeddings at the positions, float64 [K, H]; a list of `_Layer`s; the last hidden state, float32 [T, H]).
     """
-    bert.hooked().check_post_norm("The residual decomposition")
-    count = bert.config.num_hidden_layers
+    steps, config = bert.steps(), bert.config
+    steps.check_post_norm("The residual decomposition")
     embedded, layers = state[positions].astype(np.float64), []
-    names = ("resid_pre", "attn_out", "resid_mid", "mlp_out")
-    for index in range(count):
-        report(progress, index, count)
-        stacks = bert.model.bert_layers[f"layer_{index}"].stacks()
-        values = bert.hooked().values(index, state[None], (*names, "z", "resid_post"))
-        before, attended, middle, added = (values[name].numpy()[0, positions].astype(np.float64) for name in names)
+    points = ("resid_pre", "attn_out", "resid_mid", "mlp_out")
+    for index in range(config.num_hidden_layers):
+        report(progress, index, config.num_hidden_layers)
+        stacks = [f"bert.encoder.layer.{config.layer_groups[index]}{stack}" for stack in config.stack_names]
+        norms = [[f"{stack}.{part}.LayerNorm" for stack in stacks] for part in ("attention.output", "output")]
+        values = {
+            name: np.asarray(value)[0]
+            for name, value in steps.values(index, state[None], (*points, "z", "resid_post")).items()
+        }
+        before, attended, middle, added = (values[name][positions].astype(np.float64) for name in points)
         layers.append(
             _Layer(
-                values["z"].numpy()[0][:, positions].swapaxes(0, 1).astype(np.float64),
-                np.concatenate([np.asarray(stack.attention.output_dense.bias, np.float64) for stack in stacks]),
+                values["z"][:, positions].swapaxes(0, 1).astype(np.float64),
+                np.concatenate([_vector(bert.weights, f"{stack}.attention.output.dense.bias") for stack in stacks]),
                 added,
-                _Norm([stack.attention_norm for stack in stacks], before + attended),
-                _Norm([stack.feed_forward_norm for stack in stacks], middle + added),
+                _Norm(bert.weights, norms[0], before + attended),
+                _Norm(bert.weights, norms[1], middle + added),
             )
         )
-        state = values["resid_post"].numpy()[0]
+        state = values["resid_post"]
     return embedded, layers, state
+
+
+def _vector(model, name):
+    """A weight of one axis, as float64."""
+    return parameter(model, name).float32().astype(np.float64)
+
+
+def _odds_gradient(bert, state, target):
+    """A target's log-odds [1] and their gradient [1, T, H] at the last hidden state float32 [T, H]."""
+    reader = bert.steps() if target.head in HEADS else bert.hooked()
+    return reader.odds_gradient(state[None], target)
 
 
 def _read_from(bert, state, target):
@@ -292,12 +311,12 @@ def _read_from(bert, state, target):
     """
     if target.is_class and bert.task.settings.pooling == "max":
         return np.arange(len(state))
-    return np.flatnonzero(np.any(bert.hooked().odds_gradient(state[None], target)[1][0], axis=-1))
+    return np.flatnonzero(np.any(_odds_gradient(bert, state, target)[1][0], axis=-1))
 
 
 def _embedded(bert, trace):
     """The first hidden state, float32 [T, H]."""
-    return bert.hooked().embed(trace.token_ids[None], trace.segments[None]).numpy()[0]
+    return np.asarray(bert.steps().embed(trace.token_ids[None], trace.segments[None]))[0]
 
 
 ANALYSIS = Analysis(

@@ -116,7 +116,10 @@ def write_preset(bert: Bert, target: Path, dtype: str = "float32") -> Path:
             "take the live model (`bert.to_keras_nlp()`) and give it the ids of `bert.tokenizer`."
         )
     if dtype == "int8":
-        with warnings.catch_warnings():  # that layers without matrices have no eight bits
+        from bert_tf.runtime.eight_bit_model import existing_objects_frozen
+
+        with warnings.catch_warnings(), existing_objects_frozen():
+            # Layers without matrices have no eight bits.
             warnings.filterwarnings("ignore", message=".*does not have a `quantize` method")
             (model if task == "backbone" else model.backbone).quantize("int8")
     with atomic_folder(target) as folder:
