@@ -126,6 +126,7 @@ def test_a_longer_hint_leaves_the_token_under_the_pointer(visit):
     token.wait_for()
     hint = page.locator(".lines .hint")
     expect(hint).to_contain_text("Blue lines come from text A, orange from B.")
+    settled(page, "light")
     before = token.bounding_box()
     for name in ("legislators", "changed", "[MASK]"):
         page.locator(".lines .left .token", has_text=name).first.hover()
