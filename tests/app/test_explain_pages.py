@@ -250,15 +250,15 @@ def test_contributions_to_the_verdict_on_a_pair_are_told_as_log_odds(open_app, b
 
 
 def test_contributions_are_worked_out_beside_the_page(open_app, monkeypatch):
-    from bert_tf.inference.hooked_model import HookedModel
+    from bert_tf.runtime.layer_steps import LayerSteps
 
-    go, whole = threading.Event(), HookedModel.odds_gradient
+    go, whole = threading.Event(), LayerSteps.odds_gradient
 
     def slow(*given):
         assert go.wait(PATIENCE)
         return whole(*given)
 
-    monkeypatch.setattr(HookedModel, "odds_gradient", slow)
+    monkeypatch.setattr(LayerSteps, "odds_gradient", slow)
     app = open_app(page="contributions", **PAIR, mask="a3")
     try:
         assert app.button(key="w_stop_contributions").label == "Stop" and "The parts add up to" not in page_text(app)

@@ -15,6 +15,7 @@ from tests.browser.page_reading import (
     press_head,
     repeat_until,
     saved,
+    settled,
     wait_for_link,
 )
 
@@ -143,6 +144,8 @@ def test_the_sheet_of_lines_is_saved_as_svg(visit):
 
 def test_a_figure_is_saved_as_a_picture_and_as_a_page(visit):
     page = visit(PAIR + "&page=all_heads").page
+    page.locator(".lines .left .token").first.wait_for()
+    settled(page, "light")
     page.get_by_role("button", name="Save", exact=True).click()
     for name, begins in (("Heatmap (SVG)", b"<svg"), ("All heads (PNG)", b"\x89PNG"), ("Heatmap (HTML)", b"<!doctype")):
         file = download(page, page.get_by_role("button", name=name))
