@@ -190,7 +190,7 @@ def open_with_keras_nlp(preset: str) -> tuple[BertConfig, BaseTokenizer, dict[st
     models = keras_nlp_models()
     task = task_of_preset(preset)
     if task is None:
-        backbone = _from_preset(models.Backbone, preset, **_stored_policy(preset))
+        backbone = _from_preset(models.Backbone, preset, **stored_policy(preset))
     else:
         model = _from_preset(getattr(models, task[0]), preset)
         backbone = model.backbone
@@ -206,8 +206,8 @@ def open_with_keras_nlp(preset: str) -> tuple[BertConfig, BaseTokenizer, dict[st
     return config, tokenizer, tensors
 
 
-def _stored_policy(preset):
-    """The dtypes of a quantized preset: keras_nlp 0.32 gives them to a task, but not to a backbone by itself."""
+def stored_policy(preset: str | os.PathLike) -> dict[str, Any]:
+    """The argument `dtype` of a quantized preset, else {}: keras_nlp 0.32 gives it to a task, but not to a backbone."""
     path = Path(preset) / "config.json"
     policy = read_json(path).get("config", {}).get("dtype") if path.is_file() else None
     is_map = isinstance(policy, dict) and policy.get("class_name") == "DTypePolicyMap"
@@ -220,10 +220,8 @@ def _head_tensors(model, config):
         head = model.masked_lm_head
         if getattr(head, "token_embedding", None) is None:
             raise CheckpointError("A masked language model of keras_nlp with an output table of its own is not read.")
-        norm, values = (
-            head._intermediate_layer_norm,
-            _dense("cls.predictions.transform.dense", head._intermediate_dense),
-        )
+        norm = head._intermediate_layer_norm
+        values = _dense("cls.predictions.transform.dense", head._intermediate_dense)
         values["cls.predictions.transform.LayerNorm.weight"] = np.asarray(norm.gamma, np.float32)
         values["cls.predictions.transform.LayerNorm.bias"] = np.asarray(norm.beta, np.float32)
         return {**values, "cls.predictions.bias": np.asarray(head._bias, np.float32)}

@@ -22,6 +22,7 @@ from bert_tf.checkpoints.formats.keras_nlp_backbone import (
     SETTINGS,
     backbone_config,
     open_with_keras_nlp,
+    stored_policy,
     task_of_preset,
 )
 from bert_tf.checkpoints.stored_tensor import StoredTensor
@@ -119,7 +120,7 @@ def open_preset(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
     """
     folder = Path(folder)
     config, path = preset_config(folder), folder / WEIGHTS_FILE
-    if config.model_type != "bert" or task_of_preset(folder) or _is_quantized(folder):
+    if config.model_type != "bert" or task_of_preset(folder) or stored_policy(folder):
         _, tokenizer, tensors = open_with_keras_nlp(str(folder))
         return config, tokenizer, tensors
     if not path.is_file():
@@ -140,11 +141,6 @@ def open_preset(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
         if not key.startswith("optimizer/") and "seed_generator" not in key:
             tensors[key] = _stored(path, key, key, shape)  # an unknown tensor, which `reading.check` refuses
     return config, _tokenizer(folder), tensors
-
-
-def _is_quantized(folder):
-    policy = read_json(folder / "config.json")["config"].get("dtype")
-    return isinstance(policy, dict) and policy.get("class_name") == "DTypePolicyMap"
 
 
 def _key_and_shape(name, config):
