@@ -138,6 +138,18 @@ def test_several_tokens_are_summed_and_both_ways_stand_beside_each_other(visit, 
         expect(ways.nth(way).locator(".right .token")).to_have_count(right)
 
 
+def test_attention_per_word_is_of_the_words(visit, trace):
+    page = visit("/?page=all_heads&layer=2&head=3&a=The+bunnies+ate+the+carrots.&b=It+was+good.").page
+    tokens, listed = page.locator(".lines .left .token"), page.locator(".lines .strongest li")
+    expect(listed).to_have_count(8)
+    pieces = tokens.count()
+    page.get_by_text("Per word", exact=True).click()
+    expect(tokens).not_to_have_count(pieces)
+    assert "bunnies" in [token.strip() for token in tokens.all_inner_texts()]
+    page.reload()
+    expect(page.get_by_role("switch", name="Per word")).to_be_checked()
+
+
 def test_the_whole_of_a_long_text_is_drawn_and_zoomed(visit):
     page = visit(f"/?page=all_heads&a={'+'.join(['The+bunny+ate+the+carrot'] * 40)}").page
     tokens, scroll = page.locator(".lines .left .token"), page.locator(".lines .scroll")

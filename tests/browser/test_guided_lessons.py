@@ -5,6 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.browser.page_reading import open_page
+from ui.samples.guided_lessons import LESSONS
 
 
 def test_a_lesson_is_done_and_its_answer_checked(visit):
@@ -28,3 +29,12 @@ def test_a_lesson_is_done_and_its_answer_checked(visit):
     answer.fill("nothing")
     answer.press("Enter")
     expect(page.get_by_text("is not what this model says")).to_be_visible()
+
+
+def test_a_teacher_s_link_starts_a_class_at_its_step(visit):
+    page = visit("/?page=guided_lessons&guided_lessons.lesson=sizes").page
+    page.get_by_text("For teachers", exact=True).click()
+    link = page.locator("[data-testid=stCode] code").nth(2)
+    expect(link).to_contain_text("guided_lessons.step=3")
+    pupil = visit(link.inner_text().strip().removeprefix(page.url.split("/?")[0])).page
+    expect(pupil.get_by_role("heading", name=LESSONS[3].steps[2].title)).to_be_visible()

@@ -290,6 +290,19 @@ def test_a_word_is_asked_about_before_one_is_masked(visit):
     expect(page.locator(".card .asked .bar")).to_have_count(1)
 
 
+def test_words_of_several_pieces_are_scored_by_their_pseudo_log_likelihood(visit, bert):
+    page = visit("/?a=The+bunny+ate+the+carrot.&b=&mask=a1").page
+    field = page.get_by_label("Ask about a word")
+    field.fill("bunnies, carrots")
+    field.press("Enter")
+    expect(page.get_by_text("Pseudo-log-likelihood of words of several pieces")).to_be_visible()
+    shown = page.locator("li", has_text="nats").all_inner_texts()
+    scores = bert.score_words(bert.trace("The bunny ate the carrot.", mask=["bunny"]), ["bunnies", "carrots"])
+    wanted = {score.word: score.pseudo_log_likelihood for score in scores}
+    read = {text.split()[0]: float(text.split()[-2].replace("−", "-")) for text in shown}
+    assert read == pytest.approx(wanted, abs=0.006)
+
+
 def test_the_sidebar_shows_the_open_page_in_a_low_window(visit):
     page = visit("/?page=glossary", viewport={"width": 1440, "height": 700}).page
     expect(page.locator(".sections a[aria-current=page]")).to_be_in_viewport()

@@ -142,6 +142,10 @@ def test_a_value_is_told_at_the_pointer_and_the_link_goes_deeper(walk):
     page = walk(LINK + "&walk_through.step=embeddings")
     page.locator(".walk .equation canvas").first.hover()
     expect(page.locator(".walk .readout")).to_have_text(re.compile(r"unit [\d,]+ of 16 is [−\d.]+"))
+    formula = page.locator(".walk .formula p").first
+    expect(formula).to_be_hidden()
+    page.get_by_text("Formula", exact=True).click()
+    expect(formula).to_be_visible()
     page.locator(".walk .deeper").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Input embeddings")
 
