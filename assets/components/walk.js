@@ -765,9 +765,9 @@ class Walk {
 
   drawWords() {
     const { data, token } = this;
-    const guesses = data.guesses[token];
-    const most = Math.max(guesses[0][1], .2);
-    const rows = guesses.map(([word, share], index) => this.bar(word, share, { most, chosen: index === 0, delay: 900 + 150 * index }));
+    const predictions = data.mlm[token];
+    const most = Math.max(predictions[0][1], .2);
+    const rows = predictions.map(([word, share], index) => this.bar(word, share, { most, chosen: index === 0, delay: 900 + 150 * index }));
     const note = data.masked[token] ? ""
       : `“${this.word()}” is not masked, so the model may see it here. Choose a [MASK] above, or mask a word on Predict.`;
     return [this.equation([

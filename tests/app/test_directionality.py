@@ -47,7 +47,7 @@ def readers(readers_home, monkeypatch):
     return readers_home
 
 
-def test_each_reader_s_guesses_and_what_it_saw_stand_side_by_side(readers, open_app):
+def test_each_reader_s_predictions_and_what_it_saw_stand_side_by_side(readers, open_app):
     import bert_tf
 
     app = run_until_done(open_app(page="directionality", a=TEXT, mask="a5"))

@@ -121,12 +121,17 @@ def test_a_press_that_names_nothing_changes_nothing(model, position, token):
 
 
 def answer(original="cat", rank=2):
-    guesses = (
+    predictions = (
         types.SimpleNamespace(token="=dog", id=7, probability=0.5),
         types.SimpleNamespace(token="cat", id=8, probability=0.25),
     )
     return types.SimpleNamespace(
-        position=3, original=original, original_rank=rank, original_probability=0.25, predictions=guesses, targets=()
+        position=3,
+        original=original,
+        original_rank=rank,
+        original_probability=0.25,
+        predictions=predictions,
+        targets=(),
     )
 
 

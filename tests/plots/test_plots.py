@@ -159,8 +159,8 @@ def test_equal_tokens_keep_rows_of_their_own():
 def test_tokens_are_escaped_in_every_figure():
     trace = made_up(a=1, b=0)
     trace.tokens = ("[CLS]", "<b>", "[SEP]", "[SEP]")
-    guess = SimpleNamespace(token="<i>", id=1, probability=0.5)
-    answer = SimpleNamespace(position=1, original="<b>", predictions=(guess,), targets=())
+    prediction = SimpleNamespace(token="<i>", id=1, probability=0.5)
+    answer = SimpleNamespace(position=1, original="<b>", predictions=(prediction,), targets=())
     for figure in (
         plots.heatmap(trace, trace.attentions[0, 0], plots.select(trace), title="<u>"),
         plots.predictions([answer]),
@@ -172,8 +172,8 @@ def test_tokens_are_escaped_in_every_figure():
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_figure_can_be_drawn_on_light_and_dark(dark):
     trace = made_up()
-    guess = SimpleNamespace(token="x", id=1, probability=0.5)
-    answers = [SimpleNamespace(position=1, original=None, predictions=(guess,), targets=())] * 2
+    prediction = SimpleNamespace(token="x", id=1, probability=0.5)
+    answers = [SimpleNamespace(position=1, original=None, predictions=(prediction,), targets=())] * 2
     for figure in (
         plots.overview(trace, plots.select(trace), dark),
         plots.predictions(answers, dark),
@@ -234,8 +234,8 @@ def test_blocks_are_named_by_their_first_token():
     assert plots.block_names(trace, (1, 2), 2) == ["w0", "w1"]
 
 
-def test_guesses_can_be_named_by_those_who_made_them():
-    guess = SimpleNamespace(token="a", probability=0.5)
-    answer = SimpleNamespace(position=3, original="b", predictions=(guess,), targets=())
+def test_predictions_can_be_named_by_their_models():
+    prediction = SimpleNamespace(token="a", probability=0.5)
+    answer = SimpleNamespace(position=3, original="b", predictions=(prediction,), targets=())
     assert plots.predictions([answer]).layout.annotations[0].text == "token 3: b"
     assert plots.predictions([answer], names=["<i>"]).layout.annotations[0].text == "&lt;i&gt;"

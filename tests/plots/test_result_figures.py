@@ -33,7 +33,7 @@ SAFE = "&lt;b&gt;x&lt;/b&gt;"
 
 @pytest.fixture
 def lens():
-    """Two positions, embeddings and two layers, two guesses each."""
+    """Two positions, embeddings and two layers, two predictions each."""
     return LogitLens(
         positions=(1, 4),
         position_tokens=("x", EVIL),

@@ -165,7 +165,7 @@ def test_it_learns_and_the_result_loads(start, tmp_path):
     assert pretrain(start, tmp_path, "--steps", 400) == 0
     log = records(tmp_path)
     assert log[-1]["mlm_loss"] < 0.6 * log[0]["mlm_loss"]
-    # Who knows nothing of the words around guesses the commonest one each time.
+    # A model that does not see the words around predicts the commonest one each time.
     tokenizer = Tokenizer.from_folder(start / "model")
     counts = Counter(token for text in SENTENCES.values() for token in tokenizer.tokenize(text).tokens)
     guess = max(counts.values()) / counts.total()

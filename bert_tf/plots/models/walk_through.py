@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MOST_TOKENS, MOST_UNITS = 24, 24
 #: Units of all heads' outputs, side by side.
 _JOINED_UNITS = 48
-_GUESSES = 5
+_MOST_LIKELY = 5
 #: Field of `WalkThrough` with a vector for every token -> the width whose units are drawn.
 _VECTORS = {
     "embedding_sum": "embedding",
@@ -160,8 +160,8 @@ def _predictions(walk, places, units):
             "words": [[row[0] for row in rows] for rows in walk.lens.predicted_tokens],
             "shares": [_rounded(rows[:, 0]) for rows in walk.lens.probabilities],
         }
-        predictions["guesses"] = [
-            [[token, float(share)] for token, share in zip(rows[-1][:_GUESSES], shares[-1])]
+        predictions["mlm"] = [
+            [[token, float(share)] for token, share in zip(rows[-1][:_MOST_LIKELY], shares[-1])]
             for rows, shares in zip(walk.lens.predicted_tokens, walk.lens.probabilities)
         ]
     first = {"token": walk.tokens[0], "state": packed(walk.hidden_states[-1, 0, units])}
@@ -185,7 +185,7 @@ def _task(walk, places):
         values = [_rounded(row) for row in scores[places]] if scores.ndim == 2 else _rounded(scores)
         return {**head_output, "values": values}
     # The most probable places of the whole input: in a long text they need not be among the drawn tokens.
-    best = np.argsort(-scores, axis=0, kind="stable")[:_GUESSES]
+    best = np.argsort(-scores, axis=0, kind="stable")[:_MOST_LIKELY]
     ends = [
         {
             "label": label,
