@@ -3,8 +3,9 @@
 import os
 
 # Tests run many small models in several processes: more threads for one operation only wait for each other.
-for threads in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(threads, "1")
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # Tests ask what an XLA-compiled step computes, not how fast it is; without LLVM's optimizations it compiles sooner.
