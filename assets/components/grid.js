@@ -278,17 +278,18 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   };
   board.onkeydown = (event) => onKey(state, event);
   parentElement.querySelector(".hint").textContent = data.hint;
-  // For maps and numbers, the page's download menu has SVG and HTML files, drawn by Plotly.
-  const [svg, page] = [".svg", ".page"].map((name) => parentElement.querySelector(name));
-  svg.hidden = page.hidden = data.style !== "lines";
-  svg.onclick = () => downloadSVG(withCaption(drawing(state), data.caption), data.name);
-  page.onclick = () => setTriggerValue("page", true);
-  savePage(data);
-  parentElement.querySelector(".png").hidden = !data.name;
-  parentElement.querySelector(".png").onclick = () => {
-    const whole = canvasWithCaption(state.canvas, data.caption, getComputedStyle(board), window.devicePixelRatio || 1);
-    whole.toBlob((picture) => download(picture, `${data.name}.png`));
+  const save = {
+    svg: () => downloadSVG(withCaption(drawing(state), data.caption), data.name),
+    png: () => {
+      const whole = canvasWithCaption(state.canvas, data.caption, getComputedStyle(board), window.devicePixelRatio || 1);
+      whole.toBlob((picture) => download(picture, `${data.name}.png`));
+    },
+    html: () => setTriggerValue("page", true),
   };
+  parentElement.querySelector(".png").hidden = !data.alone;
+  parentElement.querySelector(".png").onclick = save.png;
+  const unsaved = onSave(data.name, save);
+  savePage(data);
   board.onblur = () => point(state, null);
   draw(state);
   const unheard = onHeads(() => {
@@ -297,6 +298,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   });
   const unwatched = onWidth(board, () => draw(state));
   return () => {
+    unsaved();
     unheard();
     unwatched();
   };

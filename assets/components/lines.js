@@ -379,10 +379,16 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     several.setAttribute("aria-pressed", String(state.several));
     if (!state.several && state.pinned?.indices.length > 1) pin(state, null, false);
   };
-  find(".svg").onclick = () => downloadSVG(withCaption(drawing(state), data.caption), data.name);
-  find(".png").onclick = () => downloadPNG(withCaption(drawing(state), data.caption), data.name);
-  find(".page").hidden = Boolean(data.linked) || !data.pages;
-  find(".page").onclick = () => setTriggerValue("page", true);
+  const save = {
+    svg: () => downloadSVG(withCaption(drawing(state), data.caption), data.name),
+    png: () => downloadPNG(withCaption(drawing(state), data.caption), data.name),
+    html: () => setTriggerValue("page", true),
+  };
+  for (const format of ["svg", "png"]) {
+    find(`.${format}`).hidden = !data.alone;
+    find(`.${format}`).onclick = save[format];
+  }
+  const unsaved = onSave(data.name, save);
   savePage(data);
   draw(state);
   if (changed) {
@@ -392,6 +398,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const unwatched = onWidth(stage, () => draw(state));
   const unheard = data.linked ? onToken((position) => follow(state, position)) : () => {};
   return () => {
+    unsaved();
     unwatched();
     unheard();
   };

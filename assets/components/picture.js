@@ -1,4 +1,5 @@
-// Saves a figure as SVG or PNG. The server sends the figure, and at the first press Plotly too, when a button is pressed.
+// Buttons of the menu Save. A figure is sent by the server when a button is pressed, at the first press with Plotly. A drawing
+// of the page is told to save itself.
 
 const WIDTH = 1000; // pixels of the picture, if the figure has no width
 
@@ -20,10 +21,10 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   for (const button of root.children) {
     button.textContent = data.card ? data.title : `${data.title} (${button.value.toUpperCase()})`;
     button.title = data.card;
-    button.hidden = Boolean(data.card) && button.value === "svg";
+    button.hidden = !data.formats.includes(button.value);
     button.classList.toggle("card", Boolean(data.card));
     button.disabled = false;
-    button.onclick = (event) => {
+    button.onclick = data.drawing ? () => tellSave(data.name, button.value) : (event) => {
       button.disabled = true;
       setTriggerValue("ask", { format: data.card && event.shiftKey ? "svg" : button.value, library: !window.Plotly });
     };

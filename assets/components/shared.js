@@ -164,6 +164,20 @@ function onToken(callback) {
   return () => window.removeEventListener("bert-token", hear);
 }
 
+// Tells the drawing that is saved under a name to save itself as "svg", "png" or "html".
+function tellSave(name, format) {
+  window.dispatchEvent(new CustomEvent("bert-save", { detail: { name, format } }));
+}
+
+// `save`: from a format to the function that saves this drawing.
+function onSave(name, save) {
+  const hear = ({ detail }) => {
+    if (detail.name === name) save[detail.format]?.();
+  };
+  window.addEventListener("bert-save", hear);
+  return () => window.removeEventListener("bert-save", hear);
+}
+
 function make(tag, className, text = "") {
   const element = document.createElement(tag);
   element.className = className;

@@ -107,6 +107,7 @@ def _overview(trace, selection):
     words = state.setting(_WORDS, False)
     key = (trace.model, view.precision, view.a, view.b, view.masks, words, selection)
     small = cached("tiles", key, lambda: plots.tiles(trace.attentions, selection))
+    export.save_drawing("Small maps", "all-heads", ("png",))
     components.grid(
         "c_grid",
         small,
@@ -191,7 +192,9 @@ def _lines(trace, selection, chosen, name, colours):
             st.markdown(f"**{title}**")
             part = plots.select(trace, way, view.special, view.punctuation)
             if part:
-                attention_controls.draw_lines(f"c_lines_{way}", trace, chosen, part, f"{name}-{way}", least, colours)
+                attention_controls.draw_lines(
+                    f"c_lines_{way}", trace, chosen, part, f"{name}-{way}", least, colours, f"Lines {title}"
+                )
             else:
                 st.caption("No token is left under these filters.")
 

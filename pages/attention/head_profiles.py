@@ -166,6 +166,7 @@ def _measures(profile):
         st.selectbox("Measure", list(measures), format_func=lambda measure: measures[measure][0], **widget)
         title, meaning, values = measures[name]
         digits = 1 if values.max() >= 10 else 2
+        export.save_drawing("Heads", f"heads-{name}", ("png",))
         components.grid(
             "c_head_profiles_grid",
             plots.head_cells(values),

@@ -71,6 +71,7 @@ def _sheet(trace, selection):
     least = attention_controls.least(_LEAST)
     key = (trace.model, view.precision, view.a, view.b, trace.masks, selection, least)
     small = cached("model_view", key, lambda: plots.tiles(trace.attentions, selection, 200_000, trace.sources, least))
+    export.save_drawing("Sheet", "model-view", ("svg", "png", "html") if style == "lines" else ("png",))
     components.grid(
         "c_model_view",
         small,

@@ -143,6 +143,7 @@ def _draw_map(side, trace, layer, head, drawn, start):
     selection, weights, name = plots.select(trace), _weights(trace, layer, head), f"layer-{layer + 1}-{side.key}"
     if drawn == "lines":
         texts = (side.text_a, side.text_b)
+        export.save_drawing(f"Lines, {side.name}", name)
         components.lines(
             f"c_side_by_side_lines_{side.key}",
             plots.lines(trace, weights, selection.window(start, _MOST)),

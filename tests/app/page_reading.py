@@ -93,9 +93,11 @@ def offered(app, saved, names):
     for kind in ("CSV", "JSON", "Arrays (NPZ)"):
         assert labels.count(kind) == len(saved)
     assert sorted(label for label in labels if label.endswith("(HTML)")) == sorted(f"{one} (HTML)" for one in titles)
-    # "Share" of Predict is a picture of its own.
-    pictures = [one["title"] for one in components(app, "picture") if one["name"] != "bert"]
-    assert sorted(pictures) == sorted(titles)
+    # "Share" of Predict is a picture of its own; drawings save themselves, and have no figure.
+    pictures = [one for one in components(app, "picture") if one["name"] != "bert"]
+    assert sorted(one["title"] for one in pictures if "drawing" not in one) == sorted(titles)
+    drawn = {data.get("name") for kind in ("grid", "lines") for data in components(app, kind)}
+    assert {one["name"] for one in pictures if "drawing" in one} <= drawn
     for one in saved.values():
         assert one["figures"] and all(figure.data for figure in one["figures"].values())
 

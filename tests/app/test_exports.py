@@ -654,7 +654,8 @@ def test_a_picture_is_made_when_its_button_is_pressed(open_app):
     from ui.elements.components import _PICTURES
 
     app = run_until_done(open_app(page="all_heads", **PAIR))
-    (shown, _) = components(app, "picture")
+    shown, _, *drawings = components(app, "picture")
+    assert [one["name"] for one in drawings] == ["all-heads", "layer-1-head-1"]
     assert shown["title"] == "Heatmap" and "figure" not in shown and _PICTURES == ("svg", "png")
     app.session_state["_c_save_layer-1-head-1-heatmap_asked"] = {"format": "svg", "library": True}
     app.run()

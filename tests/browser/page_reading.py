@@ -47,8 +47,15 @@ def numbers(page, index=0):
 
 def saved(page, name="CSV", result=0):
     """The text of a file from the page's menu; ``result``: the number of the result in it, from 0."""
-    page.get_by_role("button", name="Save", exact=True).click()
-    return download(page, page.get_by_role("button", name=name, exact=True).nth(result)).path().read_text("utf-8")
+    return saved_file(page, name, result).path().read_text("utf-8")
+
+
+def saved_file(page, name, result=0):
+    """A file from the page's menu."""
+    button = page.get_by_role("button", name=name, exact=True).nth(result)
+    if not button.is_visible():
+        page.get_by_role("button", name="Save", exact=True).click()
+    return download(page, button)
 
 
 def download(page, button):

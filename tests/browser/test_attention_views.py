@@ -14,6 +14,7 @@ from tests.browser.page_reading import (
     open_page,
     point,
     press_head,
+    saved_file,
     settled,
     share,
     too_wide,
@@ -81,18 +82,18 @@ def test_lines_that_are_not_drawn_are_told(visit, model, least):
 def test_the_sheet_draws_as_many_lines_as_it_says(visit, trace):
     page = visit(PAIR + "&page=model_view").page
     expect(page.get_by_text("at most its 80 strongest lines, and none below 6% of its strongest")).to_be_visible()
-    file = download(page, page.get_by_role("button", name="Save SVG"))
+    file = saved_file(page, "Sheet (SVG)")
     flat = trace.attentions.reshape(12, -1)
     held = (np.rint(255 * np.sqrt(flat / flat.max(axis=1, keepdims=True))) / 255) ** 2
     wanted = np.minimum((held > 0.06).sum(axis=1), 80)
     assert wanted.max() == 80 and file.path().read_text("utf-8").count("<path") == wanted.sum()
 
 
-@pytest.mark.parametrize("name, place", [("all_heads", ".lines"), ("model_view", ".grid")])
-def test_saved_lines_stay_interactive_without_a_network(visit, chromium, trace, name, place):
+@pytest.mark.parametrize("name, drawing", [("all_heads", "Lines"), ("model_view", "Sheet")])
+def test_saved_lines_stay_interactive_without_a_network(visit, chromium, trace, name, drawing):
     page = visit(PAIR + f"&page={name}").page
-    file = download(page, page.locator(place).get_by_role("button", name="Save HTML"))
-    assert file.suggested_filename == {".lines": "layer-1-head-1.html", ".grid": "model-view.html"}[place]
+    file = saved_file(page, f"{drawing} (HTML)")
+    assert file.suggested_filename == {"Lines": "layer-1-head-1.html", "Sheet": "model-view.html"}[drawing]
     context = chromium.new_context(offline=True)
     alone, asked, wrong = context.new_page(), [], []
     alone.set_default_timeout(PATIENCE)

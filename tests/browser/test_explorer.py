@@ -15,6 +15,7 @@ from tests.browser.page_reading import (
     press_head,
     repeat_until,
     saved,
+    saved_file,
     settled,
     wait_for_link,
 )
@@ -124,22 +125,23 @@ def test_predictions_are_saved_as_a_file(visit):
 
 def test_lines_are_saved_as_pictures(visit):
     page = visit(PAIR + "&page=all_heads").page
-    file = download(page, page.locator(".lines").get_by_role("button", name="Save SVG"))
-    text = file.path().read_text("utf-8")
+    text = saved(page, "Lines (SVG)")
     assert text.startswith("<svg") and ">##rot</text>" in text
-    file = download(page, page.locator(".lines").get_by_role("button", name="Save PNG"))
+    file = saved_file(page, "Lines (PNG)")
     assert file.suggested_filename == "layer-1-head-1.png"
     assert file.path().read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_sheet_of_lines_is_saved_as_svg(visit):
     page = visit(PAIR + "&page=model_view").page
-    file = download(page, page.get_by_role("button", name="Save SVG"))
-    text = file.path().read_text("utf-8")
+    text = saved(page, "Sheet (SVG)")
     # A frame for each of the twelve heads, the ground, that of the caption, and lines in both.
     assert text.startswith("<svg") and text.count("<rect") == 14 and text.count("<path") > 24
+    page.keyboard.press("Escape")
     page.get_by_role("radio", name="Maps").click()
-    expect(page.get_by_role("button", name="Save SVG")).to_have_count(0)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("button", name="Sheet (PNG)")).to_be_visible()
+    expect(page.get_by_role("button", name="Sheet (SVG)")).to_have_count(0)
 
 
 def test_a_figure_is_saved_as_a_picture_and_as_a_page(visit):

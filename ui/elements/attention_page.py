@@ -45,6 +45,7 @@ def attention_page(trace, selection, heads, ramp, caption, colours=("",), least=
         small, ramp, (), "maps", False, 52, None, "all-heads", hint, "Maps of all heads.", caption("all-heads")
     )
     open_heads = [(layer, -1 if head is None else head) for layer, head in heads]
+    lines, grid = lines | {"alone": True}, grid | {"alone": True}  # the file has no menu Save
     data = {"maps": maps, "lines": lines, "grid": grid, "open": open_heads, "note": note}
     parts = {
         "title": html.escape(caption("attention")),

@@ -135,10 +135,10 @@ def grid(
         style: "maps", or "lines" between the tokens, coloured by ``tiles.sides``.
         dark: whether lines are drawn for a dark page. tallest: the greatest height of a row of heads, in pixels.
         texts: a short text for each head, layer by layer, drawn if there is room; None for no texts.
-        name: file name of the saved picture, without its ending; "" for no button that saves it.
+        name: file name of the saved picture, without its ending; the menu Save offers it by `export.save_drawing`.
         hint: the text above the tiles. label: name of the component, for screen readers.
         caption: the line below the saved picture, which says what it shows.
-        page: callable () -> the HTML page that "Save HTML" of lines saves.
+        page: callable () -> the HTML page that is saved.
     """
 
     def pressed():
@@ -231,13 +231,13 @@ def lines(
     Args:
         key: of the component.
         weights: ``bert_tf.plots.Lines``.
-        name: file name of the saved picture, without its ending.
+        name: file name of the saved picture, without its ending; the menu Save offers it by `export.save_drawing`.
         colours: "#rrggbb" of each head if there are several.
         least: the least weight that is drawn.
         linked: whether pointing at a token marks it in the other linked components of the page too; the tokens are
-            those of the whole text, and no buttons save the picture.
+            those of the whole text.
         caption: the line below the saved picture, which says what it shows.
-        page: callable () -> the HTML page that "Save HTML" saves; None for no such button.
+        page: callable () -> the HTML page that is saved.
         start: the first row in sight when a long text opens.
         on_start: callable (row), called when the visitor has scrolled a long text and stays.
     """
@@ -247,7 +247,7 @@ def lines(
         if type(value) is int:
             on_start(min(max(value, 0), len(weights.left)))
 
-    data = lines_data(weights, name, colours, least, caption) | {"linked": linked, "pages": page is not None}
+    data = lines_data(weights, name, colours, least, caption) | {"linked": linked}
     data, asked = _with_page(key, data | {"start": start}, page)
     _LINES(key=key, data=data, on_page_change=asked, on_start_change=scrolled)
 
@@ -285,7 +285,8 @@ def picture(key, title, name, figure, card=""):
         if isinstance(value, dict) and value.get("format") in _PICTURES:
             st.session_state[asked] = value
 
-    data, request = {"title": title, "name": name, "card": card}, st.session_state.pop(asked, None)
+    data = {"title": title, "name": name, "card": card, "formats": ["png"] if card else list(_PICTURES)}
+    request = st.session_state.pop(asked, None)
     if request:
         data |= {"format": request["format"], "figure": figure().to_json(), "number": uuid.uuid4().hex}
         if request.get("library"):
@@ -293,6 +294,18 @@ def picture(key, title, name, figure, card=""):
 
             data["library"] = get_plotlyjs()
     _PICTURE(key=key, data=data, on_ask_change=pressed, width="content" if card else "stretch")
+
+
+def drawing_files(key, title, name, formats):
+    """Draw the buttons that save a drawing of this page, made by the component ``grid`` or ``lines``.
+
+    Args:
+        key: of the component.
+        title: name of the drawing. name: the drawing's own file name.
+        formats: those it can be saved in, of "svg", "png" and "html".
+    """
+    data = {"title": title, "name": name, "card": "", "formats": list(formats), "drawing": True}
+    _PICTURE(key=key, data=data, width="stretch")
 
 
 _TOWER = register("tower")

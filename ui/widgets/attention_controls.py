@@ -131,7 +131,7 @@ def save(trace, heads, selection, threshold):
     export.save(name, attention, {"model": trace.model})
 
 
-def draw_lines(key, trace, heads, selection, name, threshold, colours=("",)):
+def draw_lines(key, trace, heads, selection, name, threshold, colours=("",), drawing="Lines"):
     """The lines of one head or several between all tokens of a selection; a long text is scrolled and zoomed.
 
     Of a text with more than ``_MOST_WEIGHTS`` weights a slider chooses the tokens.
@@ -139,10 +139,12 @@ def draw_lines(key, trace, heads, selection, name, threshold, colours=("",)):
     Args:
         key: of the component. heads: pairs (layer, head), from 0. name: of the saved files, without an ending.
         threshold: the least weight that is drawn. colours: "#rrggbb" of each head if there are several.
+        drawing: its title in the menu Save.
     """
     maps = trace.attentions[[layer for layer, _ in heads], [head for _, head in heads]]
     is_whole = len(heads) * len(selection.rows) * len(selection.columns) <= _MOST_WEIGHTS
     drawn = selection if is_whole else detail(selection)
+    export.save_drawing(drawing, name)
     components.lines(
         key,
         plots.lines(trace, maps, drawn),
@@ -156,7 +158,7 @@ def draw_lines(key, trace, heads, selection, name, threshold, colours=("",)):
 
 
 def saved_page(trace, heads, selection, threshold=0.0, colours=("",), models="", texts=None):
-    """The HTML page of all heads that "Save HTML" saves; see `attention_page`.
+    """The HTML page of all heads that the menu Save offers; see `attention_page`.
 
     Args:
         models, texts: as of `export.caption`, if they are not those of the trace and the view.

@@ -1,6 +1,7 @@
 """The menu "Save" of a page: numbers as CSV, JSON and NumPy files, figures as HTML, SVG and PNG.
 
-A page calls ``save`` with each of its results; ``app.py`` then calls ``draw`` to draw one menu of them below the page.
+A page calls ``save`` with each of its results and ``save_drawing`` with each drawing of the components ``grid`` and
+``lines``; ``app.py`` then calls ``draw`` to draw one menu of them below the page.
 """
 
 import csv
@@ -22,13 +23,15 @@ from ui.shell import catalogue
 from ui.widgets.formatting import title
 
 _RESULTS = "_saved_results"  # in the session: dict from a name to (result, entries of its JSON record)
+_DRAWINGS = "_saved_drawings"  # in the session: dict from a name to (title, formats)
 _LONGEST_TEXT = 160  # characters of a text in a caption
 _LINE = 110  # characters of a line of a caption
 
 
 def begin():
-    """Forget the results of the last run. Call it once at the top of a run."""
+    """Forget the results and drawings of the last run. Call it once at the top of a run."""
     st.session_state.pop(_RESULTS, None)
+    st.session_state.pop(_DRAWINGS, None)
 
 
 def save(name, result, about=None):
@@ -44,19 +47,33 @@ def save(name, result, about=None):
     st.session_state.setdefault(_RESULTS, {})[name] = result, about or {}
 
 
+def save_drawing(title, name, formats=("svg", "png", "html")):
+    """Offer a drawing of the page in its menu, as it looks now.
+
+    Args:
+        title: of the drawing. name: the name that the component ``grid`` or ``lines`` saves it under.
+        formats: those it can be saved in.
+    """
+    st.session_state.setdefault(_DRAWINGS, {})[name] = title, formats
+
+
 def draw():
-    """Draw the menu of the results since the last call; draw nothing if there are none.
+    """Draw the menu of the results and drawings since the last call; draw nothing if there are none.
 
     A page whose results come in a fragment calls it at the end of the fragment, which may run alone.
     """
-    results = st.session_state.pop(_RESULTS, None)
-    if not results:
+    results, drawings = (st.session_state.pop(name, {}) for name in (_RESULTS, _DRAWINGS))
+    if not results and not drawings:
         return
     with st.popover("Save", icon=":material/download:", type="tertiary"):
         for name, (result, about) in results.items():
             if len(results) > 1:
                 st.markdown(f"**{name.replace('-', ' ').capitalize()}**")
             _files(name, result, about)
+        if drawings and results:
+            st.markdown("**As drawn on the page**")
+        for name, (drawing, formats) in drawings.items():
+            components.drawing_files(f"c_save_drawing_{name}", drawing, name, formats)
 
 
 def _files(name, result, about):
