@@ -1,10 +1,10 @@
-"""Trainings in a real Chromium: the shipped run's curves, and its time-lapse from first guess to last."""
+"""Trainings in a real Chromium: the shipped run's curves, and its time-lapse from first prediction to last."""
 
 import re
 
 from playwright.sync_api import expect
 
-from tests.browser.page_reading import wait_for_link
+from tests.browser.page_reading import repeat_until, wait_for_link
 
 BORN = "/?page=time_lapse&a=He+was+born+in+London.&mask=a2"
 
@@ -54,5 +54,8 @@ def test_a_short_text_is_refused_with_a_sentence(visit):
     page = visit("/?page=training_curves").page
     page.get_by_text("Train a small model on your own text").click()
     page.get_by_label("Text", exact=True).fill("Too few words.")
-    page.get_by_role("button", name="Train", exact=True).click()
-    expect(page.get_by_text(re.compile("3 words; give at least 300"))).to_be_visible()
+    refused = page.get_by_text(re.compile("3 words; give at least 300"))
+    repeat_until(
+        page.get_by_role("button", name="Train", exact=True).click,
+        lambda patience: expect(refused).to_be_visible(timeout=patience),
+    )
