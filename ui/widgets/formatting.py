@@ -8,6 +8,7 @@ _TITLES = {
     "bert-small-uncased-embedded": "BERT Small, uncased",
     "sentiment-base-cased": "Sentiment",
     "parts-of-speech-base-cased": "Parts of speech",
+    "entities-base-cased": "Named entities",
     "questions-small-uncased": "Questions",
     "bert-base-cased-student": "BERT Base's student",
     "electra-base-cased-embedded": "ELECTRA Base, cased",
