@@ -303,6 +303,19 @@ def test_words_of_several_pieces_are_scored_by_their_pseudo_log_likelihood(visit
     assert read == pytest.approx(wanted, abs=0.006)
 
 
+def test_results_are_dimmed_while_a_text_is_typed(visit):
+    page = visit(MASKED).page
+    page.locator(".card .bar").first.wait_for()
+    results = page.locator(".stBidiComponent", has=page.locator(".card .bar"))
+    field = page.get_by_label("Text A")
+    field.press("End")
+    field.type(" It ran.")
+    expect(results).to_have_css("opacity", "0.45")
+    field.press("Enter")
+    expect(chip(page, "ran")).to_be_visible()
+    expect(results).to_have_css("opacity", "1")
+
+
 def test_the_sidebar_shows_the_open_page_in_a_low_window(visit):
     page = visit("/?page=glossary", viewport={"width": 1440, "height": 700}).page
     expect(page.locator(".sections a[aria-current=page]")).to_be_in_viewport()

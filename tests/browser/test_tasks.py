@@ -17,6 +17,7 @@ from tests.browser.conftest import serving
 from tests.browser.page_reading import (
     FIGURE,
     numbers,
+    open_page,
     press_row,
     saved,
     wait_for_link,
@@ -198,3 +199,8 @@ def test_a_file_becomes_a_model_of_the_visitor_s(visit):
     page.wait_for_function(f"() => document.querySelector('{FIGURE}')?.data?.[0]?.y?.includes?.('good')")
     bars = numbers(page)[0]
     assert sorted(bars["y"]) == ["bad", "good"] and sum(bars["x"]) == pytest.approx(1, abs=1e-4)
+    open_page(page, "Fine-tune")
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_text("for everybody")).to_be_visible()
+    page.get_by_role("button", name="Delete it").click()
+    expect(page.get_by_role("button", name="Try it")).to_have_count(0)
