@@ -60,7 +60,7 @@ RECIPES = {
         {"freeze-layers": 10, "epochs": 5, "learning-rate": 3e-4, "batch-size": 32, "length": 96},
         "cc-by-sa-4.0",
         "WNUT-17, emerging entities (Derczynski et al. 2017, CC BY 4.0): names in posts, comments and questions of the "
-        "web. The base model's source was fine-tuned on the names of CoNLL-2003, which helps it here too.",
+        "web. The base model's source was fine-tuned on the names of CoNLL-2003, which may help it here.",
     ),
     "questions": ModelRecipe(
         "questions-small-uncased",

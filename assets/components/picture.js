@@ -1,5 +1,5 @@
-// Buttons of the menu Save. A figure is sent by the server when a button is pressed, at the first press with Plotly. A drawing
-// of the page is told to save itself.
+// Buttons that save a figure or a drawing. The server sends the figure, and at the first press Plotly too, when a button is
+// pressed. A drawing of the page is told to save itself.
 
 const WIDTH = 1000; // pixels of the picture, if the figure has no width
 

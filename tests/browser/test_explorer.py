@@ -8,7 +8,6 @@ from playwright.sync_api import expect
 from tests.browser.page_reading import (
     PAIR,
     chip,
-    download,
     open_page,
     parameters,
     point,
@@ -148,10 +147,8 @@ def test_a_figure_is_saved_as_a_picture_and_as_a_page(visit):
     page = visit(PAIR + "&page=all_heads").page
     page.locator(".lines .left .token").first.wait_for()
     settled(page, "light")
-    page.get_by_role("button", name="Save", exact=True).click()
     for name, begins in (("Heatmap (SVG)", b"<svg"), ("All heads (PNG)", b"\x89PNG"), ("Heatmap (HTML)", b"<!doctype")):
-        file = download(page, page.get_by_role("button", name=name))
-        content = file.path().read_bytes()
+        content = saved_file(page, name).path().read_bytes()
         assert content.startswith(begins), (name, content[:20])
         assert b"<svg" != begins or "##rot" in content.decode()
 

@@ -38,14 +38,14 @@ def attention_page(trace, selection, heads, ramp, caption, colours=("",), least=
     saved_heads = list(dict.fromkeys([*heads, *saved_heads]))
     maps = [_map(trace, selection, layer, head, caption) for layer, head in saved_heads]
     first = plots.lines(trace, trace.attentions[0, 0], selection)
-    lines = components.lines_data(first, "", colours, least, "") | {"bytes": ""}
+    # "alone": without the menu Save of a page, the drawings have buttons of their own.
+    lines = components.lines_data(first, "", colours, least, "") | {"bytes": "", "alone": True}
     small = plots.tiles(trace.attentions, selection, 200_000)
     hint = "Layers downwards, heads across. Press one to open it."
     grid = components.grid_data(
         small, ramp, (), "maps", False, 52, None, "all-heads", hint, "Maps of all heads.", caption("all-heads")
-    )
+    ) | {"alone": True}
     open_heads = [(layer, -1 if head is None else head) for layer, head in heads]
-    lines, grid = lines | {"alone": True}, grid | {"alone": True}  # the file has no menu Save
     data = {"maps": maps, "lines": lines, "grid": grid, "open": open_heads, "note": note}
     parts = {
         "title": html.escape(caption("attention")),
