@@ -52,21 +52,28 @@ def saved(page, name="CSV", result=0):
 
 def saved_file(page, name, result=0):
     """A file from the page's menu."""
+    menu = page.get_by_role("button", name="Save", exact=True)
     button = page.get_by_role("button", name=name, exact=True).nth(result)
-    if not button.is_visible():
-        page.get_by_role("button", name="Save", exact=True).click()
-    return download(page, button)
+
+    def reach():
+        if not button.is_visible():
+            menu.click(timeout=20_000)
+        menu.scroll_into_view_if_needed()  # what is drawn above the menu pushes it, and what it shows, off the screen
+
+    return download(page, button, reach)
 
 
-def download(page, button):
-    """The file that a press on ``button`` saves, pressed again where it was not yet listening."""
-    for patience in (20_000, PATIENCE):
+def download(page, button, reach=lambda: None):
+    """The file that a press on ``button`` saves, pressed again if it was not yet listening; ``reach`` comes first."""
+    end = time.monotonic() + PATIENCE / 1000
+    while True:
         try:
-            with page.expect_download(timeout=patience) as found:
-                button.click()
+            reach()
+            with page.expect_download(timeout=20_000) as found:
+                button.click(timeout=20_000)
             return found.value
         except Overdue:
-            if patience == PATIENCE:
+            if time.monotonic() > end:
                 raise
 
 

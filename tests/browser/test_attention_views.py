@@ -10,10 +10,10 @@ from playwright.sync_api import expect
 from tests.browser.page_reading import (
     PAIR,
     PATIENCE,
-    download,
     open_page,
     point,
     press_head,
+    saved,
     saved_file,
     settled,
     share,
@@ -249,9 +249,7 @@ def test_what_heads_do_opens_a_head_and_is_saved_as_a_table(visit, trace):
     summary = summarise_heads(trace)
     expect(page.get_by_text(f"to separators {summary.sep_share[1, 3]:.2f}")).to_be_visible()
     expect(page.locator(".js-plotly-plot .scatterlayer .point").first).to_be_visible()
-    page.get_by_role("button", name="Save", exact=True).click()
-    file = download(page, page.get_by_role("button", name="JSON").first)
-    entropy = json.loads(file.path().read_text("utf-8"))["summary"]["entropy"]
+    entropy = json.loads(saved(page, "JSON"))["summary"]["entropy"]
     assert entropy[1][3] == pytest.approx(summary.entropy[1, 3], abs=1e-5)
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Open this head").click()

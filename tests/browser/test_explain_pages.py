@@ -5,9 +5,9 @@ import re
 from playwright.sync_api import expect
 
 from tests.browser.page_reading import (
-    download,
     open_page,
     point,
+    saved,
     wait_for_link,
     wider_than_the_screen,
 )
@@ -80,14 +80,12 @@ def test_words_stand_on_the_colours_of_their_scores(visit):
 def test_scores_are_saved_as_a_table_and_as_a_figure(visit):
     page = visit(f"/?page=saliency&{PAIR}&saliency.method=gradient").page
     page.locator(".marks .word").first.wait_for()
-    page.get_by_role("button", name="Save").click()
     for name, begins, has in (
         ("CSV", "source,index,word,score", "b,2,good,"),
         ("JSON", "{", '"method": "gradient-x-input"'),
         ("Words (HTML)", "<!doctype html>", "log-probability of "),
     ):
-        file = download(page, page.get_by_role("button", name=name, exact=True))
-        text = file.path().read_text("utf-8")
+        text = saved(page, name)
         assert text.startswith(begins) and has in text, name
 
 

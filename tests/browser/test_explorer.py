@@ -204,7 +204,7 @@ def test_a_page_opened_for_the_first_time_begins_at_its_top(visit):
     main = scrolled(page, "glossary", 700)
     open_page(page, "Guide")
     page.get_by_role("heading", name="To cite").wait_for()
-    assert main.evaluate("(one) => one.scrollHeight - one.clientHeight") > 700
+    page.wait_for_function("(one) => one.scrollHeight - one.clientHeight > 700", arg=main.element_handle())
     assert main.evaluate("(one) => one.scrollTop") == 0
 
 
