@@ -7,13 +7,13 @@
 Each step runs only if its result does not exist yet, so a stopped run is resumed: source (recipes/sources.py),
 pre-training (`python -m bert_tf pretrain`, resumable), of Small the mean of its last runs, its position vectors from
 128 on (recipes/positions.py) and its further training on mixed text and longer sequences, the choice among what these
-gave, storage in eight bits, measurement of both the float32 and the stored model (`python -m bert_tf evaluate mlm`),
-the model card. A model whose accuracy at 256 or 512
+gave, of Base its position vectors from 384 on (recipes/positions.py), storage in eight bits, measurement of both the
+float32 and the stored model (`python -m bert_tf evaluate mlm`), the model card. A model whose accuracy at 256 or 512
 tokens is more than two points below that at 128 is not shipped. `--gpu` trains the whole network on 500 million tokens
 (Base) or a billion (Small), without padding; the default training took two CPU cores about three hours (Base) and six
-and a half (Small). Models that store only their differences
-must be made again if the tensors that they use have changed: after Small the questions of recipes/tasks.py, after
-`--gpu` the student, the discriminator and all models of recipes/tasks.py.
+and a half (Small). Models that store only their differences must be made again if the tensors that they use have
+changed: after Small the questions of recipes/tasks.py, after `--gpu` the student, the discriminator and all models of
+recipes/tasks.py.
 """
 
 import argparse
@@ -161,10 +161,22 @@ def pretrain(stages, args, source, text, corpus):
     return outputs
 
 
-def extend_positions(trained, source, target):
+def regress_positions(trained, source, target):
     """The model with position vectors from 128 on (recipes/positions.py). Returns: its folder."""
     if not target.exists():
-        run(ROOT / "recipes" / "positions.py", trained, source, target)
+        run(ROOT / "recipes" / "positions.py", "regress", trained, target, source)
+    return target
+
+
+def continue_positions(trained, target, text, corpus):
+    """The model with the position vectors that its source has lost (recipes/positions.py).
+
+    Args: text: files to train them on. corpus: folder of their tokens.
+
+    Returns: its folder.
+    """
+    if not target.exists():
+        run(ROOT / "recipes" / "positions.py", "continue", trained, target, "--corpus", corpus, "--text", *text)
     return target
 
 
@@ -202,7 +214,7 @@ def train(args, source):
         }
         best, start = average(shares, args.work / f"average-{args.kind}"), args.work / f"average-{args.kind}-stored"
         store(best, start)
-        start = extend_positions(start, source, args.work / f"average-{args.kind}-positions")
+        start = regress_positions(start, source, args.work / f"average-{args.kind}-positions")
     further = pretrain(
         MIXED.get(args.kind, []), args, start, [args.mixed / "train.txt"], args.work / f"ids-{args.kind}-mixed"
     )
@@ -388,6 +400,8 @@ def main():
     shares_by_model = {model: by_register(model, args) for model in candidates}
     print(json.dumps({str(model): shares for model, shares in shares_by_model.items()}, indent=1))
     trained = max(shares_by_model, key=lambda model: sum(shares_by_model[model].values()))
+    if args.kind == "base" and not args.gpu:
+        trained = continue_positions(trained, args.work / "base-positions", args.text, args.work / "ids-base-positions")
     stored = args.work / NAMES[args.kind]
     store(trained, stored)
     lengths = by_length(stored, args.eval)

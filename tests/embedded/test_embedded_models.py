@@ -3,10 +3,12 @@
 import json
 import re
 
+import numpy as np
 import pytest
 
 import bert_tf
 from bert_tf.checkpoints import embedded_dir
+from bert_tf.checkpoints.reading import open_folder
 from bert_tf.inference.predictions import fill_mask
 
 BASE, SMALL = "bert-base-cased-embedded", "bert-small-uncased-embedded"
@@ -57,6 +59,16 @@ def test_the_card_has_the_fields_of_the_hub_and_figures_of_other_texts(name):
         assert f"\n{field}:" in f"\n{front}"
     assert "BLiMP" in body and "A hundred everyday sentences" in body
     assert ("CoNLL-2003" in body) == (name == BASE)
+
+
+@pytest.mark.parametrize("name", [BASE, SMALL])
+def test_each_of_the_512_position_vectors_is_like_the_next(name):
+    # Vectors that were lost to rounding, or never trained, have cosines around 0.
+    _, _, tensors = open_folder(embedded_dir() / name)
+    table = tensors["bert.embeddings.position_embeddings.weight"].read().astype("float32")
+    rows = table[1:] - table[1:].mean(axis=0)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    assert len(table) == 512 and np.sum(rows[1:] * rows[:-1], axis=1).min() > 0.1
 
 
 def test_the_card_of_small_has_figures_by_length_and_kind_of_text():

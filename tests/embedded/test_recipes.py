@@ -1,4 +1,4 @@
-"""The recipes' plans, by arithmetic: nothing is trained here."""
+"""The recipes' plans, by arithmetic, and what they do to position vectors."""
 
 import json
 import lzma
@@ -12,6 +12,7 @@ import pytest
 from bert_tf import checkpoints
 from bert_tf.cli import pretrain
 from bert_tf.models import named_variables
+from bert_tf.pretraining.data.corpus import prepare_corpus
 from bert_tf.pretraining.phases import plan_phases
 from recipes import embedded, positions, registers
 from tests.conftest import make_bert
@@ -117,10 +118,42 @@ def test_untrained_position_vectors_follow_what_training_did_to_the_others():
     trained = np.where(np.arange(512)[:, None] < 128, wanted, start)
     trained[0] += 5  # place 0 has [CLS] alone and follows no rule
 
-    table = positions.extended(start, trained)
+    table = positions.regressed(start, trained)
 
     np.testing.assert_array_equal(table[: positions.LAST], trained[: positions.LAST])
     np.testing.assert_allclose(table[positions.LAST :], wanted[positions.LAST :], atol=0.05)
+
+
+def test_lost_position_vectors_continue_the_curve_of_the_others():
+    places, speeds = np.arange(512)[:, None], np.linspace(0.01, 0.5, 6)
+    circles = np.concatenate([np.cos(places * speeds), np.sin(places * speeds)], axis=1)  # one rotation a step
+    rng = np.random.default_rng(0)
+    wanted = circles @ np.linalg.qr(rng.normal(size=(64, 12)))[0].T + rng.normal(size=64)
+    lost = np.array(wanted)
+    lost[0], lost[384:] = 9, 0.01 * rng.normal(size=(128, 64))
+
+    table = positions.continued(lost, 384)
+
+    np.testing.assert_array_equal(table[:384], lost[:384])
+    new, right = (rows[384:] - wanted.mean(axis=0) for rows in (table, wanted))
+    assert (np.sum(new * right, axis=1) / np.linalg.norm(new, axis=1) / np.linalg.norm(right, axis=1)).min() > 0.95
+
+
+def test_only_the_lost_position_vectors_are_trained(tmp_path):
+    bert = make_bert(with_heads=("mlm",))
+    before = {name: np.array(variable.numpy()) for name, variable in named_variables(bert.model).items()}
+    table = positions.table_of(bert.model)
+    (tmp_path / "text.txt").write_text("\n\n".join(["The bunny ate the carrot. It was good.\n" * 40] * 8))
+    corpus = prepare_corpus([tmp_path / "text.txt"], bert.tokenizer, tmp_path / "ids")
+    positions.train_rows(bert.model, bert.tokenizer, corpus, 20, updates=3, batch=2, say=lambda line: None)
+
+    for name, variable in named_variables(bert.model).items():
+        if variable is not table:
+            np.testing.assert_array_equal(variable.numpy(), before[name], err_msg=name)
+    (old,) = (value for name, value in before.items() if "position_embeddings" in name)
+    new = np.array(table.numpy())
+    np.testing.assert_array_equal(new[:20], old[:20])
+    assert (np.abs(new[20:100] - old[20:100]).max(axis=1) > 1e-5).all()  # the last places may be padding
 
 
 @pytest.mark.parametrize("kind", ["base", "small"])
