@@ -41,12 +41,16 @@ function paintBar(item, card, prediction, still) {
   bar.setAttribute("aria-label", `Fill in ${prediction.text}, ${percent(prediction.p)}${rank}`);
 }
 
+// Whether a card's mask stands at the place of a chip.
+function isAt(linked, card, chip) {
+  return chipOf(linked, card.position) === chip || ownOf(linked, chip) === card.position;
+}
+
 // Opens one card and folds the others; cards that are not linked are all open.
 function fold(root, { cards, linked }, position) {
-  const one = cards.some((card) => card.position === position) ? position : cards[0]?.position;
   [...root.children].forEach((section, index) => {
     const card = cards[index];
-    const folded = Boolean(linked) && card.position !== one;
+    const folded = Boolean(linked) && card.position !== position;
     section.classList.toggle("folded", folded);
     const head = section.firstElementChild;
     section.querySelector(".first").textContent = folded ? card.predictions[0]?.text ?? "" : "";
@@ -65,14 +69,15 @@ function fold(root, { cards, linked }, position) {
 }
 
 function open(root, data, position) {
-  window.bertMask = position;
+  window.bertMask = chipOf(data.linked, position);
   fold(root, data, position);
 }
 
 // The last words before a mask and the next after it, as the chips of the page show them; null if they do not know it.
-function around(card) {
+function around(card, linked) {
   const chips = window.bertChips ?? [];
-  const mask = chips.find((chip) => chip.position === card.position);
+  const place = chipOf(linked, card.position);
+  const mask = chips.find((chip) => chip.position === place);
   if (!mask || !(mask.masked || mask.kind === "typed") || (mask.was || "[MASK]") !== card.title) return null;
   const side = chips.filter((chip) => chip.side === mask.side && chip.kind !== "special");
   const at = side.indexOf(mask);
@@ -85,11 +90,11 @@ function around(card) {
 }
 
 // While a bar has the pointer or the focus, the last line of its card is the text that a press would write.
-function foresee(root, cards, element) {
+function foresee(root, { cards, linked }, element) {
   const bar = element?.closest?.("button.bar");
   [...root.children].forEach((section, index) => {
     const foot = section.querySelector(".foot");
-    const words = bar && section.contains(bar) ? around(cards[index]) : null;
+    const words = bar && section.contains(bar) ? around(cards[index], linked) : null;
     if (!words && !foot.classList.contains("foreseen")) return;
     if (words && !foot.classList.contains("foreseen")) foot.style.minHeight = `${foot.offsetHeight}px`;
     foot.classList.toggle("foreseen", Boolean(words));
@@ -99,17 +104,17 @@ function foresee(root, cards, element) {
 }
 
 // The card under the pointer or the focus is the token that the other components show too.
-function link(root, cards) {
+function link(root, { cards, linked }) {
   const tell = (element) => {
     const index = [...root.children].indexOf(element?.closest?.(".card"));
-    tellToken(index < 0 ? null : cards[index].position);
-    foresee(root, cards, element);
+    tellToken(index < 0 ? null : chipOf(linked, cards[index].position));
+    foresee(root, { cards, linked }, element);
   };
   root.onpointerover = (event) => { if (event.pointerType !== "touch") tell(event.target); };
   root.onpointerleave = () => tell(null);
   onFocus(root, tell);
-  return onToken((position) => {
-    cards.forEach((card, index) => root.children[index]?.classList.toggle("lit", card.position === position));
+  return onToken((chip) => {
+    cards.forEach((card, index) => root.children[index]?.classList.toggle("lit", chip !== null && isAt(linked, card, chip)));
   });
 }
 
@@ -135,10 +140,10 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     resize(own, asked.length, () => buildBar(still));
     asked.forEach((prediction, row) => paintBar(own.children[row], card, prediction, still));
   });
-  fold(root, data, window.bertMask);
+  fold(root, data, (data.cards.find((card) => isAt(data.linked, card, window.bertMask)) ?? data.cards[0])?.position);
   root.onclick = (event) => {
     const bar = event.target.closest("button.bar");
     if (bar) setTriggerValue("fill", { position: Number(bar.dataset.position), token: Number(bar.dataset.token) });
   };
-  return data.linked ? link(root, data.cards) : undefined;
+  return data.linked ? link(root, data) : undefined;
 });

@@ -214,12 +214,16 @@ function set(state, focus) {
   state.focus = focus;
   if (same) return;
   draw(state);
-  if (state.data.linked) tellToken(focus ? focus.indices[0] : null);
+  if (!state.data.linked) return;
+  state.telling = true;
+  tellToken(focus ? chipOf(state.data.linked, focus.indices[0]) : null);
+  state.telling = false;
 }
 
 // Shows where the token looks that another component of the page has under the pointer.
-function follow(state, position) {
-  if (position === (state.focus ? state.focus.indices[0] : null)) return;
+function follow(state, chip) {
+  const position = ownOf(state.data.linked, chip);
+  if (state.telling || position === (state.focus ? state.focus.indices[0] : null)) return;
   state.focus = position !== null && position < state.data.left.length ? { side: "left", indices: [position] } : state.pinned;
   draw(state);
 }
@@ -396,7 +400,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     state.scroll.scrollTop = state.start * state.row;
   }
   const unwatched = onWidth(stage, () => draw(state));
-  const unheard = data.linked ? onToken((position) => follow(state, position)) : () => {};
+  const unheard = data.linked ? onToken((chip) => follow(state, chip)) : () => {};
   return () => {
     unsaved();
     unwatched();

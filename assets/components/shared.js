@@ -164,6 +164,16 @@ function onToken(callback) {
   return () => window.removeEventListener("bert-token", hear);
 }
 
+// The chip of a component's token, and the component's token of a chip: those at the same place of the text. `linked` has
+// the lists of them, or is true if the component and the chips have the same tokens.
+function chipOf(linked, position) {
+  return linked.chips && position !== null ? linked.chips[position] ?? null : position;
+}
+
+function ownOf(linked, position) {
+  return linked.own && position !== null ? linked.own[position] ?? null : position;
+}
+
 // Tells the drawing that is saved under a name to save itself as "svg", "png" or "html".
 function tellSave(name, format) {
   window.dispatchEvent(new CustomEvent("bert-save", { detail: { name, format } }));

@@ -13,7 +13,7 @@ LONGEST = 128  # tokens; the attention of a longer text is drawn on the page All
 _MEAN = "predict.mean"
 
 
-def draw(shared, trace, side="", depth_of=None):
+def draw(shared, trace, side="", depth_of=None, linked=True):
     """Draw the lines of one head, and for a page with one model the small maps of all heads.
 
     Args:
@@ -21,6 +21,7 @@ def draw(shared, trace, side="", depth_of=None):
         side: the end of the keys, "_other" for the second of two models, which has no choices of its own.
         depth_of: the configuration of the model whose layers the view counts; this model's layer at the same relative
             depth is drawn. None: this model's own.
+        linked: see ``components.lines``.
 
     Returns: (layer, head), from 0; head None for the mean. None if no lines are drawn.
     """
@@ -43,11 +44,11 @@ def draw(shared, trace, side="", depth_of=None):
     everything = plots.select(trace)
     weights = plots.lines(trace, maps, everything)
     if depth_of is not None:
-        components.lines(f"c_home_lines{side}", weights, "attention", linked=True)
+        components.lines(f"c_home_lines{side}", weights, "attention", linked=linked)
         return layer, head
     left, right = st.columns([8, 5], gap="small")
     with left:
-        components.lines("c_home_lines", weights, "attention", linked=True)
+        components.lines("c_home_lines", weights, "attention", linked=linked)
     with right:
         _all_heads(trace, everything, layer, head)
     return layer, head

@@ -18,12 +18,13 @@ from ui.widgets.formatting import escape_markdown
 _ASK = "predict.ask"
 
 
-def draw(shared, trace, side=""):
+def draw(shared, trace, side="", linked=True):
     """Draw a model's answers about single words: predictions at masks, and of a discriminator a score per token.
 
     Args:
         shared: ``SharedModel``. trace: its ``Trace``.
         side: the end of the keys, "_other" for the second of two models. Only the first has options and a download.
+        linked: see ``components.bars``.
     """
     if trace.replaced is not None:
         inputs.heading("Replaced or original")
@@ -44,7 +45,7 @@ def draw(shared, trace, side=""):
         st.header("Predictions", anchor=False)
         head_predictions.missing(shared.name, "mlm")
         return
-    _predictions(shared, trace, side)
+    _predictions(shared, trace, side, linked)
 
 
 def asked_words(shared):
@@ -62,7 +63,7 @@ def asked_words(shared):
     return single, several, problems
 
 
-def _predictions(shared, trace, side):
+def _predictions(shared, trace, side, linked):
     view = state.view()
     asked, of_pieces, problems = asked_words(shared)
     if view.fill == "joint" and len(trace.masks) > 1:
@@ -85,7 +86,7 @@ def _predictions(shared, trace, side):
             _options(trace)
     for problem in problems:
         st.caption(escape_markdown(problem))
-    components.bars(f"c_bars{side}", answer_cards, fill, linked=True)
+    components.bars(f"c_bars{side}", answer_cards, fill, linked)
     if joint and not side:
         _fill_all_button(joint)
     if not side:

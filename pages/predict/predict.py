@@ -7,6 +7,7 @@ from bert_tf.plots.share_card import share_card
 from pages.predict import attention_view, mask_predictions, pair_view
 from pages.predict.snippets.predict import snippet
 from ui.elements import components
+from ui.elements.linking import linked_tokens
 from ui.session import model_store, state
 from ui.session.session_cache import cached
 from ui.session.trace_store import attention_trace
@@ -171,7 +172,8 @@ def _one_model(shared, trace):
 
 def _two_models(installed, *models):
     """Draw the three things of two models, each model in its column; the same thing begins at the same height."""
-    config = models[0][0].config
+    (first, first_trace), (_, second_trace) = models
+    links = {"": True, "_other": linked_tokens(second_trace, first_trace)}
 
     def title_of(shared, trace, side):
         if side:
@@ -181,9 +183,9 @@ def _two_models(installed, *models):
 
     parts = {
         "title": title_of,
-        "predictions": mask_predictions.draw,
+        "predictions": lambda shared, trace, side: mask_predictions.draw(shared, trace, side, links[side]),
         "pair": lambda shared, trace, side: pair_view.draw(trace, side),
-        "attention": lambda shared, trace, side: attention_view.draw(shared, trace, side, depth_of=config),
+        "attention": lambda shared, trace, side: attention_view.draw(shared, trace, side, first.config, links[side]),
     }
     for name, draw in parts.items():
         for side, column, (shared, trace) in zip(("", "_other"), st.columns(2, gap="large"), models):

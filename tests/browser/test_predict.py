@@ -6,7 +6,19 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
-from tests.browser.page_reading import PAIR, chip, download, parameters, press_head, settled, too_wide, wait_for_link
+from tests.browser.page_reading import (
+    PAIR,
+    TEXTS,
+    chip,
+    download,
+    parameters,
+    point,
+    press_head,
+    settled,
+    share,
+    too_wide,
+    wait_for_link,
+)
 
 MASKED = PAIR + "&mask=a1"
 BELOW = "(one) => one.getBoundingClientRect().bottom"
@@ -36,6 +48,98 @@ def test_a_token_lights_up_in_all_three(visit):
     expect(page.locator(".card.lit")).to_have_count(0)
     chip(page, "ate").focus()
     expect(page.locator(".lines .hint")).to_have_text(re.compile("“ate” looks"))
+
+
+def test_lines_and_cards_light_the_token_in_the_others(visit):
+    page = visit(PAIR + "&mask=a2").page
+    page.locator(".lines .left .token").first.wait_for()
+    lit, hint = page.locator("button.chip.lit"), page.locator(".lines .hint")
+    point(page, page.locator(".lines .left .token", has_text="[MASK]"), hint, re.compile("^“\\[MASK]” looks most at"))
+    expect(lit).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".card.lit")).to_have_count(1)
+    page.mouse.move(0, 0)
+    expect(lit).to_have_count(0)
+    page.locator("button.bar").first.focus()
+    expect(lit).to_have_attribute("aria-pressed", "true")
+    expect(hint).to_have_text(re.compile("^“\\[MASK]” looks most at"))
+
+
+def test_of_several_masks_one_card_is_open(visit):
+    page = visit(PAIR).page
+    for word, masks in (("ate", "a2"), ("the", "a2,a3")):
+        chip(page, word).click()
+        wait_for_link(page, "mask", masks)
+    open_card = page.locator(".card:not(.folded) .title")
+    expect(open_card).to_have_text("the")
+    folded = page.locator(".card.folded .head")
+    folded.click()
+    expect(open_card).to_have_text("ate")
+    folded.focus()
+    page.keyboard.press("Enter")
+    expect(open_card).to_have_text("the")
+
+
+def test_two_models_of_other_tokens_show_the_same_place(visit):
+    # The cased model has three tokens for "bunny", the uncased one: all later positions differ.
+    page = visit(PAIR + "&mask=a2&predict.compare=1&model=tiny-cased&with=tiny-uncased").page
+    hints = page.locator(".lines .hint")
+    expect(hints).to_have_count(2)
+    page.locator("button.bar").last.wait_for()
+    page.locator("button.chip[aria-pressed=true]").hover()
+    expect(page.locator(".card.lit")).to_have_count(2)
+    for place in (0, 1):
+        expect(hints.nth(place)).to_have_text(re.compile("^“\\[MASK]” looks most at"))
+    point(
+        page,
+        page.locator(".lines").nth(1).locator(".left .token", has_text="good"),
+        hints.nth(0),
+        re.compile("^“good”"),
+    )
+    expect(page.locator("button.chip.lit")).to_have_text("good")
+    bunny = page.locator(".lines").nth(1).locator(".left .token", has_text="bunny")
+    chip(page, "##ny").hover()
+    expect(hints.nth(1)).to_have_text(re.compile("^“bunny”"))
+    expect(hints.nth(0)).to_have_text(re.compile("^“##ny”"))
+    expect(bunny).to_have_count(1)
+    bar = page.locator(".card").nth(1).locator("button.bar").first
+    bar.hover()
+    word = bar.locator(".word").inner_text()
+    expect(page.locator(".card .foot").nth(1)).to_have_text(f"The bunny {word} the carrot.")
+
+
+def test_the_second_model_is_chosen_in_its_column(visit):
+    page = visit(PAIR + "&predict.compare=1&model=tiny-cased&with=tiny-uncased").page
+    expect(page.locator(".lines")).to_have_count(2)
+    page.get_by_role("combobox", name="Second model").click()
+    page.get_by_role("option", name=re.compile("tiny-cased")).click()
+    wait_for_link(page, "with", "tiny-cased")
+    tokens = page.locator(".lines").nth(1).locator(".left .token")
+    expect(tokens.nth(3)).to_have_text("##un")
+
+
+def test_the_lines_are_of_the_chosen_layer_and_head_or_the_mean(visit, bert):
+    page = visit(PAIR).page
+    page.locator(".lines .left .token").first.wait_for()
+    maps = bert.trace(*TEXTS, attentions=True).attentions
+
+    def choose(menu, option):
+        page.get_by_role("combobox", name=menu).click()
+        page.get_by_role("option", name=option, exact=True).click()
+
+    def shows(row):
+        hint = page.locator(".lines .hint")
+        point(page, page.locator(".lines .left .token").nth(2), hint, re.compile("looks most at"))
+        assert share(hint.inner_text().split(";")[0]) == pytest.approx(row.max(), abs=0.003)
+
+    choose("Head", "Mean")
+    wait_for_link(page, "predict.mean", "1")
+    shows(maps[0].mean(axis=0)[2])
+    choose("Layer", "Layer 2")
+    wait_for_link(page, "layer", "2")
+    shows(maps[1].mean(axis=0)[2])
+    choose("Head", "Head 3")
+    wait_for_link(page, "head", "3")
+    shows(maps[1, 2, 2])
 
 
 def test_a_press_on_a_small_map_opens_the_head_here(visit):

@@ -87,7 +87,8 @@ def bars(key, cards, on_fill=None, linked=False):
         cards: as ``ui.elements.cards.cards`` makes them.
         on_fill: callable (position, token id), called when a bar is pressed; None for bars that cannot be pressed.
         linked: whether pointing at a card marks its token in the other linked components of the page too. One card is
-            open then, that of the mask pressed last.
+            open then, that of the mask pressed last. Instead of True, what ``linked_tokens`` returns if the page's
+            chips are another model's tokens.
     """
 
     def pressed():
@@ -235,7 +236,7 @@ def lines(
         colours: "#rrggbb" of each head if there are several.
         least: the least weight that is drawn.
         linked: whether pointing at a token marks it in the other linked components of the page too; the tokens are
-            those of the whole text.
+            those of the whole text. Instead of True, what ``linked_tokens`` returns; see `bars`.
         caption: the line below the saved picture, which says what it shows.
         page: callable () -> the HTML page that is saved.
         start: the first row in sight when a long text opens.
