@@ -71,8 +71,9 @@ def test_each_of_the_512_position_vectors_is_like_the_next(name):
     assert len(table) == 512 and np.sum(rows[1:] * rows[:-1], axis=1).min() > 0.1
 
 
-def test_the_card_of_small_has_figures_by_length_and_kind_of_text():
-    card = (embedded_dir() / SMALL / "README.md").read_text()
+@pytest.mark.parametrize("name", [BASE, SMALL])
+def test_the_card_has_figures_by_length_and_kind_of_text(name):
+    card = (embedded_dir() / name / "README.md").read_text()
     for words in ("| tokens of a sequence | 128 | 256 | 512 |", "news: Wikinews", "everyday: "):
         assert words in card
 
