@@ -418,6 +418,16 @@ def test_the_minimal_pair_is_the_visitor_s(open_app):
     assert ran(app)["pair"].margin == pytest.approx(of_job(app, "counterfactuals_pair").margin, abs=1e-3)
 
 
+def test_the_minimal_pairs_of_the_lines_are_the_page_s_and_need_no_folder_of_the_project(open_app):
+    link = {"counterfactuals.kind": "pairs", "counterfactuals.all": "1"}
+    app = open_app(page="counterfactuals", a="The bunny ate it.", **link)
+    names, code = ran(app), app.code[-1].value
+    shown = app.dataframe[0].value
+    assert names["pairs"] == list(zip(shown["good"], shown["bad"]))
+    assert names["one"].margin == pytest.approx(shown["margin"].iloc[-1], abs=1e-3)
+    assert not {"ui", "pages"} & {line.split()[1].split(".")[0] for line in code.splitlines() if " import " in line}
+
+
 # Words
 
 

@@ -1,6 +1,7 @@
 """The Python code for what the page counterfactuals shows."""
 
-from ui.widgets.snippet_parts import about, loading, script
+from ui.samples.minimal_pairs import PAIRS
+from ui.widgets.snippet_parts import about, listed, loading, script
 
 _OUTCOMES = """\
 variants = [{variants}]
@@ -86,9 +87,10 @@ def pairs(view, shared, call, good, bad, call_of_all):
     scores = ", ".join(call.python("bert", repr(text)) for text in (good, bad))
     lines, imports = [f"pair = MinimalPair({scores})", _TOTALS.format(pair="pair")], call.imports()
     if call_of_all is not None:
-        lines.append(f"for one in {call_of_all.python('bert', '[(one.good, one.bad) for one in PAIRS]')}:")
+        lines.append(f"\npairs = {listed((one.good, one.bad) for one in PAIRS)}  # acceptable, unacceptable")
+        lines.append(f"for one in {call_of_all.python('bert', 'pairs')}:")
         lines.append(f"    {_TOTALS.format(pair='one')}")
-        imports += [*call_of_all.imports(), "from ui.samples.minimal_pairs import PAIRS  # in the project's folder"]
+        imports += call_of_all.imports()
     imports.append("from bert_tf.explain import MinimalPair")
     return script(imports, loading(view, shared.name), "\n".join(lines))
 
