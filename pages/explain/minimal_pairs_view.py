@@ -131,8 +131,8 @@ def _all_pairs(shared, call):
             key="w_counterfactuals_pairs",
             column_config={
                 "what": "About",
-                "good": "Good",
-                "bad": "Bad",
+                "good": "Acceptable",
+                "bad": "Unacceptable",
                 "margin": st.column_config.NumberColumn("Margin, nats", format="%+.2f"),
             },
         )
