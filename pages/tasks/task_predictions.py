@@ -83,7 +83,7 @@ def page():
         return
     name = _picked(known)
     settings = known[name]
-    task_models.complete_example(settings)
+    task_models.open_own_example(settings)
     task_models.examples(settings)
     inputs.text_fields(_fields(settings))
     if not _usable(settings):

@@ -23,6 +23,7 @@ from tests.app.page_reading import (
 from tests.app.page_reading import run_until_done as finished
 from tests.app.random_task_models import LIMITS
 from tests.app.test_representation_pages import array
+from ui.samples.examples import example
 from ui.session import task_models
 from ui.shell.limits import ROOT
 
@@ -71,6 +72,27 @@ def test_a_task_of_two_texts_completes_an_example_of_one_text_but_no_text_of_the
     assert (param(app, "a"), param(app, "b")) == (question, passage)
     app = open_app(page="task_predictions", a="the cat sat", **{"task_predictions.model": "answers"})
     assert param(app, "a") == "the cat sat" and "Passage is empty" in page_text(app)
+
+
+@pytest.mark.parametrize("label", ["Bunny after history", "Shanghai"])
+def test_a_picked_example_of_another_page_becomes_the_task_s_own(open_app, label):
+    picked, (_, question, passage) = example(label), ANSWERED[0]
+    link = {"a": picked.a, "b": picked.b, "mask": ",".join(str(mask) for mask in picked.masks)}
+    app = open_app(page="predict", **link)
+    assert app.button_group(key="w_example").value == label
+    for model, texts in (("answers", (question, passage)), ("tags", task_models.EXAMPLES["tag", False][0][1:])):
+        app = open_app(page="task_predictions", **link, **{"task_predictions.model": model})
+        no_trouble(app)
+        assert (param(app, "a"), param(app, "b") or "") == texts and not param(app, "mask")
+
+
+@pytest.mark.parametrize("own", [{"b": "They sing."}, {"a": "They sing."}])
+def test_one_text_of_the_visitor_beside_an_example_stays(open_app, own):
+    picked = example("Bunny after history")
+    texts = {"a": picked.a, "b": picked.b} | own
+    app = open_app(page="task_predictions", **texts, **{"task_predictions.model": "answers"})
+    no_trouble(app)
+    assert {side: param(app, side) for side in "ab"} == texts
 
 
 def test_a_pair_task_asks_for_a_second_text(open_app):

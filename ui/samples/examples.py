@@ -80,6 +80,9 @@ def example(label, offered=EXAMPLES):
     return next(one for one in offered if one.label == label)
 
 
-def is_example(text):
-    """Whether a text is text A of an example of any page."""
-    return any(text == one.a for one in (*EXAMPLES, *LEARNED, *ONE_WAY, *REPLACED))
+_TEXTS = {text for one in (*EXAMPLES, *LEARNED, *ONE_WAY, *REPLACED) for text in (one.a, one.b)}
+
+
+def is_example(a, b=""):
+    """Whether texts A and B are texts of the examples of any page; text B may be empty."""
+    return bool(a) and {a, b} <= _TEXTS | {""}

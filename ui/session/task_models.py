@@ -135,16 +135,15 @@ def examples(settings):
         st.pills("Examples", labels, key="w_task_example", on_change=pick, label_visibility="collapsed")
 
 
-def complete_example(settings):
-    """If the task needs two texts and the view has an example of one text, open the task's first example.
+def open_own_example(settings):
+    """If the view has an example of a page or of another task, open the task's first example.
 
     A text that the visitor typed stays.
     """
-    view, known = state.view(), _examples_of(settings)
-    is_example = any((view.a, view.b) == (a, b) for examples in EXAMPLES.values() for _, a, b in examples)
-    if known and known[0][2] and not view.b.strip() and is_example:
-        _, a, b = known[0]
-        state.correct_view(a=a, b=b, masks=(), start=0)
+    view = state.view()
+    suited = _with_example_of(settings, view)
+    if suited is not view:
+        state.correct_view(a=suited.a, b=suited.b, masks=suited.masks, start=suited.start)
 
 
 def with_example(view, page_example):
@@ -157,15 +156,24 @@ def with_example(view, page_example):
         view: ``View``. page_example: ``Example`` of the view's page.
     """
     settings, texts = names().get(view.model), (view.a, view.b)
-    of_tasks = {(a, b) for known in EXAMPLES.values() for _, a, b in known}
     if settings is None:
-        if texts not in of_tasks or texts == (page_example.a, page_example.b):
+        if texts not in _of_tasks() or texts == (page_example.a, page_example.b):
             return view
         return dataclasses.replace(view, a=page_example.a, b=page_example.b, masks=page_example.masks, start=0)
-    suiting = [(a, b) for _, a, b in _examples_of(settings)]
-    if not suiting or texts in suiting or not (texts in of_tasks or is_example(view.a)):
+    return _with_example_of(settings, view)
+
+
+def _with_example_of(settings, view):
+    """The view with the task's first example if its texts are examples, but none of the task."""
+    suiting, texts = [(a, b) for _, a, b in _examples_of(settings)], (view.a, view.b)
+    if not suiting or texts in suiting or not (texts in _of_tasks() or is_example(*texts)):
         return view
     return dataclasses.replace(view, a=suiting[0][0], b=suiting[0][1], masks=(), start=0)
+
+
+def _of_tasks():
+    """The texts A and B of the examples of all tasks."""
+    return {(a, b) for known in EXAMPLES.values() for _, a, b in known}
 
 
 def _examples_of(settings):
