@@ -40,7 +40,7 @@ TEXT_A = "The people of the city walked along the river and looked at the boats 
 TEXT_B = "Some of them stayed there until the sun went down."
 #: Number of tokens of the pair -> how often each text is repeated, and its end.
 REPETITIONS = {32: (1, 1, ""), 128: (5, 3, " And so"), 512: (24, 7, "")}
-TARGETS = {32: 500, 128: 1500, 512: 1000}  # milliseconds
+TARGETS = {32: 400, 128: 1000, 512: 1500}  # milliseconds
 
 OTHER_A = TEXT_A.replace("boats", "birds")  # the same number of tokens, as patching requires
 

@@ -262,6 +262,26 @@ def test_the_warning_is_a_press_away(visit):
     expect(page.get_by_text("Wiegreffe and Pinter (2019)")).to_be_visible()
 
 
+def test_on_a_telephone_the_buttons_of_charts_and_tables_cover_neither_legend_nor_numbers(visit):
+    page = visit(PAIR + "&page=head_profiles", viewport={"width": 390, "height": 844}).page
+    chart, table = page.locator(".js-plotly-plot").first, page.get_by_test_id("stDataFrame").first
+    chart.locator(".point").first.wait_for()
+    table.wait_for()
+    settled(page, "light")
+
+    def ends_above(buttons, thing):
+        above = "([one, other]) => one.getBoundingClientRect().bottom <= other.getBoundingClientRect().top + 1"
+        page.wait_for_function(above, arg=[buttons.element_handle(), thing.element_handle()])
+
+    chart.hover()
+    ends_above(chart.locator(".modebar"), chart.locator(".legend .traces").first)
+    table.hover()
+    buttons = page.get_by_test_id("stElementToolbar").filter(visible=True).last
+    ends_above(buttons, table)
+    title = page.get_by_role("heading", name="All heads as a table").locator("span").first.bounding_box()
+    assert buttons.bounding_box()["x"] >= title["x"] + title["width"]
+
+
 def test_nothing_is_wider_than_a_telephone(visit):
     page = visit(PAIR + "&page=model_view", viewport={"width": 390, "height": 844}).page
     for name, sign in (
