@@ -42,7 +42,7 @@ def save_tiny(home, name, vocabulary, **sizes):
     from tests.conftest import randomise
 
     tokenizer = Tokenizer.from_folder(ROOT / "assets" / "models" / vocabulary)
-    config = BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, intermediate_size=32, **sizes)
+    config = BertConfig(**{"vocab_size": tokenizer.vocab_size, "hidden_size": 16, "intermediate_size": 32, **sizes})
     model = build_pretraining_model(config)
     # The same weights in every run, and larger than initial ones, so that effects are larger than rounding errors.
     randomise(model, 1)

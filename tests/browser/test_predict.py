@@ -6,8 +6,11 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
+from tests.app.conftest import LIMITS, save_tiny
+from tests.browser.conftest import WINDOW, serving
 from tests.browser.page_reading import (
     PAIR,
+    PATIENCE,
     TEXTS,
     chip,
     download,
@@ -34,6 +37,35 @@ def test_predictions_next_sentence_and_attention_stand_above_the_fold(visit):
     narrow = visit(viewport={"width": 390, "height": 844}).page
     narrow.locator(".board canvas").wait_for()
     assert too_wide(narrow, "Predict") == []
+
+
+def test_all_stands_above_the_fold_for_models_as_tall_as_base_and_large(chromium, tmp_path):
+    sizes = {"tiny-12x12": (12, 12), "tiny-24x16": (24, 16)}
+    for name, (layers, heads) in sizes.items():
+        save_tiny(
+            tmp_path,
+            name,
+            "bert-base-cased-embedded",
+            hidden_size=4 * heads,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+        )
+    (tmp_path / "explorer.toml").write_text(LIMITS.replace('"tiny-cased"', '"tiny-12x12"'))
+    with serving(tmp_path) as address:
+        for name in sizes:
+            page = chromium.new_page(viewport=WINDOW)
+            page.set_default_timeout(PATIENCE)
+            page.goto(f"{address}/?model={name}")
+            for sign in (".card .bar >> nth=4", ".gauge .left", ".lines .right .token >> nth=-1", ".board canvas"):
+                thing = page.locator(sign)
+                thing.wait_for()
+                assert thing.evaluate(BELOW) <= WINDOW["height"], (name, sign)
+            left = "(one) => one.getBoundingClientRect().left"
+            card, lines, board = (
+                page.locator(sign).first.evaluate(left) for sign in (".card", ".lines .left", ".board canvas")
+            )
+            assert card < lines < board, name
+            page.close()
 
 
 def test_a_token_lights_up_in_all_three(visit):
