@@ -159,6 +159,8 @@ def page():
 
 def _method():
     """Draw the widgets of the method; returns (its name, keyword arguments of its function)."""
+    # Of the methods without random samples the first one is the best by benchmarks/saliency_fidelity.py; LIME, which
+    # samples, is 0.17 nats better.
     method = st.segmented_control(
         "Method",
         list(_METHODS),

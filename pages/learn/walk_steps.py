@@ -196,9 +196,10 @@ def _layers(walk, _):
 def _pair(question, yes):
     def write(walk, _):
         first = walk.tokens[0]
-        answer = f"Two numbers from it say {yes}."
         if walk.pair is None:
-            answer += " There is only one text here: type a text B to see them."
+            answer = f"With a text B two numbers from it would say {yes}; there is only one text here."
+        else:
+            answer = f"Two numbers from it say {yes}."
         return _step(
             "Pair",
             question,

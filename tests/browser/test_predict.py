@@ -1,5 +1,6 @@
 """The home screen in a real Chromium: three things at once, linked; the navigation; undo."""
 
+import html
 import re
 
 import pytest
@@ -368,14 +369,20 @@ def test_on_paper_the_page_stands_alone(visit):
 
 
 def test_a_picture_to_share_is_saved(visit):
-    page = visit(MASKED).page
+    page = visit(PAIR + "&mask=a2").page
+    page.locator(".board canvas").wait_for()
+    press_head(page, 2, 3)
+    wait_for_link(page, "head", "3")
+    predicted = [word.inner_text() for word in page.locator(".card .bar .word").all()[:3]]
     file = download(page, page.get_by_role("button", name="Share"))
     with Image.open(file.path()) as picture:
         assert picture.size == (1200, 630) and picture.format == "PNG"
     page.keyboard.down("Shift")
     file = download(page, page.get_by_role("button", name="Share"))
     page.keyboard.up("Shift")
-    assert 'width="1200" height="630"' in file.path().read_text("utf-8")
+    drawn = file.path().read_text("utf-8")
+    assert 'width="1200" height="630"' in drawn and "layer 2, head 3" in drawn
+    assert all(html.escape(word, quote=False) in drawn for word in predicted)
 
 
 def test_a_menu_has_a_link_to_the_view(visit):
