@@ -55,9 +55,9 @@ def page():
     with right:
         _heads(shared, token_trace, trace, selection, chosen)
     st.caption(
-        "A line leads from the token that looks, on the left, to the token it looks at. The larger the weight, the"
-        " stronger the line; in each head the weights of a token add up to 1. The lines do not show what information"
-        " is moved, nor whether it matters."
+        "Each line leads from a token, on the left, to a token that it attends to: the larger the weight, the "
+        "stronger the line. The lines do not show what information is moved, nor whether it matters.",
+        help="In each head the weights of a token add up to 1.",
     )
     attention_controls.footer(shared, token_trace)
 

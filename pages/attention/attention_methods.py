@@ -139,12 +139,13 @@ def _flow(trace, call, input_key):
 
 def _notes(trace):
     st.caption(
-        "**Effective** (Brunner et al. 2020): the weights without the part that cannot change the layer's output."
-        " It equals the raw weights unless there are more tokens than a head has components, and it may be"
-        " negative. **Norm-weighted** (Kobayashi et al. 2020): the weights times the norms of the vectors they"
-        " move. **Rollout** and **flow** (Abnar and Zuidema 2020) go through all layers, and half of each step"
-        " passes around the attention. Rollout multiplies the maps; flow is the maximum flow through them. No"
-        " method includes the feed-forward blocks."
+        "**Effective** and **norm-weighted** change the weights of one layer, while **rollout** and **flow** go "
+        "through all layers. No method includes the feed-forward blocks.",
+        help="**Effective** (Brunner et al. 2020): the weights without the part that cannot change the layer's "
+        "output. They equal the raw weights unless there are more tokens than a head has components, and they "
+        "may be negative.\n\n**Norm-weighted** (Kobayashi et al. 2020): the weights times the norms of the "
+        "vectors they move.\n\n**Rollout** and **flow** (Abnar and Zuidema 2020): half of each step passes "
+        "around the attention. Rollout multiplies the maps. Flow is the maximum flow through them.",
     )
     if trace.length > _MOST_FLOW:
         st.caption(f"Flow is computed for at most {_MOST_FLOW} tokens; this text has {trace.length}.")

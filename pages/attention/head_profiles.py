@@ -192,9 +192,11 @@ def _measures(profile):
             selection_mode="points",
         )
         st.caption(
-            "Distance: the Jensen-Shannon divergence of two heads' attention, averaged over tokens, and projected to"
-            " a plane by classical scaling. Clusters: average linkage (Clark et al. 2019, section 6). A plane cannot"
-            " keep every distance."
+            "Heads whose attention is similar lie close together, and each cluster has a colour. A plane cannot keep "
+            "every distance.",
+            help="Distance: the Jensen-Shannon divergence of two heads' attention, averaged over tokens, and "
+            "projected to a plane by classical scaling. Clusters: average linkage (Clark et al. 2019, section "
+            "6).",
         )
     _card(profile, measures)
 

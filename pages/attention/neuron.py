@@ -68,9 +68,10 @@ def page():
         _pick_key,
     )
     st.caption(
-        "The query says what a token looks for, a key what a token offers. Their products are added up, divided by the"
-        " square root of the number of components, and put through the softmax over all tokens, also over tokens that"
-        " the filters hide here. The meaning of a single component is not known."
+        "The query says what a token looks for, a key what a token offers. The meaning of a single component is not "
+        "known.",
+        help="The products of query and key are added up, divided by the square root of the number of components, "
+        "and put through the softmax over all tokens, also over tokens that the filters hide here.",
     )
     attention_controls.warning()
     attention_controls.footer(shared, trace)

@@ -122,9 +122,7 @@ def _show(pair, result):
         open_row.open_row("w_agreement_open", row.row, row.places, "side_by_side")
     else:
         st.caption(
-            "Divergence: Jensen-Shannon divergence over the tokens that both vocabularies have; 0 bits: the same "
-            "distribution, 1 bit: no token in common. Press the box before a row to open it in Side by side. "
-            "Agreement does not show which model is right."
+            "Press the box before a row to open it in Side by side. Agreement does not show which model is right."
         )
 
 
@@ -144,7 +142,14 @@ def _columns(pair):
         "hidden": "Hidden",
         "prediction_a": f"{one} predicts",
         "prediction_b": f"{other} predicts",
-        "divergence_bits": st.column_config.ProgressColumn("Divergence", format="%.3f bits", min_value=0, max_value=1),
+        "divergence_bits": st.column_config.ProgressColumn(
+            "Divergence",
+            format="%.3f bits",
+            min_value=0,
+            max_value=1,
+            help="The Jensen-Shannon divergence over the tokens that both vocabularies have. 0 bits: the same "
+            "distribution. 1 bit: no token in common.",
+        ),
         "is_next_a": st.column_config.NumberColumn(f"P(IsNext), {one}", format="percent"),
         "is_next_b": st.column_config.NumberColumn(f"P(IsNext), {other}", format="percent"),
         "in_order_a": st.column_config.NumberColumn(f"P(in order), {one}", format="percent"),

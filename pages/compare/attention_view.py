@@ -191,7 +191,10 @@ def _difference(pair, traces, maps, layers, start):
         key="w_side_by_side_difference",
         config=export.plot_config("difference"),
     )
-    st.caption("Blue: the first side attends there more. Orange: the second side. Tokens are paired by their position.")
+    st.caption(
+        "The first side attends more where the map is blue, the second side where it is orange. Tokens are paired by "
+        "their position."
+    )
 
 
 def _entropy(entropies):
@@ -246,9 +249,10 @@ def _layers(pair, traces, compared):
             config=export.plot_config("answers"),
         )
     st.caption(
-        "The head for masked words on every layer's hidden state, at the same relative depth; ≠ marks layers whose "
-        "likeliest words differ. Right: the probability of each side's own final prediction. The head was trained on "
-        "the last layer alone: an earlier layer may hold the answer in a form that the head cannot read."
+        "In the table ≠ marks layers whose likeliest words differ. The head for masked words was trained on the last "
+        "layer alone: an earlier layer may hold the answer in a form that the head cannot read.",
+        help="The head for masked words reads every layer's hidden state, at the same relative depth. Right: the "
+        "probability of each side's own final prediction.",
     )
 
 

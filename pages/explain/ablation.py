@@ -346,8 +346,8 @@ def _ranked(sweep_result, effects, question, unit, trace, size):
         config=export.plot_config("strongest-parts"),
     )
     st.caption(
-        "Each part is switched off alone. Blue: the likeliest answer loses without the part. Orange: it gains. Effects"
-        " do not add up: of two heads that do the same, the model can do without either."
+        "Each part is switched off alone: the likeliest answer loses without a blue part and gains without an orange "
+        "one. Effects do not add up: of two heads that do the same, the model can do without either."
     )
 
 

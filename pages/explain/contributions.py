@@ -75,11 +75,12 @@ def page():
     with right:
         _ranked(result)
     st.caption(
-        f"“{escape_markdown(target.label)}” is read from the last hidden state. This hidden state is exactly the sum of"
-        " what all parts add to it, with the standard deviation of each normalisation fixed at its value in this pass."
-        f" A share is the product of a part and the gradient of the {_scored(target)} at that hidden state: a"
-        " first-order estimate, as the step from there to the answer is not linear. It counts the direct path alone."
-        " What later layers make of a part is not in its share; Ablation and Patching show a part's full effect."
+        f"A share estimates how much a part adds directly to “{escape_markdown(target.label)}”. Ablation and Patching "
+        "show a part's full effect, with what later layers make of it.",
+        help="The answer is read from the last hidden state. This hidden state is exactly the sum of what all parts "
+        "add to it, with the standard deviation of each normalisation fixed at its value in this pass. A share "
+        f"is the product of a part and the gradient of the {_scored(target)} at that hidden state. It is a "
+        "first-order estimate, as the step from there to the answer is not linear.",
     )
 
 

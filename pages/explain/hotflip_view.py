@@ -74,11 +74,13 @@ def draw(trace, result, settings):
         "Point at a word, or tap it, to see the other word that costs the answer most.",
     )
     st.caption(
-        "The gradient of the answer estimates what every word of the vocabulary would cost it at every position. The"
-        " model reads the words with the highest estimates, and the one that costs most is taken (HotFlip, Ebrahimi et"
-        " al. 2018). Only whole words of one token are replaced or put in; hidden words and the word asked about stay."
-        " The gradient is exact only for small steps, so a stronger word may be missed. A text that nobody would write"
-        " shows how easily the answer changes, not what the model knows."
+        "Of the words that the gradient ranks highest, the one that costs the answer most is taken (HotFlip, "
+        "Ebrahimi et al. 2018). A text that nobody would write shows how easily the answer changes, not what the "
+        "model knows.",
+        help="The gradient of the answer estimates what every word of the vocabulary would cost it at every "
+        "position. The model reads the words with the highest estimates. The gradient is exact only for small "
+        "steps, so a stronger word may be missed. Only whole words of one token are replaced or put in. Hidden "
+        "words and the word asked about stay.",
     )
     if not result.tried:
         return

@@ -50,10 +50,10 @@ def draw(trace, result):
         "Point at a word, or tap it, to see when it is removed.",
     )
     st.caption(
-        "Words are removed one at a time: each time the word that the answer needs least, as long as the answer stays"
-        " the likeliest. Without any one of the remaining words the model predicts something else. Hidden words and"
-        " the last word of a text always stay. The remaining words may be nonsense to people: they are enough for the"
-        " answer, but not all that the model reads (Feng et al. 2018)."
+        "Words are removed one at a time, the least needed first, as long as the answer stays the likeliest. The "
+        "remaining words are enough for the answer, but not all that the model reads (Feng et al. 2018).",
+        help="Without any one of the remaining words the model predicts something else. They may be nonsense to "
+        "people. Hidden words and the last word of a text always stay.",
     )
     if not result.removed:
         return

@@ -37,9 +37,10 @@ def draw(shared):
     if pair is not None:
         _pair(pair, shared.name)
     st.caption(
-        "Every token is hidden once, together with the rest of its word, and its log-probability is read; the sum is"
-        " the pseudo-log-likelihood. The masks set above have no effect here. One pair does not prove a rule: a rare"
-        " word or a longer sentence changes the sums too."
+        "The score of a sentence is its pseudo-log-likelihood: the sum of the log-probabilities of its tokens. One "
+        "pair does not prove a rule: a rare word or a longer sentence changes the sums too.",
+        help="Every token is hidden once, together with the rest of its word, and its log-probability is read. The "
+        "masks set above have no effect here.",
     )
     if st.toggle(
         f"All {len(PAIRS)} examples", **state.bind_setting("counterfactuals.all", "w_counterfactuals_all", False)

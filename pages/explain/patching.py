@@ -314,9 +314,10 @@ def _draw(trace, other, result):
         config=export.plot_config("patching"),
     )
     st.caption(
-        f"The model reads the other input; {_EXPLANATIONS[result.component].format(where=position_text)}."
-        f" Blue: “{label}” comes back, at 100% completely; orange: it moves further away. The numbers are shares of the"
-        " difference. They show where the difference lies at each depth, not that the model uses nothing else."
+        f"The model reads the other input, and {_EXPLANATIONS[result.component].format(where=position_text)}. Where "
+        f"the map is blue, “{label}” comes back (at 100% completely), and where it is orange, it moves further away.",
+        help="The numbers are shares of the difference. They show where the difference lies at each depth, not that "
+        "the model uses nothing else.",
     )
 
 

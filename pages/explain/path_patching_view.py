@@ -74,11 +74,13 @@ def draw(result):
         with right_column:
             _ranked(result)
     st.caption(
-        "The model reads the other input. All heads and feed-forward blocks are fixed at what they add there, except"
-        " the sender, which adds what it adds in the first input. The change travels along the residual stream alone,"
-        f" whose sums and normalisations are computed again. {_receiver_sentence(result.receiver)}"
-        f" Blue: “{escape_markdown(result.target.label)}” comes back; orange: it moves further away. The numbers are"
-        " shares of the difference. They need not add up, and what a part does through other parts is not in its path."
+        "The model reads the other input, and one part, the sender, adds what it adds in the first: "
+        f"“{escape_markdown(result.target.label)}” comes back where the map is blue and moves further away where it "
+        "is orange. What a part does through other parts is not in its path.",
+        help="All heads and feed-forward blocks except the sender are fixed at what they add in the other input. "
+        "The change travels along the residual stream alone, whose sums and normalisations are computed again. "
+        f"{_receiver_sentence(result.receiver)} The numbers are shares of the difference, and they need not add "
+        "up.",
     )
 
 

@@ -248,17 +248,20 @@ def _scores(shared, result, name, concept, rows):
             config=export.plot_config("concept-accuracies"),
         )
     left_out = len(rows.rows) - len(result.places)
-    left_out_sentence = f" Left out: {count(left_out, 'row')} without such an answer." if left_out else ""
+    if left_out:
+        st.caption(f"Left out: {count(left_out, 'row')} without such an answer.")
     st.caption(
-        f"The score is the share of {count(len(result.places), 'row')} whose {rise_text} along the concept's vector, by"
-        f" the exact gradient when all tokens move along it.{left_out_sentence} The vector is the normal of a linear"
-        f" classifier that separates {result.sentences} sentences with the concept from as many others by the mean of"
-        f" their tokens' hidden states. There are {RUNS} classifiers, each with different other sentences, and a third"
-        f" of the sentences is held out for the accuracy. The random directions are from {RUNS} classifiers that"
-        " separate other sentences from each other. Bars are standard deviations. A filled point means: at that layer"
-        " no random direction lies as far from one half as the concept's mean, and no random classifier is as good as"
-        " the concept's. A vector holds everything that separates these sentences from the others, also what you did"
-        " not mean; and the gradient shows the answer's change only to first order."
+        f"The score is the share of {count(len(result.places), 'row')} whose {rise_text} along the concept's vector. "
+        "A vector holds everything that separates the concept's sentences from the others, also what you did not "
+        "mean.",
+        help=f"The vector is the normal of a linear classifier that separates {result.sentences} sentences with the "
+        f"concept from as many others by the mean of their tokens' hidden states. There are {RUNS} classifiers, "
+        "each with different other sentences, and a third of the sentences is held out for the accuracy. The "
+        f"random directions are from {RUNS} classifiers that separate other sentences from each other. Bars are "
+        "standard deviations.\n\nA filled point means: at that layer no random direction lies as far from one "
+        "half as the concept's mean, and no random classifier is as good as the concept's.\n\nWhether an "
+        "answer rises is told by the exact gradient when all tokens move along the vector. It shows the "
+        "answer's change only to first order.",
     )
 
 

@@ -114,17 +114,18 @@ def _figures(table):
             config=export.plot_config("architectures-speed" if timed else "architectures-work"),
             key="w_architectures_work",
         )
-    cost = (
-        f"The time is the median of five passes of the encoder over {_TOKENS} tokens. A hollow point is an estimate "
-        "from the times of one and of three layers, as all layers cost the same. Not timed, because one layer takes "
-        f"gigabytes: {', '.join(row.name for row in table.rows if not row.timed)}."
-        if timed
-        else f"The work is that of one pass of the encoder over {_TOKENS} tokens, two operations for each weight and "
-        "token."
-    )
+    if timed:
+        measured = f"The time is the median of five passes of the encoder over {_TOKENS} tokens."
+        more = "A hollow point is an estimate from the times of one and of three layers, as all layers cost the same."
+        if missing := ", ".join(row.name for row in table.rows if not row.timed):
+            more += f" Not timed, because one layer takes gigabytes: {missing}."
+    else:
+        measured = f"The work is that of one pass of the encoder over {_TOKENS} tokens."
+        more = "Each weight costs two operations for each token."
     st.caption(
-        f"The parameters include the heads of the pre-training. {cost} ALBERT's layers share their weights: it has "
-        "few parameters and as much work as BERT. None of these numbers measures the quality of the predictions."
+        f"{measured} None of these numbers measures the quality of the predictions.",
+        help=f"{more} The parameters include the heads of the pre-training. ALBERT's layers share their weights: it "
+        "has few parameters and as much work as BERT.",
     )
 
 

@@ -188,11 +188,10 @@ def _verdict(readings, word):
 
 def _footer():
     st.caption(
-        "The first three have the same size, the same word pieces and the same training text; they differ in the "
-        "tokens that they may attend to. They are small: they know grammar and which words often occur together. "
-        "Learning from masks takes longer: after so little text this BERT, which read more of it, is still behind the "
-        "two one-way readers. "
-        "The model chosen in the sidebar shows the results of a longer training. The one-way readers predict a word "
-        "from the hidden state beside it, so they never see the token at its position. "
-        "Figures: docs/explanation/one-way.md."
+        "The first three have the same size, the same word pieces and the same training text, and differ in the "
+        "tokens that they may attend to. This BERT is still behind the two one-way readers, as learning from masks "
+        "takes longer (docs/explanation/one-way.md).",
+        help="They are small: they know grammar and which words often occur together. It read more text than the "
+        "other two. The model chosen in the sidebar shows the results of a longer training. The one-way "
+        "readers predict a word from the hidden state beside it, so they never see the token at its position.",
     )

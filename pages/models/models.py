@@ -74,12 +74,13 @@ def _memory_limits():
     limits = state.limits()
     st.header("What is held in memory", anchor=False)
     st.caption(
-        f"For all visitors together: {limits.max_megabytes:,} MB of models, attention maps, trainings' snapshots and "
-        f"results, and {limits.max_jobs} long computations at a time. For your visit: "
+        f"All visitors together may use {limits.max_megabytes:,} MB for models, attention maps, trainings' snapshots "
+        f"and results, and run {limits.max_jobs} long computations at a time. Your visit may use "
         f"{limits.max_session_megabytes:,} MB of results beside those on the screen, and a file of up to "
-        f"{limits.max_file_kilobytes:,} kB for each page that reads one. What was not used for longest is dropped "
-        "first and loaded or computed again when it is needed. When a tab is closed, its attention maps are dropped "
-        "within a minute, its other results when Streamlit next removes the session, after two minutes at the earliest."
+        f"{limits.max_file_kilobytes:,} kB for each page that reads one.",
+        help="What was not used for longest is dropped first and loaded or computed again when it is needed. When a "
+        "tab is closed, its attention maps are dropped within a minute, its other results when Streamlit next "
+        "removes the session, after two minutes at the earliest.",
     )
 
 

@@ -148,8 +148,9 @@ def _words(trace, factors, weights, factor, first):
     )
     st.caption(
         f"Factor {factor + 1} is strongest at {tokens}. It has {percent(factors.shares[factor])} of the activations' "
-        f"squared length; all {len(weights)} together explain {percent(factors.explained)} of it. A factor is a group "
-        "of units that are active together. It has no name: compare its words to see what they have in common."
+        f"squared length, and all {len(weights)} together explain {percent(factors.explained)} of it.",
+        help="A factor is a group of units that are active together. It has no name: compare its words to see what "
+        "they have in common.",
     )
 
 
@@ -176,9 +177,10 @@ def _map(trace, weights):
         config=export.plot_config("factors"),
     )
     st.caption(
-        "Activations inside the feed-forward blocks, after their non-linearity; values below 0 (GELU's minimum is "
-        "−0.17) count as 0. They are factorised by non-negative matrix factorisation, the longest "
-        "factor first, as in Ecco (Alammar 2021; Olah et al. 2018). Another number of factors gives other factors."
+        "The activations inside the feed-forward blocks are factorised by non-negative matrix factorisation, as in "
+        "Ecco (Alammar 2021; Olah et al. 2018). Another number of factors gives other factors.",
+        help="The activations are those after the non-linearity. Values below 0 (GELU's minimum is −0.17) count as "
+        "0. The longest factor comes first.",
     )
 
 

@@ -117,9 +117,9 @@ def _sum(trace, parts, positions):
             },
         )
     st.caption(
-        "Bars: the share of each part in the sum's length; a part with the opposite direction is below 0. "
-        "Table: the lengths of the vectors. This is before layer normalisation; it does not show what the layers "
-        "do with these vectors."
+        "Bars show the share of each part in the sum's length, and the table the lengths of the vectors. Both are "
+        "from before layer normalisation, and do not show what the layers do with these vectors.",
+        help="A part with the opposite direction is below 0.",
     )
 
 
@@ -171,6 +171,6 @@ def _positions(shared, call):
             key="w_sum_apart",
         )
     st.caption(
-        f"{escape_markdown(title(shared.name))} learned a vector for each of {len(similarity.positions)} positions. "
-        "If neighbours are similar, the model learned an order. The map shows the table, not how attention uses it."
+        f"{escape_markdown(title(shared.name))} learned a vector for each of {len(similarity.positions)} positions, "
+        "and their order if neighbours are similar. The map shows the table, not how attention uses it."
     )

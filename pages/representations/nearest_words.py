@@ -150,7 +150,7 @@ def _table(trace, positions, neighbours, parts):
         legend=("0", "cosine 1"),
     )
     st.caption(
-        "Cosines with the vectors of the token table. “Static” is the token's row of this table, “emb.” "
+        "The cosines are with the vectors of the token table: “static” is the token's row of this table, and “emb.” "
         f"{_EMBEDDINGS[parts]}. The hidden states of deeper layers lie in another space: the logit lens "
         "reads them with the head that was trained on the last layer."
     )

@@ -250,8 +250,9 @@ def _words(shared, settings, label):
     )
     predicted = "the score" if settings.regression else f"“{escape_markdown(target.label)}”"
     st.caption(
-        f"Each word in turn is replaced by [MASK]; its score is how much {predicted} falls. Words that can replace "
-        "each other all seem unimportant. For gradients of the same prediction see Explain, Saliency."
+        f"The score of a word is how much {predicted} falls when the word is replaced by [MASK]. Words that can "
+        "replace each other all seem unimportant.",
+        help="For gradients of the same prediction see Explain, Saliency.",
     )
 
 

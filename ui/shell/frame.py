@@ -120,8 +120,8 @@ def long_link_note():
         st.caption(
             f"The address of this page cannot hold {' and '.join(missing)}: a link opens the page without it. A link "
             f"holds at most {state.limits().max_link_characters:,} characters in all, and {LONGEST_SETTING:,} of a "
-            "text that is typed for this page alone. An accented, Hebrew or Arabic letter counts as six characters, a "
-            "Chinese one as nine."
+            "text that is typed for this page alone.",
+            help="An accented, Hebrew or Arabic letter counts as six characters, a Chinese one as nine.",
         )
 
 
