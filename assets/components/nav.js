@@ -143,17 +143,19 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   }
 
   // Every word of the search must begin a word of the page's title, question, section or terms; titles come first. Words
-  // without a meaning of their own do not count.
+  // without a meaning of their own do not count. A page whose whole title or question is typed comes before all others.
   function find() {
     const typed = words(search.value);
     const asked = typed.filter((word) => !FILLERS.has(word) || typed.length === 1);
+    const isTyped = (text) => words(text).join(" ") === typed.join(" ");
     const ranked = [];
     if (asked.length) {
       for (const section of data.sections) {
         for (const page of section.pages) {
           const places = [page.title, page.terms, page.question, section.title].map(words);
           const ranks = asked.map((start) => places.findIndex((found) => found.some((word) => word.startsWith(start))));
-          if (!ranks.includes(-1)) ranked.push({ page, rank: Math.max(...ranks) });
+          if ([page.title, page.question].some(isTyped)) ranked.push({ page, rank: -1 });
+          else if (!ranks.includes(-1)) ranked.push({ page, rank: Math.max(...ranks) });
         }
       }
     }
