@@ -95,6 +95,7 @@ def second_text_fields():
         key = f"w_second_{name}"
         state.set_widget(key, text)
         column.text_area(label, key=key, on_change=_typed, height=92)
+    components.typing("c_second_typing", [f"w_second_{name}" for name in "ab"])
 
 
 def _typed():

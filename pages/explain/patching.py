@@ -10,6 +10,7 @@ from bert_tf.explain import patch_blocks, patch_heads, patch_paths, patch_states
 from bert_tf.plots.interventions.patching import patch_map, patched_heads_map
 from pages.explain import likely_words, path_patching_view
 from pages.explain.snippets.patching import snippet
+from ui.elements import components
 from ui.samples import patching_pairs
 from ui.samples.examples import example
 from ui.session import calls, jobs, state
@@ -155,6 +156,7 @@ def _other_texts(shared, trace):
             height=68,
             **state.bind_setting(name, key, default),
         )
+    components.typing("c_patching_typing", [f"w_patching_{side}" for side in "ab"[: len(texts)]])
     texts = tuple([*texts, ""][:2])
     _replacement_widgets(shared, trace)
     return texts

@@ -93,10 +93,10 @@ def test_inputs_are_brought_to_one_length_and_patched(visit):
     page = visit(f"/?page=patching&{PAIR}").page
     field = page.get_by_label("Text A of the other input")
     field.fill("The unbelievable bunny ate the carrot.")
-    field.press("Tab")
+    field.press("Enter")
     expect(page.get_by_text("can only be patched at its own position")).to_be_visible()
     field.fill("The bunny made the carrot.")
-    field.press("Tab")
+    field.press("Enter")
     expect(page.locator(".js-plotly-plot .heatmaplayer .hm")).to_have_count(1)
     expect(page.get_by_role("heading", name="Layer by position")).to_be_visible()
     wait_for_link(page, "patching.a", "The bunny made the carrot.")

@@ -188,7 +188,7 @@ def test_two_texts_stand_side_by_side(visit, cased):
     page.get_by_role("radio", name="Two texts").click()
     expect(page.get_by_role("heading", name="Side by side")).to_be_visible()
     page.get_by_label("Second text A").fill("The dog ate the bone.")
-    page.get_by_label("Second text A").press("Tab")
+    page.get_by_label("Second text A").press("Enter")
     wait_for_link(page, "side_by_side.a", "The dog ate the bone.")
     page.locator(".chips").nth(1).locator("button.chip", has_text=re.compile("^(bone|bo)$")).first.click()
     wait_for_link(page, "side_by_side.mask", "a4")
