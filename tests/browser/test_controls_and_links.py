@@ -7,7 +7,17 @@ import pytest
 from playwright.sync_api import expect
 
 from bert_tf.plots import Lines
-from tests.browser.page_reading import ASKED, PAIR, chip, parameters, point, repeat_until, share, wait_for_link
+from tests.browser.page_reading import (
+    ASKED,
+    PAIR,
+    PATIENCE,
+    chip,
+    parameters,
+    point,
+    repeat_until,
+    share,
+    wait_for_link,
+)
 from tests.browser.test_components import DRAW, FOLDER
 from ui.elements.components import lines_data
 from ui.shell import catalogue
@@ -52,32 +62,41 @@ def shows_layer(page, layer, heading):
         ("attention_methods", "after layer {}"),
     ],
 )
-def test_a_smaller_model_moves_slider_heading_and_link_together(visit, name, heading):
-    page = visit(PAIR + f"&page={name}&layer=3&head=4").page
-    shows_layer(page, 3, heading.format(3, 4))
+@pytest.mark.parametrize("layer, head", [(3, 4), (2, 2)])  # beyond the smaller model's, and its last
+def test_a_smaller_model_leaves_slider_heading_and_link_equal(visit, name, heading, layer, head):
+    page = visit(PAIR + f"&page={name}&layer={layer}&head={head}").page
+    shows_layer(page, layer, heading.format(layer, head))
     choose_model(page, "tiny-uncased")
     wait_for_link(page, "model", "tiny-uncased")
     shows_layer(page, 2, heading.format(2, 2))
     wait_for_link(page, "head", "2")
-    layer_slider(page).press("ArrowLeft")
+    slider = layer_slider(page)
+    repeat_until(
+        lambda: slider.press("ArrowLeft"), lambda patience: expect(slider).to_have_value("1", timeout=patience)
+    )
     shows_layer(page, 1, heading.format(1, 2))
 
 
-@pytest.mark.parametrize("what", ["models", "texts"])
-def test_a_smaller_model_moves_the_depth_and_the_maps_together(visit, what):
-    page = visit(PAIR + f"&page=side_by_side&side_by_side.what={what}&with=tiny-uncased&depth=100").page
+@pytest.mark.parametrize("at, what, before", [(100, "models", (3, 2)), (100, "texts", (3, 3)), (80, "models", (2, 1))])
+def test_a_smaller_model_leaves_the_depth_and_the_maps_equal(visit, at, what, before):
+    page = visit(PAIR + f"&page=side_by_side&side_by_side.what={what}&with=tiny-uncased&depth={at}").page
     depth = page.get_by_role("slider", name="Depth")
 
-    def shows(first, second, counts):
-        expect(depth).to_have_attribute("aria-valuetext", f"layer {first} | layer {second}")
-        for layer, count in zip((first, second), counts):
-            expect(page.get_by_text(f"layer {layer} of {count}, mean of its heads").first).to_be_visible()
+    def shows(layers, counts):
+        expect(depth).to_have_attribute("aria-valuetext", " | ".join(f"layer {layer}" for layer in layers))
+        for place, (layer, count) in enumerate(zip(layers, counts)):
+            said = page.get_by_text(re.compile(r"layer \d of \d, mean of its heads")).nth(place)
+            expect(said).to_contain_text(f"layer {layer} of {count}")
 
-    shows(3, 2 if what == "models" else 3, (3, 2 if what == "models" else 3))
+    shows(before, (3, 2 if what == "models" else 3))
     choose_model(page, "tiny-uncased")
-    shows(2, 2, (2, 2))
-    depth.press("ArrowLeft")
-    shows(1, 1, (2, 2))
+    shows((2, 2), (2, 2))
+    first = re.compile(r"^layer 1 \|")
+    repeat_until(
+        lambda: depth.press("ArrowLeft"),
+        lambda patience: expect(depth).to_have_attribute("aria-valuetext", first, timeout=patience),
+    )
+    shows((1, 1), (2, 2))
 
 
 def shows_text(page, text, word, hidden):
@@ -207,6 +226,7 @@ def test_a_token_without_weights_is_not_said_to_look_anywhere(chromium):
     data = lines_data(Lines(tokens, tokens, sides, sides, weights), "lines", ("",), 0.0, "")
     context = chromium.new_context()
     page = context.new_page()
+    page.set_default_timeout(PATIENCE)
     page.set_content((FOLDER / "lines.html").read_text("utf-8"))
     page.add_style_tag(content=(FOLDER / "lines.css").read_text("utf-8"))
     scripts = [(FOLDER / f"{name}.js").read_text("utf-8") for name in ("shared", "lines")]
