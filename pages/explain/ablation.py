@@ -21,6 +21,7 @@ from ui.session import calls, jobs, state
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, inputs, targets
+from ui.widgets.formatting import signed
 
 PAGE = Page(
     name="ablation",
@@ -216,7 +217,7 @@ def _tip(layer, column, effect, effects, unit, cells_off, heads):
     if (layer, column) in cells_off:
         text += ", switched off"
     if effects is not None:
-        return f"{text}: {effects[layer, column]:+.3f} {unit}"
+        return f"{text}: {signed(effects[layer, column], 3)} {unit}"
     if column < heads and (cells_off or effect.ablation.tokens):
         return f"{text}: {percent(effect.attention_shifts[layer, column])} of its attention goes elsewhere"
     return text

@@ -19,7 +19,7 @@ from ui.session import calls, state
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, inputs, targets
-from ui.widgets.formatting import bold, escape_markdown
+from ui.widgets.formatting import bold, escape_markdown, signed
 
 PAGE = Page(
     name="contributions",
@@ -134,17 +134,16 @@ def _sums(result):
         score_sentence = f"The value is {result.score:.3f}."
     else:
         share = 0.5 * (1 + math.tanh(0.5 * result.score))
-        score_sentence = f"{label} has {percent(share)}, log-odds of {result.score:+.2f}."
+        score_sentence = f"{label} has {percent(share)}, log-odds of {signed(result.score)}."
     groups = {
         "heads": result.heads.sum(),
         "feed-forward blocks": result.feed_forward.sum(),
         "the input": result.input,
         "biases": result.biases,
     }
-    # Adding 0.0 turns a rounded -0.0 into 0.0.
-    group_sums = ", ".join(f"{name} {round(value, 2) + 0.0:+.2f}" for name, value in groups.items())
-    rest = f"the step from the last hidden state to the answer adds the rest, {result.score - result.total:+.2f}"
-    return f"{score_sentence} The parts add up to {result.total:+.2f} ({group_sums}); {rest}."
+    group_sums = ", ".join(f"{name} {signed(value)}" for name, value in groups.items())
+    rest = f"the step from the last hidden state to the answer adds the rest, {signed(result.score - result.total)}"
+    return f"{score_sentence} The parts add up to {signed(result.total)} ({group_sums}); {rest}."
 
 
 def _picked(result):
@@ -157,7 +156,9 @@ def _picked(result):
 
 def _summary(result, cell):
     heads = result.heads.shape[1]
-    return f"{ablation_parts.name(*cell, heads).capitalize()}: {_shares(result)[cell]:+.3f} {_unit(result.target)}"
+    return (
+        f"{ablation_parts.name(*cell, heads).capitalize()}: {signed(_shares(result)[cell], 3)} {_unit(result.target)}"
+    )
 
 
 def _open(result, cell):

@@ -8,7 +8,7 @@ from bert_tf.plots.theme import ramp
 from ui.elements.cells import marks
 from ui.session import state
 from ui.widgets import export, figures, highlights, inputs, targets
-from ui.widgets.formatting import bold, count, escape_markdown
+from ui.widgets.formatting import bold, count, escape_markdown, signed
 
 MOST = 128  # the most tokens: the work grows with their square
 
@@ -145,8 +145,8 @@ def _step(trace, applied):
     """The last of the applied flips as a line of a numbered list, and below it the text after this flip."""
     flip = applied[-1]
     return (
-        f"{len(applied)}. {bold(flip.word.text)} → {bold(flip.new)}: {flip.change:+.3f} nats (by the gradient"
-        f" {flip.estimate:+.3f}), then “{escape_markdown(flip.answer.label)}” is the likeliest.  \n"
+        f"{len(applied)}. {bold(flip.word.text)} → {bold(flip.new)}: {signed(flip.change, 3)} nats (by the gradient"
+        f" {signed(flip.estimate, 3)}), then “{escape_markdown(flip.answer.label)}” is the likeliest.  \n"
         f"   {_text(trace, applied)}"
     )
 
@@ -166,4 +166,4 @@ def _text(trace, applied):
 def _flip_text(flip):
     """A ``Flip`` as one line: the new word, the change and the likeliest answer after it."""
     answer = f"“{flip.answer.label}” {targets.score_text(flip.answer, flip.answer_log_probability)}"
-    return f"{flip.new} instead: {flip.change:+.3f} nats, then {answer}"
+    return f"{flip.new} instead: {signed(flip.change, 3)} nats, then {answer}"

@@ -18,7 +18,7 @@ from ui.session import calls, jobs, state
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, highlights, inputs, targets
-from ui.widgets.formatting import escape_markdown
+from ui.widgets.formatting import escape_markdown, signed
 
 PAGE = Page(
     name="saliency",
@@ -292,15 +292,16 @@ def _sums(result):
         return text
     gained = result.log_probability - result.baseline_log_probability
     unit = targets.score_unit(result.target)
-    text = f"{text} From the start to here it gains {_signed(gained)} {unit}; the scores add up to"
+    text = f"{text} From the start to here it gains {signed(gained, 3)} {unit}; the scores add up to"
     if result.method == "deeplift":
         return f"{text} the same" + (
             "."
             if abs(result.convergence_delta) < 0.001
-            else f", except for {_signed(result.convergence_delta)} of rounding."
+            else f", except for {signed(result.convergence_delta, 3)} of rounding."
         )
     return (
-        f"{text} {_signed(gained + result.convergence_delta)}: convergence delta {_signed(result.convergence_delta)}"
+        f"{text} {signed(gained + result.convergence_delta, 3)}:"
+        f" convergence delta {signed(result.convergence_delta, 3)}"
         + (", which more steps make smaller." if abs(result.convergence_delta) > MOST_GAP * abs(gained) else ".")
     )
 
@@ -310,17 +311,13 @@ def _shared_out(result):
     words, rest = sum(scored.score for scored in result.words), result.rest
     name = "The value" if result.target.is_regression else "Its log-odds"
     text = (
-        f" {name}, {_signed(result.log_odds)}, {'is' if result.target.is_regression else 'are'} the sum of"
-        f" {_signed(words)} from the words here, {_signed(result.scores.sum() - words)} from special tokens,"
-        f" {_signed(rest['places'])} from positions and segments and {_signed(rest['biases'])} from biases"
+        f" {name}, {signed(result.log_odds, 3)}, {'is' if result.target.is_regression else 'are'} the sum of"
+        f" {signed(words, 3)} from the words here, {signed(result.scores.sum() - words, 3)} from special tokens,"
+        f" {signed(rest['places'], 3)} from positions and segments and {signed(rest['biases'], 3)} from biases"
     )
     if not rest["spread"]:
         return text + "."
-    return f"{text}; {_signed(rest['spread'])} comes from how the other answers share the remaining probability."
-
-
-def _signed(number):
-    return f"{round(float(number), 3) + 0.0:+.3f}"
+    return f"{text}; {signed(rest['spread'], 3)} comes from how the other answers share the remaining probability."
 
 
 def _unit(result):

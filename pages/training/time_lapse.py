@@ -275,5 +275,5 @@ def _attention(run, snapshot_traces, number):
         config=export.plot_config(f"layer-{layer}-head-{head}"),
     )
     st.caption(
-        "Rows: tokens that attend. Columns: tokens attended to. The scale ends at the greatest weight of the map."
+        "A row is a token that attends, a column a token attended to. The scale ends at the greatest weight of the map."
     )

@@ -22,6 +22,7 @@ from tests.app.page_reading import (
 )
 from tests.conftest import randomise
 from ui.shell.limits import ROOT
+from ui.widgets.formatting import signed
 
 
 @pytest.fixture
@@ -144,7 +145,7 @@ def test_why_a_token_looks_replaced(at, tmp_path):
     scores = off.dataframe[0].value
     assert list(scores["after"]) == pytest.approx(list(effect.replaced_after), abs=1e-5)
     sign = -1 if trace.replaced[3] >= 0.5 else 1
-    assert f"{sign * swept.replaced_changes[0, 3]:+.3f} of probability" in component(off, "cells")["tips"][0]
+    assert f"{signed(sign * swept.replaced_changes[0, 3], 3)} of probability" in component(off, "cells")["tips"][0]
     other = {"patching.a": "w1 w9 w3 w4", "patching.at": "1"}
     patched = run_until_done(at(name, page="patching", **other))
     found = patch_states(bert, trace, bert.trace("w1 w9 w3 w4"), replaced_target(bert, trace, 1))

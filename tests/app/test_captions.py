@@ -11,8 +11,6 @@ from ui.shell.limits import ROOT
 # in "et al. 2018" and "emb." end none.
 _END = re.compile(r"(?<!\bemb)[.!?][)*”]*(?=\s+[^\sa-z0-9]|\s*$)")
 _MOST = 2
-#: Pages with a longer caption: its sentences name the axes of a map.
-_LONGER = {"pages/training/time_lapse.py"}
 
 
 def written(node):
@@ -44,7 +42,7 @@ def test_a_literal_caption_has_at_most_two_sentences():
     }
     found = [(name, *one) for name, path in files.items() for one in captions(path.read_text("utf-8"))]
     assert len(found) > 50
-    assert not [one for one in found if one[0] not in _LONGER and len(_END.findall(one[-1])) > _MOST]
+    assert not [one for one in found if len(_END.findall(one[-1])) > _MOST]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from tests.app.page_reading import (
     run_until_done,
 )
 from ui.samples.concepts import OTHERS, sentences
+from ui.widgets.formatting import signed
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 WHY = ("logit_lens", "ablation", "contributions", "saliency", "patching", "counterfactuals")
@@ -210,11 +211,13 @@ def test_the_parts_shares_are_the_library_s(open_app, bert):
         [found.heads / np.abs(found.heads).max(), found.feed_forward / np.abs(found.feed_forward).max()]
     )
     assert np.allclose(np.array(shown["shades"]).reshape(3, 5), 0.5 + 0.5 * shares, atol=2e-3)
-    assert shown["tips"][7] == f"Layer 2, head 3: {found.heads[1, 2]:+.3f} nats of log-odds" and shown["picked"] == 9
+    assert (
+        shown["tips"][7] == f"Layer 2, head 3: {signed(found.heads[1, 2], 3)} nats of log-odds" and shown["picked"] == 9
+    )
     said = page_text(app)
-    assert f"The parts add up to {found.total:+.2f} (heads {found.heads.sum():+.2f}" in said
-    assert f"the input {found.input:+.2f}, biases {found.biases:+.2f})" in said
-    assert f"Layer 2, the feed-forward block: {found.feed_forward[1]:+.3f} nats" in said
+    assert f"The parts add up to {signed(found.total)} (heads {signed(found.heads.sum())}" in said
+    assert f"the input {signed(found.input)}, biases {signed(found.biases)})" in said
+    assert f"Layer 2, the feed-forward block: {signed(found.feed_forward[1], 3)} nats" in said
     bars = heat(app)
     assert np.allclose(_numbers(bars["x"]), sorted(found.heads.ravel(), key=lambda one: -abs(one)), atol=1e-5)
     app.segmented_control(key="w_contributions_kind").set_value("blocks").run()
@@ -245,8 +248,8 @@ def test_contributions_to_the_verdict_on_a_pair_are_told_as_log_odds(open_app, b
     found = contributions(bert, trace, next_sentence_target(bert, trace, False))
     odds = np.log(trace.nsp.not_next / trace.nsp.is_next)
     assert found.score == pytest.approx(odds, abs=1e-4)
-    assert f"**NotNext** has {100 * trace.nsp.not_next:.1f}%, log-odds of {odds:+.2f}" in page_text(app)
-    assert component(app, "cells")["tips"][0] == f"Layer 1, head 1: {found.heads[0, 0]:+.3f} nats of log-odds"
+    assert f"**NotNext** has {100 * trace.nsp.not_next:.1f}%, log-odds of {signed(odds)}" in page_text(app)
+    assert component(app, "cells")["tips"][0] == f"Layer 1, head 1: {signed(found.heads[0, 0], 3)} nats of log-odds"
 
 
 def test_contributions_are_worked_out_beside_the_page(open_app, monkeypatch):
@@ -310,7 +313,7 @@ def test_several_references_are_the_projects_sentences(open_app, bert):
     said = page_text(app)
     assert "a text of another sentence's tokens, averaged over 4 sentences of the project (DeepLiftShap)" in said
     assert "the scores add up to the same." in said
-    assert f"it gains {found.log_probability - found.baseline_log_probability:+.3f} nats" in said
+    assert f"it gains {signed(found.log_probability - found.baseline_log_probability, 3)} nats" in said
     # Integrated gradients have one start.
     app.button_group(key="w_saliency_method").set_value("integrated-gradients").run()
     assert run_until_done(app).button_group(key="w_saliency.from").value == "[MASK]"
@@ -356,9 +359,10 @@ def test_the_words_carry_the_library_s_scores(open_app, bert, method):
     if method == "lrp":
         words = sum(one.score for one in found.words)
         said = (
-            f"Its log-odds, {found.log_odds:+.3f}, are the sum of {words:+.3f} from the words here,"
-            f" {found.scores.sum() - words:+.3f} from special tokens, {found.rest['places']:+.3f} from positions and"
-            f" segments and {found.rest['biases']:+.3f} from biases; {found.rest['spread']:+.3f} comes"
+            f"Its log-odds, {signed(found.log_odds, 3)}, are the sum of {signed(words, 3)} from the words here,"
+            f" {signed(found.scores.sum() - words, 3)} from special tokens, {signed(found.rest['places'], 3)} from"
+            f" positions and segments and {signed(found.rest['biases'], 3)} from biases;"
+            f" {signed(found.rest['spread'], 3)} comes"
         )
         assert said in page_text(app) and "Score, nats of log-odds" in str(app.dataframe[0].proto.columns)
     if method == "lime":
@@ -451,7 +455,7 @@ def test_words_are_changed_until_the_answer_is_another(open_app, bert, link):
         assert f"the answer is **{last.answer.label}** ({percent(np.exp(last.answer_log_probability))})" in said
     assert f"falls from {percent(np.exp(found.log_probability))} to {percent(np.exp(last.log_probability))}" in said
     for number, one in enumerate(found.applied, 1):
-        assert f"{number}. **{one.word.text}** → **{one.new}**: {one.change:+.3f} nats" in said
+        assert f"{number}. **{one.word.text}** → **{one.new}**: {signed(one.change, 3)} nats" in said
         assert f"then “{one.answer.label}” is the likeliest" in said
     # The last text, as it would be typed: bold what was changed, hidden what is hidden.
     wanted = f"{last.text_a} / {last.text_b}".replace(" the ", " [MASK] ", 1)
@@ -468,7 +472,7 @@ def test_words_are_changed_until_the_answer_is_another(open_app, bert, link):
     words = [part for side in "ab" for part in component(app, "marks")[side] if "tip" in part]
     strongest = max(words, key=lambda part: part["shade"])
     assert strongest["shade"] == 1 and strongest["text"] == found.tried[0].word.text
-    assert f"{found.tried[0].new} instead: {found.tried[0].change:+.3f} nats" in strongest["tip"]
+    assert f"{found.tried[0].new} instead: {signed(found.tried[0].change, 3)} nats" in strongest["tip"]
     assert sum("not tried" in part["tip"] for part in words) == len(words) - len({one.word for one in found.tried}) - 1
 
 

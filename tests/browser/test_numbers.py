@@ -46,6 +46,7 @@ from tests.browser.page_reading import (
     wait_for_link,
 )
 from ui.shell.limits import ROOT
+from ui.widgets.formatting import signed
 
 
 def words_and_shares(answers):
@@ -117,7 +118,7 @@ def test_the_sweep(visit, bert, trace):
     assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(lost.tolist()), abs=1e-4)
     expect(page.locator(".cells .low")).to_have_text("opposes the answer")
     cell = page.locator(".cells td[data-at]").nth(7)  # layer 2, head 2: four heads and two more a layer
-    point(page, cell, page.locator(".cells .hint"), re.compile(re.escape(f"{lost[5]:+.3f} nats")))
+    point(page, cell, page.locator(".cells .hint"), re.compile(re.escape(f"{signed(lost[5], 3)} nats")))
 
 
 def test_which_words(visit, bert, trace):
@@ -127,7 +128,7 @@ def test_which_words(visit, bert, trace):
     tips = page.locator(".marks .word").evaluate_all("words => words.map((word) => word.dataset.tip)")
     wanted = {one.word.text: one.score for one in found.words if one.word.source == "b"}
     for word, score in wanted.items():
-        assert any(tip.startswith(f"{word}: {score:+.3f} nats") for tip in tips), (word, score, tips)
+        assert any(tip.startswith(f"{word}: {signed(score, 3)} nats") for tip in tips), (word, score, tips)
     assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(one.score for one in found.words), abs=1e-4)
 
 
@@ -191,11 +192,11 @@ def test_paths(visit, bert):
 def test_contributions(visit, bert, trace):
     page = visit(ASKED + "&page=contributions").page
     found = contributions(bert, trace, mask_target(bert, trace))
-    expect(page.get_by_text(f"The parts add up to {found.total:+.2f}")).to_be_visible()
+    expect(page.get_by_text(f"The parts add up to {signed(found.total)}")).to_be_visible()
     drawn = sorted(numbers(page)[0]["x"])
     assert drawn == pytest.approx(sorted(found.heads.ravel().tolist()), abs=1e-4)
     cell = page.locator(".cells td[data-at]").nth(8)  # layer 2, head 4: four heads and a block a layer
-    said = f"Layer 2, head 4: {found.heads[1, 3]:+.3f} nats of log-odds"
+    said = f"Layer 2, head 4: {signed(found.heads[1, 3], 3)} nats of log-odds"
     point(page, cell, page.locator(".cells .hint"), re.compile(re.escape(said)))
     cell.click()
     expect(page.get_by_test_id("stMarkdown").get_by_text(said)).to_be_visible()

@@ -52,6 +52,7 @@ from tests.browser.page_reading import (
 from ui.samples import word_senses
 from ui.samples.concepts import OTHERS, sentences
 from ui.samples.minimal_pairs import PAIRS
+from ui.widgets.formatting import signed
 
 OTHER = "The bunny ate a carrot."
 TREE = "\n".join(
@@ -110,10 +111,10 @@ def test_the_scores_of_the_words(visit, bert, trace, method):
     assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(wanted), abs=2e-3)
     if method == "deeplift":
         expect(
-            page.get_by_text(f"it gains {found.log_probability - found.baseline_log_probability:+.3f} nats")
+            page.get_by_text(f"it gains {signed(found.log_probability - found.baseline_log_probability, 3)} nats")
         ).to_be_visible()
     if method == "relevance":
-        expect(page.get_by_text(f"Its log-odds, {found.log_odds:+.3f}, are")).to_be_visible()
+        expect(page.get_by_text(f"Its log-odds, {signed(found.log_odds, 3)}, are")).to_be_visible()
 
 
 def test_the_scores_from_several_references(visit, bert, trace):
@@ -123,7 +124,7 @@ def test_the_scores_from_several_references(visit, bert, trace):
     page.get_by_text("averaged over 4 sentences of the project").wait_for()
     found = deeplift(bert, trace, mask_target(bert, trace), sentences(OTHERS)[:4])
     expect(
-        page.get_by_text(f"it gains {found.log_probability - found.baseline_log_probability:+.3f} nats")
+        page.get_by_text(f"it gains {signed(found.log_probability - found.baseline_log_probability, 3)} nats")
     ).to_be_visible()
     assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(one.score for one in found.words), abs=2e-3)
 
@@ -135,7 +136,7 @@ def test_the_weights_of_a_linear_model(visit, bert, trace):
     assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(one.score for one in found.words), abs=2e-3)
     tips = page.locator(".marks .word").evaluate_all("words => words.map((word) => word.dataset.tip)")
     for one in found.words[-5:]:
-        assert any(tip.startswith(f"{one.word.text}: {one.score:+.3f} nats") for tip in tips), (one, tips)
+        assert any(tip.startswith(f"{one.word.text}: {signed(one.score, 3)} nats") for tip in tips), (one, tips)
     expect(page.get_by_role("radio", name="64", exact=True)).to_be_checked()
 
 
@@ -147,7 +148,7 @@ def test_other_words_until_the_answer_is_another(visit, bert, trace):
     expect(steps).to_have_count(len(found.applied))
     for number, one in enumerate(found.applied):
         said = steps.nth(number)
-        flip = f"{one.word.text} → {one.new}: {one.change:+.3f} nats (by the gradient {one.estimate:+.3f})"
+        flip = f"{one.word.text} → {one.new}: {signed(one.change, 3)} nats (by the gradient {signed(one.estimate, 3)})"
         expect(said).to_contain_text(flip)
         expect(said).to_contain_text(f"{one.text_a} / {one.text_b}".replace(" the ", " [MASK] ", 1))
     read, slope = numbers(page)
@@ -156,7 +157,7 @@ def test_other_words_until_the_answer_is_another(visit, bert, trace):
     first = found.tried[0]
     word = page.locator(".marks .word", has_text=re.compile(rf"^{re.escape(first.word.text)}$")).first
     tip = word.evaluate("(word) => word.dataset.tip")
-    assert tip.startswith(f"{first.word.text}: {first.new} instead: {first.change:+.3f} nats")
+    assert tip.startswith(f"{first.word.text}: {first.new} instead: {signed(first.change, 3)} nats")
     assert not wider_than_the_screen(page)
 
 

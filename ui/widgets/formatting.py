@@ -36,6 +36,11 @@ def megabytes(size):
     return f"{size / 1e6:.0f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
+def signed(number, digits=2):
+    """A number with its sign, "+0.23" or "−0.71"; one that is rounded to zero is "+0.00"."""
+    return f"{round(float(number), digits) + 0.0:+.{digits}f}".replace("-", "−")
+
+
 def count(number, noun):
     """ "1 token", "1,024 tokens"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

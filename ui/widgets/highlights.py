@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ui.widgets.formatting import signed
+
 
 def word_highlights(trace, scores, target, unit="nats"):
     """The texts with a score for each word.
@@ -17,7 +19,7 @@ def word_highlights(trace, scores, target, unit="nats"):
     words = [
         (
             scored.word,
-            f"{scored.score:+.3f} {unit}",
+            f"{signed(scored.score, 3)} {unit}",
             0.5 + 0.5 * np.clip(scored.score / strongest, -1, 1),
             target.position in scored.word.positions,
         )
