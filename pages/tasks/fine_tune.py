@@ -15,6 +15,7 @@ from ui.session import (
     model_store,
     state,
     task_models,
+    training_jobs,
 )
 from ui.session.session_cache import cached
 from ui.shell import error_messages, snippets
@@ -54,10 +55,7 @@ def page():
     _form()
     trainings = finetuning_jobs.names()
     own = st.session_state.get(_STARTED)
-    if problem := finetuning_jobs.problem(own):
-        st.error(
-            f"The training {own} failed, and nothing of it is kept. {escape_markdown(problem)}", icon=":material/error:"
-        )
+    training_jobs.failure(own, finetuning_jobs.problem(own))
     if not trainings:
         return
     name = trainings[0]
@@ -225,7 +223,7 @@ def _watch(name):
         if not may_change:
             st.caption("Another visitor has started it.", width="content")
         elif ended:
-            _delete_button(name)
+            training_jobs.delete_button("w_fine_tune_delete", "model", lambda: _delete(name))
     if status == "stopped":
         st.caption(
             "The best model of the evaluations until then was saved."
@@ -235,14 +233,9 @@ def _watch(name):
     _curves(name, status)
 
 
-def _delete_button(name):
-    """The button that deletes a model; it opens a second one, as nothing brings the model back."""
-    with st.popover("Delete", icon=":material/delete:", width="content"):
-        st.markdown("The model is deleted for everybody who opens this explorer.")
-        if st.button("Delete it", type="primary", key="w_fine_tune_delete"):
-            finetuning_jobs.remove(name)
-            model_store.catalogue.clear()
-            state.rerun()
+def _delete(name):
+    finetuning_jobs.remove(name)
+    model_store.catalogue.clear()
 
 
 def _view_of_model(name):

@@ -34,10 +34,14 @@ PAGE = Page(
 
 
 _REFRESH = 2.0  # seconds between two updates of the page while a run trains
+_STARTED = "_training_started"  # in the session: the run that this visitor has started or resumed last
 
 
 def page():
+    training_jobs.discard_failed()
     known = runs.runs()
+    own = st.session_state.get(_STARTED)
+    training_jobs.failure(own, training_jobs.problem(own))
     if known:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             path = runs.run_picker(known)
@@ -72,6 +76,9 @@ def _watch(path):
         run = runs.read(path)
     except (ValueError, OSError):
         state.rerun()  # The run was deleted: the whole page lists the runs again.
+    if training_jobs.problem(run.name):
+        state.rerun()  # The whole page says why to the visitor who started it, and lists it no longer.
+        return
     live = _is_running(run)
     if not live and st.session_state.get("_training_live") == run.name:
         # It has just ended: the whole page runs once more, and the fragment stops running again.
@@ -138,13 +145,14 @@ def _controls(run):
     if started is None:
         return
     status = started.status
+    if status == "failed":
+        return  # It has just failed; the page draws itself anew in a moment.
     status_text = {
         "running": "Training …",
         "ending": "Saving the last step …",
         "paused": "Paused.",
         "stopped": "Stopped.",
         "done": "Done.",
-        "failed": "Failed.",
     }[status]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{status_text}**", width="content")
@@ -154,13 +162,16 @@ def _controls(run):
         if status == "running":
             _act("Pause", "pause", lambda: started.end("pause"))
         if status == "paused":
-            _act("Go on", "play_arrow", lambda: training_jobs.go_on(run.name))
+            _act("Go on", "play_arrow", lambda: _go_on(run.name))
         if status in ("running", "paused"):
             _act("Stop", "stop", lambda: started.end("stop"))
-        if status in ("stopped", "done", "failed", "paused"):
-            _act("Delete", "delete", lambda: training_jobs.remove(run.name))
-    if status == "failed":
-        st.error(escape_markdown(started.problem), icon=":material/error:")
+        if status in ("stopped", "done", "paused"):
+            training_jobs.delete_button("w_training_curves_Delete", "training", lambda: training_jobs.remove(run.name))
+
+
+def _go_on(name):
+    training_jobs.go_on(name)
+    st.session_state[_STARTED] = name
 
 
 def _act(label, icon, function):
@@ -227,6 +238,7 @@ def _start(text, file, steps, warm):
     except ValueError as error:
         st.warning(escape_markdown(str(error)), icon=":material/block:")
         return
+    st.session_state[_STARTED] = name
     runs.choose_run(name)
     state.rerun()
 

@@ -21,6 +21,7 @@ from tests.app.page_reading import (
     offered,
     page_text,
     run_until_done,
+    walk,
 )
 from tests.conftest import make_bert
 from ui.session import (
@@ -352,7 +353,7 @@ def test_what_an_earlier_server_left_is_taken_up_from_its_files(open_app, kept_r
     assert [one.label for one in app.button if one.key.startswith("w_training_curves_")][:3] == [
         "Go on",
         "Stop",
-        "Delete",
+        "Delete it",
     ]
     app = open_app(page="training_curves", **{"training_curves.run": "own-bare"})
     assert "The run ended before its first log record." in said(app)
@@ -385,6 +386,51 @@ def test_no_more_runs_are_kept_than_the_limits_say(only_mini, begun):
     finally:
         for folder in folders:
             folder.rmdir()
+
+
+def test_a_run_is_deleted_by_a_second_press(open_app, kept_runs):
+    app = open_app(page="training_curves", **{"training_curves.run": "own-half"})
+    popover = next(block for block in walk(app._tree.root) if getattr(block, "type", "") == "popover")
+    assert app.button(key="w_training_curves_Delete") in list(walk(popover)) and "for everybody" in page_text(app)
+
+
+def _fail(folder):
+    folder.mkdir(exist_ok=True)
+    (folder / "metrics.jsonl").touch()
+    training_jobs._started()[folder.name] = types.SimpleNamespace(
+        folder=folder, status="failed", problem="no memory_is left", kill=lambda: None
+    )
+
+
+def test_a_failed_run_is_not_kept_and_told_of_to_its_visitor_alone(open_app, only_mini):
+    folder = only_mini.parent / "own-failed"
+    _fail(folder)
+    other = open_app(page="training_curves", **{"training_curves.run": folder.name})
+    assert not other.error and not other.exception and folder.name not in page_text(other)
+    assert not folder.exists() and other.selectbox(key="w_run").value == "mini"
+    other.session_state["_training_started"] = folder.name  # now it is the visitor who started it
+    other.run()
+    (error,) = other.error
+    assert f"The training {folder.name} failed, and nothing of it is kept. no memory" in error.value
+    assert "no memory_is left" in error.value.replace("\\", "")
+
+
+def test_a_run_that_fails_while_it_is_watched_is_listed_no_longer(open_app, only_mini, monkeypatch):
+    folder = only_mini.parent / "own-failed"
+    _fail(folder)
+    discard, calls = training_jobs.discard_failed, []
+    # It fails after the page has looked for failed runs.
+    monkeypatch.setattr(training_jobs, "discard_failed", lambda: calls.append(1) or (len(calls) > 1 and discard()))
+    app = open_app(page="training_curves", **{"training_curves.run": folder.name})
+    assert len(calls) == 2 and not app.exception and not app.error
+    assert not folder.exists() and app.selectbox(key="w_run").value == "mini"
+
+
+def test_failed_runs_do_not_count_against_the_limit(only_mini, begun):
+    for number in range(state.limits().max_trainings):
+        _fail(only_mini.parent / f"own-{number}")
+    training_jobs.start("\n\n".join([TEXT * 4] * 10), 10, 1e-3, False)
+    assert len(begun) == 1 and not (only_mini.parent / "own-0").exists()
 
 
 def test_a_series_too_large_is_thinned_out_and_the_lines_say_so(open_app, only_mini, monkeypatch):

@@ -1,5 +1,6 @@
 """Trainings in a real Chromium: the shipped run's curves, and its time-lapse from first prediction to last."""
 
+import os
 import re
 
 from playwright.sync_api import expect
@@ -48,6 +49,21 @@ def test_on_a_phone_nothing_is_wider_than_the_page(visit):
     page = visit(BORN, viewport={"width": 390, "height": 844}).page
     page.locator(".card .word").first.wait_for()
     page.wait_for_function("() => document.documentElement.scrollWidth <= 390")
+
+
+def test_a_run_is_deleted_by_a_second_press(visit, server_home):
+    folder = server_home / "runs" / "own-260101-1200-abcd"
+    folder.mkdir(parents=True)
+    (folder / "metrics.jsonl").touch()
+    os.utime(folder / "metrics.jsonl", (1, 1))  # an earlier server left it
+    page = visit(f"/?page=training_curves&training_curves.run={folder.name}").page
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_text("for everybody who opens this explorer.")).to_be_visible()
+    assert folder.exists()
+    page.get_by_role("button", name="Delete it").click()
+    expect(page.get_by_role("button", name="Delete", exact=True)).to_have_count(0)
+    expect(page.get_by_text(folder.name)).to_have_count(0)
+    assert not folder.exists()
 
 
 def test_a_short_text_is_refused_with_a_sentence(visit):

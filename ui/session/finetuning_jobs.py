@@ -5,7 +5,6 @@ import dataclasses
 import json
 import pathlib
 import re
-import shutil
 import tempfile
 import unicodedata
 
@@ -18,11 +17,13 @@ from ui.session import state
 from ui.session.training_jobs import (
     Training,
     adopted,
+    discard_failed_trainings,
     find_training,
     folders_started_here,
     fresh_name,
     may_run_elsewhere,
     one_start,
+    problem_of,
     remove_training,
     running,
 )
@@ -131,16 +132,12 @@ def names():
 
 
 def _discard_failed():
-    """Delete the files of trainings that failed; their error message stays in memory, for whoever started them."""
-    for training in list(_started().values()):
-        if training.status == "failed":
-            shutil.rmtree(training.folder, ignore_errors=True)
+    discard_failed_trainings(_started())
 
 
 def problem(name):
     """The error message of a training that was started on this server and failed, else None."""
-    training = _started().get(name)
-    return training.problem if training and training.status == "failed" else None
+    return problem_of(_started(), name)
 
 
 @dataclasses.dataclass(frozen=True)

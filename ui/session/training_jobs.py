@@ -18,6 +18,7 @@ import time
 import weakref
 
 import numpy as np
+import streamlit as st
 
 from bert_tf.checkpoints import models_dir
 from bert_tf.training.run_folder import (
@@ -31,6 +32,7 @@ from ui.session import runs, state
 from ui.shell.limits import OWN_PREFIX, ROOT
 from ui.shell.processes import find_process, read_process, write_process
 from ui.shell.server_cache import server_cache
+from ui.widgets.formatting import escape_markdown
 
 _NICE = 10  # priority of the process: the pages must stay fast during a training
 _BATCH, _LENGTH = 16, 64
@@ -197,6 +199,29 @@ def find_training(begun, name, home, earlier):
         if training:
             begun.setdefault(name, training)  # the thread of another visitor may have added it already
     return begun.get(name)
+
+
+def discard_failed_trainings(begun):
+    """Delete the files of trainings that failed; their error message stays in memory, for whoever started them."""
+    for training in list(begun.values()):
+        if training.status == "failed":
+            shutil.rmtree(training.folder, ignore_errors=True)
+
+
+def problem_of(begun, name):
+    """The error message of a training in the dict `begun` that failed, else None."""
+    training = begun.get(name)
+    return training.problem if training and training.status == "failed" else None
+
+
+def discard_failed():
+    """Delete the files of runs that failed."""
+    discard_failed_trainings(_started())
+
+
+def problem(name):
+    """The error message of a run that was started on this server and failed, else None."""
+    return problem_of(_started(), name)
 
 
 def fresh_name(kind=""):
@@ -400,6 +425,7 @@ def check(text, steps):
 
 
 def _check_number():
+    discard_failed()
     limits = state.limits()
     if len(folders_started_here(runs.folder())) >= limits.max_trainings:
         raise ValueError(
@@ -439,6 +465,32 @@ def remove_training(begun, name):
         return  # another visitor has removed it already
     training.kill()
     shutil.rmtree(training.folder, ignore_errors=True)
+
+
+def delete_button(key, what, delete):
+    """The button that deletes a training; it opens a second one, as nothing brings the training back.
+
+    Args:
+        key: of the second button. what: what is deleted, such as "model". delete: callable () that deletes it.
+    """
+    with st.popover("Delete", icon=":material/delete:", width="content"):
+        st.markdown(f"The {what} is deleted for everybody who opens this explorer.")
+        if st.button("Delete it", type="primary", key=key):
+            delete()
+            state.rerun()
+
+
+def failure(name, problem):
+    """Why a training of this visitor failed.
+
+    Args:
+        name: of the training. problem: its error message; None draws nothing.
+    """
+    if problem:
+        st.error(
+            f"The training {name} failed, and nothing of it is kept. {escape_markdown(problem)}",
+            icon=":material/error:",
+        )
 
 
 def shipped():
