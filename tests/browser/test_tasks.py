@@ -190,7 +190,10 @@ def test_a_file_becomes_a_model_of_the_visitor_s(visit):
     file = {"name": "films.csv", "mimeType": "text/csv", "buffer": f"text,label\n{rows}".encode()}
     with page.expect_response(lambda answer: "upload_file" in answer.url):
         page.locator("input[type=file]").first.set_input_files(file)
+    page.get_by_role("textbox", name="Name", exact=True).fill("Film reviews")
+    page.get_by_role("textbox", name="Name", exact=True).press("Tab")
     page.get_by_role("button", name="Train", exact=True).click()
+    expect(page.get_by_text(re.compile(r"^own-film-reviews-\d{6}-\d{4}-")).first).to_be_visible()
     expect(page.locator(".js-plotly-plot").first).to_be_visible(timeout=240_000)
     page.get_by_role("button", name="Try it").click(timeout=240_000)
     page.get_by_role("radio", name="Praise").click()
