@@ -41,7 +41,7 @@ def page():
     training_jobs.discard_failed()
     known = runs.runs()
     own = st.session_state.get(_STARTED)
-    training_jobs.failure(own, training_jobs.problem(own))
+    training_jobs.failure(own, training_jobs.problem(own), bool(own) and (runs.folder() / own).exists())
     if known:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             path = runs.run_picker(known)
@@ -76,7 +76,7 @@ def _watch(path):
         run = runs.read(path)
     except (ValueError, OSError):
         state.rerun()  # The run was deleted: the whole page lists the runs again.
-    if training_jobs.problem(run.name):
+    if training_jobs.problem(run.name) and not training_jobs.has_trained_model(run.folder):
         state.rerun()  # The whole page says why to the visitor who started it, and lists it no longer.
         return
     live = _is_running(run)
@@ -145,14 +145,13 @@ def _controls(run):
     if started is None:
         return
     status = started.status
-    if status == "failed":
-        return  # It has just failed; the page draws itself anew in a moment.
     status_text = {
         "running": "Training …",
         "ending": "Saving the last step …",
         "paused": "Paused.",
         "stopped": "Stopped.",
         "done": "Done.",
+        "failed": "Failed.",
     }[status]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{status_text}**", width="content")
@@ -165,7 +164,7 @@ def _controls(run):
             _act("Go on", "play_arrow", lambda: _go_on(run.name))
         if status in ("running", "paused"):
             _act("Stop", "stop", lambda: started.end("stop"))
-        if status in ("stopped", "done", "paused"):
+        if status in ("stopped", "done", "paused", "failed"):
             training_jobs.delete_button("w_training_curves_Delete", "training", lambda: training_jobs.remove(run.name))
 
 

@@ -501,7 +501,7 @@ def test_a_failed_training_is_not_kept_and_told_of_to_its_visitor_alone(open_app
     assert not other.error and not other.exception and name not in page_text(other)
     assert not (own_home / name).exists() and not finetuning_jobs.names()
     app.run()
-    assert [f"The training {name} failed, and nothing of it is kept. " in one.value for one in app.error] == [True]
+    assert [f"The training {name} failed. Nothing of it is kept. " in one.value for one in app.error] == [True]
     assert "films.csv: no column" in app.error[0].value.replace("\\", "")
     # The status of a training whose files are deleted is known still.
     assert training.status == "failed" and training.problem.startswith("films.csv: no column")

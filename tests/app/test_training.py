@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import sys
 import threading
 import time
@@ -411,8 +412,20 @@ def test_a_failed_run_is_not_kept_and_told_of_to_its_visitor_alone(open_app, onl
     other.session_state["_training_started"] = folder.name  # now it is the visitor who started it
     other.run()
     (error,) = other.error
-    assert f"The training {folder.name} failed, and nothing of it is kept. no memory" in error.value
+    assert f"The training {folder.name} failed. Nothing of it is kept. no memory" in error.value
     assert "no memory_is left" in error.value.replace("\\", "")
+
+
+def test_a_failed_run_that_has_saved_a_model_is_kept(open_app, only_mini):
+    folder = only_mini.parent / "own-failed"
+    shutil.copytree(only_mini, folder)
+    _fail(folder)
+    app = open_app(page="training_curves", **{"training_curves.run": folder.name})
+    assert "**Failed.**" in page_text(app) and folder.exists() and not app.error and not app.exception
+    app.session_state["_training_started"] = folder.name
+    app.run()
+    (error,) = app.error
+    assert f"The training {folder.name} failed. What it saved before is kept. no memory" in error.value
 
 
 def test_a_run_that_fails_while_it_is_watched_is_listed_no_longer(open_app, only_mini, monkeypatch):

@@ -201,10 +201,15 @@ def find_training(begun, name, home, earlier):
     return begun.get(name)
 
 
-def discard_failed_trainings(begun):
-    """Delete the files of trainings that failed; their error message stays in memory, for whoever started them."""
+def discard_failed_trainings(begun, holds_work=lambda folder: False):
+    """Delete the files of trainings that failed; their error message stays in memory, for whoever started them.
+
+    Args:
+        begun: dict from names to the trainings that this server knows.
+        holds_work: callable (folder) -> whether a training has saved something, which is kept.
+    """
     for training in list(begun.values()):
-        if training.status == "failed":
+        if training.status == "failed" and not holds_work(training.folder):
             shutil.rmtree(training.folder, ignore_errors=True)
 
 
@@ -215,8 +220,16 @@ def problem_of(begun, name):
 
 
 def discard_failed():
-    """Delete the files of runs that failed."""
-    discard_failed_trainings(_started())
+    """Delete the files of runs that failed before they saved a trained model."""
+    discard_failed_trainings(_started(), has_trained_model)
+
+
+def has_trained_model(folder):
+    """Whether a run has saved a model after its first step."""
+    try:
+        return any(snapshot.step for snapshot in read_run(folder).snapshots)
+    except RunError:
+        return False
 
 
 def problem(name):
@@ -480,15 +493,16 @@ def delete_button(key, what, delete):
             state.rerun()
 
 
-def failure(name, problem):
+def failure(name, problem, is_kept=False):
     """Why a training of this visitor failed.
 
     Args:
-        name: of the training. problem: its error message; None draws nothing.
+        name: of the training. problem: its error message; None draws nothing. is_kept: whether its files are.
     """
     if problem:
+        kept = "What it saved before is kept." if is_kept else "Nothing of it is kept."
         st.error(
-            f"The training {name} failed, and nothing of it is kept. {escape_markdown(problem)}",
+            f"The training {name} failed. {kept} {escape_markdown(problem)}",
             icon=":material/error:",
         )
 
