@@ -67,7 +67,7 @@ def test_words_stand_on_the_colours_of_their_scores(visit):
     words = page.locator(".marks .word")
     expect(words).to_have_count(10)
     assert page.locator(".marks [data-side=a]").inner_text() == "The bunny ate [MASK] carrot."
-    point(page, words.nth(1), page.locator(".marks .hint"), re.compile(r"bunny: [+-]\d\.\d{3} nats"))
+    point(page, words.nth(1), page.locator(".marks .hint"), re.compile(r"bunny: [+−]\d\.\d{3} nats"))
     page.mouse.move(0, 0)
     expect(page.locator(".marks .hint")).not_to_contain_text("bunny")
     words.first.focus()
