@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.explain import predict_span, replace_and_detect
+from bert_tf.explain.models.walk_through import steps_of
 from bert_tf.plots.numbers import percent
 from tests.app.family_models import GOLDEN_FOLDERS, TEXTS
 from tests.app.test_directionality import NAMES
@@ -18,6 +19,7 @@ from tests.browser.page_reading import (
     too_wide,
     wait_for_link,
 )
+from tests.browser.test_walk_through import expect_bars, go_deeper, press_every_stop
 from tests.layers.test_causal import APART, LEFT, make_reader
 
 SENTENCE = "The cat sat on the mat in Paris."
@@ -104,6 +106,47 @@ def test_a_member_opens_on_the_pages(visit, home, name):
     open_page(page, "All heads")
     page.locator(".board canvas").wait_for()
     expect(page.locator(".lines .left .token")).to_have_count(trace.length)
+
+
+WALKED = {**TEXTS, NAMES["left_to_right"]: SENTENCE, NAMES["two_one_way"]: SENTENCE}
+
+
+@pytest.mark.parametrize("name", WALKED)
+def test_every_member_is_walked_through_to_its_answer(visit, home, name):
+    text = WALKED[name]
+    mask = [] if name == "electra-discriminator" else [text.split()[1]]
+    link = f"/?page=walk_through&model={name}&a={text}".replace(" ", "+") + "&mask=a1" * bool(mask)
+    page = visit(link, reduced_motion="reduce").page
+    bert = bert_tf.load(home / name)
+    press_every_stop(page, steps_of(bert))
+    trace = bert.trace(text, mask=mask)
+    if mask:
+        answer = bert.fill_mask(trace, 5)[0]  # a word may have several masks
+        expect_bars(page, [one.token for one in answer.predictions], [one.probability for one in answer.predictions])
+    else:
+        expect_bars(page, trace.tokens, trace.replaced)
+    go_deeper(page)
+
+
+def test_the_order_of_two_texts_is_the_library_s(visit, home):
+    text = TEXTS["albert"]
+    link = f"/?page=walk_through&model=albert&a={text}&b={text}&walk_through.step=sop".replace(" ", "+")
+    page = visit(link, reduced_motion="reduce").page
+    in_order = bert_tf.load(home / "albert").trace(text, text).sop.in_order
+    expect_bars(page, ["in order", "swapped"], [in_order, 1 - in_order])
+
+
+@pytest.mark.parametrize(
+    "way, head, after", [("left_to_right", 1, True), ("two_one_way", 1, True), ("two_one_way", 4, False)]
+)
+def test_the_tokens_of_the_other_side_are_not_read(visit, home, way, head, after):
+    token = 3
+    link = f"/?page=walk_through&model={NAMES[way]}&a={SENTENCE}&head={head}&walk_through.step=head".replace(" ", "+")
+    page = visit(f"{link}&walk_through.token={token}", reduced_motion="reduce").page
+    tokens = bert_tf.load(home / NAMES[way]).trace(SENTENCE).tokens
+    unread = page.locator(".walk .row.unread")
+    expect(unread.locator(".name")).to_have_text(list(tokens[token + 1 :] if after else tokens[:token]))
+    expect(unread.locator(".weight b")).to_have_text(["not read"] * unread.count())
 
 
 def test_nothing_is_wider_than_a_telephone(visit):

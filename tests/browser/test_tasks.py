@@ -11,8 +11,9 @@ from playwright.sync_api import expect
 import bert_tf
 from bert_tf.explain import Ablation, ablate, attention_divergence, class_curve, class_lens, score_rows
 from bert_tf.explain.datasets.text_rows import TextRow
+from bert_tf.explain.models.walk_through import steps_of, walk_through
 from bert_tf.plots.numbers import percent
-from tests.app.random_task_models import save_tasks
+from tests.app.random_task_models import TASKS, save_tasks
 from tests.browser.conftest import serving
 from tests.browser.page_reading import (
     FIGURE,
@@ -22,6 +23,7 @@ from tests.browser.page_reading import (
     saved,
     wait_for_link,
 )
+from tests.browser.test_walk_through import expect_bars, go_deeper, press_every_stop
 from ui.widgets.formatting import share
 
 
@@ -207,3 +209,28 @@ def test_a_file_becomes_a_model_of_the_visitor_s(visit):
     expect(page.get_by_text("for everybody")).to_be_visible()
     page.get_by_role("button", name="Delete it").click()
     expect(page.get_by_role("button", name="Try it")).to_have_count(0)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_fine_tuned_model_is_walked_through_to_its_answer(visit, task_home, name):
+    first, second = "the cat sat", "it ran to London" if TASKS[name].get("pair") else ""
+    link = f"/?page=walk_through&model={name}&a={first}&b={second}".replace(" ", "+")
+    page = visit(link, reduced_motion="reduce").page
+    bert = bert_tf.load(task_home / name)
+    press_every_stop(page, steps_of(bert))
+    task = walk_through(bert, bert.trace(first, second or None, hidden_states=True)).task
+    if task is None:  # it compares texts, without a head
+        return
+    if not task.is_probability:
+        expect(page.locator(".walk .figure-number b")).to_have_text(f"{task.values[0]:.2f}".replace("-", "−"))
+    elif task.task == "answer":
+        tokens = bert.trace(first, second).tokens
+        best = [order[:5] for order in np.argsort(-task.values, axis=0, kind="stable").T]
+        expect(page.locator(".walk .stage h3")).to_have_text(["The answer begins at", "The answer ends at"])
+        places = [(place, end) for end, order in enumerate(best) for place in order]
+        expect_bars(page, [tokens[place] for place, _ in places], [task.values[at] for at in places])
+    else:
+        values = task.values[1] if task.task == "tag" else task.values
+        order = np.argsort(-values, kind="stable")
+        expect_bars(page, [task.labels[index] for index in order], values[order])
+    go_deeper(page)

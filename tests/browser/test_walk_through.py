@@ -1,11 +1,15 @@
-"""Walk through, in a real Chromium: its steps by keyboard, slider and play, on a telephone, moving and still."""
+"""Walk through, in a real Chromium: its steps by keyboard, slider and play, its numbers, on a telephone, still."""
 
 import re
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.page_reading import ASKED, settled, wait_for_link, wider_than_the_screen
+from bert_tf.explain import logit_lens
+from bert_tf.explain.models.walk_through import ENCODER_STEPS
+from bert_tf.inference.predictions import fill_mask
+from bert_tf.plots.numbers import percent
+from tests.browser.page_reading import ASKED, settled, share, wait_for_link, wider_than_the_screen
 
 LINK = ASKED.replace("/?", "/?page=walk_through&")
 
@@ -20,6 +24,34 @@ def count(page):
 
 def moving(page):
     return page.locator(".walk").evaluate("walk => walk.getAnimations({ subtree: true }).length")
+
+
+def press_every_stop(page, steps):
+    """Press the stop of every step, the last one last: each is drawn, with its shapes, and nothing fails."""
+    stops, stage = page.locator(".walk .stop"), page.locator(".walk .stage")
+    expect(stops).to_have_count(len(steps))
+    for index, name in enumerate(steps):
+        stops.nth(index).click()
+        expect(stops.nth(index)).to_have_attribute("aria-current", "step")
+        expect(stage).to_have_class(f"stage {name}")
+        expect(stage).not_to_be_empty()
+        expect(stage).not_to_have_text(re.compile("NaN|undefined"))
+        expect(page.locator(".walk .shapes .shape").first).to_be_visible()
+        expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+def go_deeper(page):
+    """Press the link of a step: it leads to the page that it names."""
+    link = page.locator(".walk .deeper")
+    title = link.inner_text().removesuffix(" →").split(": ")[-1]  # after its group, if the link says it
+    link.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+
+
+def expect_bars(page, words, shares):
+    expect(page.locator(".walk .bar .name")).to_have_text(list(words))
+    shown = page.locator(".walk .bar .share").all_inner_texts()
+    assert [share(text) for text in shown] == pytest.approx([float(one) for one in shares], abs=1.1e-3)
 
 
 @pytest.fixture
@@ -194,3 +226,46 @@ def test_few_parts_move_at_the_same_time(walk):
         # Each moving element is a layer that the browser puts together in every frame.
         assert moving(page) <= 40, step(page).get_attribute("aria-label")
         page.keyboard.press("ArrowRight")
+
+
+def test_every_stop_is_drawn(walk):
+    press_every_stop(walk(), (*ENCODER_STEPS, "nsp", "mlm"))
+
+
+def test_the_words_of_the_floors_are_those_of_the_logit_lens(walk, bert, trace):
+    page = walk(LINK + "&walk_through.step=layers", reduced_motion="reduce")
+    lens = logit_lens(bert, trace)
+    floors = page.locator(".walk .floor")
+    # The last layer is the highest floor.
+    expect(floors.locator(".word")).to_have_text([best[0] for best in lens.predicted_tokens[0]][::-1])
+    expect(floors.locator(".share")).to_have_text([percent(best[0]) for best in lens.probabilities[0]][::-1])
+
+
+def test_the_last_step_has_the_words_of_the_mask(walk, bert, trace):
+    page = walk(LINK + "&walk_through.step=mlm", reduced_motion="reduce")
+    (answer,) = fill_mask(trace, bert.tokenizer, 5)
+    expect_bars(page, [one.token for one in answer.predictions], [one.probability for one in answer.predictions])
+
+
+def test_the_pair_has_the_trace_s_probabilities(walk, trace):
+    page = walk(LINK + "&walk_through.step=nsp", reduced_motion="reduce")
+    expect_bars(page, ["B follows A", "B does not follow A"], [trace.nsp.is_next, 1 - trace.nsp.is_next])
+
+
+def test_the_weights_of_a_head_are_the_trace_s(walk, trace):
+    page = walk(LINK + "&walk_through.step=head&layer=2&head=3&walk_through.token=4", reduced_motion="reduce")
+    rows = page.locator(".walk .board .row:not(.top)")
+    expect(rows.locator(".name")).to_have_text(list(trace.tokens))
+    shown = [share(text) for text in rows.locator(".weight b").all_inner_texts()]
+    assert shown == pytest.approx(trace.attentions[1, 2, 4].tolist(), abs=1.1e-3)
+
+
+@pytest.mark.parametrize("name", [*ENCODER_STEPS, "nsp", "mlm"])
+def test_the_link_of_every_step_leads_to_the_page_that_it_names(walk, name):
+    page = walk(f"{LINK}&walk_through.step={name}", reduced_motion="reduce")
+    address = page.locator(".walk .deeper").evaluate("(link) => link.href")
+    go_deeper(page)
+    title = page.get_by_role("heading", level=1).inner_text()
+    # As in a new tab.
+    page.goto(address)
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
