@@ -1,7 +1,7 @@
 """Position vectors for a model whose own do not serve at all places.
 
     python recipes/positions.py regress build/average-small-stored build/average-small-positions build/source-small
-    python recipes/positions.py continue build/run-base-upper/model build/base-positions --text wiki-*.txt.xz
+    python recipes/positions.py continue run-base-upper/model base-positions --text wiki-*.txt.xz --corpus ids
 
 `regress` is for a model that was trained on 128 tokens only. This training changes the vectors of the places 0 to 127
 and leaves the rest as they were, so the model cannot read on. The start's vectors of all places are of one kind: a

@@ -508,6 +508,10 @@ def test_an_answer_that_does_not_hold_is_told_by_its_kind(monkeypatch, several, 
     assert [text.replace("\\", "") for text in page_text] == [says]
 
 
+def test_a_number_has_its_sign_with_a_true_minus_and_zero_has_a_plus():
+    assert [signed(1.234), signed(-0.711), signed(-0.004), signed(-0.0004, 3)] == ["+1.23", "−0.71", "+0.00", "+0.000"]
+
+
 @pytest.mark.parametrize("text, says", [(" Paris", "**Paris**"), ("a*b ", "**a\\*b**"), (" ", " ")])
 def test_bold_words_have_no_space_beside_their_asterisks(text, says):
     from ui.widgets.formatting import bold

@@ -5,8 +5,17 @@ from playwright.sync_api import expect
 
 from bert_tf.explain import concept_test
 from tests.app.test_dataset import sample
-from tests.browser.page_reading import press_row, wait_for_link
+from tests.browser.page_reading import press_row, repeat_until, wait_for_link
 from ui.samples.concepts import OTHERS, sentences
+
+
+def expect_in_help(page, said):
+    """Point at the question mark behind the result's caption: its help has the text ``said``."""
+    caption = page.get_by_test_id("stCaptionContainer").filter(has_text="The score is the share of ")
+    repeat_until(
+        caption.get_by_test_id("stTooltipIcon").hover,
+        lambda patience: expect(page.get_by_text(said)).to_be_visible(timeout=patience),
+    )
 
 
 def test_a_concept_is_tested_and_a_layer_chosen(visit, bert):
@@ -25,7 +34,7 @@ def test_a_concept_is_tested_and_a_layer_chosen(visit, bert):
     page.get_by_role("radio", name="Negation").click()
     wait_for_link(page, "tcav.concept", "negation")
     expect(page.get_by_role("textbox", name="Word")).to_have_value("table")
-    expect(page.get_by_text("The score is the share of ")).to_be_visible()
+    expect_in_help(page, "sentences with the concept from as many others")
 
 
 def test_ticked_rows_are_named_as_a_subset(visit):
@@ -50,4 +59,4 @@ def test_rows_under_a_filter_become_a_concept(visit):
     rest = [text for text in rows if text not in own]
     expect(page.get_by_label("Others to compare with")).to_have_value("\n".join(rest))
     wait_for_link(page, "tcav.file", "sentences.txt")
-    page.get_by_text("The score is the share of ").wait_for()
+    expect_in_help(page, f"that separates {min(len(own), len(rest) // 2)} sentences with the concept")
