@@ -489,7 +489,9 @@ class Walk {
     if (group.side) labels.segment = `text ${group.side.toUpperCase()}`;
     const rows = data.parts.map((part, index) => ({ sign: index ? "+" : "", label: labels[part],
       strip: this.vector(`part_${part}`, labels[part]), length: this.length(`part_${part}`) }));
-    rows.push({ sign: "=", label: "sum", strip: this.vector("embedding_sum", "sum"), length: this.length("embedding_sum"), result: true });
+    if (rows.length > 1) {
+      rows.push({ sign: "=", label: "sum", strip: this.vector("embedding_sum", "sum"), length: this.length("embedding_sum"), result: true });
+    }
     rows.push({ sign: "→", label: "normalised", strip: this.vector("embedding_norm", "normalised"), length: this.length("embedding_norm") });
     return [this.equation(rows), this.matrix("embedding_norm", "The same for all tokens", "vector", 500 + 420 * rows.length),
       this.sample("embedding")];
@@ -599,27 +601,33 @@ class Walk {
   }
 
   drawNorm() {
-    const layer = this.data.layer;
+    const { layer, norm_first: normFirst } = this.data;
     const came = layer ? `from layer ${layer}` : "from the embeddings";
+    const copy = normFirst ? "normalised copy" : "normalised";
     return [this.equation([
       { label: came, strip: this.vector("state", came), length: this.length("state") },
       { sign: "+", label: "what the heads found", strip: this.vector("attention_output", "what the heads found"), length: this.length("attention_output") },
       { sign: "=", label: "sum", strip: this.vector("attention_sum", "sum"), length: this.length("attention_sum"), result: true },
-      { sign: "→", label: "normalised", strip: this.vector("attention_norm", "normalised"), length: this.length("attention_norm") },
+      { sign: "→", label: copy, strip: this.vector("attention_norm", copy), length: this.length("attention_norm") },
     ]), this.matrix("attention_norm", "The same for all tokens", "vector", 1800), this.sample("hidden")];
   }
 
   drawFeedForward() {
+    const { gated, norm_first: normFirst, normalised_output: normalised } = this.data;
     const before = this.vector("feed_forward_before", "widened");
-    const after = this.vector("feed_forward_after", "after the activation");
+    const after = this.vector("feed_forward_after", gated ? "after the activation, times the gate" : "after the activation");
+    const vector = normFirst ? "normalised copy" : "vector";
     const rows = [
-      { label: "vector", strip: this.vector("attention_norm", "vector"), length: this.length("attention_norm") },
+      { label: vector, strip: this.vector("attention_norm", vector), length: this.length("attention_norm") },
       { sign: "×", label: "widened", strip: before, length: this.length("feed_forward_before") },
-      { sign: "→", label: "activated", strip: after, length: this.length("feed_forward_after") },
+      { sign: "→", label: gated ? "activated and gated" : "activated", strip: after, length: this.length("feed_forward_after") },
       { sign: "×", label: "brought back", strip: this.vector("feed_forward_output", "brought back"), length: this.length("feed_forward_output") },
-      { sign: "+", label: "with the vector above", strip: this.vector("feed_forward_sum", "sum"), length: this.length("feed_forward_sum") },
-      { sign: "→", label: "normalised", strip: this.vector("feed_forward_norm", "normalised"), length: this.length("feed_forward_norm") },
+      { sign: "+", label: normFirst ? "with the sum before the copy" : "with the vector above",
+        strip: this.vector("feed_forward_sum", "sum"), length: this.length("feed_forward_sum") },
     ];
+    if (normalised) {
+      rows.push({ sign: "→", label: "normalised", strip: this.vector("feed_forward_norm", "normalised"), length: this.length("feed_forward_norm") });
+    }
     rows[1].title = rows[2].title = "units inside the block";
     return [this.equation(rows), this.curve(before.cells.values), this.sample("hidden", "inner")];
   }

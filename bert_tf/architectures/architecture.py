@@ -58,6 +58,9 @@ class Architecture:
         stacks: int. The number of parallel stacks of layers; H, heads and feed-forward width are divided among them.
         has_position_table: bool. Whether a table of absolute positions is added to the token embeddings.
         score_terms: int. How many products an attention score sums; more than 1 if positions enter the scores.
+        norm_first: bool. Whether each block reads a normalized copy of the hidden states and adds to the hidden states
+            themselves (pre-norm); otherwise the sum is normalized (post-norm).
+        gated_units: bool. Whether the units of the feed-forward block are multiplied by a second projection.
         replaced_head_adds_first: bool. Whether the replaced-token head adds the hidden state of the first token to
             each and normalizes the sum (`bert_tf.layers.heads.ReplacedTokenHead`).
         has_biases: bool. Whether the normalization of the embeddings, and the dense layer and normalization of the MLM
@@ -99,6 +102,8 @@ class Architecture:
     stacks: int = 1
     has_position_table: bool = True
     score_terms: int = 1
+    norm_first: bool = False
+    gated_units: bool = False
     replaced_head_adds_first: bool = False
     has_biases: bool = True
     layer_weights: tuple[LayerWeight, ...] = BERT_LAYER

@@ -133,6 +133,8 @@ MODERNBERT = Architecture(
     prediction_head=True,
     tokenizer="bytes",
     has_position_table=False,
+    norm_first=True,
+    gated_units=True,
     has_biases=False,
     layer_weights=(
         LayerWeight("attention.LayerNorm.weight", ("H",), _ATTENTION_NORM, "attention_norm.gamma", "after the first"),

@@ -116,7 +116,7 @@ def _rows():
     if source == "view":
         with st.expander("Texts", expanded=not state.view().a.strip(), icon=":material/edit_note:"):
             inputs.examples()
-            inputs.text_fields()
+            inputs.text_fields(undo=True)
         return (TextRow(1, state.view().a, state.view().b),) if inputs.texts_are_usable() else (), None
     read = file_input.rows("layer_similarity", typed=True)
     if read is None:

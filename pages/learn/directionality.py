@@ -60,7 +60,7 @@ def page():
         )
         return
     inputs.examples(ONE_WAY)
-    inputs.text_fields(_FIELD)
+    inputs.text_fields(_FIELD, undo=True)
     if not inputs.texts_are_usable():
         return
     is_loaded = all(model_store.is_loaded(names[way], "float32") for way in directional_models.DIRECTIONS)

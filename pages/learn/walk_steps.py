@@ -1,5 +1,7 @@
 """What the page Walk through says at each step: two sentences, shapes, a formula and the page that goes deeper."""
 
+from dataclasses import dataclass
+
 from ui.widgets.formatting import dimensions
 
 _READS = {
@@ -50,6 +52,48 @@ def texts(walk, task=None):
     return {step: _WRITERS[step](walk, task) for step in walk.steps}
 
 
+@dataclass(frozen=True)
+class _Positions:
+    """How the heads know where the tokens stand.
+
+    Attributes:
+        where: for the step Embeddings. compared: what the step One head says besides the keys.
+        formula: lines with the places Q, K, V and D.
+    """
+
+    where: str
+    compared: str
+    formula: tuple
+
+
+_IN_EMBEDDINGS = _Positions("", "", ("Q = {Q},  K = {K},  V = {V}", "softmax(Q Kᵀ / √{D}) V"))
+_ROTARY = _Positions(
+    "they turn their queries and keys by its position",
+    ", both turned by their positions",
+    ("Q = turn({Q}),  K = turn({K}),  V = {V}", "softmax(Q Kᵀ / √{D}) V"),
+)
+_RELATIVE = _Positions(
+    "they also compare it with the distances between tokens",
+    " and with the distances to them",
+    (
+        "Q = {Q},  K = {K},  V = {V}",
+        "Q_r, K_r: the same matrices for the vectors of the distances",
+        "softmax((Q Kᵀ + Q K_rᵀ + Q_r Kᵀ) / √(3 · {D})) V",
+    ),
+)
+
+
+def _of_positions(config):
+    if config.architecture.has_position_table:
+        return _IN_EMBEDDINGS
+    return _RELATIVE if config.architecture.score_terms > 1 else _ROTARY
+
+
+def _bias(config):
+    """The end of a product in a formula."""
+    return " + b" if config.architecture.has_biases else ""
+
+
 def _step(short, title, text, shapes, formula, page, **settings):
     return {
         "short": short,
@@ -85,26 +129,32 @@ def _pieces(walk, _):
 
 def _embeddings(walk, _):
     config = walk.config
-    kinds = ["one for what it is", "one for where it stands"]
-    if "segment" in walk.part_names:
-        kinds.append("one for its text, A or B" if config.type_vocab_size > 1 else "one that all tokens share")
-    number = {2: "two", 3: "three"}[len(kinds)]
-    last = "Their sum is normalised; the neighbours play no part yet."
+    of_segment = "one for its text, A or B" if config.type_vocab_size > 1 else "one that all tokens share"
+    kind_of = {"token": "one for what it is", "position": "one for where it stands", "segment": of_segment}
+    kinds = [kind for part, kind in kind_of.items() if part in walk.part_names]
+    number = ("one", "two", "three")[len(kinds) - 1]
+    normalised = "is normalised"
     if config.has_embedding_projection:
-        last = (
-            f"Their sum is normalised and a matrix brings it from {config.embedding_width:,} to "
-            f"{config.hidden_size:,} numbers; the neighbours play no part yet."
-        )
+        normalised += f" and a matrix brings it from {config.embedding_width:,} to {config.hidden_size:,} numbers"
     elif config.stacks > 1:
-        last = "Their sum is normalised, and both readers begin with it; the neighbours play no part yet."
+        normalised += ", and both readers begin with it"
+    text = (
+        f"Each token looks up {number} vectors: {', '.join(kinds[:-1])} and {kinds[-1]}. Their sum {normalised}; the "
+        "neighbours play no part yet."
+    )
+    if "position" not in walk.part_names:
+        text = (
+            f"Each token looks up a vector for what it is, and it {normalised}. Where it stands counts in the heads: "
+            f"{_of_positions(config).where}."
+        )
     terms = {"token": "E[token]", "segment": "S[segment]", "position": "P[position]"}
     formula = [f"x = LayerNorm({' + '.join(terms[part] for part in walk.part_names)})"]
     if config.has_embedding_projection:
         formula.append("h₀ = x · W + b")
     return _step(
         "Embeddings",
-        f"{number.capitalize()} vectors become one",
-        f"Each token looks up {number} vectors: {', '.join(kinds[:-1])} and {kinds[-1]}. {last}",
+        f"{number.capitalize()} vectors become one" if len(kinds) > 1 else "A vector for every token",
+        text,
         [("one vector", (("E", config.embedding_width),)), ("all tokens", _states(walk))],
         formula,
         "input_embeddings",
@@ -112,20 +162,28 @@ def _embeddings(walk, _):
 
 
 def _head(walk, _):
-    size = walk.queries.shape[-1]
+    size, config = walk.queries.shape[-1], walk.config
+    positions, bias = _of_positions(config), _bias(config)
+    read = _READS[config.architecture.attention_direction]
+    if config.local_attention and walk.layer % config.global_attn_every_n_layers:
+        read = f"the tokens up to {config.local_attention // 2} places away"
+    x = "h"
+    formula = []
+    if config.architecture.norm_first and walk.layer:
+        x = "x"
+        formula.append("x = LayerNorm(h)")
+    deeper = {"page": "neuron", "query": "token"}
+    if positions is _RELATIVE:  # Neuron multiplies contents alone
+        deeper = {"page": "all_heads"}
+    query, key, value = (f"{x} · W_{name}{bias}" for name in "QKV")
     return _step(
         "One head",
         "One head looks around",
-        f"The token's query is compared with the keys of {_READS[walk.config.architecture.attention_direction]}, and a "
-        "softmax makes weights of the scores that add up to 100%. The head's output is the sum of the values, each "
-        "with its weight.",
+        f"The token's query is compared with the keys of {read}{positions.compared}, and a softmax makes weights of "
+        "the scores that add up to 100%. The head's output is the sum of the values, each with its weight.",
         [("queries, keys, values", (_tokens(walk), ("D", size))), ("weights", (_tokens(walk), _tokens(walk)))],
-        [
-            "Q = h · W_Q + b,  K = h · W_K + b,  V = h · W_V + b",
-            f"softmax(Q Kᵀ / √{size}) V",
-        ],
-        "neuron",
-        query="token",
+        [*formula, *(line.format(Q=query, K=key, V=value, D=size) for line in positions.formula)],
+        **deeper,
     )
 
 
@@ -138,22 +196,25 @@ def _heads(walk, _):
         f"All {heads} heads of the layer work at the same time{halves}, and each looks at tokens of its own. Their "
         "outputs are put side by side, and a matrix mixes them.",
         [("heads", (("N", heads), _tokens(walk), ("D", size))), ("output", _states(walk))],
-        [f"[head 1; …; head {heads}] · W_O + b"],
+        [f"[head 1; …; head {heads}] · W_O{_bias(walk.config)}"],
         "all_heads",
     )
 
 
 def _attention_norm(walk, _):
+    config = walk.config
+    shift = " + β" if config.architecture.has_biases else ""
+    second = "The layer normalisation then brings every vector to one scale."
+    formula = ["x = LayerNorm(h + heads)"]
+    if config.architecture.norm_first:
+        second = "A copy of the sum, brought to one scale by layer normalisation, goes on to the next block."
+        formula = ["h′ = h + heads", "x = LayerNorm(h′)"]
     return _step(
         "Add & norm",
         "Add, then normalise",
-        "What the heads found is added to the token's own vector, so that nothing is lost. The layer normalisation "
-        "then brings every vector to one scale.",
+        f"What the heads found is added to the token's own vector, so that nothing is lost. {second}",
         [("output", _states(walk))],
-        [
-            "x = LayerNorm(h + heads)",
-            f"LayerNorm(x) = γ (x − mean) / √(variance + {walk.config.layer_norm_eps:g}) + β",
-        ],
+        [*formula, f"LayerNorm(x) = γ (x − mean) / √(variance + {config.layer_norm_eps:g}){shift}"],
         "architecture",
         open="attention_norm",
         layer="layer",
@@ -162,13 +223,24 @@ def _attention_norm(walk, _):
 
 def _feed_forward(walk, _):
     config, name = walk.config, _ACTIVATIONS[walk.config.hidden_act]
+    architecture, bias = config.architecture, _bias(config)
+    mutes = f"the {name} mutes those below zero"
+    inside = f"{name}(x · W₁{bias})"
+    if architecture.gated_units:
+        mutes += ", a gate scales each"
+        inside = f"({name}(x · W₁) ⊙ x · W_g)"
+    ends, output = "The result is added and normalised: the layer is done.", "hₗ = LayerNorm(x + FFN(x))"
+    if architecture.norm_first:
+        is_last = walk.layer + 1 == config.num_hidden_layers
+        ends = f"The result is added to the sum{', which is normalised' * is_last}: the layer is done."
+        output = "hₗ = LayerNorm(h′ + FFN(x))" if is_last else "hₗ = h′ + FFN(x)"
     return _step(
         "Feed-forward",
         "Each token by itself",
-        f"The vector is widened to {config.intermediate_size:,} units, the {name} mutes those below zero, and a second "
-        f"matrix brings them back to {config.hidden_size:,}. The result is added and normalised: the layer is done.",
+        f"The vector is widened to {config.intermediate_size:,} units, {mutes}, and a second matrix brings them back "
+        f"to {config.hidden_size:,}. {ends}",
         [("inside", (_tokens(walk), ("F", config.intermediate_size))), ("output", _states(walk))],
-        [f"FFN(x) = {name}(x · W₁ + b₁) · W₂ + b₂", "hₗ = LayerNorm(x + FFN(x))"],
+        [f"FFN(x) = {inside} · W₂{bias}", output],
         "architecture",
         open="feed_forward",
         layer="layer",
@@ -183,12 +255,13 @@ def _layers(walk, _):
         if "mlm" in walk.steps
         else "This model has no head for masked words, so no word can be read off on the way."
     )
+    read = "LayerNorm(hₗ)" if config.architecture.norm_first else "hₗ"
     return _step(
         "All layers",
         "Up through the layers",
         f"The same happens in {config.num_hidden_layers} layers, one above the other{shared}. {asked}",
         [("hidden states", (("L + 1", config.num_hidden_layers + 1), *_states(walk)))],
-        ["hₗ = layer(hₗ₋₁)", *(["word on floor l: softmax(MLM(hₗ))"] if "mlm" in walk.steps else [])],
+        ["hₗ = layer(hₗ₋₁)", *([f"word on floor l: softmax(MLM({read}))"] if "mlm" in walk.steps else [])],
         "logit_lens",
     )
 
@@ -213,13 +286,17 @@ def _pair(question, yes):
 
 
 def _replaced(walk, _):
+    read, formula, first = "every token's last vector", [], walk.tokens[0]
+    if walk.config.architecture.replaced_head_adds_first:
+        read += f", to which that of {first} is added"
+        formula = [f"h = LayerNorm(h + h[{first}])"]
     return _step(
         "Replaced?",
         "Original or replaced?",
-        "One number is computed from every token's last vector. It says how probable it is that the token was put "
+        f"One number is computed from {read}. It says how probable it is that the token was put "
         "there in the place of another.",
         [("scores", (_tokens(walk),))],
-        [f"P(replaced) = sigmoid({_ACTIVATIONS[walk.config.hidden_act]}(h · W + b) · w + b′)"],
+        [*formula, f"P(replaced) = sigmoid({_ACTIVATIONS[walk.config.hidden_act]}(h · W + b) · w + b′)"],
         "predict",
     )
 
@@ -251,7 +328,7 @@ def _mlm(walk, _):
         "tokens in the table. A softmax makes probabilities of the scores.",
         [("transformed", (("E", config.embedding_width),)), ("scores", (("V", config.vocab_size),))],
         [
-            f"t = LayerNorm({_ACTIVATIONS[config.hidden_act]}(h · W + b))",
+            f"t = LayerNorm({_ACTIVATIONS[config.hidden_act]}(h · W{_bias(config)}))",
             "softmax(t · Eᵀ + b′), E the table of token vectors",
         ],
         "predict",

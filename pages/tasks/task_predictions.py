@@ -85,7 +85,7 @@ def page():
     settings = known[name]
     task_models.open_own_example(settings)
     task_models.examples(settings)
-    inputs.text_fields(_fields(settings))
+    inputs.text_fields(_fields(settings), undo=True)
     if not _usable(settings):
         return
     shared = inputs.model(name)

@@ -60,10 +60,7 @@ def test_every_member_opens_the_page(open_app, family_home, name, page):
 
 
 #: What ModernBERT's pages say where its layers make an analysis impossible; otherwise as `SIGNS`.
-REFUSED = {
-    "contributions": "The residual decomposition needs BERT's encoder layer",
-    "walk_through": "The walk through a model needs BERT's encoder layer",
-}
+REFUSED = {"contributions": "The residual decomposition needs BERT's encoder layer"}
 MODERN_SIGNS = SIGNS | REFUSED | {"input_embeddings": "it has no table of positions"}
 
 
@@ -77,12 +74,9 @@ def test_modernbert_opens_the_page(open_app, modernbert_home, page):
 
 
 #: What DeBERTa-v3's pages say where positions in its scores make an analysis impossible; otherwise as `SIGNS`.
-SCORES_REFUSED = {
-    "neuron": "The neuron view needs attention scores that compare the contents of two tokens alone",
-    "walk_through": "The walk through a model needs attention scores",
-}
+SCORES_REFUSED = {"neuron": "The neuron view needs attention scores that compare the contents of two tokens alone"}
 DEBERTA_SIGNS = SIGNS | SCORES_REFUSED | {"input_embeddings": "it has no table of positions"}
-DEBERTA_PAGES = ("predict", "contributions", "input_embeddings", "architecture", *SCORES_REFUSED)
+DEBERTA_PAGES = ("predict", "contributions", "input_embeddings", "architecture", "walk_through", *SCORES_REFUSED)
 
 
 @pytest.mark.parametrize("page", DEBERTA_PAGES)

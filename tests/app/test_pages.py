@@ -14,6 +14,16 @@ from tests.app.page_reading import (
 )
 from ui.samples.examples import FIRST
 
+#: Pages that read the visitor's text and have no chips of its tokens.
+TEXT_PAGES_WITHOUT_CHIPS = (
+    "model_view",
+    "neuron",
+    "attention_methods",
+    "head_profiles",
+    "walk_through",
+    "architecture",
+    "layer_similarity",
+)
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
 
@@ -334,6 +344,24 @@ def test_undo_and_redo_go_back_and_forth_over_texts_and_masks(open_app):
     app.button(key="w_undo").click().run()
     app.text_area(key="w_text_b").set_value("So it was.").run()
     assert app.button(key="w_redo").disabled  # a new act takes the place of what was undone
+
+
+@pytest.mark.parametrize("page", TEXT_PAGES_WITHOUT_CHIPS)
+def test_a_page_without_chips_has_undo_beside_its_texts(open_app, page):
+    app = open_app(page=page, a="The bunny ate the carrot.", **{"layer_similarity.source": "view"})
+    app.text_area(key="w_text_a").set_value("It was good.").run()
+    app.button(key="w_undo").click().run()
+    assert app.text_area(key="w_text_a").value == param(app, "a") == "The bunny ate the carrot."
+    app.button(key="w_redo").click().run()
+    assert param(app, "a") == "It was good."
+
+
+@pytest.mark.parametrize("page", ("predict", "saliency", "walk_through"))
+def test_a_cleared_text_can_be_brought_back(open_app, page):
+    app = open_app(page=page, a="The bunny ate the carrot.", mask="a1")
+    app.text_area(key="w_text_a").set_value("").run()
+    app.button(key="w_undo").click().run()
+    assert (param(app, "a"), param(app, "mask")) == ("The bunny ate the carrot.", "a1")
 
 
 def test_another_b_is_the_bunny_first_and_then_any_example(open_app):

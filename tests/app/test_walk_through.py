@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.explain.models.walk_through import ENCODER_STEPS
+from tests.app.family_models import DEBERTA_TEXT, MODERN_TEXT
 from tests.app.page_reading import component, page_text, param, run_until_done
 from tests.app.random_task_models import TASKS
 
@@ -117,6 +119,35 @@ def test_every_architecture_is_walked_through_by_what_it_declares(open_app, fami
     assert ("every token" in said["head"]) == (not one_way)
     assert np.isnan(floats(data["scores"])).any() == one_way
     assert ("of weights for all" in said["layers"]) == (name == "albert")
+
+
+def test_a_pre_norm_model_is_walked_through_with_its_copies_gates_and_turned_queries(open_app, modernbert_home):
+    link = {"model": "modernbert", "a": MODERN_TEXT}
+    app, data = walked(open_app, **link, layer="2")
+    assert not app.exception and not app.error, page_text(app)
+    assert data["steps"][7:] == ["mlm"] and data["parts"] == ["token"]
+    said = {text["name"]: text["text"] for text in data["texts"]}
+    formulas = {text["name"]: " ".join(text["formula"]) for text in data["texts"]}
+    assert "turn their queries and keys" in said["embeddings"] and "turned by their positions" in said["head"]
+    assert "A copy of the sum" in said["attention_norm"] and "a gate scales each" in said["feed_forward"]
+    assert "+ b" not in " ".join(formulas[step] for step in ENCODER_STEPS) and "β" not in formulas["attention_norm"]
+    assert "+ b" not in formulas["mlm"].replace("+ b′", "")  # the output bias is the only one
+    assert formulas["head"].startswith("x = LayerNorm(h)") and "turn(x · W_Q)" in formulas["head"]
+    assert data["norm_first"] and data["gated"]
+    for layer, is_last in ((1, False), (data["layers"], True)):
+        _, data = walked(open_app, **link, layer=str(layer))
+        (output,) = (text["formula"][-1] for text in data["texts"] if text["name"] == "feed_forward")
+        assert data["normalised_output"] == ("LayerNorm" in output) == is_last
+
+
+def test_relative_positions_are_said_and_the_first_token_joins_the_replaced_head(open_app, deberta_home):
+    app, data = walked(open_app, model="deberta", a=DEBERTA_TEXT)
+    assert not app.exception and not app.error, page_text(app)
+    texts = {text["name"]: text for text in data["texts"]}
+    assert "distances between tokens" in texts["embeddings"]["text"]
+    assert "K_rᵀ" in " ".join(texts["head"]["formula"]) and texts["head"]["page"] == "all_heads"
+    if "replaced" in texts:
+        assert f"that of {data['tokens'][0]} is added" in texts["replaced"]["text"]
 
 
 def test_the_lines_have_the_numbers_of_the_page(open_app):

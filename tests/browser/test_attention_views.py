@@ -160,7 +160,18 @@ def test_the_whole_of_a_long_text_is_drawn_and_zoomed(visit):
     near = page.get_by_role("button", name="Zoom in")
     while near.is_enabled():
         near.click()
-    assert tokens.first.evaluate("(one) => one.offsetHeight") == 24
+    height = "(one) => one.getBoundingClientRect().height"
+    assert tokens.first.evaluate(height) == 24
+    page.get_by_role("button", name="Zoom out").click()
+    assert tokens.first.evaluate(height) == 12
+    # The wheel zooms with Ctrl; without, it scrolls.
+    scroll.hover()
+    page.mouse.wheel(0, 200)
+    assert tokens.first.evaluate(height) == 12
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -2000)
+    page.keyboard.up("Control")
+    assert tokens.first.evaluate(height) == 24
     scroll.evaluate("(one) => { one.scrollTop = 24 * 150; }")
     page.wait_for_function("() => new URL(location).searchParams.get('from') === '151'")
     page.reload()
@@ -196,6 +207,25 @@ def test_the_model_view_opens_a_head_and_comes_back(visit, trace):
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Layer 2, head 2")).to_be_visible()
     page.wait_for_function("() => new URL(location).searchParams.get('model_view.zoom') === '1'")
+
+
+def test_the_drawings_of_a_long_text_are_lines_and_no_blocks_of_colour(visit):
+    page = visit(f"/?page=model_view&a={'+'.join(['The+bunny+ate+the+carrot'] * 70)}").page
+    page.locator(".board canvas").wait_for()
+    settled(page, "light")
+    # The share of the pixels of each head's drawing that are more than half as dark as its darkest one.
+    dark = page.locator(".board canvas").evaluate("""canvas => {
+      const { data, width } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const [rows, columns] = [canvas.height / 2, width / 2].map(Math.floor);
+      let [filled, all] = [0, 0];
+      for (let y = 30; y < rows; y++) for (let x = 30; x < columns; x++) {
+        const at = 4 * (y * width + x);
+        if (data[at + 3] > 127) filled++;
+        all++;
+      }
+      return filled / all;
+    }""")
+    assert 0.001 < dark < 0.5
 
 
 def test_the_neuron_view_shows_the_librarys_numbers_and_follows_its_tokens(visit, model, trace):

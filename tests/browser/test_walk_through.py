@@ -158,6 +158,8 @@ def test_it_moves_unless_the_visitor_wants_no_motion(walk):
     for _ in range(3):
         still.get_by_role("button", name="Next step").click()
         assert moving(still) == 0
+    still.get_by_role("button", name="Play", exact=True).click()
+    assert moving(still) == 0
 
 
 def test_a_head_of_another_layer_is_chosen_at_its_step(walk):
@@ -188,6 +190,7 @@ def test_every_step_fits_a_telephone(walk, colours):
     settled(page, colours)
     for index in range(count(page)):
         page.locator(".walk .stop").nth(index).click()
+        assert moving(page) == 0
         assert wider_than_the_screen(page) <= 1, index
         cut = page.locator(".walk").evaluate("""walk => {
           const edge = walk.getBoundingClientRect();

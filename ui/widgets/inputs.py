@@ -28,7 +28,7 @@ def page_inputs(strip=True):
     """
     with st.expander("Texts and masks", expanded=not state.view().a.strip(), icon=":material/edit_note:"):
         examples()
-        text_fields()
+        text_fields(undo=not strip)
     return encoded_texts(strip)
 
 
@@ -88,14 +88,22 @@ _FIELDS = (
 )
 
 
-def text_fields(fields=_FIELDS):
-    """Draw the text fields, bound to the view; ``fields``: one or two pairs of label and hint."""
+def text_fields(fields=_FIELDS, undo=False):
+    """Draw the text fields, bound to the view.
+
+    Args:
+        fields: one or two pairs of label and hint. undo: whether to draw undo and redo under the fields: on a page
+            without a chip strip. Where text A was cleared no page has one, so they are drawn in any case.
+    """
     view = state.view()
     for column, name, (label, hint) in zip(st.columns(len(fields)), "ab", fields):
         key = f"w_text_{name}"
         state.set_widget(key, getattr(view, name))
         column.text_area(label, key=key, on_change=_texts_changed, placeholder=hint, height=68)
     components.typing("c_typing", [f"w_text_{name}" for name, _ in zip("ab", fields)])
+    if undo or (history.can_undo() and not view.a.strip()):
+        with st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
+            undo_and_redo()
 
 
 def _texts_changed():
@@ -234,6 +242,23 @@ def page_button(label, page, icon, key, help_text):
     st.button(label, icon=icon, key=key, type="tertiary", help=help_text, on_click=lambda: state.change_view(page=page))
 
 
+def undo_and_redo():
+    """Draw the two buttons that undo and redo changes of the texts and masks."""
+    for name, icon, act, can in (
+        ("Undo", "undo", history.undo, history.can_undo()),
+        ("Redo", "redo", history.redo, history.can_redo()),
+    ):
+        st.button(
+            "",
+            icon=f":material/{icon}:",
+            key=f"w_{icon}",
+            type="tertiary",
+            help=f"{name} the last change of the texts or masks.",
+            on_click=act,
+            disabled=not can,
+        )
+
+
 def token_strip(shared, encoding, key, linked=False):
     """Draw the chip strip, in which the visitor masks tokens, undo and redo, and the switch for whole words.
 
@@ -257,19 +282,7 @@ def token_strip(shared, encoding, key, linked=False):
         with st.container(width="stretch"):
             components.chips(key, strip, (view.a, view.b), pressed, linked)
         with st.container(horizontal=True, vertical_alignment="center", width="content", gap="xsmall"):
-            for name, icon, act, can in (
-                ("Undo", "undo", history.undo, history.can_undo()),
-                ("Redo", "redo", history.redo, history.can_redo()),
-            ):
-                st.button(
-                    "",
-                    icon=f":material/{icon}:",
-                    key=f"w_{icon}",
-                    type="tertiary",
-                    help=f"{name} the last change of the texts or masks.",
-                    on_click=act,
-                    disabled=not can,
-                )
+            undo_and_redo()
             st.toggle(
                 "Whole words",
                 **state.bind_field("whole", "w_whole"),

@@ -1,7 +1,8 @@
 """One input's way through a model: the values of every step, from the tokens to the predictions.
 
 Dimension legend: L layers, T tokens, N heads, D head size, H hidden, E embedding size, F intermediate, P positions,
-K labels, S parts of the embeddings. Sources: Devlin et al. 2019, figure 2; Vaswani et al. 2017, section 3.
+K labels, S parts of the embeddings. Sources: Devlin et al. 2019, figure 2; Vaswani et al. 2017, section 3; Xiong et al.
+2020, figure 1 (pre-norm).
 """
 
 from __future__ import annotations
@@ -91,9 +92,13 @@ class WalkThrough(Result):
         weights: float32 [N, T, T]. The softmax of the scores; rows are queries.
         head_outputs: float32 [N, T, D]. The sums of the values with these weights.
         attention_output: float32 [T, H]. The heads' outputs, side by side, through the output projection.
-        attention_norm: float32 [T, H]. The normalised sum of the layer's input and `attention_output`.
-        feed_forward_before, feed_forward_after: float32 [T, F]. Before and after the activation function.
-        feed_forward_output, feed_forward_norm: float32 [T, H]. What the block adds; the layer's output.
+        attention_norm: float32 [T, H]. The normalised sum of the layer's input and `attention_output`: what the
+            feed-forward block reads.
+        feed_forward_before, feed_forward_after: float32 [T, F]. Before and after the activation function; in a gated
+            block the latter are multiplied by their gates.
+        feed_forward_output, feed_forward_norm: float32 [T, H]. What the block adds; the layer's output. The block adds
+            to `attention_norm`, and the sum is normalised; with `Architecture.norm_first` it adds to the sum before the
+            normalisation, and only the last layer normalises its output.
         activation: float32 [2, C]. The curve of the activation function: C inputs and their outputs.
         positions: tuple of P int. The positions with predictions, by default all.
         lens: LogitLens or None. The MLM head's predictions at these positions from every hidden state.
@@ -155,8 +160,7 @@ def walk_through(bert: Bert, trace: Trace, layer: int = 0, positions: Iterable[i
     Returns:
         `WalkThrough`.
     Raises:
-        InputError: there is no such layer, the trace has no hidden states, or the model has another encoder layer than
-            BERT's and its causal ones.
+        InputError: there is no such layer, or the trace has no hidden states.
         MaskPositionError: a position does not exist.
     """
     config, weights = bert.config, bert.weights
@@ -213,10 +217,12 @@ def _layer_values(bert, state, layer):
     if bert.config.architecture.layer_class == BERT.layer_class:
         return encoder_layer(bert.weights, layer, state)
     # Other layers run on TensorFlow anyway.
-    hooked = bert.hooked()
-    hooked.check_post_norm("The walk through a model", through_scores=True)
-    values = {name: np.array(value)[0] for name, value in hooked.values(layer, state[None], _LAYER_FIELDS).items()}
+    inside = bert.hooked().values(layer, state[None], _LAYER_FIELDS)
+    values = {name: np.array(value)[0] for name, value in inside.items()}
     values["scores"][values["scores"] < MASKED_SCORE / 2] = np.nan
+    if bert.config.architecture.norm_first:
+        name = f"bert.encoder.layer.{bert.config.layer_groups[layer]}.intermediate.LayerNorm"
+        values["resid_mid"] = layer_norm(bert.weights, name, values["resid_mid"])
     return values
 
 

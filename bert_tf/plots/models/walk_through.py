@@ -64,12 +64,15 @@ def drawing(walk: WalkThrough, head: int) -> dict[str, Any]:
     }
     units = {name: sampled_units(width) for name, width in widths.items()}
     state = walk.hidden_states[walk.layer]
+    attention_sum = state + walk.attention_output
+    norm_first = config.architecture.norm_first
+    feed_forward_sum = (attention_sum if norm_first else walk.attention_norm) + walk.feed_forward_output
     vectors = {f"part_{name}": (part, "embedding") for name, part in zip(walk.part_names, walk.parts)}
     vectors |= {name: (getattr(walk, name), width) for name, width in _VECTORS.items()}
     vectors |= {
         "state": (state, "hidden"),
-        "attention_sum": (state + walk.attention_output, "hidden"),
-        "feed_forward_sum": (walk.attention_norm + walk.feed_forward_output, "hidden"),
+        "attention_sum": (attention_sum, "hidden"),
+        "feed_forward_sum": (feed_forward_sum, "hidden"),
         "query": (walk.queries[head], "head"),
         "key": (walk.keys[head], "head"),
         "value": (walk.values[head], "head"),
@@ -85,6 +88,9 @@ def drawing(walk: WalkThrough, head: int) -> dict[str, Any]:
         "head": head,
         "layers": config.num_hidden_layers,
         "heads": config.num_attention_heads,
+        "norm_first": norm_first,
+        "normalised_output": not norm_first or walk.layer == config.num_hidden_layers - 1,
+        "gated": config.architecture.gated_units,
         "steps": list(walk.steps),
         "tokens": [walk.tokens[place] for place in places],
         "ids": [int(walk.token_ids[place]) for place in places],
