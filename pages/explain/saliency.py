@@ -239,7 +239,8 @@ def _draw(trace, result, method, settings):
     is_regression = result.target.is_regression
     score, odds = ("value", "value") if is_regression else ("answer's log-probability", "answer's log-odds")
     explanation = _EXPLANATIONS[method].format(**settings, start=_start(settings), score=score, odds=odds)
-    st.caption(explanation + _sums(result))
+    st.caption(explanation)
+    st.caption(_sums(result).strip())
     if tested := saliency_fidelity.sentence(method, settings.get("baseline"), _METHODS):
         st.caption(tested)
     left_column, right_column = st.columns([3, 2], gap="large")

@@ -14,7 +14,7 @@ from ui.elements import components
 from ui.elements.cards import cards
 from ui.elements.mask_chips import token_positions
 from ui.samples.examples import LEARNED
-from ui.session import runs, snapshot_store, state
+from ui.session import runs, snapshot_store, state, training_jobs
 from ui.session.model_store import text_b_or_none
 from ui.shell import error_messages, snippets
 from ui.shell.page import Page, Press
@@ -66,6 +66,7 @@ class SnapshotModels:
 
 
 def page():
+    training_jobs.discard_failed()
     known = runs.runs()
     if not known:
         st.info("There is no training to look at. Start one under Curves.", icon=":material/model_training:")

@@ -416,6 +416,14 @@ def test_a_failed_run_is_not_kept_and_told_of_to_its_visitor_alone(open_app, onl
     assert "no memory_is left" in error.value.replace("\\", "")
 
 
+def test_a_failed_run_is_not_listed_on_time_lapse(open_app, only_mini):
+    folder = only_mini.parent / "own-failed"
+    _fail(folder)
+    app = open_app(page="time_lapse", **{"time_lapse.run": folder.name})
+    assert not app.error and not app.exception
+    assert not folder.exists() and app.selectbox(key="w_run").options == ["mini, shipped"]
+
+
 def test_a_failed_run_that_has_saved_a_model_is_kept(open_app, only_mini):
     folder = only_mini.parent / "own-failed"
     shutil.copytree(only_mini, folder)
