@@ -63,13 +63,17 @@ def saved_file(page, name, result=0):
     return download(page, button, reach)
 
 
-def download(page, button, reach=lambda: None):
-    """The file that a press on ``button`` saves, pressed again if it was not yet listening; ``reach`` comes first."""
+def download(page, button, reach=lambda: None, suffix=""):
+    """The file that a press on ``button`` saves, pressed again if it was not yet listening.
+
+    Args: page: page. button: locator of what is pressed. reach: callable, done before each press. suffix: end of the
+        file's name; a late file of an earlier press that ends otherwise is passed over.
+    """
     end = time.monotonic() + PATIENCE / 1000
     while True:
         try:
             reach()
-            with page.expect_download(timeout=20_000) as found:
+            with page.expect_download(lambda file: file.suggested_filename.endswith(suffix), timeout=20_000) as found:
                 button.click(timeout=20_000)
             return found.value
         except Overdue:

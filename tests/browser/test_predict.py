@@ -374,11 +374,11 @@ def test_a_picture_to_share_is_saved(visit):
     press_head(page, 2, 3)
     wait_for_link(page, "head", "3")
     predicted = [word.inner_text() for word in page.locator(".card .bar .word").all()[:3]]
-    file = download(page, page.get_by_role("button", name="Share"))
+    file = download(page, page.get_by_role("button", name="Share"), suffix=".png")
     with Image.open(file.path()) as picture:
         assert picture.size == (1200, 630) and picture.format == "PNG"
     page.keyboard.down("Shift")
-    file = download(page, page.get_by_role("button", name="Share"))
+    file = download(page, page.get_by_role("button", name="Share"), suffix=".svg")
     page.keyboard.up("Shift")
     drawn = file.path().read_text("utf-8")
     assert 'width="1200" height="630"' in drawn and "layer 2, head 3" in drawn
