@@ -171,6 +171,20 @@ def _wait_for(address, process):
     raise RuntimeError("The explorer did not answer within a minute.")
 
 
+@contextlib.contextmanager
+def chromium():
+    """Starts the installed Chromium without a graphics card and yields Playwright's browser."""
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        raise SystemExit("There is no Chromium on the PATH: apt-get install chromium.")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
 def texts(tokens):
     """Text A and text B, which together have this number of tokens."""
     times_a, times_b, end = REPETITIONS[tokens]
@@ -271,15 +285,11 @@ def table_line(row):
 
 def run(address, model, clicks, pages, lengths):
     """One dict of measurements for each page and length, printed immediately; with "problem" if the page failed."""
-    from playwright.sync_api import Error, sync_playwright
+    from playwright.sync_api import Error
 
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        raise SystemExit("There is no Chromium on the PATH: apt-get install chromium.")
     rows = []
     print(f"{'page':20}{'tokens':>7}{'median ms':>11}{'90%':>7}{'least':>7}{'target':>8}")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+    with chromium() as browser:
         for name in pages:
             for tokens in (
                 [one for one in lengths if one <= PRESSES[name].most] if PRESSES[name].of_texts else lengths[:1]
@@ -296,7 +306,6 @@ def run(address, model, clicks, pages, lengths):
                 finally:
                     page.close()
                 print(table_line(rows[-1]), flush=True)
-        browser.close()
     return rows
 
 

@@ -13,14 +13,13 @@ Chromium runs without a graphics card here (`--disable-gpu`): the processor pain
 import argparse
 import json
 import pathlib
-import shutil
 import statistics
 import sys
 import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from benchmarks.clicks import REPETITIONS, ROOT, explorer, settled, texts  # noqa: E402
+from benchmarks.clicks import REPETITIONS, ROOT, chromium, explorer, settled, texts  # noqa: E402
 
 FRAMES = """async (index) => {
   const roots = [document, ...[...document.querySelectorAll('*')].map((one) => one.shadowRoot).filter(Boolean)];
@@ -40,16 +39,10 @@ SLOW = 50  # milliseconds
 
 def measure(address, model, rounds, tokens, width):
     """(dict from the name of a step to the milliseconds between its frames, characters of the data)."""
-    from playwright.sync_api import sync_playwright
-
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        raise SystemExit("There is no Chromium on the PATH: apt-get install chromium.")
     first, second = texts(tokens)
     query = urllib.parse.urlencode({"page": "walk_through", "model": model, "a": first, "b": second, "mask": "a3"})
     found, data = {}, 0
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": width, "height": 900})
         page.goto(f"{address}/?{query}")
         page.locator(".walk .stop").first.wait_for(timeout=120_000)
@@ -62,7 +55,6 @@ def measure(address, model, rounds, tokens, width):
                 found.setdefault(step["name"], []).extend(step["times"])
                 data = step["data"]
                 page.wait_for_timeout(300)
-        browser.close()
     return found, data
 
 
