@@ -179,10 +179,9 @@ def chromium():
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
         raise SystemExit("There is no Chromium on the PATH: apt-get install chromium.")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+    switches = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as playwright, playwright.chromium.launch(executable_path=path, args=switches) as browser:
         yield browser
-        browser.close()
 
 
 def texts(tokens):

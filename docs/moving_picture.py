@@ -1,12 +1,10 @@
 """Take the README's moving picture again: python docs/moving_picture.py. Needs Chromium and requirements-dev.txt."""
 
 import io
-import shutil
 import urllib.parse
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
-from screenshots import _DONE, FOLDER, explorer
+from screenshots import _DONE, FOLDER, chromium, explorer
 
 _TEXT = "They sat on the bank of the river and watched the boats."
 #: The views that it shows, one after another: parameters of their links.
@@ -26,11 +24,7 @@ _SIZE = (960, 600)
 def main():
     """Writes ``assets/screenshots/tour.webp``, one frame for each view."""
     frames = []
-    with sync_playwright() as playwright, explorer() as address:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
+    with chromium() as browser, explorer() as address:
         page = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light")
         for view in VIEWS:
             page.goto(f"{address}/?{urllib.parse.urlencode(view)}")
@@ -38,7 +32,6 @@ def main():
             page.wait_for_function(_DONE, timeout=120_000)
             page.wait_for_timeout(4000)  # figures and fonts
             frames.append(Image.open(io.BytesIO(page.screenshot())).convert("RGB").resize(_SIZE, Image.LANCZOS))
-        browser.close()
     first, *others = frames
     duration = int(1000 * _SECONDS)
     first.save(

@@ -1,16 +1,13 @@
 """Take the documents' pictures again: python docs/screenshots.py. Needs Chromium and requirements-dev.txt."""
 
 import pathlib
-import shutil
 import sys
 import urllib.parse
-
-from playwright.sync_api import sync_playwright
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.clicks import explorer  # noqa: E402
+from benchmarks.clicks import chromium, explorer  # noqa: E402
 
 FOLDER = ROOT / "assets" / "screenshots"
 _HISTORY = {"a": "The legislators believed they were on the right side of history.", "b": "So they changed the law."}
@@ -30,11 +27,7 @@ _DONE = "() => document.querySelector('.stApp')?.dataset.testScriptState === 'no
 
 def main():
     """Writes one PNG file for each picture."""
-    with sync_playwright() as playwright, explorer() as address:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
+    with chromium() as browser, explorer() as address:
         for name, (link, width, height, scheme) in PICTURES.items():
             page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
             page.goto(f"{address}/?{urllib.parse.urlencode(link)}")
@@ -43,7 +36,6 @@ def main():
             page.wait_for_timeout(4000)  # figures and fonts
             page.screenshot(path=FOLDER / f"{name}.png")
             page.close()
-        browser.close()
 
 
 if __name__ == "__main__":

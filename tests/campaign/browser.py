@@ -5,6 +5,7 @@ import shutil
 import time
 import urllib.parse
 
+from benchmarks.clicks import chromium
 from benchmarks.visitor import ServerProcess
 from tests.campaign.explorer import use_shipped_models
 
@@ -29,23 +30,16 @@ _LEFT_OUT = "[type=file]"
 @contextlib.contextmanager
 def _browser(home):
     """A page of Chromium at a running explorer; and what its console said."""
-    from playwright.sync_api import sync_playwright
-
     from tests.browser.conftest import serving
 
     use_shipped_models(home)
     shutil.copy(home / "limits.toml", home / "explorer.toml")
-    with serving(home) as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
+    with serving(home) as address, chromium() as browser:
         page, errors = browser.new_page(), []
         page.set_default_timeout(10_000)
         page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: errors.append(str(error)))
         yield page, address, errors
-        browser.close()
 
 
 def _open(page, address, params):
