@@ -1,52 +1,62 @@
-"""The entry point of the explorer: ``streamlit run app.py``."""
+"""The entry point of the explorer: ``streamlit run app.py``.
+
+Streamlit imports this file once for the server, and runs it as ``__main__`` in every run of a visit.
+"""
 
 import streamlit as st
 
 from ui import first_paint
 
-st.set_page_config(page_title="BERT explorer", page_icon=first_paint.ICON, layout="wide")
-first_paint.style()
-before_pages = first_paint.draw()
+if __name__ == "__main__":
+    st.set_page_config(page_title=first_paint.TITLE, page_icon=first_paint.ICON, layout="wide")
+    first_paint.style()
+    before_pages = first_paint.draw()
 
-# The first visit sees the title while these modules, and with them all pages, are imported.
-from ui.session import jobs, memory_budget, model_store, state  # noqa: E402
-from ui.session.session_cache import visitor_cache  # noqa: E402
-from ui.shell import allocator, error_messages, frame, shutdown, sidebar, snippets, uploads  # noqa: E402
-from ui.widgets import export, history  # noqa: E402
+    # The first visit sees the title while these modules, and with them all pages, are imported.
+    from ui.server import allocator, uploads
+    from ui.session import jobs, memory_budget, model_store, state
+    from ui.session.session_cache import visitor_cache
+    from ui.shell import error_messages, frame, sidebar, snippets
+    from ui.widgets import export, history
 
-state.open_view()
-uploads.bound()
-shutdown.prepare()
-allocator.prepare()
-memory_budget.note_visit()
-frame.open_example()
+    state.open_view()
+    uploads.bound()
+    allocator.prepare()
+    memory_budget.note_visit()
+    frame.open_example()
 
+    def home():
+        """Draw the page that the view names, and write the view into the address bar."""
+        with jobs.presses().answered():
+            visitor_cache().begin()
+            jobs.begin()
+            history.record()
+            before_pages.empty()
+            with error_messages.shown_errors():
+                frame.draw_title()
+                sidebar.draw(model_store.installed())
+                frame.navigation()
+                snippets.begin()
+                export.begin()
+                frame.draw_page()
+                with st.container(key="page_foot", horizontal=True, gap="small"):
+                    export.draw()
+                    snippets.draw()
+                frame.long_link_note()
+            jobs.end()
+            visitor_cache().make_room()  # also for the graphs and Keras models that this run built
+            uploads.free()
+            state.write_address()
 
-def home():
-    """Draw the page that the view names, and write the view into the address bar."""
-    with jobs.presses().answered():
-        visitor_cache().begin()
-        jobs.begin()
-        history.record()
-        before_pages.empty()
-        with error_messages.shown_errors():
-            frame.draw_title()
-            sidebar.draw(model_store.installed())
-            frame.navigation()
-            snippets.begin()
-            export.begin()
-            frame.draw_page()
-            with st.container(key="page_foot", horizontal=True, gap="small"):
-                export.draw()
-                snippets.draw()
-            frame.long_link_note()
-        jobs.end()
-        visitor_cache().make_room()  # also for the graphs and Keras models that this run built
-        uploads.free()
-        state.write_address()
+    # The view names the page (?page=logit_lens), so all links have the same path. An address such as /logit_lens is
+    # redirected to its page.
+    front = st.Page(home, title=first_paint.TITLE, default=True)
+    st.navigation([front, *frame.redirects(front)], position="hidden").run()
+else:
+    from starlette.middleware import Middleware
 
+    from ui.server.first_frame import FirstFrame
+    from ui.server.lifespan import lifespan, quiet
 
-# The view names the page (?page=logit_lens), so all links have the same path. An address such as /logit_lens is
-# redirected to its page.
-front = st.Page(home, title="BERT explorer", default=True)
-st.navigation([front, *frame.redirects(front)], position="hidden").run()
+    quiet()
+    app = st.App(__file__, lifespan=lifespan, middleware=[Middleware(FirstFrame)])

@@ -132,7 +132,7 @@ def resident_bytes():
 
 def free_memory():
     """Drop the models and traces that the explorer holds for visitors, free cycles of objects, and give memory back."""
-    from ui.shell import allocator
+    from ui.server import allocator
 
     if "ui.session.memory_budget" in sys.modules:
         budget = sys.modules["ui.session.memory_budget"].memory_budget()

@@ -101,11 +101,13 @@ def test_the_installed_program_opens_the_page(programs, tmp_path):
         probe.bind(("localhost", 0))
         port = probe.getsockname()[1]
     command = (str(programs / "bert-tf"), "explore", "--no-browser", "--port", str(port))
-    server = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        server = subprocess.Popen(command, cwd=tmp_path, stdout=out, stderr=subprocess.STDOUT)
     try:
         end = time.monotonic() + 240
         while True:
-            assert server.poll() is None and time.monotonic() < end, server.stdout.read()
+            assert server.poll() is None and time.monotonic() < end, log.read_text("utf-8")
             try:
                 with urllib.request.urlopen(f"http://localhost:{port}/", timeout=5) as page:
                     assert page.status == 200

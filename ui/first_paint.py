@@ -1,5 +1,7 @@
 """What a visitor sees before the page: the style, and a title while the modules of the pages are imported.
 
+It follows the frame in the HTML page (`ui/server/first_frame.py`).
+
 The file imports none of these modules itself.
 """
 
@@ -9,6 +11,8 @@ import streamlit as st
 
 from ui.shell.limits import ROOT
 
+#: The name of the explorer.
+TITLE = "BERT explorer"
 #: The icon of the browser tab.
 ICON = str(ROOT / "assets" / "icon.png")
 #: Grey shapes in the place of what is computed.
@@ -31,7 +35,7 @@ def draw():
     place = st.empty()
     if not _pages_are_imported():
         with place.container():
-            st.title("BERT explorer", anchor=False)
+            st.title(TITLE, anchor=False)
             st.caption("The pages are being loaded: only the first visit after the start of the server waits for it.")
             st.html(SKELETON)
     return place

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ui.shell import allocator
+from ui.server import allocator
 
 
 class Cycle:

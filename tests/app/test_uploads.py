@@ -5,8 +5,8 @@ from starlette.exceptions import HTTPException
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
-from ui.shell import uploads
-from ui.shell.uploads import BoundedUploads
+from ui.server import uploads
+from ui.server.uploads import BoundedUploads
 
 
 @pytest.fixture

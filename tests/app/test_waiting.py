@@ -72,6 +72,6 @@ def test_the_first_visit_of_a_server_sees_a_title_before_the_pages_are_imported(
     assert drawn == ["BERT explorer", "Predict"] and [one.value for one in app.title] == ["Predict"]
     # What stands above the drawing in app.py imports no page.
     before, _, after = (first_paint.ROOT / "app.py").read_text("utf-8").partition("first_paint.draw()")
-    imports = [line for line in before.splitlines() if line.startswith(("import ", "from "))]
+    imports = [line.strip() for line in before.splitlines() if line.strip().startswith(("import ", "from "))]
     assert imports == ["import streamlit as st", "from ui import first_paint"]
     assert "from ui.session" in after

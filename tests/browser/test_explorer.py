@@ -63,6 +63,24 @@ def test_from_a_typed_pair_to_a_reopened_link(visit):
     assert parameters(page) == found
 
 
+def test_the_frame_is_seen_before_the_scripts_and_gives_way_to_the_page(chromium, server):
+    with chromium.new_context(viewport={"width": 1440, "height": 900}, color_scheme="dark") as context:
+        page, held = context.new_page(), []
+        page.route("**/static/js/index.*.js", lambda route: held.append(route))  # the scripts do not arrive yet
+        page.goto(server, wait_until="commit")
+        frame = page.locator("#first-frame")
+        expect(frame.get_by_role("heading", name="BERT explorer")).to_be_visible()
+        expect(frame).to_contain_text("The page is being loaded")
+        expect(frame).to_have_css("background-color", "rgb(20, 23, 29)")
+        assert page.title() == "BERT explorer"
+        expect(page.locator("#root > *")).to_have_count(0)
+        while held:
+            held.pop().continue_()
+        expect(page.locator("#root h1")).to_have_text("Predict")
+        expect(frame).to_have_count(0)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Predict")
+
+
 def test_filling_in_writes_into_the_text(visit):
     page = visit(PAIR + "&mask=a1").page
     guess = page.locator(".card .word").nth(1).inner_text()

@@ -9,8 +9,8 @@ import time
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.resources.memory_budget import MemoryBudget
+from ui.server import allocator
 from ui.session import state
-from ui.shell import allocator
 from ui.shell.server_cache import server_cache
 
 _LOOK = 10.0  # seconds between two looks whether anybody is here

@@ -16,11 +16,11 @@ from bert_tf.inference.loaded_models import LoadedModels, expected_bytes
 from bert_tf.parameters import parameter_counts
 from bert_tf.startup import refuse_tensorflow
 from ui.elements.mask_chips import truncated_texts
+from ui.server import allocator
 from ui.session import runs
 from ui.session.fair_lock import FairLock
 from ui.session.memory_budget import memory_budget
 from ui.session.state import limits
-from ui.shell import allocator
 from ui.shell.server_cache import server_cache
 
 _NO_TENSORFLOW = (

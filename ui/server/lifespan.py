@@ -1,0 +1,43 @@
+"""The start and the end of the server."""
+
+import contextlib
+import logging
+import threading
+import webbrowser
+
+import streamlit as st
+
+from ui.server import shutdown
+
+
+@contextlib.asynccontextmanager
+async def lifespan(app: st.App):
+    """Import the pages for the first visitor and open the browser; at the end leave without delay."""
+    shutdown.prepare()
+    threading.Thread(target=_prepare, daemon=True, name="preparation").start()
+    if not st.get_option("server.headless"):
+        webbrowser.open(address())
+    yield
+    shutdown.leave()
+
+
+def address() -> str:
+    """The address of the explorer for a browser on this machine."""
+    scheme = "https" if st.get_option("server.sslCertFile") else "http"
+    path = (st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"{scheme}://{st.get_option('browser.serverAddress')}:{st.get_option('server.port')}/{path}"
+
+
+def quiet() -> None:
+    """Keep uvicorn's lines about its own start and end off the terminal; Streamlit says where the page is."""
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+
+
+def _prepare():
+    from ui.session import model_store, state
+    from ui.shell import catalogue
+
+    catalogue.pages()
+    if state.limits().warm:
+        for info in model_store.installed()[:1]:
+            model_store.shared_model(info.name)

@@ -1,0 +1,45 @@
+"""The end of the server: it takes at most some seconds, and trainings are told to save first."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+from ui.session import training_jobs
+
+_GRACE = 2.0  # seconds that the server gets to close its connections
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK")  # those that end uvicorn; Windows has the last one
+
+
+def prepare():
+    """Bound the time that the server takes to end after SIGTERM or Ctrl-C. Call it when the server handles signals.
+
+    The server waits until every browser has answered and every computation has ended, which can take over ten seconds.
+    """
+    if threading.current_thread() is threading.main_thread():  # no other thread may handle signals
+        for name in _SIGNALS:
+            number = getattr(signal, name, None)
+            if number and callable(handler := signal.getsignal(number)):
+                signal.signal(number, _bounded(handler))
+
+
+def leave():
+    """End the process at once: freeing the modules of the interpreter and of TensorFlow takes seconds."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(0)
+
+
+def _bounded(handler):
+    def bounded_handler(number, stack):
+        training_jobs.leave_all()
+        threading.Thread(target=_end, daemon=True, name="end of the server").start()
+        handler(number, stack)
+
+    return bounded_handler
+
+
+def _end():
+    time.sleep(_GRACE)
+    leave()
