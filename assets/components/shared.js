@@ -240,17 +240,26 @@ function floats(base64) {
   return new Float32Array(decode(base64).buffer);
 }
 
-// A strip of D components, one pixel each, which the style sheet stretches. Blue is above zero, orange below.
+// The colours of D components, each of red, green, blue and strength, 0 to 255: blue is above zero, orange below.
+function stripColours(values, greatest, hues) {
+  return Array.from(values, (value) =>
+    [...(value < 0 ? hues.least : hues.most), Math.round(255 * Math.min(1, Math.abs(value) / greatest))]);
+}
+
+// A strip of D components, one pixel each, which the style sheet stretches.
 function strip(canvas, values, greatest, hues) {
   canvas.width = values.length;
   canvas.height = 1;
-  const image = new ImageData(values.length, 1);
-  values.forEach((value, at) => {
-    const [red, green, blue] = value < 0 ? hues.least : hues.most;
-    const strength = Math.round(255 * Math.min(1, Math.abs(value) / greatest));
-    image.data.set([red, green, blue, strength], 4 * at);
-  });
+  const image = new ImageData(new Uint8ClampedArray(stripColours(values, greatest, hues).flat()), values.length, 1);
   canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
+// The same strip as a background: Chromium makes a layer of every canvas, which costs time in each frame of a motion.
+function stripBackground(values, greatest, hues) {
+  const share = 100 / values.length;
+  const bands = stripColours(values, greatest, hues).map(([red, green, blue, strength], at) =>
+    `rgb(${red} ${green} ${blue} / ${(strength / 255).toFixed(3)}) ${(at * share).toFixed(3)}% ${((at + 1) * share).toFixed(3)}%`);
+  return `linear-gradient(90deg, ${bands})`;
 }
 
 function greatest(values) {

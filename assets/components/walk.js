@@ -240,7 +240,7 @@ class Walk {
   touch(event) {
     const [finger] = event.touches;
     // A finger on a slider or on colours moves the slider or reads values.
-    this.finger = event.touches.length === 1 && !event.target.closest("input, select, canvas") ? finger : undefined;
+    this.finger = event.touches.length === 1 && !event.target.closest("input, select, .strip") ? finger : undefined;
   }
 
   lift(event) {
@@ -297,19 +297,35 @@ class Walk {
     link.href = text.href;
   }
 
-  // `moving`: whether the drawing arrives part by part. A change of the token, the layer or the head is drawn at once.
+  // `moving`: whether the drawing arrives part by part; then its parts are built in one frame and set in motion in the
+  // next, so that no frame takes long. A change of the token, the layer or the head is drawn at once.
   draw(moving) {
-    const { data } = this;
     this.moving = moving && !still();
     this.shown = `${this.step} ${this.token}`;
     this.frame();
+    cancelAnimationFrame(this.coming);
+    if (!this.moving) {
+      this.fill();
+      this.start();
+      return;
+    }
+    this.coming = requestAnimationFrame(() => {
+      this.fill();
+      this.coming = requestAnimationFrame(() => this.start());
+    });
+  }
+
+  fill() {
     const stage = this.find(".stage");
-    const name = data.steps[this.step];
+    const name = this.data.steps[this.step];
     this.later = [];
     stage.className = `stage ${name}`;
     stage.replaceChildren(...this[DRAWINGS[name]]());
     this.say("");
-    // After all has its place: these need to know where.
+  }
+
+  // What needs to know where the parts of the drawing are.
+  start() {
     for (const act of this.later) act();
   }
 
@@ -319,28 +335,28 @@ class Walk {
   }
 
   say(text) {
-    const hint = this.find(".stage canvas") ? "Point at a colour or tap it for its value: blue is above zero, orange below." : "";
+    const hint = this.find(".stage .strip") ? "Point at a colour or tap it for its value: blue is above zero, orange below." : "";
     this.find(".readout").textContent = text || hint;
   }
 
   point(event) {
-    const canvas = event.target.closest("canvas");
-    if (!canvas?.cells) return this.say("");
-    const box = canvas.getBoundingClientRect();
-    const { name, values, units, width } = canvas.cells;
+    const drawn = event.target.closest(".strip");
+    if (!drawn?.cells) return this.say("");
+    const box = drawn.getBoundingClientRect();
+    const { name, values, units, width } = drawn.cells;
     const at = Math.min(Math.max(Math.floor(((event.clientX - box.left) / box.width) * values.length), 0), values.length - 1);
     this.say(`${name}: unit ${units[at]} of ${width} is ${signed(values[at])}`);
   }
 
   // A vector as a strip of some of its units.
   paint(values, { name, units, width, full }) {
-    const canvas = make("canvas", "strip");
-    strip(canvas, values, full, this.hues);
-    canvas.cells = { name, values, units, width: width.toLocaleString("en") };
-    canvas.setAttribute("role", "img");
+    const drawn = make("span", "strip");
+    drawn.style.backgroundImage = stripBackground(values, full, this.hues);
+    drawn.cells = { name, values, units, width: width.toLocaleString("en") };
+    drawn.setAttribute("role", "img");
     const part = units.length < width ? `${units.length} of ${width} units` : `${width} units`;
-    canvas.setAttribute("aria-label", `${name}: ${part}, ${signed(Math.min(...values))} to ${signed(Math.max(...values))}`);
-    return canvas;
+    drawn.setAttribute("aria-label", `${name}: ${part}, ${signed(Math.min(...values))} to ${signed(Math.max(...values))}`);
+    return drawn;
   }
 
   vector(key, label, token = this.token) {
@@ -367,6 +383,16 @@ class Walk {
     return this.data.tokens[token];
   }
 
+  // A copy of a strip, to move over the drawing.
+  copy(drawn) {
+    const ghost = drawn.cloneNode();
+    ghost.classList.add("ghost");
+    ghost.removeAttribute("role");
+    ghost.removeAttribute("aria-label");
+    ghost.setAttribute("aria-hidden", "true");
+    return ghost;
+  }
+
   // A sum written downwards: rows of a sign, a label, a strip and a length. A row that is a `result` takes in those above.
   equation(rows, start = 0) {
     const table = make("div", "equation");
@@ -386,12 +412,11 @@ class Walk {
         if (sum < 1) return;
         const end = built[sum].offsetTop;
         built.slice(0, sum).forEach((line) => {
-          const ghost = this.copy(line.querySelector("canvas"));
-          ghost.classList.add("ghost");
-          const canvas = line.querySelector("canvas");
-          ghost.style.left = `${canvas.offsetLeft}px`;
-          ghost.style.top = `${canvas.offsetTop}px`;
-          ghost.style.width = `${canvas.offsetWidth}px`;
+          const drawn = line.querySelector(".strip");
+          const ghost = this.copy(drawn);
+          ghost.style.left = `${drawn.offsetLeft}px`;
+          ghost.style.top = `${drawn.offsetTop}px`;
+          ghost.style.width = `${drawn.offsetWidth}px`;
           table.append(ghost);
           ghost.animate([{ opacity: 0, transform: "none" }, { opacity: .9, transform: "none", offset: .1 },
             { opacity: 0, transform: `translateY(${end - line.offsetTop}px)` }],
@@ -411,15 +436,6 @@ class Walk {
       + `height: ${last.offsetTop + last.offsetHeight + 6 - first.offsetTop}px; transform-origin: ${origin}`;
     board.append(cover);
     cover.animate(frames, { ...timing, fill: "both" }).onfinish = () => cover.remove();
-  }
-
-  copy(canvas) {
-    const ghost = make("canvas", "strip");
-    ghost.width = canvas.width;
-    ghost.height = canvas.height;
-    ghost.getContext("2d").drawImage(canvas, 0, 0);
-    ghost.setAttribute("aria-hidden", "true");
-    return ghost;
   }
 
   // A small strip for every token; a press follows that token.
@@ -539,14 +555,13 @@ class Walk {
         this.uncover(board, rows, ".score", [{ transform: from }, { transform: from, offset: .2 }, { transform: to, offset: .95 }, { transform: to }],
           { duration: 1250, delay: 450 }, "bottom");
         this.uncover(board, rows, ".weight", [{ transform: from }, { transform: "scaleX(0)" }], { duration: 500, delay: 1700, easing: EASE }, "right");
-        this.uncover(board, rows, ".weight + canvas", [{ opacity: 1 }, { opacity: 0 }], { duration: 450, delay: 2250 });
+        this.uncover(board, rows, ".weight + .strip", [{ opacity: 1 }, { opacity: 0 }], { duration: 450, delay: 2250 });
       });
       this.later.push(() => {
-        const from = query.querySelector("canvas");
+        const from = query.querySelector(".strip");
         const ghost = this.copy(from);
-        ghost.classList.add("ghost");
-        const [first, last] = [rows[0].querySelector("canvas"), rows[count - 1].querySelector("canvas")];
-        ghost.style.cssText = `left: ${first.offsetLeft}px; top: ${from.offsetTop}px; width: ${first.offsetWidth}px`;
+        const [first, last] = [rows[0].querySelector(".strip"), rows[count - 1].querySelector(".strip")];
+        ghost.style.cssText += `left: ${first.offsetLeft}px; top: ${from.offsetTop}px; width: ${first.offsetWidth}px`;
         board.append(ghost);
         ghost.animate([{ transform: "none", opacity: .95 }, { transform: `translateY(${first.offsetTop - from.offsetTop}px)`, opacity: .95, offset: .2 },
           { transform: `translateY(${last.offsetTop - from.offsetTop}px)`, opacity: .95, offset: .95 },
@@ -584,7 +599,7 @@ class Walk {
     ], 1500);
     if (this.moving) {
       this.later.push(() => {
-        const from = [...grid.children].map((card) => card.querySelector("canvas").getBoundingClientRect());
+        const from = [...grid.children].map((card) => card.querySelector(".strip").getBoundingClientRect());
         const to = [...bar.children].map((one) => one.getBoundingClientRect());
         [...bar.children].forEach((one, head) => {
           const [start, end] = [from[head], to[head]];

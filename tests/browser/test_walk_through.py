@@ -174,7 +174,7 @@ def test_a_head_of_another_layer_is_chosen_at_its_step(walk):
 
 def test_a_value_is_told_at_the_pointer_and_the_link_goes_deeper(walk):
     page = walk(LINK + "&walk_through.step=embeddings")
-    page.locator(".walk .equation canvas").first.hover()
+    page.locator(".walk .equation .strip").first.hover()
     expect(page.locator(".walk .readout")).to_have_text(re.compile(r"unit [\d,]+ of 16 is [−\d.]+"))
     formula = page.locator(".walk .formula p").first
     expect(formula).to_be_hidden()
