@@ -2,7 +2,8 @@
 
 `run_with_cache` and `run_with_hooks` take texts, and functions at any hook point (`bert_tf.layers.hooks`). The other
 methods take tensors; the analyses use these. Each kind of step is compiled once, for any batch size, length and layer:
-the weights of a layer are arguments of the compiled function. A step computes only the values that are asked for.
+the weights of a layer are arguments of the compiled function, which models of the same configuration share. A step
+computes only the values that are asked for.
 
 Dimension legend: B batch, T tokens, H hidden, E embedding (H in BERT), L layers, N heads, D head size, F intermediate,
 V vocabulary, R rows, P places, S hidden states of a place, K answers.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from bert_tf.config import BertConfig
     from bert_tf.explain.attribution.target import Target
     from bert_tf.inference.bert import Bert
+
+# Compiled steps of layers that models of the same configuration share while one of them is in memory.
+_SHARED: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
 
 #: A function at a hook point: it takes an array and returns the array that replaces it, or None.
 HookFunction = Callable[[np.ndarray], np.ndarray | None]
@@ -450,7 +455,10 @@ class HookedModel(HeadAnswers):
         part = self.layers[f"layer_{index}"]
         weights = [tf.convert_to_tensor(variable.value) for variable in part.trainable_variables]
         specs = tuple(tf.TensorSpec(weight.shape, weight.dtype) for weight in weights)
-        function = self.compiled((name, part.structure), partial(step, part), (*signature, *specs))
+        signature = (*signature, *specs)
+        kind = (repr(self.config), type(part), part.dtype_policy.name, part.structure)
+        shared = None if part.non_trainable_weights else (kind, name, signature)
+        function = self.compiled((name, part.structure), partial(step, part), signature, shared)
         return lambda *arguments: function(*arguments, *weights)
 
     def _token_vectors(self, token_ids):
@@ -495,13 +503,17 @@ class HookedModel(HeadAnswers):
     def _states(self):
         return _floats(None, None, self.config.hidden_size)
 
-    def compiled(self, name: Hashable, step: Callable, signature: tuple) -> Callable:
+    def compiled(
+        self, name: Hashable, step: Callable, signature: tuple, shared: Hashable | None = None
+    ) -> tf.types.experimental.ConcreteFunction:
         """Compile a step for tensors of a signature, once for each name.
 
         Args:
             name: hashable. The key of the compiled function: a later call with this name gets the same function.
             step: callable. The function to compile.
             signature: tuple of tf.TensorSpec. The tensors that it takes.
+            shared: hashable. The key of a function that holds no weights: all models that are in memory share it. None
+                for a function of this model.
         Returns:
             The compiled function.
         """
@@ -509,8 +521,12 @@ class HookedModel(HeadAnswers):
             return self._functions[name]
         with building(), self._lock:  # Keras and TensorFlow cannot trace in several threads at once.
             if name not in self._functions:
-                function = tf.function(step, input_signature=signature, autograph=False)
-                self._functions[name] = function.get_concrete_function()
+                function = _SHARED.get(shared)
+                if function is None:
+                    function = tf.function(step, input_signature=signature, autograph=False).get_concrete_function()
+                if shared is not None:
+                    _SHARED[shared] = function
+                self._functions[name] = function
             return self._functions[name]
 
 

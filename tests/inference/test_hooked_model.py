@@ -1,5 +1,7 @@
 """The forward pass in steps: the whole model again, and each way to reach in against the layers themselves."""
 
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -9,6 +11,7 @@ from bert_tf.errors import InputError, MaskPositionError, NothingToPredict
 from bert_tf.explain.attribution.target import Target, mask_target, next_sentence_target
 from bert_tf.inference.hooked_model import HookedModel
 from bert_tf.layers.hook_points import blocked
+from tests.conftest import make_bert
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +38,24 @@ def test_any_batch_and_length_is_one_compiled_function(tiny_bert):
     before = dict(hooked._functions)
     hooked.states(np.full((1, 9), 7), np.zeros((1, 9)))
     assert hooked._functions == before
+
+
+def test_models_of_one_configuration_share_the_steps_of_a_layer_and_nothing_else():
+    models = [make_bert(seed=seed, hidden=40, heads=2) for seed in (0, 1)]
+    for model in models:
+        trace = model.trace("the cats sat on the [MASK]", "it ran")
+        states = model.hooked().states(trace.token_ids[None], trace.segments[None])
+        np.testing.assert_allclose([state[0] for state in states], trace.hidden_states, atol=2e-5)
+    one, other = (model.hooked()._functions for model in models)
+    assert one.keys() == other.keys() and len(one) == 2
+    assert {name for name in one if one[name] is other[name]} == {name for name in one if name != "embed"}
+    # The shared function keeps no weights of the model that it was compiled for.
+    weights = weakref.ref(models[0].model.bert_layers["layer_0"])
+    del models[0], model, one
+    gc.collect()
+    assert weights() is None
+    again = models[0].hooked().states(trace.token_ids[None], trace.segments[None])
+    np.testing.assert_allclose(again, states, atol=1e-6)
 
 
 def test_threads_get_what_one_thread_gets(tiny_bert, trace):
