@@ -4,7 +4,7 @@
 const COLOURS = { pieces: "#6a5acd", embeddings: "#0072b2", head: "#e69f00", heads: "#e69f00", attention_norm: "#8a92a0",
   feed_forward: "#009e73", layers: "#0072b2", nsp: "#cc79a7", sop: "#cc79a7", replaced: "#d55e00", task: "#6a5acd",
   mlm: "#d55e00" };
-const STAY = 1500; // milliseconds after which the step is sent
+const STAY = 1500; // milliseconds after which the step is sent, if nothing moves any more
 const SCROLL = 60; // pixels of a wheel or a finger that make a step
 const REST = 350; // milliseconds after a step in which scrolling makes no other: a trackpad goes on rolling
 const READING = 6000; // milliseconds that a step is shown while playing
@@ -177,6 +177,8 @@ class Walk {
       if (this.timer) return; // playing: the visitor has not stopped here
       const { step, token } = this.place();
       if (this.sent === `${step} ${token}` || !this.root.isConnected) return;
+      // The run of the page that follows would make the motion stumble.
+      if (this.root.getAnimations({ subtree: true }).some((one) => one.playState === "running")) return this.remember();
       this.sent = `${step} ${token}`;
       this.send("pause", { step, token });
     }, STAY);
@@ -297,31 +299,38 @@ class Walk {
     link.href = text.href;
   }
 
-  // `moving`: whether the drawing arrives part by part; then its parts are built in one frame and set in motion in the
-  // next, so that no frame takes long. A change of the token, the layer or the head is drawn at once.
+  // `moving`: whether the drawing arrives part by part. Then its parts are made in one frame, shown in the next and set in
+  // motion in the one after, so that no frame takes long. A change of the token, the layer or the head is drawn at once.
   draw(moving) {
     this.moving = moving && !still();
     this.shown = `${this.step} ${this.token}`;
     this.frame();
-    cancelAnimationFrame(this.coming);
-    if (!this.moving) {
-      this.fill();
-      this.start();
-      return;
-    }
-    this.coming = requestAnimationFrame(() => {
-      this.fill();
-      this.coming = requestAnimationFrame(() => this.start());
-    });
+    const name = this.data.steps[this.step];
+    let parts;
+    this.inTurn([
+      () => {
+        this.later = [];
+        parts = this[DRAWINGS[name]]();
+      },
+      () => {
+        const stage = this.find(".stage");
+        stage.className = `stage ${name}`;
+        stage.replaceChildren(...parts);
+        this.say("");
+      },
+      () => this.start(),
+    ]);
   }
 
-  fill() {
-    const stage = this.find(".stage");
-    const name = this.data.steps[this.step];
-    this.later = [];
-    stage.className = `stage ${name}`;
-    stage.replaceChildren(...this[DRAWINGS[name]]());
-    this.say("");
+  // Does one act a frame if the drawing moves, else all at once. What an earlier call has not done yet is left out.
+  inTurn(acts) {
+    cancelAnimationFrame(this.coming);
+    if (!this.moving) return acts.forEach((act) => act());
+    const next = () => {
+      acts.shift()();
+      if (acts.length) this.coming = requestAnimationFrame(next);
+    };
+    this.coming = requestAnimationFrame(next);
   }
 
   // What needs to know where the parts of the drawing are.

@@ -231,6 +231,22 @@ def test_few_parts_move_at_the_same_time(walk):
         page.keyboard.press("ArrowRight")
 
 
+def test_the_step_is_sent_when_nothing_moves_any_more(walk):
+    # The page runs again then, which would make the motion stumble.
+    page = walk()
+    page.keyboard.press("ArrowRight")
+    moving_then = page.locator(".walk").evaluate("""walk => new Promise((resolve) => {
+      const long = walk.querySelector('.stage').animate([{ opacity: 1 }, { opacity: .9 }], { duration: 4000 });
+      const send = walk.walk.send;
+      walk.walk.send = (...sent) => {
+        resolve([...sent, long.playState]);
+        send(...sent);
+      };
+    })""")
+    assert moving_then == ["pause", {"step": "embeddings", "token": moving_then[1]["token"]}, "finished"]
+    wait_for_link(page, "walk_through.step", "embeddings")
+
+
 def test_every_stop_is_drawn(walk):
     press_every_stop(walk(), (*ENCODER_STEPS, "nsp", "mlm"))
 
