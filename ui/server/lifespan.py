@@ -6,14 +6,18 @@ import threading
 import webbrowser
 
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 
 from ui.server import shutdown
 
 
 @contextlib.asynccontextmanager
 async def lifespan(app: st.App):
-    """Import the pages for the first visitor and open the browser; at the end leave without delay."""
+    """Make ready for the first visitor and open the browser; at the end leave without delay."""
     shutdown.prepare()
+    # Until a first run has called `st.navigation`, Streamlit would take the folder `pages` for its own kind of pages, and
+    # answer a first link to /logit_lens by "Page not found".
+    PagesManager.uses_pages_directory = False
     threading.Thread(target=_prepare, daemon=True, name="preparation").start()
     if not st.get_option("server.headless"):
         webbrowser.open(address())
@@ -40,4 +44,5 @@ def _prepare():
     catalogue.pages()
     if state.limits().warm:
         for info in model_store.installed()[:1]:
-            model_store.shared_model(info.name)
+            with contextlib.suppress(OSError, ValueError):  # the first visitor gets the message
+                model_store.shared_model(info.name)
