@@ -15,8 +15,8 @@ from ui.server import shutdown
 async def lifespan(app: st.App):
     """Make ready for the first visitor and open the browser; at the end leave without delay."""
     shutdown.prepare()
-    # Until a first run has called `st.navigation`, Streamlit would take the folder `pages` for its own kind of pages, and
-    # answer a first link to /logit_lens by "Page not found".
+    # Until a first run has called `st.navigation`, Streamlit would take the folder `pages` for its own kind of pages,
+    # and answer a first link to /logit_lens by "Page not found".
     PagesManager.uses_pages_directory = False
     threading.Thread(target=_prepare, daemon=True, name="preparation").start()
     if not st.get_option("server.headless"):
