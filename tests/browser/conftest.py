@@ -170,7 +170,7 @@ class VisitorPage:
 
     def open(self, link="/"):
         self.page.goto(self.server + link)
-        self.page.locator("#root h1").wait_for()
+        self.page.locator("#root").get_by_role("heading", level=1).wait_for()
         return self
 
     def fail_if_wrong(self):
