@@ -72,6 +72,7 @@ class HookedModel(HeadAnswers):
         # No reference to the Bert itself: the two would keep each other in memory.
         self._tokenizer, self._max_length = bert.tokenizer, bert.max_length
         self._name, self._heads = bert.name, bert.heads
+        self._configuration = repr(bert.config)  # of the steps that models share
         self._functions: dict[Hashable, Callable] = {}
         self._lock = threading.Lock()
 
@@ -456,7 +457,7 @@ class HookedModel(HeadAnswers):
         weights = [tf.convert_to_tensor(variable.value) for variable in part.trainable_variables]
         specs = tuple(tf.TensorSpec(weight.shape, weight.dtype) for weight in weights)
         signature = (*signature, *specs)
-        kind = (repr(self.config), type(part), part.dtype_policy.name, part.structure)
+        kind = (self._configuration, type(part), part.dtype_policy.name, part.structure)
         shared = None if part.non_trainable_weights else (kind, name, signature)
         function = self.compiled((name, part.structure), partial(step, part), signature, shared)
         return lambda *arguments: function(*arguments, *weights)

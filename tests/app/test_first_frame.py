@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.responses import RedirectResponse
 from starlette.testclient import TestClient
 from streamlit import file_util
 from streamlit.web.server.starlette.starlette_gzip_middleware import SelectiveGZipMiddleware
@@ -53,6 +54,19 @@ def test_what_is_no_page_stays_as_it_is(server):
     assert server.get(f"/static/js/{script.name}", headers=BROWSER).content == script.read_bytes()
     redirect = server.get("/logit_lens/?a=b", headers=BROWSER, follow_redirects=False)
     assert redirect.status_code == 301 and redirect.headers["location"] == "/logit_lens?a=b"
+
+
+def test_an_answer_that_is_no_page_keeps_all_its_headers():
+    async def signed_in(scope, receive, send):
+        answer = RedirectResponse("/")
+        answer.set_cookie("one", "1")
+        answer.set_cookie("two", "2")
+        await answer(scope, receive, send)
+
+    answer = TestClient(first_frame.FirstFrame(signed_in)).get(
+        "/oauth2callback", headers=BROWSER, follow_redirects=False
+    )
+    assert answer.status_code == 307 and set(answer.cookies) == {"one", "two"}
 
 
 def test_the_browser_opens_at_the_address_of_the_server(monkeypatch):

@@ -7,6 +7,7 @@ import base64
 from string import Template
 
 import streamlit as st
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ui.first_paint import ICON, SKELETON, TITLE
@@ -34,46 +35,54 @@ class FirstFrame:
         if (
             scope["type"] != "http"
             or scope["method"] != "GET"
-            or b"text/html" not in dict(scope["headers"]).get(b"accept", b"")
+            or "text/html" not in Headers(scope=scope).get("accept", "")
         ):
             await self._app(scope, receive, send)
             return
         # The page is to come whole, in plain text, so that something can be put into it.
-        left_out = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"range")
+        left_out = (b"accept-encoding", b"if-none-match", b"if-modified-since")
         headers = [(name, value) for name, value in scope["headers"] if name not in left_out]
-        start, body = {}, []
+        held, parts = [], []  # the start of the answer if it is a page, and its parts so far
 
-        async def collect(message):
-            if message["type"] == "http.response.start":
-                start.update(message)
-            elif message["type"] == "http.response.body":
-                body.append(message.get("body", b""))
+        async def answer(message):
+            is_start = message["type"] == "http.response.start"
+            if is_start and Headers(scope=message).get("content-type", "").startswith("text/html"):
+                held.append(message)
+            elif not held:
+                await send(message)
+            else:
+                parts.append(message.get("body", b""))
                 if not message.get("more_body", False):
-                    await self._answer(start, b"".join(body), send)
+                    page = self._filled(held[0], b"".join(parts))
+                    await send(held[0])
+                    await send({"type": "http.response.body", "body": page})
 
-        await self._app({**scope, "headers": headers}, receive, collect)
+        await self._app({**scope, "headers": headers}, receive, answer)
 
-    async def _answer(self, start, page, send):
-        headers = dict(start["headers"])
-        if headers.get(b"content-type", b"").startswith(b"text/html") and _EMPTY_PAGE in page:
-            for old, new in self._frame.items():
-                page = page.replace(old, new, 1)
-            headers[b"content-length"] = str(len(page)).encode()
-            for name in (b"etag", b"last-modified"):  # they would say that the file has not changed
-                headers.pop(name, None)
-        await send({**start, "headers": list(headers.items())})
-        await send({"type": "http.response.body", "body": page})
+    def _filled(self, start, page):
+        """The page with the frame in it; the headers in ``start`` follow. A page of another kind stays as it is."""
+        if _EMPTY_PAGE not in page:
+            return page
+        for old, new in self._frame.items():
+            page = page.replace(old, new, 1)
+        headers = MutableHeaders(scope=start)
+        headers["content-length"] = str(len(page))
+        for name in ("etag", "last-modified"):  # they would say that the file has not changed
+            del headers[name]
+        return page
 
 
 def frame() -> dict[bytes, bytes]:
     """What stands in Streamlit's HTML -> what stands there for the explorer."""
-    template = Template((ROOT / "assets" / "first_frame.html").read_text(encoding="utf-8"))
+    template, style = (
+        (ROOT / "assets" / name).read_text(encoding="utf-8") for name in ("first_frame.html", "style.css")
+    )
     colours = {
         f"{theme}_{name}": st.get_option(f"theme.{theme}.{option}")
         for theme in ("light", "dark")
         for name, option in _COLOURS.items()
     }
-    drawn = template.substitute(colours, title=TITLE, skeleton=SKELETON)
+    drawn = Template(template).substitute(colours, style=style, title=TITLE, skeleton=SKELETON)
     with open(ICON, "rb") as file:
         icon = base64.b64encode(file.read()).decode()
     return {

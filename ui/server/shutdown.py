@@ -6,10 +6,11 @@ import sys
 import threading
 import time
 
+from uvicorn.server import HANDLED_SIGNALS
+
 from ui.session import training_jobs
 
 _GRACE = 2.0  # seconds that the server gets to close its connections
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK")  # those that end uvicorn; Windows has the last one
 
 
 def prepare():
@@ -18,9 +19,8 @@ def prepare():
     The server waits until every browser has answered and every computation has ended, which can take over ten seconds.
     """
     if threading.current_thread() is threading.main_thread():  # no other thread may handle signals
-        for name in _SIGNALS:
-            number = getattr(signal, name, None)
-            if number and callable(handler := signal.getsignal(number)):
+        for number in HANDLED_SIGNALS:
+            if callable(handler := signal.getsignal(number)):
                 signal.signal(number, _bounded(handler))
 
 
