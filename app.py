@@ -16,8 +16,8 @@ if __name__ == "__main__":
     from ui.server import allocator, uploads
     from ui.session import jobs, memory_budget, model_store, state
     from ui.session.session_cache import visitor_cache
-    from ui.shell import error_messages, frame, sidebar, snippets
-    from ui.widgets import export, history
+    from ui.shell import error_messages, frame, page_foot, sidebar
+    from ui.widgets import history
 
     state.open_view()
     uploads.bound()
@@ -36,12 +36,9 @@ if __name__ == "__main__":
                 frame.draw_title()
                 sidebar.draw(model_store.installed())
                 frame.navigation()
-                snippets.begin()
-                export.begin()
+                page_foot.begin()
                 frame.draw_page()
-                with st.container(key="page_foot", horizontal=True, gap="small"):
-                    export.draw()
-                    snippets.draw()
+                page_foot.draw()
                 frame.long_link_note()
             jobs.end()
             visitor_cache().make_room()  # also for the graphs and Keras models that this run built

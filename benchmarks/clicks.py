@@ -10,6 +10,10 @@ the request, the forward pass, the response and the drawing. Background jobs (sw
 progress bar: then the time ends when the bar, or the result, is on the screen. A page that does not respond is named,
 and the other pages are still measured; the exit code is then 1.
 
+The column "drawn" is the time to the first frame after the last change of a drawing of the page's own components, such
+as predictions, the next-sentence gauge and attention lines: what comes after it (menus, the link, the address) is not
+counted. It is "-" for pages without such drawings.
+
 All clicks of a session count except the first three. Each click masks or unmasks another word, and no set of masked
 words occurs twice in a session, so no click is answered from a cache. Heads, cells and boxes are opened in turn, for
 the same texts; some are repeated if there are fewer of them than clicks.
@@ -110,7 +114,15 @@ PRESS = """async ([act, turn, spot]) => {
   }
   const before = shown();
   window.asked = window.answered = 0;
+  let drawn = null;
   const began = performance.now();
+  const note = () => requestAnimationFrame(() => drawn = performance.now() - began);
+  const drawings = new MutationObserver(note);
+  for (const host of document.querySelectorAll('[data-testid=stMain] *')) {
+    // The strip of tokens answers a press before the server does.
+    if (!host.shadowRoot || host.shadowRoot.querySelector('.chips')) continue;
+    drawings.observe(host.shadowRoot, { subtree: true, childList: true, attributes: true, characterData: true });
+  }
   press();
   for (;;) {
     await frame();
@@ -122,7 +134,8 @@ PRESS = """async ([act, turn, spot]) => {
     }
   }
   await frame();
-  return performance.now() - began;
+  drawings.disconnect();
+  return [performance.now() - began, drawn];
 }"""
 
 
@@ -216,7 +229,7 @@ def settled(page, stops=False):
 
 
 def measure(page, address, name, tokens, model, clicks):
-    """Milliseconds of each of ``clicks`` clicks on the page called ``name``."""
+    """For each of ``clicks`` clicks on the page ``name``: milliseconds to its end, and to its last drawing or None."""
     act = PRESSES[name]
     text_a, text_b = texts(tokens)
     link = {"page": name.partition(":")[0], "a": text_a, "b": text_b, "model": model, **act.link}
@@ -256,8 +269,9 @@ def _leave(page, name):
 
 
 def summary(name, tokens, times):
-    """The measurements of one page and length as a dict."""
-    times = sorted(times)
+    """The measurements of one page and length as a dict; ``times``: see `measure`."""
+    drawn = [one for _, one in times if one is not None]
+    times = sorted(end for end, _ in times)
     return {
         "page": name,
         "tokens": tokens if PRESSES[name].of_texts else None,
@@ -266,6 +280,7 @@ def summary(name, tokens, times):
         "p90_ms": times[int(0.9 * (len(times) - 1))],
         "least_ms": times[0],
         "most_ms": times[-1],
+        "drawn_ms": statistics.median(drawn) if drawn else None,
         "target_ms": TARGETS[tokens],
         "load_average": os.getloadavg()[0],
     }
@@ -276,8 +291,9 @@ def table_line(row):
     tokens = "-" if row["tokens"] is None else row["tokens"]
     if "problem" in row:
         return f"{row['page']:20}{tokens:>7}  failed: {row['problem']}"
+    drawn = "-" if row["drawn_ms"] is None else f"{row['drawn_ms']:.0f}"
     return (
-        f"{row['page']:20}{tokens:>7}{row['median_ms']:11.0f}{row['p90_ms']:7.0f}{row['least_ms']:7.0f}"
+        f"{row['page']:20}{tokens:>7}{row['median_ms']:11.0f}{row['p90_ms']:7.0f}{row['least_ms']:7.0f}{drawn:>7}"
         f"{row['target_ms']:8}  (load average {row['load_average']:.1f})"
     )
 
@@ -287,7 +303,7 @@ def run(address, model, clicks, pages, lengths):
     from playwright.sync_api import Error
 
     rows = []
-    print(f"{'page':20}{'tokens':>7}{'median ms':>11}{'90%':>7}{'least':>7}{'target':>8}")
+    print(f"{'page':20}{'tokens':>7}{'median ms':>11}{'90%':>7}{'least':>7}{'drawn':>7}{'target':>8}")
     with chromium() as browser:
         for name in pages:
             for tokens in (

@@ -127,7 +127,9 @@ from streamlit.testing.v1 import AppTest
 import bert_tf
 folder = bert_tf.explorer_folder()
 sys.path.insert(0, str(folder))  # as `streamlit run` does
-app = AppTest.from_file(str(folder / "app.py"), default_timeout=120).run()
+app = AppTest.from_file(str(folder / "app.py"), default_timeout=120)
+app.session_state["w_code_menu"] = True
+app.run()
 assert not app.exception and not app.error, (app.exception, app.error)
 import ui
 assert str(folder) in ui.__file__ and folder.name == "_explorer"

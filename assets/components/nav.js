@@ -1,5 +1,6 @@
 // Links to the pages, by section, and a search among them and the terms of the glossary. A link contains the whole view,
-// so that a page in a new tab has the same texts.
+// so that a page in a new tab has the same texts. The view stands in the address bar: the server sends only what another
+// page has in its link instead, so that a press that masks a word does not send all links anew.
 
 const MOST_TERMS = 3; // terms of the glossary below the pages that a search finds
 const FILLERS = new Set("a an and are by do does how in is it me my of or the this to vs versus what where which with".split(" "));
@@ -42,7 +43,24 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   keepScroll();
   const listed = new MutationObserver(greyMissing);
   listed.observe(document.body, { childList: true, subtree: true });
+  for (const links of [sections, results]) {
+    for (const act of ["pointerover", "focusin"]) links.addEventListener(act, follow, { signal: listening.signal });
+  }
   return () => { listening.abort(); listed.disconnect(); };
+
+  // A link that is pointed at or focused follows the address bar.
+  function follow(event) {
+    const link = event.target.closest("a");
+    if (link) link.href = address(link.page);
+  }
+
+  function address(page) {
+    const params = new URLSearchParams(location.search);
+    const here = data.sections.flatMap((section) => section.pages).find((one) => one.name === data.current);
+    for (const name of Object.keys(here.params)) params.delete(name);
+    for (const [name, value] of Object.entries(page.params)) params.set(name, value);
+    return `?${params}`;
+  }
 
   // The choice of the model also lists models that are not installed.
   function greyMissing(changes) {
@@ -119,7 +137,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     link.page = page;
     link.textContent = page.title;
     link.title = page.question;
-    link.href = "?" + new URLSearchParams({ ...data.params, ...page.params });
+    link.href = address(page);
     if (page.name === data.current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
     link.onclick = (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;

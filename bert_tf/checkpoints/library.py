@@ -4,6 +4,7 @@ This module does not import TensorFlow: it reads settings from config.json and h
 model.safetensors or the index of a Google checkpoint.
 """
 
+import functools
 import json
 import os
 import re
@@ -200,7 +201,8 @@ def _describe(folder, kind):
         aliases=release.aliases if release else (),
     )
     try:
-        info = replace(info, size_bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
+        files = _files(folder)
+        info = replace(info, size_bytes=sum(size for _, size, _ in files))
         card_path = folder / "README.md"
         card = card_path.read_text(encoding="utf-8", errors="replace")[:4000] if card_path.is_file() else ""
         info = replace(
@@ -212,14 +214,26 @@ def _describe(folder, kind):
         )
         if kind != "path" and not _PLAIN_NAME.fullmatch(folder.name):
             raise CheckpointError(_INVALID_NAME)
-        config = read_config(folder)
-        heads = stored_heads(folder, config)
+        config, heads = _contents(folder, files)
         parameters = None if heads is None else parameter_counts(config, heads)["total"]
         return replace(info, config=config, heads=heads, parameters=parameters)
     except (CheckpointError, ConfigError, OSError) as error:
         return replace(info, problem=str(error))
     except Exception as error:  # one unreadable folder must not hide the others
         return replace(info, problem=f"{folder} cannot be read ({type(error).__name__}: {error}).")
+
+
+def _files(folder):
+    """The files below a folder: tuple of (path, bytes, time of the last change in nanoseconds)."""
+    paths = [(path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
+    return tuple((path, status.st_size, status.st_mtime_ns) for path, status in paths)
+
+
+@functools.lru_cache(maxsize=256)  # a server lists its models every ten seconds; an error is not kept
+def _contents(folder, files):
+    """The settings and the heads of a model whose files are as `_files` says: (`BertConfig`, frozenset or None)."""
+    config = read_config(folder)
+    return config, stored_heads(folder, config)
 
 
 def _from_registry(model):

@@ -271,7 +271,7 @@ def _curves(name, status):
     with row:
         # In the fragment: a training that runs gets its first numbers when the fragment runs alone.
         export.save(f"{name}-learning", record)
-        export.draw()
+        export.draw(*export.take())
     figures.show(
         "Loss and score of the training",
         record.figure(dark=state.is_dark()),

@@ -167,8 +167,8 @@ def _lapse(run, shared, snapshot_traces):
         _attention(run, snapshot_traces, number)
     # In the fragment: its widgets run it alone.
     with st.container(horizontal=True, gap="small"):
-        export.draw()
-        snippets.draw()
+        export.draw(*export.take())
+        snippets.draw(snippets.take())
     if not st.session_state.get("_time_lapse_playing"):
         # The widgets run this fragment alone, and the address must follow their values.
         state.write_address()

@@ -98,7 +98,7 @@ def _watch(path):
     with inputs.heading("Curves"):
         # In the fragment: a training that runs gets its first numbers when the fragment runs alone.
         export.save(run.name, TrainingLog(run))
-        export.draw()
+        export.draw(*export.take())
     left, middle, right = st.columns(3)
     for column, panel in ((left, "Loss"), (middle, "Accuracy"), (right, "Learning rate")):
         column.markdown(f"**{panel}**")

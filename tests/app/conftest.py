@@ -14,8 +14,10 @@ import pytest
 
 from tests.app import family_models
 from tests.app.page_reading import PATIENCE
+from ui.shell import page_foot
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+MENUS = (*page_foot.MENUS, "w_save_menu_here", "w_code_menu_here")
 LIMITS = """
 [text]
 max_characters = 5000
@@ -87,11 +89,16 @@ def environment(explorer_home, monkeypatch):
 
 @pytest.fixture
 def open_app():
-    """A function that opens the explorer with the parameters of a link and returns the app after one run."""
+    """A function that opens the explorer with the parameters of a link and returns the app after one run.
+
+    ``menus``: whether "Save" and "Copy as Python" are open, so that what is in them is made.
+    """
     from streamlit.testing.v1 import AppTest
 
-    def open_link(**params):
+    def open_link(menus=True, **params):
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
+        for key in MENUS * menus:
+            app.session_state[key] = True
         for key, value in params.items():
             app.query_params[key] = value
         return app.run()

@@ -743,3 +743,12 @@ def test_a_saved_figure_says_its_model_layer_head_and_text(open_app, monkeypatch
     figures.clear()
     run_until_done(open_app(page="saliency", model="tiny-uncased", a="the cat sat", mask="a1"))
     assert figures and all("tiny-uncased · “the cat sat”" in figure().layout.title.text for figure in figures.values())
+
+
+def test_the_menus_are_filled_when_they_are_opened(open_app):
+    app = run_until_done(open_app(menus=False, page="logit_lens", **PAIR))
+    assert not app.get("download_button") and not app.code
+    app.session_state["w_save_menu"] = True
+    assert run_until_done(app.run()).get("download_button") and not app.code
+    app.session_state["w_code_menu"] = True
+    assert "bert_tf.load" in run_until_done(app.run()).code[-1].value

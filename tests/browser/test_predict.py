@@ -304,6 +304,13 @@ def test_a_link_of_the_navigation_opens_the_same_texts_in_a_new_tab(visit):
     page.locator(".lines .left .token").first.wait_for()
     link = page.locator(".sections a", has_text="Logit lens").get_attribute("href")
     assert set(link.removeprefix("?").split("&")) >= {"page=logit_lens", "a=The+bunny+ate.", "mask=a1"}
+    # A word that is masked now is in the link when a visitor points at it.
+    chip(page, "ate").click()
+    wait_for_link(page, "mask", "a1,a2")
+    page.locator(".sections summary", has_text="Explain").click()
+    link = page.locator(".sections a", has_text="Logit lens")
+    link.hover()
+    assert "mask=a1%2Ca2" in link.get_attribute("href").split("&")
 
 
 def test_enter_applies_and_what_was_not_applied_survives_a_reload(visit):

@@ -20,15 +20,14 @@ _PICTURES = ("svg", "png")
 MOST_STRANDS, FAINTEST_STRAND = 80, 0.06
 
 
-def nav(key, sections, params, current, dark, on_go):
+def nav(key, sections, current, dark, on_go):
     """Draw links to the pages by section, and a search among them; tell the view of the browser's back and forward.
 
     Args:
         key: of the component.
         sections: list of dicts with ``title`` and ``pages``. A page is a dict with ``name``, ``title``, ``question``,
             ``terms`` (further words by which the search shows it) and ``params``, the parameters of its link that
-            differ from ``params``.
-        params: dict. The parameters that the links of all pages share.
+            not all pages share. The browser has the others in its address bar.
         current: name of the open page.
         dark: whether this run draws for a dark page. If the browser's page has the other theme, the page runs again.
         on_go: callable (page's name), called when a link is pressed.
@@ -44,7 +43,7 @@ def nav(key, sections, params, current, dark, on_go):
         if isinstance(value, str):
             state.open_link(value)
 
-    data = {"sections": sections, "params": params, "current": current, "dark": dark}
+    data = {"sections": sections, "current": current, "dark": dark}
     _NAV(
         key=key,
         data=data,

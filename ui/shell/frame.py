@@ -56,11 +56,12 @@ def navigation():
     """Draw the links to all pages into the sidebar; each link has the current view."""
     view, pages, limits = state.view(), catalogue.pages(), state.limits()
     params = {name: to_params(view_of(name), limits) for name in pages}
-    # A text can be long: what all links have in common is sent once.
-    shared = dict(set.intersection(*(set(one.items()) for one in params.values())))
+    # The browser has what all links share in its address bar. Without it this stays the same while words are masked:
+    # Streamlit sends it once.
+    shared = set.intersection(*(set(one.items()) for one in params.values()))
 
     def link(page):
-        own = {name: value for name, value in params[page.name].items() if name not in shared}
+        own = {name: value for name, value in params[page.name].items() if (name, value) not in shared}
         return {
             "name": page.name,
             "title": page.title,
@@ -78,7 +79,7 @@ def navigation():
         for title, groups in SECTIONS.items()
     ]
     with st.sidebar:
-        components.nav("c_nav", sections, shared, view.page, state.is_dark(), go)
+        components.nav("c_nav", sections, view.page, state.is_dark(), go)
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """The menu "Copy as Python": a script that computes what the page shows, with the visitor's texts and settings.
 
-A page calls ``give`` with its results; ``app.py`` then calls ``draw`` to draw the menu below the page. The function
+A page calls ``give`` with its results; `ui.shell.page_foot` then draws the menu below the page. The function
 that writes the script is the ``snippet`` of the page's ``Page``; it takes the view and the arguments of ``give``.
 """
 
@@ -28,14 +28,24 @@ def add(**more):
     st.session_state[_ARGUMENTS] = (results, {**known, **more})
 
 
-def draw():
-    """Draw the menu with the script; draw nothing if the page has not called ``give``."""
-    arguments = st.session_state.pop(_ARGUMENTS, None)
+def take():
+    """The arguments of the last ``give`` since the last call, for `draw`: (results, dict); None if there are none."""
+    return st.session_state.pop(_ARGUMENTS, None)
+
+
+def draw(arguments, key="w_code_menu_here"):
+    """Draw the menu with the script, which is written when a visitor opens it.
+
+    Args:
+        arguments: as `take` returns them; if None, nothing is drawn.
+        key: of the menu.
+    """
     if arguments is None:
         return
     results, more = arguments
     view = state.view()
     page = catalogue.pages()[view.page]
     label = "Copy as a command" if page.snippet_language == "bash" else "Copy as Python"
-    with st.popover(label, icon=":material/code:", type="tertiary"):
-        st.code(page.snippet(view, *results, **more), language=page.snippet_language)
+    menu = st.popover(label, icon=":material/code:", type="tertiary", key=key, on_change="rerun")
+    if menu.open:
+        menu.code(page.snippet(view, *results, **more), language=page.snippet_language)

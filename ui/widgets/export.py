@@ -1,7 +1,7 @@
 """The menu "Save" of a page: numbers as CSV, JSON and NumPy files, figures as HTML, SVG and PNG.
 
 A page calls ``save`` with each of its results and ``save_drawing`` with each drawing of the components ``grid`` and
-``lines``; ``app.py`` then calls ``draw`` to draw one menu of them below the page.
+``lines``; `ui.shell.page_foot` then draws one menu of them below the page.
 """
 
 import csv
@@ -57,15 +57,27 @@ def save_drawing(title, name, formats=("svg", "png", "html")):
     st.session_state.setdefault(_DRAWINGS, {})[name] = title, formats
 
 
-def draw():
-    """Draw the menu of the results and drawings since the last call; draw nothing if there are none.
+def take():
+    """The results and drawings since the last call: (dict, dict), for `draw`; both empty if there are none."""
+    results, drawings = (st.session_state.pop(name, {}) for name in (_RESULTS, _DRAWINGS))
+    return results, drawings
+
+
+def draw(results, drawings, key="w_save_menu_here"):
+    """Draw the menu of what `take` returned; its buttons are made when a visitor opens it.
 
     A page whose results come in a fragment calls it at the end of the fragment, which may run alone.
+
+    Args:
+        results, drawings: as `take` returns them; if both are empty, nothing is drawn.
+        key: of the menu.
     """
-    results, drawings = (st.session_state.pop(name, {}) for name in (_RESULTS, _DRAWINGS))
     if not results and not drawings:
         return
-    with st.popover("Save", icon=":material/download:", type="tertiary"):
+    menu = st.popover("Save", icon=":material/download:", type="tertiary", key=key, on_change="rerun")
+    if not menu.open:
+        return
+    with menu:
         for name, (result, about) in results.items():
             if len(results) > 1:
                 st.markdown(f"**{name.replace('-', ' ').capitalize()}**")

@@ -6,6 +6,7 @@ Dimension legend: L layers, N heads, T tokens, R rows and C columns after poolin
 from __future__ import annotations
 
 import base64
+import functools
 import string
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -134,7 +135,11 @@ def _pool(maps: np.ndarray, axis: int, most: int) -> np.ndarray:
     size = maps.shape[axis]
     if size <= most:
         return maps
-    return np.maximum.reduceat(maps, block_starts(size, most), axis=axis)
+    starts = block_starts(size, most)
+    ends = np.append(starts[1:], size)
+    # The first item of each block, then the second and so on; a short block repeats its last. `reduceat` is slower.
+    offsets = range(max(ends - starts))
+    return functools.reduce(np.maximum, (maps.take(np.minimum(starts + one, ends - 1), axis) for one in offsets))
 
 
 def block_starts(size: int, most: int) -> np.ndarray:
