@@ -134,8 +134,10 @@ PRESS = """async ([act, turn, spot]) => {
     }
   }
   await frame();
+  const ended = performance.now() - began;
+  await new Promise((resolve) => setTimeout(resolve, 400)); // the browser may draw what came last after the run's end
   drawings.disconnect();
-  return [performance.now() - began, drawn];
+  return [ended, drawn];
 }"""
 
 
