@@ -21,7 +21,7 @@ function tokens(column, texts, sides, side) {
   texts.forEach((text, index) => {
     const token = column.children[index];
     token.className = `token${sides[index] ? "" : " special"}`;
-    token.textContent = text;
+    if (token.textContent !== text) token.textContent = text; // the browser lays out anew what is set, even if it is equal
     token.title = text;
     token.setAttribute("role", "option");
     token.tabIndex = index === 0 ? 0 : -1;
