@@ -9,13 +9,13 @@ MENUS = ("w_save_menu", "w_code_menu")
 
 
 def begin():
-    """Forget what the last run computed. Call it once at the top of a run."""
-    export.begin()
-    snippets.begin()
+    """Forget what a run that was cut off has left. Call it before the page is drawn."""
+    export.take()
+    snippets.take()
 
 
 def draw():
-    """Draw the menus of what the page has saved and given since `begin`; draw nothing if that is nothing."""
+    """Draw the menus of what the page has saved and given since `begin`, if there is anything."""
     saved, script = export.take(), snippets.take()
     if any(saved) or script is not None:
         _menus(saved, script)

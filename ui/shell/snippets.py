@@ -12,11 +12,6 @@ from ui.shell import catalogue
 _ARGUMENTS = "_snippet"
 
 
-def begin():
-    """Forget the results of the last run. Call it once at the top of a run."""
-    st.session_state.pop(_ARGUMENTS, None)
-
-
 def give(*results, **more):
     """Set the arguments of the page's snippet function that follow the view; the last call counts."""
     st.session_state[_ARGUMENTS] = (results, more)

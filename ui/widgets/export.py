@@ -28,12 +28,6 @@ _LONGEST_TEXT = 160  # characters of a text in a caption
 _LINE = 110  # characters of a line of a caption
 
 
-def begin():
-    """Forget the results and drawings of the last run. Call it once at the top of a run."""
-    st.session_state.pop(_RESULTS, None)
-    st.session_state.pop(_DRAWINGS, None)
-
-
 def save(name, result, about=None):
     """Offer a result in the page's menu: its table as CSV, its record as JSON, its arrays as NPZ, its figures.
 
