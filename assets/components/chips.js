@@ -92,6 +92,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     line.dir = data.directions[side];
     fill(line, chips, data.chips);
   }
+  drawControls(parentElement.querySelector(".controls"), data.controls, setTriggerValue);
   if (data.linked) window.bertChips = data.chips;
   const buttons = focusable(root);
   // One chip is reached with the Tab key; new chips do not add another.

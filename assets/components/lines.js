@@ -75,12 +75,16 @@ function chosen(state) {
   return { found: focus?.indices.length === 1 ? found : found.slice(0, MOST), all };
 }
 
-function wire(state, [head, row, column, share], width) {
-  const middle = width * .4;
+function newWire() {
   const path = document.createElementNS(NAMESPACE, "path");
+  path.setAttribute("fill", "none");
+  return path;
+}
+
+function wire(state, [head, row, column, share], width, path = newWire()) {
+  const middle = width * .4;
   const [y1, y2] = [(row + .5) * state.row, (column + .5) * state.row];
   path.setAttribute("d", `M0 ${y1}C${middle} ${y1} ${width - middle} ${y2} ${width} ${y2}`);
-  path.setAttribute("fill", "none");
   path.setAttribute("stroke", hue(state, head, state.data.sides_left[row]));
   path.setAttribute("stroke-width", (0.6 + 2.6 * share).toFixed(2));
   path.setAttribute("stroke-opacity", Math.min(1, state.focus ? .1 + .9 * Math.sqrt(share) : .04 + .9 * share).toFixed(3));
@@ -94,7 +98,8 @@ function draw(state) {
   wires.setAttribute("viewBox", `0 0 ${width} ${height}`);
   wires.style.height = `${height}px`;
   const { found, all } = chosen(state);
-  wires.replaceChildren(...found.map((line) => wire(state, line, width)));
+  resize(wires, found.length, newWire);
+  found.forEach((line, index) => wire(state, line, width, wires.children[index]));
   wires.setAttribute("aria-label", told(state, found));
   // A note if weak lines are not drawn.
   const where = state.long && !state.focus ? " in sight" : "";
@@ -376,6 +381,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   for (const button of parentElement.querySelectorAll(".save")) button.hidden = Boolean(data.linked);
   state.list.hidden = Boolean(data.linked);
   parentElement.querySelector(".lines").classList.toggle("linked", Boolean(data.linked));
+  if (data.framed) tellHeads({ heads: data.framed, several: false });
   const several = find(".several");
   several.setAttribute("aria-pressed", String(state.several));
   several.onclick = () => {

@@ -144,6 +144,7 @@ function isDark(ink) {
 
 // Sends the chosen heads from one component to the others, so that the data of a large component need not be sent again.
 function tellHeads(chosen) {
+  if (JSON.stringify(chosen) === JSON.stringify(window.bertHeads)) return;
   window.bertHeads = chosen;
   window.dispatchEvent(new Event("bert-heads"));
 }

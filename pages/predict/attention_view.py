@@ -4,9 +4,10 @@ import streamlit as st
 
 from bert_tf import plots
 from ui.elements import components
+from ui.elements.toolbar import Button, Choice, toolbar
 from ui.session import state
 from ui.session.session_cache import cached
-from ui.widgets import attention_controls, inputs
+from ui.widgets import attention_controls
 from ui.widgets.formatting import count
 
 LONGEST = 128  # tokens; the attention of a longer text is drawn on the page All heads
@@ -26,31 +27,30 @@ def draw(shared, trace, side="", depth_of=None, linked=True):
     Returns: (layer, head), from 0; head None for the mean. None if no lines are drawn.
     """
     if trace.attentions is None:
-        st.header("Attention", anchor=False)
+        toolbar(f"c_attention{side}", _more(), heading="Attention")
         st.caption(f"The text has {count(trace.length, 'token')}; lines are drawn here for up to {LONGEST}.")
-        _more()
         return None
     if not side:
         attention_controls.keep_head_in_model(shared.config)
     layer, head = _drawn(shared.config, depth_of)
     mean = head is None
     if side:
-        inputs.heading(f"Attention, layer {layer + 1}, {'mean of the heads' if mean else f'head {head + 1}'}")
+        toolbar(f"c_attention{side}", heading=f"Attention, layer {layer + 1}, {'mean' if mean else f'head {head + 1}'}")
     else:
-        with inputs.heading("Attention"), st.container(horizontal=True, vertical_alignment="center", width="content"):
-            _choices(shared.config)
-            _more()
+        toolbar("c_attention", *_choices(shared.config), _more(), heading="Attention")
     maps = trace.attentions[layer].mean(axis=0) if mean else trace.attentions[layer, head]
     everything = plots.select(trace)
     weights = plots.lines(trace, maps, everything)
     if depth_of is not None:
         components.lines(f"c_home_lines{side}", weights, "attention", linked=linked)
         return layer, head
+    chosen = [(layer, other) for other in range(shared.config.num_attention_heads)] if mean else [(layer, head)]
+    framed = components.named_heads(chosen, plots.head_colours(state.is_dark())[:1] * len(chosen))
     left, right = st.columns([8, 5], gap="small")
     with left:
-        components.lines("c_home_lines", weights, "attention", linked=linked)
+        components.lines("c_home_lines", weights, "attention", linked=linked, framed=framed)
     with right:
-        _all_heads(trace, everything, layer, head)
+        _all_heads(trace, everything)
     return layer, head
 
 
@@ -67,48 +67,35 @@ def _drawn(config, depth_of):
 
 def _choices(config):
     """The menus of the layer and of its head or the mean."""
-    layers, heads = range(config.num_hidden_layers), [-1, *range(config.num_attention_heads)]
     view = state.view()
-    state.set_widget("w_home_layer", view.layer)
-    state.set_widget("w_home_head", -1 if state.setting(_MEAN, False) else view.head)
-    st.selectbox(
-        "Layer",
-        layers,
-        format_func=lambda layer: f"Layer {layer + 1}",
-        key="w_home_layer",
-        on_change=lambda: state.change_view(layer=st.session_state["w_home_layer"]),
-        label_visibility="collapsed",
-        width=118,
-    )
-    st.selectbox(
-        "Head",
-        heads,
-        format_func=lambda head: "Mean" if head < 0 else f"Head {head + 1}",
-        key="w_home_head",
-        on_change=_choose_head,
-        label_visibility="collapsed",
-        width=118,
+    layers = [f"Layer {layer + 1}" for layer in range(config.num_hidden_layers)]
+    heads = ["Mean", *(f"Head {head + 1}" for head in range(config.num_attention_heads))]
+    head = 0 if state.setting(_MEAN, False) else view.head + 1
+    return (
+        Choice("layer", "Layer", layers, view.layer, lambda layer: state.change_view(layer=layer)),
+        Choice("head", "Head", heads, head, lambda index: _choose_head(index - 1)),
     )
 
 
-def _choose_head():
-    head = st.session_state["w_home_head"]
+def _choose_head(head):
+    """Draw a head, from 0; -1: the mean of the heads."""
     state.set_setting(_MEAN, head < 0, False)
     if head >= 0:
         state.change_view(head=head)
 
 
 def _more():
-    inputs.page_button(
-        "All heads",
+    """The button that opens the page All heads."""
+    return Button(
         "all_heads",
-        ":material/arrow_forward:",
-        "w_home_more",
+        "All heads",
+        "arrow_forward",
         "The page All heads, with the same text, masks, layer and head: filters, several heads, heatmaps.",
+        lambda: state.change_view(page="all_heads"),
     )
 
 
-def _all_heads(trace, selection, layer, head):
+def _all_heads(trace, selection):
     def press_head(layer, head):
         state.set_setting(_MEAN, False, False)
         state.change_view(layer=layer, head=head)
@@ -117,10 +104,6 @@ def _all_heads(trace, selection, layer, head):
     view = state.view()
     key = (trace.model, view.precision, view.a, view.b, trace.masks)
     small = cached("home_tiles", key, lambda: plots.tiles(trace.attentions, selection, most_bytes=60_000))
-    chosen = [(layer, other) for other in range(small.heads)] if head is None else [(layer, head)]
-    components.heads(
-        "c_home_heads", chosen, plots.head_colours(state.is_dark())[:1] * len(chosen), False, lambda *_: None
-    )
     components.grid(
         "c_home_grid",
         small,

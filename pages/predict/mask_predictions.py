@@ -10,12 +10,14 @@ from bert_tf.inference.word_scores import score_words, split_targets
 from pages.predict.filling import filled
 from ui.elements import components
 from ui.elements.cards import cards
+from ui.elements.toolbar import Button, Choice, toolbar
 from ui.session import state
 from ui.session.session_cache import cached
 from ui.widgets import head_predictions, inputs
 from ui.widgets.formatting import escape_markdown
 
 _ASK = "predict.ask"
+_FILLS = ("independent", "joint")
 
 
 def draw(shared, trace, side="", linked=True):
@@ -80,10 +82,7 @@ def _predictions(shared, trace, side, linked):
             word = escape_markdown(shared.tokenizer.spellings[token_id])
             st.toast(f"“{word}” is in the text now. Undo brings the mask back.", icon=":material/edit:")
 
-    with inputs.heading("Predictions"), st.container(horizontal=True, width="content"):
-        if not side:
-            _why_link()
-            _options(trace)
+    toolbar(f"c_predictions{side}", *(() if side else _controls(trace)), heading="Predictions")
     for problem in problems:
         st.caption(escape_markdown(problem))
     components.bars(f"c_bars{side}", answer_cards, fill, linked)
@@ -133,34 +132,42 @@ def _joint(shared, trace, asked, side):
     return cached(f"predict_joint{side}", key, lambda: shared.fill_jointly(trace, top_k, asked))
 
 
-def _why_link():
-    inputs.page_button(
-        "Why?",
-        "saliency",
-        ":material/help:",
-        "w_why",
-        "Saliency: which words this prediction depends on, with the same texts and masks.",
+def _controls(trace):
+    """The link to Saliency, and how the predictions are made."""
+    most, view = state.limits().max_top_k, state.view()
+    numbers = sorted({k for k in (3, 5, 10, 20) if k <= most} | {view.top_k})
+    controls = (
+        Button(
+            "why",
+            "Why?",
+            "help",
+            "Saliency: which words this prediction depends on, with the same texts and masks.",
+            lambda: state.change_view(page="saliency"),
+        ),
+        Choice(
+            "top_k",
+            "Predictions for each mask",
+            [f"Top {k}" for k in numbers],
+            numbers.index(view.top_k),
+            lambda index: state.change_view(top_k=numbers[index]),
+            "Predictions for each mask. The model predicts what is usual in the texts it was trained on: a confident "
+            "prediction may be untrue, and a word that is missing here may still be right.",
+        ),
     )
-
-
-def _options(trace):
-    most = state.limits().max_top_k
-    choices = sorted({k for k in (3, 5, 10, 20) if k <= most} | {state.view().top_k})
-    with st.popover("Options", icon=":material/tune:", type="tertiary"):
-        st.segmented_control("Predictions for each mask", choices, **state.bind_field("top_k", "w_top"))
-        if len(trace.masks) > 1:
-            st.segmented_control(
-                "Several masks",
-                ["independent", "joint"],
-                **state.bind_field("fill", "w_fill"),
-                format_func={"independent": "Independent", "joint": "Most confident first"}.get,
-                help="Independent: every mask is predicted while all the others are hidden. Most confident first: the "
-                "prediction with the highest probability is filled in, then the other masks are predicted again.",
-            )
-        st.caption(
-            "The model predicts what is usual in the texts it was trained on: a confident prediction may be untrue, "
-            "and a word that is missing here may still be right."
-        )
+    if len(trace.masks) < 2:
+        return controls
+    return (
+        *controls,
+        Choice(
+            "fill",
+            "Several masks",
+            ["Independent", "Most confident first"],
+            _FILLS.index(view.fill),
+            lambda index: state.change_view(fill=_FILLS[index]),
+            "Independent: every mask is predicted while all the others are hidden. Most confident first: the "
+            "prediction with the highest probability is filled in, then the other masks are predicted again.",
+        ),
+    )
 
 
 def _fill_all_button(joint):

@@ -5,9 +5,10 @@ import random
 
 import streamlit as st
 
+from ui.elements.toolbar import Button, toolbar
 from ui.samples.examples import EXAMPLES, example
 from ui.session import state
-from ui.widgets import head_predictions, inputs
+from ui.widgets import head_predictions
 
 _BUNNY = example("Bunny after history").b
 _CAPTIONS = {
@@ -27,12 +28,10 @@ def draw(trace, side=""):
     head = "sop" if "sop" in trace.heads else "nsp" if "nsp" in trace.heads else None
     if trace.text_b is None and head is None:
         return
-    with inputs.heading("Sentence order" if head == "sop" else "Next sentence"):
-        if not side:
-            with st.container(horizontal=True, vertical_alignment="center", width="content"):
-                _buttons(trace)
-            if trace.text_b is not None:
-                head_predictions.save_pair_prediction(trace)
+    buttons = () if side else _buttons(trace)
+    toolbar(f"c_pair{side}", *buttons, heading="Sentence order" if head == "sop" else "Next sentence")
+    if not side and trace.text_b is not None:
+        head_predictions.save_pair_prediction(trace)
     if head is None:
         head_predictions.missing(trace.model, "nsp")
     elif trace.text_b is None:
@@ -44,23 +43,24 @@ def draw(trace, side=""):
 
 
 def _buttons(trace):
-    if trace.text_b is not None:
-        st.button(
+    """The buttons that swap the texts, and that take another text B."""
+    buttons = (
+        Button(
+            "swap",
             "Swap",
-            icon=":material/swap_horiz:",
-            key="w_swap",
-            type="tertiary",
-            help="Swap text A and text B.",
-            on_click=lambda: state.replace_view(state.view().swapped()),
-        )
-    st.button(
-        "Another B",
-        icon=":material/shuffle:",
-        key="w_another_b",
-        type="tertiary",
-        help="Put another text B after text A: a sentence of the examples, chosen at random.",
-        on_click=_take_another,
+            "swap_horiz",
+            "Swap text A and text B.",
+            lambda: state.replace_view(state.view().swapped()),
+        ),
+        Button(
+            "another_b",
+            "Another B",
+            "shuffle",
+            "Put another text B after text A: a sentence of the examples, chosen at random.",
+            _take_another,
+        ),
     )
+    return buttons[trace.text_b is None :]
 
 
 def _take_another():

@@ -1,9 +1,10 @@
-"""Reading what a page shows, for tests."""
+"""Reading what a page shows, and using the controls of its own components, for tests."""
 
 import json
 import time
 
 import numpy as np
+from streamlit.components.v2.bidi_component.main import _make_trigger_id
 
 PATIENCE = 240  # seconds for work beside the page: the machine may be busy
 
@@ -15,13 +16,36 @@ def component(app, key):
 
 def components(app, key):
     """What a page gave to each of its own components of this name, as the browser would get it, but for the time."""
-    protos = (getattr(element, "proto", None) for element in walk(app._tree.root))
-    found = [
-        json.loads(proto.json)
-        for proto in protos
-        if type(proto).__name__ == "BidiComponent" and proto.component_name == f"bert_{key}"
-    ]
+    found = [json.loads(proto.json) for proto in _component_protos(app) if proto.component_name == f"bert_{key}"]
     return [{name: value for name, value in one.items() if name != "made"} for one in found]
+
+
+def _component_protos(app):
+    protos = (getattr(element, "proto", None) for element in walk(app._tree.root))
+    return [proto for proto in protos if type(proto).__name__ == "BidiComponent"]
+
+
+def controls(app):
+    """The controls of the page's own components: dict from a control's name to (what the browser gets, component)."""
+    return {
+        control["name"]: (control, proto)
+        for proto in _component_protos(app)
+        for control in json.loads(proto.json).get("controls", ())
+    }
+
+
+def control(app, name):
+    """What the browser gets of the control called ``name``; None if the page has none."""
+    return controls(app).get(name, (None,))[0]
+
+
+def use(app, name, value=None):
+    """Use a control as the browser does, and run the page: press a button, or choose ``value`` of a menu or switch."""
+    _, proto = controls(app)[name]
+    states = app._tree.get_widget_states()
+    sent = [{"event": "use", "value": {"name": name, "value": value}}]
+    states.widgets.add(id=_make_trigger_id(proto.id, "events"), json_trigger_value=json.dumps(sent))
+    return app._run(states)
 
 
 def walk(block):

@@ -7,9 +7,11 @@ import pytest
 from tests.app.page_reading import (
     component,
     components,
+    control,
     page_text,
     param,
     run_until_done,
+    use,
     walk,
 )
 from ui.samples.examples import FIRST
@@ -44,7 +46,7 @@ def test_the_front_page_shows_an_example_with_its_predictions(open_app):
     assert [app.text_area(key=f"w_text_{name}").value for name in "ab"] == [FIRST.a, FIRST.b]
     cards = component(app, "bars")["cards"]
     assert [card["title"] for card in cards] == ["law"] and len(cards[0]["predictions"]) == 5
-    assert component(app, "gauge") and component(app, "lines") and component(app, "heads")
+    assert component(app, "gauge") and component(app, "lines")["framed"]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_joint_filling_numbers_its_steps_and_offers_to_fill_all(open_app):
 
 def test_swapping_turns_the_pair_and_its_masks_round(open_app):
     app = open_app(**PAIR, mask="b2")
-    app.button(key="w_swap").click().run()
+    use(app, "swap")
     no_trouble(app)
     assert app.text_area(key="w_text_a").value == PAIR["b"]
     assert param(app, "mask") == "a2"
@@ -335,24 +337,24 @@ def test_an_edit_keeps_the_masks_of_the_words_that_it_keeps(open_app):
 
 def test_undo_and_redo_go_back_and_forth_over_texts_and_masks(open_app):
     app = open_app(a="The bunny ate the carrot.", mask="a1")
-    assert app.button(key="w_undo").disabled and app.button(key="w_redo").disabled
+    assert control(app, "undo")["disabled"] and control(app, "redo")["disabled"]
     app.text_area(key="w_text_a").set_value("It was good.").run()
-    app.button(key="w_undo").click().run()
+    use(app, "undo")
     assert (param(app, "a"), param(app, "mask")) == ("The bunny ate the carrot.", "a1")
-    app.button(key="w_redo").click().run()
+    use(app, "redo")
     assert (param(app, "a"), param(app, "mask")) == ("It was good.", None)
-    app.button(key="w_undo").click().run()
+    use(app, "undo")
     app.text_area(key="w_text_b").set_value("So it was.").run()
-    assert app.button(key="w_redo").disabled  # a new act takes the place of what was undone
+    assert control(app, "redo")["disabled"]  # a new act takes the place of what was undone
 
 
 @pytest.mark.parametrize("page", TEXT_PAGES_WITHOUT_CHIPS)
 def test_a_page_without_chips_has_undo_beside_its_texts(open_app, page):
     app = open_app(page=page, a="The bunny ate the carrot.", **{"layer_similarity.source": "view"})
     app.text_area(key="w_text_a").set_value("It was good.").run()
-    app.button(key="w_undo").click().run()
+    use(app, "undo")
     assert app.text_area(key="w_text_a").value == param(app, "a") == "The bunny ate the carrot."
-    app.button(key="w_redo").click().run()
+    use(app, "redo")
     assert param(app, "a") == "It was good."
 
 
@@ -360,20 +362,61 @@ def test_a_page_without_chips_has_undo_beside_its_texts(open_app, page):
 def test_a_cleared_text_can_be_brought_back(open_app, page):
     app = open_app(page=page, a="The bunny ate the carrot.", mask="a1")
     app.text_area(key="w_text_a").set_value("").run()
-    app.button(key="w_undo").click().run()
+    use(app, "undo")
     assert (param(app, "a"), param(app, "mask")) == ("The bunny ate the carrot.", "a1")
+
+
+def test_the_controls_of_predict_change_the_view(open_app):
+    app = open_app(**PAIR, mask="a1,a2")
+    assert control(app, "top_k")["options"] == ["Top 3", "Top 5", "Top 10", "Top 20"]
+    use(app, "top_k", 2)
+    assert param(app, "top") == "10" and len(component(app, "bars")["cards"][0]["predictions"]) == 10
+    use(app, "fill", 1)
+    assert param(app, "fill") == "joint" and component(app, "bars")["cards"][0]["note"] == "filled 1st"
+    use(app, "layer", 2)
+    use(app, "head", 2)
+    assert (param(app, "layer"), param(app, "head")) == ("3", "2")
+    use(app, "head", 0)
+    assert param(app, "predict.mean") == "1" and {head["layer"] for head in component(app, "lines")["framed"]} == {2}
+    use(app, "whole", False)
+    assert param(app, "words") == "0" and not control(app, "whole")["on"]
+    use(app, "all_heads")
+    assert (param(app, "page"), param(app, "layer")) == ("all_heads", "3")
+    no_trouble(app)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("layer", 3), ("layer", -1), ("layer", "1"), ("layer", True), ("whole", 0), ("whole", None)]
+)
+def test_a_value_that_no_control_offers_changes_nothing(open_app, name, value):
+    app = open_app(**PAIR, mask="a1", layer="2", head="3")
+    before = app.query_params
+    use(app, name, value)
+    assert app.query_params == before
+    no_trouble(app)
+
+
+def test_a_button_that_is_disabled_does_nothing(open_app):
+    app = open_app(**PAIR, mask="a1")
+    use(app, "redo")
+    assert param(app, "mask") == "a1"
+    no_trouble(app)
+
+
+def test_one_mask_has_no_order_of_filling(open_app):
+    assert control(open_app(**PAIR, mask="a0"), "fill") is None
 
 
 def test_another_b_is_the_bunny_first_and_then_any_example(open_app):
     app = open_app()
-    app.button(key="w_another_b").click().run()
+    use(app, "another_b")
     assert "bunny" in param(app, "b") and param(app, "a") == FIRST.a
     # A word of text B was hidden: so is one of the new text, and it is one token of the vocabulary.
     assert param(app, "mask") == "b2" and [card["title"] for card in component(app, "bars")["cards"]] == ["ate"]
     seen = {param(app, "b")}
     for _ in range(4):
         before = param(app, "b")
-        app.button(key="w_another_b").click().run()
+        use(app, "another_b")
         assert param(app, "b") not in (before, FIRST.a, "")
         seen.add(param(app, "b"))
     assert len(seen) > 1

@@ -156,8 +156,7 @@ def test_the_lines_are_of_the_chosen_layer_and_head_or_the_mean(visit, bert):
     maps = bert.trace(*TEXTS, attentions=True).attentions
 
     def choose(menu, option):
-        page.get_by_role("combobox", name=menu).click()
-        page.get_by_role("option", name=option, exact=True).click()
+        page.get_by_role("combobox", name=menu, exact=True).select_option(option)
 
     def shows(row):
         hint = page.locator(".lines .hint")

@@ -11,14 +11,20 @@ from ui.shell.limits import ROOT
 _FOLDER = ROOT / "assets" / "components"
 
 
-def register(name):
+def register(name, *included):
     """Register a component of ``assets/components``; it is drawn without an iframe.
+
+    Args:
+        name: of the component. included: names of the parts that it has in common with other components; their script
+            and style stand before its own.
 
     Returns:
         callable (key, data, **callbacks) that draws the component; ``data`` must be serialisable as JSON.
     """
     parts = component_parts(name)
-    parts["js"] = component_parts("shared", ("js",))["js"] + parts["js"]
+    for part in reversed(("shared", *included)):
+        kinds = ("js",) if part == "shared" else ("css", "js")
+        parts |= {kind: text + parts[kind] for kind, text in component_parts(part, kinds).items()}
     mount = st.components.v2.component(f"bert_{name}", **parts)
 
     def draw(key, data, **callbacks):

@@ -9,12 +9,14 @@ import uuid
 import streamlit as st
 
 from ui.elements.component_registry import browser_value, register
+from ui.elements.toolbar import control_data, use_control
 from ui.session import state
 from ui.widgets.formatting import direction
 
-_NAV, _TYPING, _CHIPS, _BARS, _GAUGE, _GRID, _LINES, _HEADS, _PICTURE = map(
-    register, ("nav", "typing", "chips", "bars", "gauge", "grid", "lines", "heads", "picture")
+_NAV, _TYPING, _BARS, _GAUGE, _GRID, _LINES, _HEADS, _PICTURE = map(
+    register, ("nav", "typing", "bars", "gauge", "grid", "lines", "heads", "picture")
 )
+_CHIPS = register("chips", "controls")
 _PICTURES = ("svg", "png")
 #: The most lines that the grid draws for a head; the least weight drawn, as a share of the head's greatest weight.
 MOST_STRANDS, FAINTEST_STRAND = 80, 0.06
@@ -58,14 +60,15 @@ def typing(key, keys):
     _TYPING(key=key, data={"keys": keys})
 
 
-def chips(key, strip, texts, on_toggle, linked=False):
-    """Draw the tokens as chips.
+def chips(key, strip, texts, on_toggle, controls=(), linked=False):
+    """Draw the tokens as chips, and controls at their right.
 
     Args:
         key: of the component.
         strip: the list that ``ui.elements.mask_chips.chips`` returns.
         texts: (text A, text B); each row of chips has the writing direction of its text.
         on_toggle: callable (``str`` of a ``MaskPosition``), called when a chip is pressed.
+        controls: ``Button``, ``Choice`` and ``Switch`` of ``ui.elements.toolbar``.
         linked: whether pointing at a token marks it in the other linked components of the page too.
     """
 
@@ -74,8 +77,13 @@ def chips(key, strip, texts, on_toggle, linked=False):
         if isinstance(value, str):
             on_toggle(value)
 
-    data = {"chips": strip, "directions": {side: direction(text) for side, text in zip("ab", texts)}, "linked": linked}
-    _CHIPS(key=key, data=data, on_toggle_change=pressed)
+    data = {
+        "chips": strip,
+        "directions": {side: direction(text) for side, text in zip("ab", texts)},
+        "controls": control_data(controls),
+        "linked": linked,
+    }
+    _CHIPS(key=key, data=data, on_toggle_change=pressed, on_use_change=use_control(key, controls))
 
 
 def bars(key, cards, on_fill=None, linked=False):
@@ -210,8 +218,12 @@ def heads(key, chosen, colours, several, on_drop):
         if dropped in chosen:
             on_drop(*dropped)
 
-    named = [{"layer": layer, "head": head, "colour": colour} for (layer, head), colour in zip(chosen, colours)]
-    _HEADS(key=key, data={"heads": named, "several": several}, on_drop_change=pressed)
+    _HEADS(key=key, data={"heads": named_heads(chosen, colours), "several": several}, on_drop_change=pressed)
+
+
+def named_heads(chosen, colours):
+    """Pairs (layer, head) and the "#rrggbb" of each as a list of dicts, for a component."""
+    return [{"layer": layer, "head": head, "colour": colour} for (layer, head), colour in zip(chosen, colours)]
 
 
 def lines(
@@ -225,6 +237,7 @@ def lines(
     page=None,
     start=0,
     on_start=lambda row: None,
+    framed=None,
 ):
     """Draw the attention of one or several heads as lines between tokens.
 
@@ -240,6 +253,8 @@ def lines(
         page: callable () -> the HTML page that is saved.
         start: the first row in sight when a long text opens.
         on_start: callable (row), called when the visitor has scrolled a long text and stays.
+        framed: the heads around which the component ``grid`` of the same page draws a frame, as ``named_heads`` returns
+            them; None if another component tells it.
     """
 
     def scrolled():
@@ -248,6 +263,8 @@ def lines(
             on_start(min(max(value, 0), len(weights.left)))
 
     data = lines_data(weights, name, colours, least, caption) | {"linked": linked}
+    if framed is not None:
+        data["framed"] = framed
     data, asked = _with_page(key, data | {"start": start}, page)
     _LINES(key=key, data=data, on_page_change=asked, on_start_change=scrolled)
 

@@ -6,6 +6,7 @@ import streamlit as st
 
 from ui.elements import components, text_notes
 from ui.elements.mask_chips import chips, token_positions, words
+from ui.elements.toolbar import Button, Switch, toolbar
 from ui.first_paint import SKELETON
 from ui.samples.examples import EXAMPLES
 from ui.session import model_store, state
@@ -96,14 +97,15 @@ def text_fields(fields=_FIELDS, undo=False):
             without a chip strip. Where text A was cleared no page has one, so they are drawn in any case.
     """
     view = state.view()
-    for column, name, (label, hint) in zip(st.columns(len(fields)), "ab", fields):
-        key = f"w_text_{name}"
-        state.set_widget(key, getattr(view, name))
-        column.text_area(label, key=key, on_change=_texts_changed, placeholder=hint, height=68)
+    with st.container(horizontal=True, key="texts"):
+        for name, (label, hint) in zip("ab", fields):
+            key = f"w_text_{name}"
+            state.set_widget(key, getattr(view, name))
+            st.text_area(label, key=key, on_change=_texts_changed, placeholder=hint, height=68)
     components.typing("c_typing", [f"w_text_{name}" for name, _ in zip("ab", fields)])
     if undo or (history.can_undo() and not view.a.strip()):
-        with st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
-            undo_and_redo()
+        with st.container(horizontal=True, horizontal_alignment="right"):
+            toolbar("c_undo", *_undo_and_redo())
 
 
 def _texts_changed():
@@ -242,21 +244,20 @@ def page_button(label, page, icon, key, help_text):
     st.button(label, icon=icon, key=key, type="tertiary", help=help_text, on_click=lambda: state.change_view(page=page))
 
 
-def undo_and_redo():
-    """Draw the two buttons that undo and redo changes of the texts and masks."""
-    for name, icon, act, can in (
-        ("Undo", "undo", history.undo, history.can_undo()),
-        ("Redo", "redo", history.redo, history.can_redo()),
-    ):
-        st.button(
-            "",
-            icon=f":material/{icon}:",
-            key=f"w_{icon}",
-            type="tertiary",
-            help=f"{name} the last change of the texts or masks.",
-            on_click=act,
+def _undo_and_redo():
+    """The two buttons that undo and redo changes of the texts and masks."""
+    return [
+        Button(
+            name.lower(),
+            name,
+            name.lower(),
+            f"{name} the last change of the texts or masks.",
+            act,
             disabled=not can,
+            bare=True,
         )
+        for name, act, can in (("Undo", history.undo, history.can_undo()), ("Redo", history.redo, history.can_redo()))
+    ]
 
 
 def token_strip(shared, encoding, key, linked=False):
@@ -266,7 +267,6 @@ def token_strip(shared, encoding, key, linked=False):
         shared: ``SharedModel``. encoding: of the texts. key: of the component. linked: see ``components.chips``.
     """
     view = state.view()
-    row = st.container(horizontal=True, vertical_alignment="top", key="token_strip")
 
     def pressed(text):
         spot, now = MaskPosition.parse(text), state.view()
@@ -277,14 +277,12 @@ def token_strip(shared, encoding, key, linked=False):
             return
         state.replace_view(now.toggled(spot))
 
+    whole = Switch(
+        "whole",
+        "Whole words",
+        view.whole,
+        "On: a press masks all pieces of a word. Off: it masks one piece.",
+        lambda on: state.change_view(whole=on),
+    )
     strip = chips(encoding, view.masks, view.whole, shared.tokenizer.mask_id)
-    with row:
-        with st.container(width="stretch"):
-            components.chips(key, strip, (view.a, view.b), pressed, linked)
-        with st.container(horizontal=True, vertical_alignment="center", width="content", gap="xsmall"):
-            undo_and_redo()
-            st.toggle(
-                "Whole words",
-                **state.bind_field("whole", "w_whole"),
-                help="On: a press masks all pieces of a word. Off: it masks one piece.",
-            )
+    components.chips(key, strip, (view.a, view.b), pressed, (*_undo_and_redo(), whole), linked)
