@@ -23,7 +23,8 @@ def blank(chromium):
         page.set_default_timeout(120_000)
         scripts = [(FOLDER / f"{name}.js").read_text("utf-8") for name in ("shared", *names)]
         page.set_content((FOLDER / f"{names[-1]}.html").read_text("utf-8"))
-        page.add_style_tag(content=(FOLDER / f"{names[-1]}.css").read_text("utf-8"))
+        for name in names:
+            page.add_style_tag(content=(FOLDER / f"{name}.css").read_text("utf-8"))
         page.add_script_tag(content="\n".join(scripts).replace("export default", "const drawn ="))
         return page
 
@@ -113,10 +114,10 @@ def runs_from(places, side):
 
 @pytest.mark.parametrize("a, b", [(ENGLISH, HEBREW), (HEBREW, ENGLISH), (ARABIC, HEBREW), (ENGLISH, "")])
 def test_chips_stand_in_the_order_in_which_their_text_is_read(blank, a, b):
-    page = blank("chips")
+    page = blank("controls", "chips")
     words = [(side, word) for side, text in (("a", a), ("b", b)) for word in text.split()]
     shown = [chip(at, side, word) for at, (side, word) in enumerate(words)]
-    page.evaluate(DRAW, {"chips": shown, "directions": {"a": direction(a), "b": direction(b)}})
+    page.evaluate(DRAW, {"chips": shown, "controls": [], "directions": {"a": direction(a), "b": direction(b)}})
     for side, text in (("a", a), ("b", b)):
         line = page.locator(f"[data-side={side}] .line button")
         assert line.all_inner_texts() == text.split()
@@ -133,9 +134,9 @@ def test_chips_stand_in_the_order_in_which_their_text_is_read(blank, a, b):
 
 
 def test_pieces_of_a_word_join_on_the_side_where_it_goes_on(blank):
-    page = blank("chips")
+    page = blank("controls", "chips")
     shown = [chip(0, "a", "של"), chip(1, "a", "##ום"), chip(2, "b", "un"), chip(3, "b", "##fair")]
-    page.evaluate(DRAW, {"chips": shown, "directions": {"a": "rtl", "b": "ltr"}})
+    page.evaluate(DRAW, {"chips": shown, "controls": [], "directions": {"a": "rtl", "b": "ltr"}})
     look = "(one) => { const style = getComputedStyle(one); return [style.borderLeftStyle, style.borderRightStyle]; }"
     styles = [page.locator("button").nth(at).evaluate(look) for at in (1, 3)]
     assert [style.index("dashed") for style in styles] == [1, 0]
@@ -145,12 +146,12 @@ def test_pieces_of_a_word_join_on_the_side_where_it_goes_on(blank):
 
 
 def test_a_masked_word_is_struck_through_and_moves_no_other_chip(blank):
-    page = blank("chips")
+    page = blank("controls", "chips")
     shown = [chip(0, "a", "של"), chip(1, "a", "carrot"), chip(2, "b", "cat"), chip(3, "b", "sat")]
     places = []
     for masked in (False, True):
         strip = [{**one, "masked": masked and one["position"] in (0, 2)} for one in shown]
-        page.evaluate(DRAW, {"chips": strip, "directions": {"a": "rtl", "b": "ltr"}})
+        page.evaluate(DRAW, {"chips": strip, "controls": [], "directions": {"a": "rtl", "b": "ltr"}})
         places.append(np.array(page.locator("button").evaluate_all(PLACES)))
     np.testing.assert_allclose(*places, atol=0.5)
     assert page.locator(".was").all_inner_texts() == ["של", "cat"]
@@ -158,8 +159,33 @@ def test_a_masked_word_is_struck_through_and_moves_no_other_chip(blank):
     assert page.locator(".was").first.evaluate(look) == "line-through"
 
 
+def test_a_toolbar_sends_what_a_visitor_does_and_shows_what_the_server_says(blank):
+    page = blank("controls", "toolbar")
+    button = {"kind": "button", "name": "undo", "label": "Undo", "icon": "undo", "help": "", "disabled": False}
+    menu = {"kind": "choice", "name": "layer", "label": "Layer", "options": ["Layer 1", "Layer 2"], "chosen": 0}
+    switch = {"kind": "switch", "name": "whole", "label": "Whole words", "on": True, "help": ""}
+    data = {"heading": "Attention", "controls": [{**button, "bare": True}, {**menu, "help": ""}, switch]}
+    page.evaluate("window.sent = []")
+    draw = """(data) => drawn({ parentElement: document.body, data,
+        setTriggerValue: (name, value) => window.sent.push([name, value]) })"""
+    page.evaluate(draw, data)
+    assert page.get_by_role("heading", level=2).inner_text() == "Attention"
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("combobox", name="Layer").select_option("Layer 2")
+    page.get_by_role("switch", name="Whole words").click()
+    assert page.evaluate("window.sent") == [
+        ["use", {"name": name, "value": value}] for name, value in (("undo", None), ("layer", 1), ("whole", False))
+    ]
+    # The server has refused both: the controls show its values again, and a button may be disabled now.
+    page.evaluate(
+        draw, {**data, "controls": [{**button, "bare": True, "disabled": True}, {**menu, "help": ""}, switch]}
+    )
+    assert page.get_by_role("combobox").input_value() == "Layer 1" and page.get_by_role("switch").is_checked()
+    assert page.get_by_role("button", name="Undo").is_disabled()
+
+
 def test_a_typed_text_runs_as_its_first_letter_does(blank):
-    page = blank("chips")
+    page = blank("controls", "chips")
     page.set_content(f'<div class="stMainBlockContainer"><textarea>{HEBREW}</textarea></div>')
     page.add_style_tag(path=ROOT / "assets" / "style.css")
     assert page.locator("textarea").evaluate("(field) => getComputedStyle(field).unicodeBidi") == "plaintext"
