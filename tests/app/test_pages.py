@@ -390,9 +390,9 @@ def test_the_controls_of_predict_change_the_view(open_app):
 )
 def test_a_value_that_no_control_offers_changes_nothing(open_app, name, value):
     app = open_app(**PAIR, mask="a1", layer="2", head="3")
-    before = app.query_params
+    before = dict(app.query_params)
     use(app, name, value)
-    assert app.query_params == before
+    assert dict(app.query_params) == before
     no_trouble(app)
 
 

@@ -262,9 +262,7 @@ def lines(
         if type(value) is int:
             on_start(min(max(value, 0), len(weights.left)))
 
-    data = lines_data(weights, name, colours, least, caption) | {"linked": linked}
-    if framed is not None:
-        data["framed"] = framed
+    data = lines_data(weights, name, colours, least, caption) | {"linked": linked, "framed": framed}
     data, asked = _with_page(key, data | {"start": start}, page)
     _LINES(key=key, data=data, on_page_change=asked, on_start_change=scrolled)
 
