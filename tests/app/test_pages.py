@@ -389,7 +389,7 @@ def test_the_controls_of_predict_change_the_view(open_app):
     ("name", "value"), [("layer", 3), ("layer", -1), ("layer", "1"), ("layer", True), ("whole", 0), ("whole", None)]
 )
 def test_a_value_that_no_control_offers_changes_nothing(open_app, name, value):
-    app = open_app(**PAIR, mask="a1", layer="2", head="3")
+    app = open_app(**PAIR, mask="a1", layer="3", head="3")
     before = dict(app.query_params)
     use(app, name, value)
     assert dict(app.query_params) == before
