@@ -57,9 +57,11 @@ def walk(block):
 
 
 def page_text(app):
-    """All that a page says in words, in one string."""
+    """All that a page says in words, in one string: also the headings of toolbars, and the help of their controls."""
     kinds = (app.title, app.header, app.subheader, app.markdown, app.caption, app.info, app.warning, app.error)
-    return "\n".join(element.value for kind in kinds for element in kind)
+    headings = [bar["heading"] for bar in components(app, "toolbar")]
+    helps = [control["help"] for control, _ in controls(app).values()]
+    return "\n".join([*(element.value for kind in kinds for element in kind), *headings, *helps])
 
 
 def param(app, key):
