@@ -12,29 +12,54 @@ import os
 import re
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 
 from bert_tf.errors import InputError
 
 #: Libraries that Keras imports only to accept data frames, wrap models for scikit-learn and draw pictures. They take a
-#: third of the time in which TensorFlow and Keras are imported.
+#: third of the time in which TensorFlow and Keras are imported, and some 90 MB.
 _NOT_NEEDED = ("sklearn", "matplotlib", "pandas")
 _NOTE = re.compile(rb"^(WARNING: All log messages before absl|[IW]\d{4} )")
+
+
+class _Blocks(threading.local):
+    """How many blocks of `without_modules` this thread is in."""
+
+    depth = 0
+
+
+class _HidingFinder(importlib.abc.MetaPathFinder):
+    """Finds none of these libraries in a thread that runs a block of `without_modules`; Python asks it before others.
+
+    A library that is imported already is not looked for, so it is not hidden.
+    """
+
+    def __init__(self):
+        self.blocks = _Blocks()
+
+    def find_spec(self, name, path=None, target=None):
+        if name in _NOT_NEEDED and self.blocks.depth:
+            raise ModuleNotFoundError(f"{name} is not needed here.", name=name)
+        return None
+
+
+_HIDING = _HidingFinder()
 
 
 @contextlib.contextmanager
 def without_modules() -> Iterator[None]:
     """Hides these libraries inside the block, so that Keras is imported without them; later they can be imported.
 
-    For the programs of this project, before they start other threads: the process has no `keras.wrappers`.
+    Other threads can import them meanwhile. For the programs of this project: the process has no `keras.wrappers`.
     """
-    hidden = [name for name in _NOT_NEEDED if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
+    if _HIDING not in sys.meta_path:
+        sys.meta_path.insert(0, _HIDING)
+    _HIDING.blocks.depth += 1
     try:
         yield
     finally:
-        for name in hidden:
-            del sys.modules[name]
+        _HIDING.blocks.depth -= 1
 
 
 @contextlib.contextmanager
@@ -56,30 +81,35 @@ def _quietly():
                     os.write(2, line)
 
 
-class _QuietLoader(importlib.abc.Loader):
-    """Runs another loader inside `_quietly`."""
+class _BlockLoader(importlib.abc.Loader):
+    """Runs another loader inside a block: `_quietly` or `without_modules`."""
 
-    def __init__(self, loader):
-        self._loader = loader
+    def __init__(self, loader, block):
+        self._loader, self._block = loader, block
 
     def create_module(self, spec):
         return self._loader.create_module(spec)
 
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self._loader
-        with _quietly():
+        with self._block():
             self._loader.exec_module(module)
         if module.__name__ == "tensorflow":
             module.get_logger().addFilter(lambda record: "tf.function retracing" not in record.getMessage())
 
 
-class _QuietFinder(importlib.abc.MetaPathFinder):
+class _BlockFinder(importlib.abc.MetaPathFinder):
+    """Finds TensorFlow and Keras as Python would, with a loader that runs them inside a block."""
+
+    def __init__(self, block):
+        self.block = block
+
     def find_spec(self, name, path=None, target=None):
         if name not in ("tensorflow", "keras"):
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:
-            spec.loader = _QuietLoader(spec.loader)
+            spec.loader = _BlockLoader(spec.loader, self.block)
         return spec
 
 
@@ -88,8 +118,21 @@ def quiet_tensorflow() -> None:
 
     For the programs of this project: a command imports TensorFlow only if it needs it.
     """
-    if not any(isinstance(finder, _QuietFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _QuietFinder())
+    _import_inside(_quietly)
+
+
+def lean_tensorflow() -> None:
+    """Lets the first import of TensorFlow or Keras be quick, wherever it happens in this process.
+
+    For a server: unlike `quiet_tensorflow` it does not touch standard error, which other threads may write to.
+    """
+    _import_inside(without_modules)
+
+
+def _import_inside(block):
+    """Lets the first import of TensorFlow or Keras run inside a block, unless it does so by an earlier call."""
+    if not any(isinstance(finder, _BlockFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _BlockFinder(block))
 
 
 def import_tensorflow() -> None:

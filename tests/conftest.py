@@ -135,8 +135,7 @@ def free_memory():
     from ui.server import allocator
 
     if "ui.session.memory_budget" in sys.modules:
-        budget = sys.modules["ui.session.memory_budget"].memory_budget()
-        budget.make_room(budget.most_bytes)
+        sys.modules["ui.session.memory_budget"].memory_budget().drop_all()
     allocator.give_back()
 
 

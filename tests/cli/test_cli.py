@@ -88,6 +88,24 @@ def test_what_is_loaded_already_is_not_left_out():
     assert done.returncode == 0, done.stderr
 
 
+def test_a_server_imports_keras_without_them_while_another_thread_imports_one():
+    code = (
+        "import sys, threading\n"
+        "from bert_tf.startup import lean_tensorflow, without_modules\n"
+        "with without_modules():\n"
+        "    other = threading.Thread(target=lambda: __import__('pandas'))\n"
+        "    other.start(), other.join()\n"
+        "assert 'pandas' in sys.modules\n"
+        "lean_tensorflow()\n"
+        "import keras, tensorflow\n"
+        "assert not {'sklearn', 'matplotlib'} & set(sys.modules)\n"
+        "import matplotlib, sklearn.linear_model\n"
+        "assert keras.Model is tensorflow.keras.Model\n"
+    )
+    done = _process(code=code)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_process_prints_one_json_object_and_nothing_else(tiny_folder, tiny_bert):
     done = _process(
         "predict",
