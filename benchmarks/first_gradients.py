@@ -22,7 +22,7 @@ from benchmarks.clicks import TEXT_A, TEXT_B, explorer  # noqa: E402
 from benchmarks.visitor import ServerProcess, Visitor  # noqa: E402
 
 IDLE = 5.0  # seconds without work after which the gradients have ended
-STEP = 0.25  # seconds between two looks at the processor time
+STEP, WORK = 0.5, 0.02  # seconds between two looks at the processor time, and its seconds that count as work
 
 
 def measure(folder):
@@ -46,7 +46,7 @@ def _wait_until_idle(process):
     worked, used = time.perf_counter(), process.cpu_seconds
     while time.perf_counter() - worked < IDLE:
         time.sleep(STEP)
-        if process.cpu_seconds - used > STEP / 3:
+        if process.cpu_seconds - used > WORK:
             worked = time.perf_counter()
         used = process.cpu_seconds
     return worked
