@@ -6,7 +6,6 @@ function is compiled again and again; here this is intended: a step is compiled 
 
 import contextlib
 import importlib.abc
-import importlib.machinery
 import importlib.util
 import os
 import re
@@ -99,7 +98,7 @@ class _BlockLoader(importlib.abc.Loader):
 
 
 class _BlockFinder(importlib.abc.MetaPathFinder):
-    """Finds TensorFlow and Keras as Python would, with a loader that runs them inside a block."""
+    """Finds TensorFlow and Keras by the finders after this one, with a loader that runs them inside a block."""
 
     def __init__(self, block):
         self.block = block
@@ -107,7 +106,8 @@ class _BlockFinder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         if name not in ("tensorflow", "keras"):
             return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        others = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        spec = next((spec for finder in others if (spec := finder.find_spec(name, path, target))), None)
         if spec is not None and spec.loader is not None:
             spec.loader = _BlockLoader(spec.loader, self.block)
         return spec
