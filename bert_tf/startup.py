@@ -6,7 +6,6 @@ function is compiled again and again; here this is intended: a step is compiled 
 
 import contextlib
 import importlib.abc
-import importlib.util
 import os
 import re
 import sys
@@ -81,7 +80,7 @@ def _quietly():
 
 
 class _BlockLoader(importlib.abc.Loader):
-    """Runs another loader inside a block: `_quietly` or `without_modules`."""
+    """Runs another loader inside a block, a context manager."""
 
     def __init__(self, loader, block):
         self._loader, self._block = loader, block
@@ -98,13 +97,13 @@ class _BlockLoader(importlib.abc.Loader):
 
 
 class _BlockFinder(importlib.abc.MetaPathFinder):
-    """Finds TensorFlow and Keras by the finders after this one, with a loader that runs them inside a block."""
+    """Finds some packages by the finders after this one, with a loader that runs them inside a block."""
 
-    def __init__(self, block):
-        self.block = block
+    def __init__(self, packages, block):
+        self.packages, self.block = packages, block
 
     def find_spec(self, name, path=None, target=None):
-        if name not in ("tensorflow", "keras"):
+        if name not in self.packages:
             return None
         others = sys.meta_path[sys.meta_path.index(self) + 1 :]
         spec = next((spec for finder in others if (spec := finder.find_spec(name, path, target))), None)
@@ -131,12 +130,13 @@ def lean_tensorflow() -> None:
 
 def _import_inside(block):
     """Lets the first import of TensorFlow or Keras run inside a block, unless it does so by an earlier call."""
-    if not any(isinstance(finder, _BlockFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _BlockFinder(block))
+    both = ("tensorflow", "keras")
+    if not any(isinstance(finder, _BlockFinder) and finder.packages == both for finder in sys.meta_path):
+        sys.meta_path.insert(0, _BlockFinder(both, block))
 
 
 def import_tensorflow() -> None:
-    """Imports TensorFlow; its notes and its warning about repeated compilation are left out of standard error."""
+    """Imports TensorFlow by `quiet_tensorflow`, unless this process called `lean_tensorflow` before."""
     quiet_tensorflow()
     import tensorflow  # noqa: F401
 
@@ -163,38 +163,13 @@ def refuse_tensorflow(reason: str) -> None:
 
 def after_import_of_keras(action: Callable[[], object]) -> None:
     """Call a function when Keras is imported: now if it is, else at the end of its import."""
+
+    @contextlib.contextmanager
+    def then_action():
+        yield
+        action()
+
     if "keras" in sys.modules:
         action()
     else:
-        sys.meta_path.insert(0, _KerasFinder(action))
-
-
-class _KerasFinder(importlib.abc.MetaPathFinder):
-    """Finds the package keras as Python would, with a loader that calls a function afterwards."""
-
-    def __init__(self, action):
-        self._action = action
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "keras":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _ThenLoader(spec.loader, self._action)
-        return spec
-
-
-class _ThenLoader(importlib.abc.Loader):
-    """Runs a module by its own loader, then calls a function."""
-
-    def __init__(self, loader, action):
-        self._loader, self._action = loader, action
-
-    def create_module(self, spec):
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module):
-        module.__spec__.loader = module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        self._action()
+        sys.meta_path.insert(0, _BlockFinder(("keras",), then_action))
