@@ -84,6 +84,29 @@ def normalise(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
 
 
 @register
+class Dense(keras.layers.Dense):
+    """Keras' `Dense`, whose LoRA update is computed from the inputs: x W + (x A) B (Hu et al. 2021, section 4.1).
+
+    Keras adds A B to the matrix first, so that the gradient of the whole matrix is computed and kept in each training
+    step. Here W is frozen and has no gradient, which is a third of the products of a step.
+    """
+
+    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
+        if not self.lora_enabled:
+            return super().call(inputs, training=training)
+        ops = keras.ops
+        update = ops.matmul(ops.matmul(inputs, self.lora_kernel_a), self.lora_kernel_b)
+        x = ops.matmul(inputs, self._kernel) + self.lora_alpha / self.lora_rank * update
+        if self.bias is not None:
+            x = ops.add(x, self.bias)
+        return x if self.activation is None else self.activation(x)
+
+    def quantize(self, mode: str | None = None, type_check: bool = True, config: Any = None) -> None:
+        """As Keras' `Dense` is quantized, which refuses subclasses; a quantized layer is called as Keras calls it."""
+        super().quantize(mode, type_check=False, config=config)
+
+
+@register
 class LayerNorm(keras.layers.Layer):
     """Layer normalization over the last axis, computed in float32 for every compute dtype.
 

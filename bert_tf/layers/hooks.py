@@ -13,7 +13,7 @@ from typing import Any
 
 import keras
 
-from bert_tf.layers.common import Tensor, initializer
+from bert_tf.layers.common import Dense, Tensor, initializer
 from bert_tf.layers.hook_points import POINTS
 
 #: Functions by the names of their hook points: function(tensor) -> replacement, or None to keep the value.
@@ -94,9 +94,9 @@ class HookedBlock(keras.layers.Layer):
         super().__init__(**kwargs)
         self.settings = settings
 
-    def dense(self, size: int, name: str) -> keras.layers.Dense:
+    def dense(self, size: int, name: str) -> Dense:
         """Return a dense layer of this block with `size` outputs."""
-        return keras.layers.Dense(
+        return Dense(
             size,
             use_bias=self.has_biases,
             kernel_initializer=initializer(self.settings["stddev"]),
