@@ -50,13 +50,27 @@ def test_the_example_of_a_task_goes_along_too(with_tasks, open_app):
     assert app.run().button_group(key="w_task_example").proto.set_value
 
 
-def test_what_a_visitor_types_is_left_alone(open_app):
+def test_what_a_visitor_types_is_left_alone(open_app, monkeypatch):
+    monkeypatch.setattr("ui.session.state._UNDER_WAY", 0)
     app = open_app(**PAIR)
     app.text_area(key="w_text_a").set_value("It was good.").run()
     assert given(app) == [False, False, False]
     app.session_state["_again"] = True
     assert given(app.run()) == [False, False, False]
     assert app.text_area(key="w_text_a").value == "It was good."
+
+
+@pytest.mark.parametrize("soon", [True, False])
+def test_a_slider_that_is_moved_while_a_value_is_under_way_is_sent_its_own(open_app, monkeypatch, soon):
+    monkeypatch.setattr("ui.session.state._UNDER_WAY", 600 if soon else 0)
+    link = {"page": "side_by_side", "with": "tiny-uncased", "depth": "80"}
+    app = open_app(**PAIR, **link)
+    app.selectbox(key="w_model").set_value("tiny-uncased").run()
+    assert app.select_slider(key="w_depth").proto.set_value
+    for chosen in (0, 1):
+        app.select_slider(key="w_depth").set_value(chosen).run()
+        assert app.select_slider(key="w_depth").proto.set_value is soon
+        assert app.select_slider(key="w_depth").value == chosen
 
 
 @pytest.mark.parametrize("ended, left", [(True, ""), (False, PAIR["a"])])

@@ -19,10 +19,12 @@ from ui.shell.server_cache import server_cache
 from ui.shell.view import View, from_params, to_params
 
 _VIEW, _WRITTEN, _TOUCHED = "_view", "_written_params", "_touched"
-_OFFERED = "_offered"
+_OFFERED, _SENT_AT = "_offered", "_sent_at"
 _SENT_VALUES, _RERUN, _REPLACED, _ENDED = "_given", "_again", "_replaced_params", "_ended"
 # For so many seconds a browser may still send the replaced address, with a run that the visitor did not start.
 _LATE = 3.0
+# For so many seconds a browser may still receive the value that a run has sent to a slider or a choice.
+_UNDER_WAY = 1.0
 
 
 @server_cache
@@ -144,6 +146,9 @@ def set_widget(key: str, value, offered=None) -> None:
     A slider with other bounds is a new widget for the browser, and a choice among other labels loses its old one: both
     would show their first value. So the value is sent again when ``offered`` changes.
 
+    If the visitor moves a slider while such a value is under way, the browser draws the value that was sent, and the
+    page has the visitor's. So for a second after it the visitor's runs send the value of the page too.
+
     Args:
         key: the widget's key.
         value: the widget's value.
@@ -158,6 +163,10 @@ def set_widget(key: str, value, offered=None) -> None:
             sent.add(key)
     if key in sent or key not in st.session_state or st.session_state[key] != value:
         sent.add(key)
+        st.session_state[key] = value
+        if offered is not None:
+            st.session_state.setdefault(_SENT_AT, {})[key] = time.monotonic()
+    elif time.monotonic() - st.session_state.get(_SENT_AT, {}).get(key, -_UNDER_WAY) < _UNDER_WAY:
         st.session_state[key] = value
 
 
