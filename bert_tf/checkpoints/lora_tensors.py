@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_tf.checkpoints.quantize import dequantize_rows, quantize_rows
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.errors import CheckpointError
 
@@ -32,6 +33,9 @@ def merged(
     folder: Path, tensors: Mapping[str, StoredTensor], factors: Mapping[str, StoredTensor]
 ) -> dict[str, StoredTensor]:
     """Tensors with the updates added to them when they are read.
+
+    Where the matrix of the base model is stored in eight bits, the sum is rounded to eight bits too: the model takes no
+    more memory than its base model, and no more time for a forward pass.
 
     Args:
         folder: Path. The delta folder, for the messages.
@@ -61,8 +65,14 @@ def merged(
 
 
 def _sum(tensor, down, up):
-    def read(rows=slice(None)):
+    def read_sum(rows=slice(None)):
         update = up.float32(rows) @ down.float32()
-        return tensor.read(rows).astype(np.float32) + update
+        return tensor.float32(rows) + update
 
-    return replace(tensor, read=read, read_eight_bit=None)
+    if tensor.read_eight_bit is None:
+        return replace(tensor, read=read_sum)
+    return replace(
+        tensor,
+        read=lambda rows=slice(None): dequantize_rows(*quantize_rows(read_sum(rows))),
+        read_eight_bit=lambda: quantize_rows(read_sum()),
+    )

@@ -1,6 +1,7 @@
 """LoRA: what is trained, what the folder holds, how it is read, and the merged model."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -55,6 +56,23 @@ def test_a_matrix_is_that_of_the_base_model_and_the_update(adapter, start_folder
     read = open_folder(adapter[0])[2][f"{name}.weight"]
     np.testing.assert_allclose(read.read(), base + update, atol=1e-6)
     np.testing.assert_allclose(read.read(slice(3, 5)), (base + update)[3:5], atol=1e-6)
+
+
+def test_over_a_base_model_in_eight_bits_the_sum_is_rounded_to_eight_bits(adapter, start_folder, tmp_path):
+    from bert_tf.checkpoints.convert import convert
+    from bert_tf.checkpoints.reading import open_folder
+
+    base, name = tmp_path / "base", "bert.encoder.layer.0.attention.self.value.weight"
+    shutil.copytree(adapter[0], tmp_path / "adapter", ignore=shutil.ignore_patterns("run"))
+    convert(start_folder, base, "own", dtype="int8")
+    task = json.loads((adapter[0] / "task.json").read_text())
+    (tmp_path / "adapter" / "task.json").write_text(json.dumps({**task, "base_model": str(base)}))
+    whole, read = (open_folder(folder)[2][name] for folder in (adapter[0], tmp_path / "adapter"))
+    weight = read.weight()
+    assert weight.values.dtype == np.int8 and weight.scales.shape == read.shape[:1]
+    np.testing.assert_array_equal(weight.float32(), read.read())
+    np.testing.assert_array_equal(read.read(slice(3, 5)), read.read()[3:5])
+    assert np.abs(read.read() - whole.read()).max() <= 1.01 * weight.scales.max()
 
 
 def test_merging_writes_a_whole_model_with_the_same_predictions(adapter, tmp_path):
