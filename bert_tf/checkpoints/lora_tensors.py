@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from bert_tf.checkpoints.quantize import dequantize_rows, quantize_rows
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.errors import CheckpointError
