@@ -29,7 +29,7 @@ def test_an_update_of_low_rank_is_that_of_keras(dtype, tolerance):
         with tf.GradientTape() as tape:
             y = layer(x)
             loss = tf.reduce_sum(tf.cast(y, tf.float32) ** 2)
-        results.append([y, *tape.gradient(loss, [x_.value for x_ in layer.trainable_variables])])
+        results.append([y, *tape.gradient(loss, [variable.value for variable in layer.trainable_variables])])
     assert results[0][0].dtype == results[1][0].dtype and len(results[0]) == 4
     for one, other in zip(*results):
         one, other = (tf.cast(value, tf.float32).numpy() for value in (one, other))
@@ -57,10 +57,10 @@ def test_the_gradient_of_the_frozen_matrix_is_not_computed():
 
 
 def test_it_is_quantized_as_keras_own():
-    layers = *_, x = both()
-    expected = layers[1](x)
-    for layer in layers[:2]:
+    ours, keras_own, x = both()
+    expected = keras_own(x)
+    for layer in (ours, keras_own):
         layer.quantize("int8")
-    found = layers[0](x)
-    np.testing.assert_allclose(found, layers[1](x), atol=1e-6)
+    found = ours(x)
+    np.testing.assert_allclose(found, keras_own(x), atol=1e-6)
     assert 0 < np.abs(found - expected).max() < 0.5
