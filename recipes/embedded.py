@@ -9,11 +9,12 @@ pre-training (`python -m bert_tf pretrain`, resumable), of Small the mean of its
 128 on (recipes/positions.py) and its further training on mixed text and longer sequences, the choice among what these
 gave, of Base its position vectors from 384 on (recipes/positions.py), storage in eight bits, measurement of both the
 float32 and the stored model (`python -m bert_tf evaluate mlm`), the model card. A model whose accuracy at 256 or 512
-tokens is more than two points below that at 128 is not shipped. `--gpu` trains the whole network on 500 million tokens
-(Base) or a billion (Small), without padding; the default training took two CPU cores about three hours (Base) and six
-and a half (Small). Models that store only their differences must be made again if the tensors that they use have
-changed: after Small the questions of recipes/tasks.py, after `--gpu` the student, the discriminator and all models of
-recipes/tasks.py.
+tokens is more than two points below that at 128 is not shipped. The default training took two CPU cores about three
+hours (Base) and six and a half (Small). With `--gpu` Base is trained whole on 500 million tokens without padding, and
+Small goes on from there on a GPU (recipes/gpu.py, with Keras' JAX backend) and ends with pairs of all lengths; so the
+shipped Small was made, and the shipped Base without. Models that store only their differences must be made again if the
+tensors that they use have changed: after Small the questions of recipes/tasks.py, after Base with `--gpu` the student,
+the discriminator and all other models of recipes/tasks.py.
 """
 
 import argparse
@@ -80,7 +81,7 @@ _LENGTHS = {
     "warmup": 20,
     **_MIXED,
 }
-#: Stages that go on from the stored mean (with `--gpu` from the model of its stage) on the mixed text of
+#: Stages that go on from the stored mean on the mixed text of
 #: recipes/registers.py: together one warm-up and one decay. Up to there Small had read 128 tokens at a time, so the
 #: position vectors from 128 on come from a regression. The bulk has full sequences of masked words; its decay was made
 #: steeper on the way. The end, which begins at the rate that the bulk stopped at, has pairs again.
@@ -104,13 +105,33 @@ MIXED = {
 MIXED_SHARE = 0.7
 #: Lengths to measure at, and the most that the accuracy may fall from the first of them to another.
 LENGTHS, MOST_LOST = (128, 256, 512), 0.02
-#: Of the 128 positions of a sequence 86.6% (Base's vocabulary) and 85.8% (Small's) are real tokens of Wikipedia, the
-#: rest padding; of books 96%. Measured on every tenth article until there were 1,000 of each of three files, and on 20
-#: books.
-GPU = {
-    "base": [{"run": "gpu", "steps": 36000, "batch-size": 128, "learning-rate": 1e-4}],
-    "small": [{"run": "gpu", "steps": 72000, "batch-size": 128, "learning-rate": 5e-4}],
+#: Of the 128 positions of a sequence 86.6% are real tokens of Wikipedia, the rest padding; of books 96%. Measured on
+#: every tenth article until there were 1,000 of each of three files, and on 20 books.
+GPU = {"base": [{"run": "gpu", "steps": 36000, "batch-size": 128, "learning-rate": 1e-4}]}
+#: Small's training on a GPU: options of recipes/gpu.py. The rate was chosen between the best two of 1e-3, 2e-3 and 4e-3
+#: after 400 updates.
+LONG = {"small": {"minutes": 8.2, "learning-rate": 1.5e-3}}
+#: The end after it: pairs of all lengths, so that the next-sentence head does not depend on the length.
+ENDING = {
+    "run": "ending",
+    "steps": 300,
+    "optimizer": "muon",
+    "batch-size": 64,
+    "phases": "32:0.35,64:0.25,128:0.25,256:0.1,512:0.05",
+    "learning-rate": 4e-4,
+    "warmup": 15,
+    "freeze-layers": 3,
+    "mask-rate": 0.15,
+    "seed": 29,
 }
+#: What a card says of both.
+LONG_TEXT = """
+  From what these gave, stored in eight bits, it was trained further on one GPU by `recipes/gpu.py`: {updates} updates
+  of 65,536 tokens, {tokens} in {minutes} minutes, on 361 MB of mixed text. Muon with one warm-up to {rate} and one
+  decay to 0; 20% of the positions; sequences of 32 (mostly a single sentence), 128 and 512 tokens, half of the longer
+  ones pairs, half of whose negatives came from the same document. Then on two CPU cores {pairs} updates
+  ({pair_tokens} tokens) on pairs of 32 to 512 tokens, the embeddings and the lowest three layers frozen, so that the
+  next-sentence score does not depend on the length."""
 COMMON = {"warmup": 0.06, "mask-rate": 0.2, "dropout": 0, "save-every": 200, "log-every": 10}
 
 
@@ -139,7 +160,7 @@ def pretrain(stages, args, source, text, corpus):
             outputs.append(output)
         settings = {
             **COMMON,
-            "precision": "mixed_bfloat16" if args.gpu else "bfloat16_products",
+            "precision": "mixed_bfloat16" if stage in GPU.get(args.kind, []) else "bfloat16_products",
             **{name: value for name, value in stage.items() if name != "run"},
             **dict(args.set),
         }
@@ -206,9 +227,10 @@ def train(args, source):
 
     Returns: (folders of all runs, in order; folders of the models to choose among).
     """
-    outputs = pretrain((GPU if args.gpu else CPU)[args.kind], args, source, args.text, args.work / f"ids-{args.kind}")
+    stages = GPU[args.kind] if args.gpu and args.kind in GPU else CPU[args.kind]
+    outputs = pretrain(stages, args, source, args.text, args.work / f"ids-{args.kind}")
     best = start = outputs[-1] / "model"
-    if args.kind in CPU_AVERAGE and not args.gpu:
+    if args.kind in CPU_AVERAGE:
         shares = {
             args.work / f"run-{args.kind}-{name}" / "model": share for name, share in CPU_AVERAGE[args.kind].items()
         }
@@ -223,6 +245,32 @@ def train(args, source):
         shares = {start: 1 - MIXED_SHARE, further[-1] / "model": MIXED_SHARE}
         candidates.append(average(shares, args.work / f"average-{args.kind}-mixed"))
     return [*outputs, *further], candidates
+
+
+def train_long(args, trained):
+    """Trains a model further on a GPU, and then with pairs of all lengths.
+
+    Returns: (folder of the model, folder of the log of the GPU's training, folder of the run of pairs).
+    """
+    from bert_tf.checkpoints.reading import open_folder
+    from bert_tf.pretraining.data.corpus import prepare_corpus
+
+    start, result, model = (args.work / f"long-{args.kind}{part}" for part in ("-start", "", "-model"))
+    store(trained, start)
+    text, corpus, held = (
+        [args.mixed / "long.txt"],
+        args.work / f"ids-{args.kind}-long",
+        args.work / f"ids-{args.kind}-held",
+    )
+    _, tokenizer, _ = open_folder(start)
+    prepare_corpus(text, tokenizer, corpus)
+    prepare_corpus([args.valid, args.mixed / "news.txt", args.mixed / "everyday.txt"], tokenizer, held)
+    gpu = ROOT / "recipes" / "gpu.py"
+    if not (result / "weights.safetensors").exists():
+        run(gpu, start, result, "--corpus", corpus, "--held", held, *options_of(LONG[args.kind]))
+    run(gpu, start, result, "--write", model)
+    (ending,) = pretrain([ENDING], args, model, text, corpus)
+    return ending / "model", result, ending
 
 
 def average(shares, target):
@@ -329,11 +377,26 @@ def training_facts(outputs):
     }
 
 
-def facts_of(args, outputs, target, full, lengths, registers):
+def long_training(result, ending):
+    """What a card says of `train_long`. Args: result, ending: folders, as it returns them."""
+    summary, pairs = json.loads((result / "summary.json").read_text()), training_facts([ending])
+    return LONG_TEXT.format(
+        updates=f"{summary['updates']:,}",
+        tokens=f"{summary['tokens'] / 1e6:,.0f} million",
+        minutes=f"{summary['minutes']:.1f}",
+        rate=f"{summary['learning_rate']:g}",
+        pairs=pairs["steps"],
+        pair_tokens=pairs["tokens"],
+    )
+
+
+def facts_of(args, outputs, target, full, lengths, registers, long=""):
     """The figures of a model card.
 
-    Args: full: report of the float32 model. lengths: as from `by_length`. registers: as from `by_register`; both of the
-        stored model.
+    Args:
+        full: report of the float32 model. lengths: as from `by_length`. registers: as from `by_register`; both of the
+            stored model.
+        long: str. As from `long_training`.
     """
     facts = training_facts(outputs)
     for name, value in (("full", full), ("stored", lengths[0])):
@@ -344,8 +407,8 @@ def facts_of(args, outputs, target, full, lengths, registers):
     sentences = json.loads(run(ROOT / "benchmarks" / "everyday.py", "--json", target, capture=True))
     facts.update({name: sentences[name] for name in ("first", "among_five", "repeats")})
     facts["megabytes"] = megabytes(target)
-    facts["machine"] = "one GPU" if args.gpu else "two busy CPU cores"
-    return facts
+    facts["machine"] = "one GPU" if args.gpu and args.kind in GPU else "two busy CPU cores"
+    return {**facts, "long": long}
 
 
 def megabytes(folder):
@@ -385,7 +448,7 @@ def main():
     parser.add_argument("--mixed", type=Path, required=True, help="folder made by recipes/registers.py")
     parser.add_argument("--valid", required=True, help="encyclopaedic text for the choice, not in the corpus")
     parser.add_argument(
-        "--gpu", action="store_true", help="train the whole network, on 500 million tokens (base) or a billion"
+        "--gpu", action="store_true", help="base: train the whole network on a GPU; small: go on there at the end"
     )
     args = parser.parse_args()
     args.work, args.mixed = args.work.resolve(), args.mixed.resolve()
@@ -402,11 +465,15 @@ def main():
     trained = max(shares_by_model, key=lambda model: sum(shares_by_model[model].values()))
     if args.kind == "base" and not args.gpu:
         trained = continue_positions(trained, args.work / "base-positions", args.text, args.work / "ids-base-positions")
+    long = ""
+    if args.gpu and args.kind in LONG:
+        trained, *logs = train_long(args, trained)
+        long = long_training(*logs)
     stored = args.work / NAMES[args.kind]
     store(trained, stored)
     lengths = by_length(stored, args.eval)
     check_lengths(lengths)
-    facts = facts_of(args, outputs, stored, measure(trained, args.eval), lengths, by_register(stored, args))
+    facts = facts_of(args, outputs, stored, measure(trained, args.eval), lengths, by_register(stored, args), long)
     (stored / "README.md").write_text(card(args.kind, facts), encoding="utf-8")
     shutil.copytree(stored, target, dirs_exist_ok=True)
     print(json.dumps(facts, indent=1))

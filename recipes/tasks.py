@@ -58,7 +58,7 @@ RECIPES = {
         "parts-of-speech-base-cased",
         "tag",
         "bert-base-cased-embedded",
-        {"freeze-layers": 11, "epochs": 1, "learning-rate": 3e-4, "batch-size": 32, "length": 96},
+        {"lora": 8, "epochs": 2, "learning-rate": 5e-4, "batch-size": 32, "length": 96, "lengths": 6},
         "cc-by-sa-4.0",
         "Universal Dependencies English Web Treebank (UD_English-EWT, CC BY-SA 4.0): universal part-of-speech tags.",
     ),

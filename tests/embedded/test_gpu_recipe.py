@@ -1,0 +1,133 @@
+"""The training on a GPU (recipes/gpu.py), on a CPU: what it draws from a text, what it masks, and a whole small run."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_tf import checkpoints
+from bert_tf.models import named_variables
+from bert_tf.pretraining.data.corpus import prepare_corpus
+from recipes import gpu
+from tests.conftest import make_bert
+
+ROOT = Path(gpu.__file__).resolve().parent.parent
+CLS, SEP, PAD, MASK = 1, 2, 0, 3
+SPECIAL = gpu.Special(CLS, SEP, PAD, MASK, np.arange(1000) >= 10, np.arange(10, 1000, dtype=np.int32))
+
+
+#: JAX runs in processes of its own: it is multithreaded, and other tests fork.
+DRAW = """
+import sys, jax, numpy as np
+from recipes import gpu
+from tests.embedded.test_gpu_recipe import SPECIAL
+
+texts = jax.tree.map(jax.device_put, gpu.read_texts([sys.argv[1]]))
+for name, length, pairs in (("short", 32, 0.5), ("long", 128, 0.5), ("pairs", 128, 1.0)):
+    drawn = gpu.draw(jax.random.key(0), texts, SPECIAL, 2000, length, pairs)
+    np.savez(f"{sys.argv[1]}/{name}.npz", **drawn)
+    np.savez(f"{sys.argv[1]}/{name}-masked.npz", **gpu.mask(jax.random.key(1), drawn, SPECIAL, 0.2))
+"""
+
+
+def _jax(script, *arguments):
+    environment = {**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    subprocess.run(command, check=True, env=environment, cwd=ROOT, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """Sequences of forty documents of 3 to 60 sentences of 7 tokens; a token names its document and starts or not.
+
+    Returns: a function of a name in `DRAW` to the arrays of 2,000 sequences.
+    """
+    folder = tmp_path_factory.mktemp("text")
+    counts = np.random.default_rng(0).integers(3, 60, 40)
+    tokens = [
+        10 + 2 * document + (place == 0) for document, n in enumerate(counts) for _ in range(n) for place in range(7)
+    ]
+    np.save(folder / "tokens.npy", np.array(tokens, np.uint16))
+    np.save(folder / "sentence_ends.npy", 7 * np.arange(1, counts.sum() + 1))
+    np.save(folder / "document_ends.npy", np.cumsum(counts))
+    _jax(DRAW, folder)
+    return lambda name: dict(np.load(folder / f"{name}.npz"))
+
+
+@pytest.mark.parametrize("name", ["short", "long"])
+def test_a_sequence_is_one_passage_or_a_pair_of_passages_of_one_document_each(drawn, name):
+    batch = drawn(name)
+    starts = batch["token_ids"] % 2 == 1
+    for ids, segments, padding, label, is_pair, begins in zip(
+        *(batch[name] for name in ("token_ids", "segment_ids", "padding_mask", "nsp_labels", "is_pair")), starts
+    ):
+        real = padding.sum()
+        (ends,) = np.nonzero(ids == SEP)
+        assert ids[0] == CLS and list(ends) == [ends[0], real - 1][: 1 + is_pair] and (padding[:real] == 1).all()
+        assert segments.sum() == (real - 1 - ends[0] if is_pair else 0) and (segments[ends[0] + 1 : real] == 1).all()
+        passages = [ids[1 : ends[0]], ids[ends[0] + 1 : real - 1]][: 1 + is_pair]
+        documents = [set((passage - 10) // 2) for passage in passages]
+        assert all(len(document) == 1 for document in documents) and begins[1]
+        if is_pair:
+            assert label in (0, 1) and (label == 1 or documents[0] == documents[1])
+        elif name == "short":
+            assert len(passages[0]) == 7  # a single sentence
+    nearby = batch["is_pair"] & (batch["nsp_labels"] == 1)
+    assert 0.45 < batch["nsp_labels"][batch["is_pair"]].mean() < 0.6 and nearby.any()
+
+
+def test_the_length_of_a_pair_does_not_tell_its_label(drawn):
+    """A pair may end early whatever its label: one model had learnt that such a pair never follows."""
+    batch = drawn("pairs")
+    early = batch["padding_mask"].sum(1) < 100
+    assert early.mean() > 0.15
+    assert 0.25 < (batch["nsp_labels"][early] == 0).mean() < 0.6
+
+
+def test_the_share_of_the_positions_is_masked_and_the_labels_are_what_was_there(drawn):
+    batch = drawn("long-masked")
+    before, after = drawn("long")["token_ids"], batch["token_ids"]
+    chosen = batch["mask_weights"] == 1
+    rows = np.broadcast_to(np.arange(len(after))[:, None], chosen.shape)[chosen]
+    columns = batch["mask_positions"][chosen]
+    assert len({*zip(rows, columns)}) == len(rows)
+    wanted = np.clip(np.rint(0.2 * batch["padding_mask"].sum(1)), 1, 26)
+    assert (chosen.sum(1) == wanted).all()
+    np.testing.assert_array_equal(batch["mask_labels"][chosen], before[rows, columns])
+    assert (before[rows, columns] >= 10).all()
+    changed = np.zeros_like(before, bool)
+    changed[rows, columns] = True
+    np.testing.assert_array_equal(after[~changed], before[~changed])
+    shown = after[rows, columns]
+    assert (shown == MASK).mean() == pytest.approx(0.8, abs=0.01)
+    assert ((shown != MASK) & (shown != before[rows, columns])).mean() == pytest.approx(0.1, abs=0.01)
+
+
+def test_a_run_lowers_the_loss_and_its_weights_become_a_model(tmp_path):
+    bert = make_bert(1)
+    checkpoints.save(tmp_path / "start", bert.config, bert.tokenizer, bert.model)
+    (tmp_path / "text.txt").write_text("\n\n".join(["The bunny ate the carrot.\nIt was good.\n" * 20] * 8))
+    prepare_corpus([tmp_path / "text.txt"], bert.tokenizer, tmp_path / "ids")
+    small = "from recipes import gpu; gpu.SHAPES = {32: (1, 0.25)}; gpu.TOKENS = 256; gpu.main()"
+    folders = tmp_path / "start", tmp_path / "out"
+    text = "--corpus", tmp_path / "ids", "--held", tmp_path / "ids"
+
+    _jax(small, *folders, *text, "--minutes", 0.1, "--learning-rate", 0.01)
+    _jax(small, *folders, "--write", tmp_path / "model")
+
+    log = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
+    assert log[-1]["mlm_loss"] < 0.7 * log[0]["mlm_loss"]
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["updates"] == log[-1]["step"] and summary["tokens"] == 256 * summary["updates"]
+    _, _, trained = checkpoints.read(tmp_path / "model")
+    moved = {
+        name: np.abs(np.array(variable) - np.array(named_variables(bert.model)[name])).max()
+        for name, variable in named_variables(trained).items()
+    }
+    assert (
+        trained.bert_heads == bert.model.bert_heads and sum(change > 1e-3 for change in moved.values()) > len(moved) / 2
+    )
