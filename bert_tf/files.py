@@ -74,7 +74,8 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
     """Yield a temporary path in the same folder, which replaces `path` at the end of the block.
 
     After an exception the temporary file is deleted. If `path` is a link, the target of the link is replaced. If `path`
-    exists and is not a file (a pipe or a device), it is yielded itself.
+    exists and is not a file (a pipe or a device), it is yielded itself. The file gets the permissions of any new file:
+    safetensors makes files that only their owner can read.
 
     Raises:
         OSError: the file cannot be written. The error names `path` if the disk is full or `path` is not writable.
@@ -85,8 +86,13 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
     # Some writers read the suffix of the name, so the original name comes last.
     temporary = path if is_special else target.with_name(f".{os.getpid()}-{target.name}")
     try:
-        yield temporary
-        if not is_special:
+        if is_special:
+            yield temporary
+        else:
+            temporary.touch()
+            permissions = temporary.stat().st_mode
+            yield temporary
+            temporary.chmod(permissions)
             os.replace(temporary, target)
     except OSError as error:
         if error.filename == os.fspath(temporary) or error.filename is None and error.errno in DISK_FULL:

@@ -82,6 +82,13 @@ def test_the_old_weights_stay_where_the_new_find_no_room(tmp_path):
     assert os.listdir(tmp_path) == ["model.safetensors"] and (tmp_path / "model.safetensors").read_bytes() == before
 
 
+def test_weights_can_be_read_by_whom_other_files_can(tiny, tmp_path):
+    """A model that one account has trained is served by another."""
+    (tmp_path / "other").touch()
+    save(tmp_path / "model", tiny.config, tiny.tokenizer, tiny.model)
+    assert {path.stat().st_mode for path in (tmp_path / "model").iterdir()} == {(tmp_path / "other").stat().st_mode}
+
+
 def test_weights_behind_a_link_are_written_where_it_leads(tiny, tmp_path):
     (tmp_path / "far").mkdir()
     (tmp_path / "model").mkdir()
