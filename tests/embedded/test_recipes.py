@@ -14,7 +14,7 @@ from bert_tf.cli import pretrain
 from bert_tf.models import named_variables
 from bert_tf.pretraining.data.corpus import prepare_corpus
 from bert_tf.pretraining.phases import plan_phases
-from recipes import embedded, positions, registers
+from recipes import embedded, positions, registers, tasks
 from tests.conftest import make_bert
 
 
@@ -209,3 +209,10 @@ def test_a_model_of_masked_words_alone_gets_back_the_heads_it_had(tmp_path):
     for name, variable in weights.items():
         np.testing.assert_array_equal(variable, (new if name in new else old)[name])
     assert embedded.with_lost_heads(folder, tmp_path / "before") == folder
+
+
+def test_the_card_of_a_task_has_the_figures_of_the_stored_model():
+    body = "| metric | value |\n|---|---|\n| accuracy | 0.9128 |\n| examples | 872.0000 |\n| macro_f1 | 0.9127 |"
+    assert tasks.with_figures(body, {"accuracy": 0.91399, "model": "x", "macro_f1": 0.9138}) == body.replace(
+        "0.9128", "0.9140"
+    ).replace("0.9127", "0.9138")
