@@ -81,6 +81,7 @@ def _use(name, settings):
         *output,
         "```python",
         "import bert_tf",
+        "",
         f'task = bert_tf.load("{name}").task',
         "task.predict([...])",
         "```",
