@@ -25,6 +25,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
 NAMES = {"base": "bert-base-cased-embedded", "small": "bert-small-uncased-embedded"}
 SHARD_BYTES = 58_000_000
 
@@ -81,10 +82,10 @@ _LENGTHS = {
     "warmup": 20,
     **_MIXED,
 }
-#: Stages that go on from the stored mean on the mixed text of
-#: recipes/registers.py: together one warm-up and one decay. Up to there Small had read 128 tokens at a time, so the
-#: position vectors from 128 on come from a regression. The bulk has full sequences of masked words; its decay was made
-#: steeper on the way. The end, which begins at the rate that the bulk stopped at, has pairs again.
+#: Stages that go on from the stored mean on the mixed text of recipes/registers.py: together one warm-up and one decay.
+#: Up to there Small had read 128 tokens at a time, so the position vectors from 128 on come from a regression. The bulk
+#: has full sequences of masked words; its decay was made steeper on the way. The end, which begins at the rate that the
+#: bulk stopped at, has pairs again.
 MIXED = {
     "small": [
         {"run": "lengths", "steps": 500, "stop-after": 25, **_LENGTHS},
@@ -107,7 +108,11 @@ MIXED_SHARE = 0.7
 LENGTHS, MOST_LOST = (128, 256, 512), 0.02
 #: Of the 128 positions of a sequence 86.6% are real tokens of Wikipedia, the rest padding; of books 96%. Measured on
 #: every tenth article until there were 1,000 of each of three files, and on 20 books.
-GPU = {"base": [{"run": "gpu", "steps": 36000, "batch-size": 128, "learning-rate": 1e-4}]}
+GPU = {
+    "base": [
+        {"run": "gpu", "steps": 36000, "batch-size": 128, "learning-rate": 1e-4, "precision": "mixed_bfloat16"},
+    ],
+}
 #: Small's training on a GPU: options of recipes/gpu.py. The rate was chosen between the best two of 1e-3, 2e-3 and 4e-3
 #: after 400 updates.
 LONG = {"small": {"minutes": 8.2, "learning-rate": 1.5e-3}}
@@ -132,7 +137,14 @@ LONG_TEXT = """
   ones pairs, half of whose negatives came from the same document. Then on two CPU cores {pairs} updates
   ({pair_tokens} tokens) on pairs of 32 to 512 tokens, the embeddings and the lowest three layers frozen, so that the
   next-sentence score does not depend on the length."""
-COMMON = {"warmup": 0.06, "mask-rate": 0.2, "dropout": 0, "save-every": 200, "log-every": 10}
+COMMON = {
+    "warmup": 0.06,
+    "mask-rate": 0.2,
+    "dropout": 0,
+    "precision": "bfloat16_products",
+    "save-every": 200,
+    "log-every": 10,
+}
 
 
 def run(*command, capture=False):
@@ -160,7 +172,6 @@ def pretrain(stages, args, source, text, corpus):
             outputs.append(output)
         settings = {
             **COMMON,
-            "precision": "mixed_bfloat16" if stage in GPU.get(args.kind, []) else "bfloat16_products",
             **{name: value for name, value in stage.items() if name != "run"},
             **dict(args.set),
         }
@@ -208,7 +219,6 @@ def with_lost_heads(trained, before):
 
     Returns: the folder of the trained model, or of it with the lost heads of the model before.
     """
-    sys.path.insert(0, str(ROOT))
     from bert_tf import checkpoints
     from bert_tf.models import named_variables
 
@@ -280,7 +290,6 @@ def average(shares, target):
 
     Returns: the folder of the mean, in float32.
     """
-    sys.path.insert(0, str(ROOT))
     from bert_tf import checkpoints
 
     read = [checkpoints.read(folder) for folder in shares]
@@ -292,7 +301,6 @@ def average(shares, target):
 
 def store(trained, target):
     """The trained float32 model in eight bits, in shards."""
-    sys.path.insert(0, str(ROOT))
     from bert_tf import checkpoints
 
     config, tokenizer, model = checkpoints.read(trained)
@@ -302,7 +310,6 @@ def store(trained, target):
 
 def store_over(trained, target, base):
     """What differs of the trained float32 model from the shipped one called `base`, in eight bits."""
-    sys.path.insert(0, str(ROOT))
     from bert_tf import checkpoints
     from bert_tf.checkpoints.delta import save_delta
     from bert_tf.checkpoints.reading import open_folder

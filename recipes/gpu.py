@@ -25,13 +25,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-#: (tokens of a sequence, steps of a round, share of pairs). Each step has `TOKENS` tokens; a round has all shapes.
+#: Tokens of a sequence -> (steps of a round, share of pairs). A step has `TOKENS` tokens.
 SHAPES = {32: (3, 0.25), 128: (12, 0.5), 512: (5, 0.5)}
 TOKENS = 65_536
 #: Tokens, sentences and documents of a text are padded to multiples of these: other text needs no new compilation.
 PADDED = (1 << 27, 1 << 23, 1 << 18)
 #: Steps that the GPU does between two looks at the clock.
 STEPS_AT_ONCE = 10
+#: Up to so many tokens a sequence that is no pair is a single sentence.
+SENTENCE = 32
 #: The share of the pairs that are cut to any length.
 SHORTER = 0.3
 MASK_RATE, WARMUP, WEIGHT_DECAY, CLIP_NORM = 0.2, 0.03, 0.01, 1.0
@@ -83,11 +85,10 @@ class Special(NamedTuple):
 
 def special_of(tokenizer):
     """The `Special` of a tokenizer."""
-    ordinary = np.ones(tokenizer.vocab_size, bool)
-    ordinary[list(tokenizer.special_ids)] = False
-    usable = [index for index in np.flatnonzero(ordinary) if not tokenizer.vocab[index].startswith("[unused")]
+    from bert_tf.pretraining.objectives.masking import ordinary_tokens, replacement_ids
+
     ids = (tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.mask_id)
-    return Special(*ids, ordinary, np.array(usable, np.int32))
+    return Special(*ids, ordinary_tokens(tokenizer), replacement_ids(tokenizer))
 
 
 def draw(key, texts, special, count, length, pairs):
@@ -98,7 +99,7 @@ def draw(key, texts, special, count, length, pairs):
         texts: `Texts`, on the device.
         special: `Special`.
         count, length: int. B sequences of T tokens.
-        pairs: float. The share of pairs; the others are one passage, or of 32 tokens one sentence.
+        pairs: float. The share of pairs; the others are one passage, or one sentence (`SENTENCE`).
 
     Returns: dict of token_ids, segment_ids and padding_mask int32 [B, T], nsp_labels int32 [B] and is_pair bool [B].
     """
@@ -130,7 +131,7 @@ def draw(key, texts, special, count, length, pairs):
     room = jnp.where(uniform(6) < SHORTER, 10 + (uniform(7) * (length - 13)).astype(jnp.int32), length - 3)
     split = sentence(jnp.clip(first + (uniform(2) * room).astype(jnp.int32), first, end - 1))[1]
     split = jnp.minimum(jnp.minimum(split, end), first + room - 5)
-    alone = jnp.minimum(jnp.where(length <= 32, after, end), first + length - 2)
+    alone = jnp.minimum(after if length <= SENTENCE else end, first + length - 2)
     first_length = jnp.where(is_pair, split, alone) - first
 
     anywhere, _ = sentence(jax.random.randint(keys[3], (count,), 0, size))
@@ -212,11 +213,12 @@ class Training:
 
     def __init__(self, model, special):
         from bert_tf.training.optimizers.muon import Muon
+        from bert_tf.training.optimizers.registry import rates_and_decays
 
         self.model, self.special = model, special
         variables = model.trainable_variables
-        settings = [(1.0, 0.0 if v.name in ("bias", "gamma", "beta") else WEIGHT_DECAY) for v in variables]
-        self.optimizer = Muon(1.0, settings, products="bfloat16")
+        # The rate is a variable, which each call of `steps` sets.
+        self.optimizer = Muon(1.0, rates_and_decays(variables, WEIGHT_DECAY), products="bfloat16")
         self.optimizer.build(variables)
         self._rate = next(
             index for index, v in enumerate(self.optimizer.variables) if v is self.optimizer._learning_rate

@@ -94,7 +94,7 @@ def all_tokens(
     """
     ids = batch["token_ids"]
     count = max(1, ids.shape[1] - 2 if most is None else min(most, ids.shape[1] - 2))
-    candidates = _ordinary(tokenizer)[ids] & (batch["padding_mask"] == 1)
+    candidates = ordinary_tokens(tokenizer)[ids] & (batch["padding_mask"] == 1)
     keys = np.where(candidates, rng.random(ids.shape), 1.0)
     positions = np.sort(np.argsort(keys, axis=1, kind="stable")[:, :count], axis=1).astype(np.int32)
     weights = np.take_along_axis(candidates, positions, 1).astype(np.float32)
@@ -124,7 +124,7 @@ def mask_batch(
     size, length = ids.shape
     predictions = settings.max_predictions(length)
     wanted = np.clip(np.rint(batch["padding_mask"].sum(1) * settings.rate), 1, predictions).astype(int)
-    candidates = _ordinary(tokenizer)[ids] & (batch["padding_mask"] == 1)
+    candidates = ordinary_tokens(tokenizer)[ids] & (batch["padding_mask"] == 1)
     chosen = _choose(ids, candidates, wanted, tokenizer, rng, settings)
 
     masked = ids.copy()
@@ -133,9 +133,7 @@ def mask_batch(
     to_mask = dice < settings.mask_share
     masked[rows[to_mask], columns[to_mask]] = tokenizer.mask_id
     swap = ~to_mask & (dice < settings.mask_share + settings.random_share)
-    masked[rows[swap], columns[swap]] = rng.choice(
-        _replacements(tokenizer.vocab, tokenizer.special_ids), int(swap.sum())
-    )
+    masked[rows[swap], columns[swap]] = rng.choice(replacement_ids(tokenizer), int(swap.sum()))
 
     positions, labels = np.zeros((size, predictions), np.int32), np.zeros((size, predictions), np.int32)
     weights = np.zeros((size, predictions), np.float32)
@@ -237,14 +235,18 @@ def _is_ordinary(vocab_size, special_ids):
     return table
 
 
-def _ordinary(tokenizer):
+def ordinary_tokens(tokenizer: BaseTokenizer) -> np.ndarray:
     """Bool [V]: which tokens are not special."""
     return _is_ordinary(tokenizer.vocab_size, tokenizer.special_ids)
 
 
+def replacement_ids(tokenizer: BaseTokenizer) -> np.ndarray:
+    """The ids of random replacements, int32 [ids]: all except special and unused tokens."""
+    return _replacements(tokenizer.vocab, tokenizer.special_ids)
+
+
 @lru_cache(maxsize=8)
 def _replacements(vocab, special_ids):
-    """The ids of random replacements: all except special and unused tokens."""
     return np.array(
         [index for index, token in enumerate(vocab) if index not in special_ids and not token.startswith("[unused")],
         np.int32,

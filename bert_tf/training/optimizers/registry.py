@@ -48,12 +48,25 @@ def make_optimizer(
     """
     if name not in OPTIMIZERS:
         raise ValueError(f"There is no optimiser {name!r}; choose from {', '.join(OPTIMIZERS)}.")
-    settings = [
-        ((factors or {}).get(id(variable), 1.0), 0.0 if variable.name in ("bias", "gamma", "beta") else weight_decay)
-        for variable in variables
-    ]
+    settings = rates_and_decays(variables, weight_decay, factors)
     schedule = WarmupLinearDecay(peak, total_steps, warmup_steps)
     module, class_name = OPTIMIZERS[name]
     optimizer = getattr(import_module(module), class_name)(schedule, settings, products=products)
     optimizer.build(variables)
     return optimizer
+
+
+def rates_and_decays(
+    variables: Sequence[keras.Variable], weight_decay: float, factors: dict[int, float] | None = None
+) -> list[tuple[float, float]]:
+    """The `settings` of an optimiser: the learning rate factor and the weight decay of each variable.
+
+    Args:
+        variables: as in `make_optimizer`.
+        weight_decay: as in `make_optimizer`.
+        factors: as in `make_optimizer`.
+    """
+    return [
+        ((factors or {}).get(id(variable), 1.0), 0.0 if variable.name in ("bias", "gamma", "beta") else weight_decay)
+        for variable in variables
+    ]
