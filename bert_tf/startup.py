@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 
 from bert_tf.errors import InputError
 
-#: Libraries that Keras imports only to accept data frames, wrap models for scikit-learn and draw pictures. They take a
-#: third of the time in which TensorFlow and Keras are imported, and some 90 MB.
-_NOT_NEEDED = ("sklearn", "matplotlib", "pandas")
+#: Libraries that Keras and TensorFlow import only to accept data frames, wrap models for scikit-learn, draw pictures and
+#: convert functions of JAX. They take a third of the time in which TensorFlow and Keras are imported, and some 90 MB.
+_NOT_NEEDED = ("sklearn", "matplotlib", "pandas", "jax")
 _NOTE = re.compile(rb"^(WARNING: All log messages before absl|[IW]\d{4} )")
 
 
@@ -30,16 +30,23 @@ class _Blocks(threading.local):
 class _HidingFinder(importlib.abc.MetaPathFinder):
     """Finds none of these libraries in a thread that runs a block of `without_modules`; Python asks it before others.
 
-    A library that is imported already is not looked for, so it is not hidden.
+    A library that is imported already is not looked for, so it is not hidden. Where Keras runs on another backend than
+    TensorFlow nothing is hidden: PyTorch needs pandas then, and JAX is the backend itself.
     """
 
     def __init__(self):
         self.blocks = _Blocks()
 
     def find_spec(self, name, path=None, target=None):
-        if name in _NOT_NEEDED and self.blocks.depth:
+        if name in _NOT_NEEDED and self.blocks.depth and _keras_backend() == "tensorflow":
             raise ModuleNotFoundError(f"{name} is not needed here.", name=name)
         return None
+
+
+def _keras_backend():
+    """The backend that Keras runs on; TensorFlow's name before Keras has read its settings."""
+    config = sys.modules.get("keras.src.backend.config")
+    return config.backend() if hasattr(config, "backend") else "tensorflow"
 
 
 _HIDING = _HidingFinder()

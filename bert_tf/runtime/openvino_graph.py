@@ -116,6 +116,8 @@ def build_mlm_reading(model: RunnableModel, eight_bits: bool = False) -> ov.Mode
 #: The Keras layer of an architecture -> the dotted path of the class that builds its graph.
 GRAPHS = {
     BERT.layer_class: f"{__name__}.Graph",
+    "bert_tf.layers.causal.CausalEncoderLayer": "bert_tf.runtime.causal_graph.CausalGraph",
+    "bert_tf.layers.causal.BiLMEncoderLayer": "bert_tf.runtime.causal_graph.BiLMGraph",
     "bert_tf.layers.modern.ModernEncoderLayer": "bert_tf.runtime.modern_graph.ModernGraph",
     "bert_tf.layers.deberta.encoder.DisentangledEncoderLayer": "bert_tf.runtime.deberta_graph.DisentangledGraph",
 }
@@ -191,7 +193,10 @@ class Graph:
 
     def layer(self, index: int, x: Node, bias: Node) -> Node:
         """The output [B, T, H] of layer number `index`, from 0, for its input and the additive mask [B, 1, 1, T]."""
-        name = f"bert.encoder.layer.{self.config.layer_groups[index]}"
+        return self.encoder_layer(f"bert.encoder.layer.{self.config.layer_groups[index]}", x, bias)
+
+    def encoder_layer(self, name: str, x: Node, bias: Node) -> Node:
+        """The output of the layer whose weights have names that begin with `name`; see `layer`."""
         x = self.at("resid_pre", x)
         attended = self.dense(f"{name}.attention.output.dense", self.attention(f"{name}.attention.self", x, bias))
         x = self.norm(f"{name}.attention.output.LayerNorm", op.add(x, self.at("attn_out", attended)))
@@ -239,8 +244,9 @@ class Graph:
         return self.join_heads(context)
 
     def join_heads(self, context: Node) -> Node:
-        """[B, N, T, D] -> [B, T, H]"""
-        return op.reshape(op.transpose(context, ints(0, 2, 1, 3)), ints(0, 0, self.config.hidden_size), True)
+        """[B, N, T, D] -> [B, T, H]; in parallel stacks, the heads and the width of one."""
+        width = self.config.hidden_size // self.config.architecture.stacks
+        return op.reshape(op.transpose(context, ints(0, 2, 1, 3)), ints(0, 0, width), True)
 
     def add_heads(self, x: Node, positions: Node) -> None:
         if "pooler" in self.heads:
@@ -267,8 +273,14 @@ class Graph:
             scores = self.dense(f"{name}.dense_prediction", states)  # [B, T, 1]
             self.results["replaced_logits"] = [op.squeeze(scores, ints(2))]
         if "mlm" in self.heads:
-            states = op.gather(x, positions, integer(1), batch_dims=1)  # [B, P, H]
-            self.results["mlm_logits"] = [self.mlm_logits(states)]
+            self.results["mlm_logits"] = [self.mlm_logits(self.read(x, positions))]
+
+    def read(self, x: Node, positions: Node | None) -> Node:
+        """The hidden states [B, P, H] from which the MLM head predicts the tokens at `positions` [B, P].
+
+        Without positions, the states [B, T, H] for all tokens.
+        """
+        return x if positions is None else op.gather(x, positions, integer(1), batch_dims=1)
 
     def mlm_logits(self, states: Node) -> Node:
         """[..., H] -> [..., V]"""
@@ -291,9 +303,9 @@ class Graph:
         return self.flags[output]
 
     def split_heads(self, x: Node) -> Node:
-        """[B, T, H] -> [B, N, T, D]"""
-        heads = self.config.num_attention_heads
-        split = op.reshape(x, ints(0, 0, heads, self.config.hidden_size // heads), True)
+        """[B, T, H] -> [B, N, T, D]; in parallel stacks, the width and the heads of one."""
+        heads = self.config.num_attention_heads // self.config.architecture.stacks
+        split = op.reshape(x, ints(0, 0, heads, self.config.head_size), True)
         return op.transpose(split, ints(0, 2, 1, 3))
 
     def dense(self, name: str, x: Node, rounds_input: bool = True) -> Node:

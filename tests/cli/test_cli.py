@@ -99,8 +99,8 @@ def test_a_server_imports_keras_without_them_while_another_thread_imports_one():
         "assert 'pandas' in sys.modules\n"
         "lean_tensorflow()\n"
         "import keras, tensorflow\n"
-        "assert not {'sklearn', 'matplotlib'} & set(sys.modules)\n"
-        "import matplotlib, sklearn.linear_model\n"
+        "assert not {'sklearn', 'matplotlib', 'jax'} & set(sys.modules)\n"
+        "import jax, matplotlib, sklearn.linear_model\n"
         "assert keras.Model is tensorflow.keras.Model\n"
         # The classes of this project are registered with Keras all the same.
         "assert any(name.startswith('bert_tf') for name in keras.saving.get_custom_objects())\n"

@@ -15,6 +15,7 @@ from tests.architectures.test_architectures import GOLDEN
 from tests.conftest import make_bert, randomise
 
 FAMILY = ["roberta", "distilbert", "albert", "electra-discriminator", "modernbert", "deberta"]
+READERS = ["reader-left-to-right", "reader-two-one-way"]
 TASKS = {
     "classes": TaskSettings("classify", ("no", "yes")),
     "mean": TaskSettings("classify", ("no", "yes"), pooling="mean"),
@@ -57,10 +58,10 @@ def test_a_model_with_all_heads_of_bert(tiny, tmp_path, to):
     assert found.passes and found.difference < 1e-4, found
 
 
-@pytest.mark.parametrize("name", FAMILY)
+@pytest.mark.parametrize("name", [*FAMILY, *READERS])
 @pytest.mark.parametrize("to", ["onnx", "openvino"])
 def test_members_of_the_family(name, to, tmp_path):
-    bert = bert_tf.load(GOLDEN.parent / name if name == "modernbert" else GOLDEN / name)
+    bert = bert_tf.load(name if name in READERS else GOLDEN.parent / name if name == "modernbert" else GOLDEN / name)
     found = check(bert, write(bert, tmp_path / "out", to), to)
     assert found.passes, found
 

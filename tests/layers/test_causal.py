@@ -121,19 +121,44 @@ def test_two_one_way_readers_are_two_readers_side_by_side():
     np.testing.assert_allclose(actual, wanted, atol=1e-5)
 
 
-def test_the_engine_gives_what_the_model_gives(reader):
-    batch = {**batch_of(reader.config), "mask_positions": np.array([[1, 5, 10], [2, 3, 4]], np.int32)}
-    outputs = outputs_of(reader.heads)
+@pytest.mark.parametrize("engine", ["openvino", "tensorflow"])
+@pytest.mark.parametrize("rows, tokens", [(2, 12), (8, 40)], ids=["short", "long"])
+def test_each_engine_gives_what_the_model_gives(reader, engine, rows, tokens):
+    places = np.random.default_rng(1).permuted(np.tile(np.arange(1, tokens - 1, dtype=np.int32), (rows, 1)), axis=1)
+    batch = {**batch_of(reader.config, rows, tokens), "mask_positions": places[:, :3].copy()}
+    everything = outputs_of(reader.heads)
+    runtime, wanted = Runtime(reader.model, engine=engine), view(reader.model, everything)(batch)
+    for outputs in (("sequence_output", "mlm_logits", "mlm_logits_all"), ("attentions", "hidden_states"), everything):
+        actual = runtime.run(batch, outputs)
+        for name in outputs:
+            pairs = (one if isinstance(one, list) else [one] for one in (actual[name], wanted[name]))
+            for mine, other in zip(*pairs, strict=True):
+                if name == "mlm_logits_all":  # the last token's place has no right neighbour to be told from
+                    mine, other = mine[:, :-1], np.asarray(other)[:, :-1]
+                np.testing.assert_allclose(mine, other, atol=1e-5, err_msg=name)
+    marked = np.take_along_axis(actual["mlm_logits_all"], batch["mask_positions"][..., None], 1)
+    np.testing.assert_allclose(actual["mlm_logits"], marked, atol=1e-5)
+
+
+def test_padding_changes_nothing_on_openvino(reader):
     runtime = Runtime(reader.model)
-    assert runtime.engine == "tensorflow"
-    actual, wanted = runtime.run(batch, outputs), view(reader.model, outputs)(batch)
-    for name in outputs:
-        for mine, other in zip(*((one if isinstance(one, list) else [one]) for one in (actual[name], wanted[name]))):
-            if name == "mlm_logits_all":  # the last token's place has no right neighbour to be told from
-                mine, other = mine[:, :-1], np.asarray(other)[:, :-1]
-            np.testing.assert_allclose(mine, other, atol=1e-5, err_msg=name)
-    rows = np.arange(2)[:, None]
-    np.testing.assert_allclose(actual["mlm_logits"], actual["mlm_logits_all"][rows, batch["mask_positions"]], atol=1e-5)
+    assert runtime.engine == "openvino"
+    batch = {**batch_of(reader.config, 1), "mask_positions": np.array([[1, 5, 10]], np.int32)}
+    padded = {name: np.pad(batch[name], ((0, 0), (0, 4))) for name in ("token_ids", "segment_ids", "padding_mask")}
+    actual, wanted = (
+        runtime.run({**batch, **more}, ("mlm_logits", "sequence_output", "attentions")) for more in (padded, {})
+    )
+    np.testing.assert_allclose(actual["mlm_logits"], wanted["mlm_logits"], atol=1e-5)
+    np.testing.assert_allclose(actual["sequence_output"][:, :12], wanted["sequence_output"], atol=1e-5)
+    np.testing.assert_allclose(actual["attentions"][0][..., :12, :12], wanted["attentions"][0], atol=1e-6)
+
+
+@pytest.mark.parametrize("precision, tolerance", [("bfloat16", 0.2), ("int8", 0.3)])
+def test_reduced_precision_is_near(reader, precision, tolerance):
+    batch = {**batch_of(reader.config, 4, 16), "mask_positions": np.array([[1, 5, 10]] * 4, np.int32)}
+    exact, reduced = (Runtime(reader.model, one).run(batch, ("mlm_logits",)) for one in ("float32", precision))
+    difference = np.abs(reduced["mlm_logits"] - exact["mlm_logits"])
+    assert 0 < difference.max() < tolerance * np.abs(exact["mlm_logits"]).max()
 
 
 def test_tensors_and_parameters_are_as_many_as_arithmetic_says(reader):

@@ -19,8 +19,10 @@ from bert_tf import checkpoints
 from bert_tf.errors import InputError
 from bert_tf.explain import logit_lens
 from bert_tf.runtime import Runtime
+from bert_tf.startup import lean_tensorflow
 from tests.conftest import outputs_of
 
+lean_tensorflow()  # as the explorer does
 bert = bert_tf.load(sys.argv[1])
 config, tokenizer, model = checkpoints.read(sys.argv[1])
 trace = bert.trace("the [MASK] of the work")

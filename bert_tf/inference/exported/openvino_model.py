@@ -70,7 +70,7 @@ def _exported(base: Any) -> Any:
             super().add_heads(x, positions)
             self.heads = heads
             if "mlm" in heads:
-                self.results["mlm_logits"] = [self.mlm_logits(x)]
+                self.results["mlm_logits"] = [self.mlm_logits(self.read(x, None))]
 
         def add_result(self, output: str, node: Node) -> None:
             if output == "sequence_output":
