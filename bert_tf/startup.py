@@ -12,11 +12,12 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from bert_tf.errors import InputError
 
-#: Libraries that Keras and TensorFlow import only to accept data frames, wrap models for scikit-learn, draw pictures and
-#: convert functions of JAX. They take a third of the time in which TensorFlow and Keras are imported, and some 90 MB.
+#: Libraries that Keras and TensorFlow import only to accept data frames, wrap models for scikit-learn, draw pictures
+#: and convert functions of JAX. They take a third of the time of importing the two, and some 90 MB.
 _NOT_NEEDED = ("sklearn", "matplotlib", "pandas", "jax")
 _NOTE = re.compile(rb"^(WARNING: All log messages before absl|[IW]\d{4} )")
 
@@ -45,7 +46,7 @@ class _HidingFinder(importlib.abc.MetaPathFinder):
 
 def _keras_backend():
     """The backend that Keras runs on; TensorFlow's name before Keras has read its settings."""
-    config = sys.modules.get("keras.src.backend.config")
+    config: Any = sys.modules.get("keras.src.backend.config")
     return config.backend() if hasattr(config, "backend") else "tensorflow"
 
 

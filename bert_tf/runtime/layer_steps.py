@@ -20,9 +20,9 @@ from bert_tf.architectures import BERT
 from bert_tf.checkpoints.stored_model import StoredModel
 from bert_tf.layers.hook_points import POINTS
 from bert_tf.runtime import head_gradients
+from bert_tf.runtime.graphs.bert import Graph, Node, integer, ints, writable
 from bert_tf.runtime.head_answers import HeadAnswers
 from bert_tf.runtime.openvino_engine import core
-from bert_tf.runtime.openvino_graph import Graph, Node, integer, ints, writable
 from bert_tf.runtime.weights import RunnableModel
 
 _LAYER = "bert.encoder.layer."

@@ -13,7 +13,7 @@ import numpy as np
 import openvino as ov
 
 from bert_tf.parameters import parameter_counts
-from bert_tf.runtime.openvino_graph import FLAGS, VECTORS, build, build_mlm_reading
+from bert_tf.runtime.graphs.bert import FLAGS, VECTORS, build, build_mlm_reading
 from bert_tf.runtime.weights import RunnableModel
 
 # What is not computed in eight bits is computed in bfloat16.

@@ -208,7 +208,7 @@ def _choose(model, engine, precision):
 def _obstacle(model, engine):
     """The reason why OpenVINO cannot be used, or None; the quickest checks come first."""
     try:
-        from bert_tf.runtime.openvino_graph import ACTIVATIONS, GRAPHS
+        from bert_tf.runtime.graphs.bert import ACTIVATIONS, GRAPHS
     except ImportError as error:
         return f"it is not installed ({error})"
     if model.bert_config.hidden_act not in ACTIVATIONS:

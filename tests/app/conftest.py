@@ -168,33 +168,60 @@ def with_tasks(environment, task_home, monkeypatch):
     task_models._settings.clear()
 
 
-@pytest.fixture
-def modernbert_home(family_home, tmp_path):
-    """`family_home` with a small ModernBERT."""
-    from ui.session import model_store
-
-    shutil.copytree(family_models.MODERN_FOLDER, tmp_path / "modernbert")
-    model_store.catalogue.clear()
-
-
-@pytest.fixture
-def deberta_home(family_home, tmp_path):
-    """`family_home` with a small DeBERTa-v3."""
-    from ui.session import model_store
-
-    shutil.copytree(family_models.GOLDEN_FOLDERS / "deberta", tmp_path / "deberta")
-    model_store.catalogue.clear()
-
-
-@pytest.fixture
-def family_home(tmp_path, monkeypatch):
-    """Let the explorer use a folder with one small random model of each architecture."""
+def use_models_in(home, monkeypatch):
+    """Let the explorer use the models and the limits file in a folder. Returns: the folder."""
     from ui.session import model_store, state
 
-    for name in family_models.TEXTS:
-        shutil.copytree(family_models.GOLDEN_FOLDERS / name, tmp_path / name)
-    (tmp_path / "explorer.toml").write_text(family_models.LIMITS)
-    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
-    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))
+    monkeypatch.setenv("BERT_TF_HOME", str(home))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(home / "explorer.toml"))
     state.limits.clear()
     model_store.catalogue.clear()
+    return home
+
+
+def save_family(home, *more):
+    """A folder with one small random model of each architecture, and the model folders ``more``. Returns: its path."""
+    for folder in (*(family_models.GOLDEN_FOLDERS / name for name in family_models.TEXTS), *more):
+        shutil.copytree(folder, home / folder.name)
+    (home / "explorer.toml").write_text(family_models.LIMITS)
+    return home
+
+
+@pytest.fixture(scope="session")
+def family_folder(tmp_path_factory):
+    """Models that stay loaded from one test to the next, as their folder stays the same."""
+    return save_family(tmp_path_factory.mktemp("family"))
+
+
+@pytest.fixture(scope="session")
+def modernbert_folder(tmp_path_factory):
+    return save_family(tmp_path_factory.mktemp("modernbert"), family_models.MODERN_FOLDER)
+
+
+@pytest.fixture(scope="session")
+def deberta_folder(tmp_path_factory):
+    return save_family(tmp_path_factory.mktemp("deberta"), family_models.GOLDEN_FOLDERS / "deberta")
+
+
+@pytest.fixture
+def family_home(family_folder, monkeypatch):
+    """Let the explorer use a folder with one small random model of each architecture."""
+    return use_models_in(family_folder, monkeypatch)
+
+
+@pytest.fixture
+def own_family_home(tmp_path, monkeypatch):
+    """`family_home` for a test that adds or removes models: the folder is ``tmp_path``."""
+    return use_models_in(save_family(tmp_path), monkeypatch)
+
+
+@pytest.fixture
+def modernbert_home(modernbert_folder, monkeypatch):
+    """`family_home` with a small ModernBERT."""
+    return use_models_in(modernbert_folder, monkeypatch)
+
+
+@pytest.fixture
+def deberta_home(deberta_folder, monkeypatch):
+    """`family_home` with a small DeBERTa-v3."""
+    return use_models_in(deberta_folder, monkeypatch)

@@ -86,9 +86,9 @@ def test_sentence_order_has_its_own_words(at):
     assert component(app, "gauge")["order"] is True and "Sentence order" in page_text(app)
 
 
-def test_what_a_verdict_on_two_texts_rests_on_is_told_of_each_head(at, open_app, tmp_path, tiny_folder):
+def test_what_a_verdict_on_two_texts_rests_on_is_told_of_each_head(at, own_family_home, open_app, tiny_folder):
     order = "swapped half of the time: their subject does not help"
-    shutil.copytree(tiny_folder, tmp_path / "bert")
+    shutil.copytree(tiny_folder, own_family_home / "bert")
     assert order in page_text(at("albert", b=TEXTS["albert"]))
     app = open_app(model="bert", a="the cat sat", b="it ran")
     assert component(app, "gauge")["order"] is False and order not in page_text(app)
@@ -247,7 +247,7 @@ def test_the_boxes_of_other_members_show_their_values(at):
     assert len([part for part in component(app, "marks")["a"] if "tip" in part]) == 4
 
 
-def test_a_head_that_brings_a_layer_says_what_it_reads(family_home, open_app, tmp_path):
+def test_a_head_that_brings_a_layer_says_what_it_reads(own_family_home, open_app, tmp_path):
     from tests.finetuning.test_round_trips_family import trained
     from ui.session import task_models
 
@@ -276,7 +276,7 @@ LINES = "the license\tof the work\nthe work\tthe license of"
 
 
 @pytest.fixture
-def twins(family_home, tmp_path):
+def twins(own_family_home, tmp_path):
     """A second ALBERT and a second discriminator, of other weights; then a loader of any model by its name."""
     from ui.session import model_store
 

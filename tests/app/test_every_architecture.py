@@ -117,7 +117,7 @@ def test_the_box_of_the_pooler_names_the_member_s_own_first_token(open_app, fami
 
 
 def test_layers_that_share_one_set_of_weights_are_counted_once_and_worked_in_every_time(
-    open_app, family_home, tmp_path
+    open_app, own_family_home, tmp_path
 ):
     """Sharing saves memory, not time."""
     bert = bert_tf.load(GOLDEN_FOLDERS / "albert")

@@ -26,7 +26,7 @@ EMBEDDED, STUDENT = "electra-base-cased-embedded", "bert-base-cased-student"
 
 
 @pytest.fixture
-def game(family_home, tmp_path):
+def game(own_family_home, tmp_path):
     judge, writer = (bert_tf.load(tmp_path / name) for name in (JUDGE, WRITER))
     return lambda share=0.15, mask=(), seed=0: replace_and_detect(writer, judge, TEXT, share, mask, seed)
 

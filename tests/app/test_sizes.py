@@ -2,7 +2,11 @@
 
 import pytest
 
-from tests.app.conftest import LIMITS, save_tiny
+import bert_tf
+from bert_tf import checkpoints
+from bert_tf.models import build_pretraining_model
+from tests.app.conftest import LIMITS, save_family, save_tiny, use_models_in
+from tests.app.family_models import MODERN_FOLDER
 from tests.app.page_reading import page_text, run_until_done, walk
 from ui.shell.catalogue import pages
 
@@ -72,12 +76,7 @@ def tall_home(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def own_home(environment, tall_home, monkeypatch):
-    from ui.session import model_store, state
-
-    monkeypatch.setenv("BERT_TF_HOME", str(tall_home))
-    monkeypatch.setenv("BERT_TF_EXPLORER", str(tall_home / "explorer.toml"))
-    state.limits.clear()
-    model_store.catalogue.clear()
+    use_models_in(tall_home, monkeypatch)
 
 
 def size(app):
@@ -96,19 +95,14 @@ def test_512_tokens_stay_under_a_megabyte(open_app, page, link):
     assert 20_000 < shown < 1_000_000, page_text(app)
 
 
-@pytest.fixture
-def long_home(modernbert_home, tmp_path):
-    """A ModernBERT that reads 2,048 tokens."""
-    import bert_tf
-    from bert_tf import checkpoints
-    from bert_tf.models import build_pretraining_model
-    from ui.session import model_store, state
-
-    bert = bert_tf.load(tmp_path / "modernbert")
+@pytest.fixture(scope="module")
+def long_folder(tmp_path_factory):
+    """A models folder with a ModernBERT that reads 2,048 tokens."""
+    bert = bert_tf.load(MODERN_FOLDER)
     config = bert.config.replace(num_hidden_layers=7, max_position_embeddings=2048)
-    checkpoints.save(tmp_path / "modern-tall", config, bert.tokenizer, build_pretraining_model(config))
-    state.limits.clear()
-    model_store.catalogue.clear()
+    home = save_family(tmp_path_factory.mktemp("long"))
+    checkpoints.save(home / "modern-tall", config, bert.tokenizer, build_pretraining_model(config))
+    return home
 
 
 #: Pages with figures over all tokens or all layers. The others send less than these, as measured.
@@ -130,9 +124,10 @@ LONG_PAGES = (
 
 
 @pytest.mark.parametrize("page", LONG_PAGES)
-def test_2048_tokens_stay_under_two_megabytes(open_app, long_home, page):
+def test_2048_tokens_stay_under_two_megabytes(open_app, own_home, long_folder, monkeypatch, page):
     from ui.session.model_store import shared_model
 
+    use_models_in(long_folder, monkeypatch)
     text = "the license of the work " * 400
     app = run_until_done(open_app(page=page, model="modern-tall", a=text, mask="a1"))
     assert not app.exception and not app.error, page_text(app)

@@ -219,8 +219,8 @@ def test_activations_equal_transformers_on_every_runtime(name):
     from transformers.activations import ACT2FN
 
     from bert_tf.layers.common import activation
+    from bert_tf.runtime.graphs.bert import ACTIVATIONS as OPENVINO
     from bert_tf.runtime.numpy_layer import ACTIVATIONS as NUMPY
-    from bert_tf.runtime.openvino_graph import ACTIVATIONS as OPENVINO
 
     own, x = BertConfig.from_dict({"hidden_act": name}).hidden_act, np.linspace(-12, 12, 97, dtype=np.float32)
     wanted = ACT2FN[name](torch.tensor(x)).numpy()

@@ -11,8 +11,9 @@ import pytest
 from bert_tf.config import BertConfig
 from bert_tf.model_outputs import HEADS
 from bert_tf.models import build_pretraining_model, view
-from bert_tf.runtime import Runtime, RuntimeInputError, openvino_graph
+from bert_tf.runtime import Runtime, RuntimeInputError
 from bert_tf.runtime import runtime as runtime_module
+from bert_tf.runtime.graphs import bert as bert_graph
 from tests.conftest import outputs_of
 
 ENGINES = ("openvino", "tensorflow")
@@ -211,7 +212,7 @@ def test_warm_makes_the_engine_ready(model):
 
 
 def test_auto_falls_back_to_tensorflow_for_an_activation_openvino_lacks(model, monkeypatch):
-    monkeypatch.delitem(openvino_graph.ACTIVATIONS, "gelu")
+    monkeypatch.delitem(bert_graph.ACTIVATIONS, "gelu")
     assert Runtime(model).engine == "tensorflow"
     with pytest.raises(RuntimeInputError, match="activation 'gelu'"):
         Runtime(model, engine="openvino")

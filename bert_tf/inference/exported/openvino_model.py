@@ -1,6 +1,6 @@
 """A model, with the head of its task if it has one, as one OpenVINO graph with named inputs and outputs.
 
-It is the graph that the engine runs (`bert_tf.runtime.openvino_graph`), without the engine's choice of outputs: it has
+It is the graph that the engine runs (`bert_tf.runtime.graphs.bert`), without the engine's choice of outputs: it has
 all of them, and the logits of every token.
 
 B batch, T tokens, H hidden size, V vocabulary, K outputs of a head.
@@ -15,7 +15,7 @@ import openvino as ov
 import openvino.opset13 as op
 
 from bert_tf.layers.hook_points import MASKED_SCORE
-from bert_tf.runtime.openvino_graph import ACTIVATIONS, Node, constant, graph_class, integer, ints, real
+from bert_tf.runtime.graphs.bert import ACTIVATIONS, Node, constant, graph_class, integer, ints, real
 
 if TYPE_CHECKING:
     from bert_tf.inference.bert import Bert

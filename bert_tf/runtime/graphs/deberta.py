@@ -10,7 +10,7 @@ import openvino.opset13 as op
 
 from bert_tf.layers.deberta.positions import bucket_rows
 from bert_tf.parameters import POSITIONS_TABLE
-from bert_tf.runtime.openvino_graph import Graph, Node, constant, integer, ints
+from bert_tf.runtime.graphs.bert import Graph, Node, constant, integer, ints
 
 
 class DisentangledGraph(Graph):

@@ -7,7 +7,7 @@ import numpy as np
 import openvino.opset13 as op
 
 from bert_tf.layers.hook_points import MASKED_SCORE
-from bert_tf.runtime.openvino_graph import VECTORS, Graph, Node, integer, ints, real
+from bert_tf.runtime.graphs.bert import VECTORS, Graph, Node, integer, ints, real
 
 
 class CausalGraph(Graph):

@@ -13,7 +13,7 @@ import openvino as ov
 import openvino.opset13 as op
 
 from bert_tf.layers.hook_points import MASKED_SCORE
-from bert_tf.runtime.openvino_graph import ACTIVATIONS, Graph, Node, constant, integer, ints, real
+from bert_tf.runtime.graphs.bert import ACTIVATIONS, Graph, Node, constant, integer, ints, real
 
 #: The queries of a block, in windows.
 _BLOCK = 1

@@ -116,10 +116,10 @@ def build_mlm_reading(model: RunnableModel, eight_bits: bool = False) -> ov.Mode
 #: The Keras layer of an architecture -> the dotted path of the class that builds its graph.
 GRAPHS = {
     BERT.layer_class: f"{__name__}.Graph",
-    "bert_tf.layers.causal.CausalEncoderLayer": "bert_tf.runtime.causal_graph.CausalGraph",
-    "bert_tf.layers.causal.BiLMEncoderLayer": "bert_tf.runtime.causal_graph.BiLMGraph",
-    "bert_tf.layers.modern.ModernEncoderLayer": "bert_tf.runtime.modern_graph.ModernGraph",
-    "bert_tf.layers.deberta.encoder.DisentangledEncoderLayer": "bert_tf.runtime.deberta_graph.DisentangledGraph",
+    "bert_tf.layers.causal.CausalEncoderLayer": "bert_tf.runtime.graphs.causal.CausalGraph",
+    "bert_tf.layers.causal.BiLMEncoderLayer": "bert_tf.runtime.graphs.causal.BiLMGraph",
+    "bert_tf.layers.modern.ModernEncoderLayer": "bert_tf.runtime.graphs.modern.ModernGraph",
+    "bert_tf.layers.deberta.encoder.DisentangledEncoderLayer": "bert_tf.runtime.graphs.deberta.DisentangledGraph",
 }
 
 

@@ -1,0 +1,1 @@
+"""The forward pass as OpenVINO graphs: BERT's, and those of other encoder layers over it."""
