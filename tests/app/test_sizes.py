@@ -26,7 +26,7 @@ _CASES = [
     ("ablation", {**MASKED, "ablation.off": "1-2.3", "ablation.kind": "tokens"}),
     ("ablation", {**MASKED, "ablation.off": "1-2.3", "ablation.colour": "effect"}),
     ("contributions", MASKED),
-    ("saliency", MASKED),
+    ("saliency", {**MASKED, "saliency.method": "gradient"}),
     ("patching", MASKED),
     ("counterfactuals", MASKED),
     (

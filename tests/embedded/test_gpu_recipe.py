@@ -32,6 +32,15 @@ for name, length, pairs in (("short", 32, 0.5), ("long", 128, 0.5), ("pairs", 12
     np.savez(f"{sys.argv[1]}/{name}.npz", **drawn)
     np.savez(f"{sys.argv[1]}/{name}-masked.npz", **gpu.mask(jax.random.key(1), drawn, SPECIAL, 0.2))
 """
+RUN = """
+import json, sys
+from recipes import gpu
+
+gpu.SHAPES, gpu.TOKENS = {32: (1, 0.25)}, 256
+for arguments in map(json.loads, sys.argv[1:]):
+    sys.argv[1:] = arguments
+    gpu.main()
+"""
 
 
 def _jax(script, *arguments):
@@ -112,12 +121,12 @@ def test_a_run_lowers_the_loss_and_its_weights_become_a_model(tmp_path):
     checkpoints.save(tmp_path / "start", bert.config, bert.tokenizer, bert.model)
     (tmp_path / "text.txt").write_text("\n\n".join(["The bunny ate the carrot.\nIt was good.\n" * 20] * 8))
     prepare_corpus([tmp_path / "text.txt"], bert.tokenizer, tmp_path / "ids")
-    small = "from recipes import gpu; gpu.SHAPES = {32: (1, 0.25)}; gpu.TOKENS = 256; gpu.main()"
     folders = tmp_path / "start", tmp_path / "out"
     text = "--corpus", tmp_path / "ids", "--held", tmp_path / "ids"
 
-    _jax(small, *folders, *text, "--minutes", 0.1, "--learning-rate", 0.01)
-    _jax(small, *folders, "--write", tmp_path / "model")
+    training = [*folders, *text, "--minutes", 0.04, "--learning-rate", 0.01]
+    writing = [*folders, "--write", tmp_path / "model"]
+    _jax(RUN, *(json.dumps([str(one) for one in arguments]) for arguments in (training, writing)))
 
     log = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
     assert log[-1]["mlm_loss"] < 0.7 * log[0]["mlm_loss"]

@@ -35,13 +35,12 @@ ONE_AND_TWO = [
     "one-1-1",
     "one-1-4",
     "one-1-1-jit",
-    "one-1-4-jit",
     "mirrored-2-1",
     "mirrored-2-4",
     "mirrored-2-2-jit",
     "mirrored-2-2-remat",
 ]
-FOUR = ["mirrored-4-1", "mirrored-4-2"]
+FOUR = ["mirrored-4-2"]
 HERE = [*ONE_AND_TWO, *FOUR]
 OTHERS = ["one-1-1-poison", "mirrored-2-1-poison", "mirrored-2-1-seeds"]
 MACHINES = ["multiworker-2-1", "multiworker-2-4"]
