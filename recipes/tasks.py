@@ -7,7 +7,7 @@
 
 Each model is based on an embedded model: only its head and what was trained are stored, so all four together take under
 40 MB. For sentiment low-rank updates of all layers of Base are trained (LoRA), on all examples in 40 minutes on two
-cores; for words too, in 25 minutes; for entities the two highest layers of Base, in eight bits.
+cores; for words too, in 25 minutes, and for entities, in 20.
 Questions need more trained layers, so there all layers of Small except the lowest are trained. The training is
 `python -m bert_tf finetune`, which resumes a stopped run; the folder is then copied without its checkpoints, and its
 card is completed.

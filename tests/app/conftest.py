@@ -73,15 +73,23 @@ def one_component_scan():
         yield
 
 
-@pytest.fixture(autouse=True)
-def environment(explorer_home, monkeypatch):
-    """Let the explorer use the small models; clear the limits and the catalogue of other tests."""
-    monkeypatch.setenv("BERT_TF_HOME", str(explorer_home))
-    monkeypatch.setenv("BERT_TF_EXPLORER", str(explorer_home / "explorer.toml"))
+def use_models_in(home, monkeypatch):
+    """Let the explorer use the models and the limits file in a folder, and forget those before. Returns: the folder."""
     from ui.session import model_store, state
 
+    monkeypatch.setenv("BERT_TF_HOME", str(home))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(home / "explorer.toml"))
     state.limits.clear()
     model_store.catalogue.clear()
+    return home
+
+
+@pytest.fixture(autouse=True)
+def environment(explorer_home, monkeypatch):
+    """Let the explorer use the small models."""
+    from ui.session import model_store, state
+
+    use_models_in(explorer_home, monkeypatch)
     yield
     state.limits.clear()
     model_store.catalogue.clear()
@@ -158,25 +166,12 @@ def task_home(tmp_path_factory):
 @pytest.fixture
 def with_tasks(environment, task_home, monkeypatch):
     """Let the explorer use the fine-tuned models."""
-    monkeypatch.setenv("BERT_TF_HOME", str(task_home))
-    monkeypatch.setenv("BERT_TF_EXPLORER", str(task_home / "explorer.toml"))
-    from ui.session import model_store, state, task_models
+    from ui.session import task_models
 
-    for cache in (state.limits, model_store.catalogue, task_models._settings):
-        cache.clear()
+    use_models_in(task_home, monkeypatch)
+    task_models._settings.clear()
     yield
     task_models._settings.clear()
-
-
-def use_models_in(home, monkeypatch):
-    """Let the explorer use the models and the limits file in a folder. Returns: the folder."""
-    from ui.session import model_store, state
-
-    monkeypatch.setenv("BERT_TF_HOME", str(home))
-    monkeypatch.setenv("BERT_TF_EXPLORER", str(home / "explorer.toml"))
-    state.limits.clear()
-    model_store.catalogue.clear()
-    return home
 
 
 def save_family(home, *more):

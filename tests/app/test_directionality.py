@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from bert_tf.explain import predict_span
+from tests.app.conftest import use_models_in
 from tests.app.page_reading import (
     column,
     components,
@@ -38,13 +39,7 @@ def readers_home(tmp_path_factory, explorer_home, tiny_folder):
 
 @pytest.fixture
 def readers(readers_home, monkeypatch):
-    from ui.session import model_store, state
-
-    monkeypatch.setenv("BERT_TF_HOME", str(readers_home))
-    monkeypatch.setenv("BERT_TF_EXPLORER", str(readers_home / "explorer.toml"))
-    state.limits.clear()
-    model_store.catalogue.clear()
-    return readers_home
+    return use_models_in(readers_home, monkeypatch)
 
 
 def test_each_reader_s_predictions_and_what_it_saw_stand_side_by_side(readers, open_app):

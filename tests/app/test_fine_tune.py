@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf.plots.numbers import percent
+from tests.app.conftest import use_models_in
 from tests.app.page_reading import (
     column,
     near,
@@ -35,16 +36,13 @@ def own_home(environment, tmp_path, monkeypatch, explorer_home):
 
     from ui.session import (
         finetuning_jobs,
-        model_store,
-        state,
         task_models,
     )
 
     home = tmp_path / "home"
     shutil.copytree(explorer_home, home)
-    monkeypatch.setenv("BERT_TF_HOME", str(home))
-    monkeypatch.setenv("BERT_TF_EXPLORER", str(home / "explorer.toml"))
-    for cache in (state.limits, model_store.catalogue, task_models._settings, finetuning_jobs._started):
+    use_models_in(home, monkeypatch)
+    for cache in (task_models._settings, finetuning_jobs._started):
         cache.clear()
     yield home
     for training in finetuning_jobs._started().values():

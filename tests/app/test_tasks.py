@@ -10,6 +10,7 @@ import pytest
 from bert_tf.config import BertConfig
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.plots.numbers import percent
+from tests.app.conftest import use_models_in
 from tests.app.page_reading import (
     column,
     component,
@@ -270,7 +271,6 @@ def doubtful(task_home, tmp_path, monkeypatch):
     import shutil
 
     from bert_tf.finetuning.task_folder import save_task
-    from ui.session import model_store, state
 
     shutil.copytree(task_home, tmp_path / "home")
     bert = loaded("answers", task_home)
@@ -278,11 +278,8 @@ def doubtful(task_home, tmp_path, monkeypatch):
     settings = page_text.replace(extra={**page_text.extra, "no_answer": True, "threshold": -1e9})
     save_task(tmp_path / "home" / "doubtful", bert.config, bert.tokenizer, bert.task.network, settings)
     (tmp_path / "home" / "explorer.toml").write_text(LIMITS.replace('"plain",', '"plain", "doubtful",'))
-    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "home" / "explorer.toml"))
-    for cache in (state.limits, model_store.catalogue, task_models._settings):
-        cache.clear()
-    return tmp_path / "home"
+    task_models._settings.clear()
+    return use_models_in(tmp_path / "home", monkeypatch)
 
 
 def test_a_question_without_an_answer_marks_nothing(open_app, doubtful):
@@ -367,12 +364,7 @@ def test_examples_and_texts_that_cannot_be_read_are_answered(open_app, model):
 
 
 def test_without_a_fine_tuned_model_the_page_says_how_to_get_one(open_app, explorer_home, monkeypatch):
-    from ui.session import model_store, state
-
-    monkeypatch.setenv("BERT_TF_HOME", str(explorer_home))
-    monkeypatch.setenv("BERT_TF_EXPLORER", str(explorer_home / "explorer.toml"))
-    state.limits.clear()
-    model_store.catalogue.clear()
+    use_models_in(explorer_home, monkeypatch)
     for page in ("task_predictions", "fine_tuning_changes"):
         app = open_app(page=page)
         no_trouble(app)
@@ -505,7 +497,6 @@ def test_marks_that_differ_are_listed(open_app, task_home, tmp_path, monkeypatch
 
     from bert_tf.finetuning.task_folder import save_task
     from tests.conftest import randomise
-    from ui.session import model_store, state
 
     home = tmp_path / "home"
     shutil.copytree(task_home, home)
@@ -513,10 +504,7 @@ def test_marks_that_differ_are_listed(open_app, task_home, tmp_path, monkeypatch
     randomise(bert.task.network, 9)
     save_task(home / "tags-two", bert.config, bert.tokenizer, bert.task.network, bert.task.settings)
     (home / "explorer.toml").write_text(LIMITS.replace('"plain",', '"plain", "tags-two",'))
-    monkeypatch.setenv("BERT_TF_HOME", str(home))
-    monkeypatch.setenv("BERT_TF_EXPLORER", str(home / "explorer.toml"))
-    state.limits.clear()
-    model_store.catalogue.clear()
+    use_models_in(home, monkeypatch)
     text = "the cat ran in London and sat in Paris"
     app = beside(open_app, "tags", "tags-two", a=text)
     marks = []
