@@ -8,6 +8,7 @@ functions.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class BadLine(InputError):
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(ABC):
     """What the three jobs have in common.
 
     Attributes:
@@ -48,17 +49,17 @@ class Job:
         if self.batch_size < 1:
             raise InputError(f"--batch-size must be at least 1, not {self.batch_size}.")
 
+    @abstractmethod
     def rows(self, path: str) -> Iterator[tuple[int, Any]]:
         """Yield (number of the line, row or the exception of a bad line) of a file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def row(self, record: dict[str, Any]) -> Any:
         """The row of one record: of a line of JSON, or of a row of a table in Spark."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answering(self) -> Answering:
         """Load the model; returns the function that answers rows."""
-        raise NotImplementedError
 
 
 @cache

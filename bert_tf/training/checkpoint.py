@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.checksums import find_damage, has_checksums, write_checksums
+from bert_tf.files import atomic_write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -123,9 +124,8 @@ class Checkpoints:
             try:
                 shutil.rmtree(part, ignore_errors=True)
                 part.mkdir(parents=True)
-                save_file(
-                    {f"{index:05d}": np.asarray(variable) for index, variable in enumerate(variables)}, part / _WEIGHTS
-                )
+                with atomic_write(part / _WEIGHTS) as path:
+                    save_file({f"{index:05d}": np.asarray(one) for index, one in enumerate(variables)}, path)
                 (part / _STATE).write_text(json.dumps({**state, "step": step}))
                 write_checksums(part, (_WEIGHTS, _STATE))
                 for path in part.iterdir():

@@ -391,6 +391,13 @@ def test_what_is_left_of_a_removed_checkpoint_is_no_checkpoint(tmp_path):
     assert saved.best() == 40
 
 
+def test_other_accounts_can_read_a_checkpoint(tmp_path):
+    """As any new file; safetensors writes files that only their owner can read."""
+    Checkpoints(tmp_path).save(1, [keras.Variable(np.zeros(2, "float32"))], {"loss": 1.0})
+    (tmp_path / "new").touch()
+    assert {path.stat().st_mode for path in (tmp_path / "step-1").iterdir()} == {(tmp_path / "new").stat().st_mode}
+
+
 def cut(path, size):
     with open(path, "r+b") as file:
         file.truncate(size)

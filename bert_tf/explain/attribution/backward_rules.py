@@ -5,6 +5,7 @@ Dimension legend: B rows, T tokens, H hidden, K outcomes of a head.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _SMALL_DIFFERENCE = 1e-3
 
 
-class BackwardRules:
+class BackwardRules(ABC):
     """The backward rules of a method for nonlinear steps; each function returns the true value of its step.
 
     Attributes:
@@ -31,6 +32,7 @@ class BackwardRules:
     name = ""
     with_biases = False
 
+    @abstractmethod
     def product(self, a: tf.Tensor, b: tf.Tensor, value: tf.Tensor | None = None) -> tf.Tensor:
         """The matrix product of two tensors that both depend on the input.
 
@@ -39,8 +41,8 @@ class BackwardRules:
             b: float32 [..., J, K].
             value: float32 [..., I, K] or None. The product, if it is already computed.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def softmax(self, scores: tf.Tensor, value: tf.Tensor | None = None) -> tf.Tensor:
         """Softmax over the last axis; scores near `MASKED_SCORE` or below belong to masked keys.
 
@@ -48,11 +50,10 @@ class BackwardRules:
             scores: float32 [..., K].
             value: float32 [..., K] or None. The softmax, if it is already computed.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def activation(self, function: Callable[[tf.Tensor], tf.Tensor], x: tf.Tensor) -> tf.Tensor:
         """An elementwise function of x."""
-        raise NotImplementedError
 
     def norm(self, layers: Sequence[LayerNorm], x: tf.Tensor) -> tf.Tensor:
         """The `LayerNorm`s of S stacks side by side, each over its part of the width of x [..., H]."""
@@ -63,21 +64,21 @@ class BackwardRules:
         ]
         return tf.concat(normalised, axis=-1)
 
+    @abstractmethod
     def normalise(self, x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
         """Layer normalisation of x over its last axis."""
-        raise NotImplementedError
 
+    @abstractmethod
     def highest(self, x: tf.Tensor) -> tf.Tensor:
         """The maximum over the tokens of x [B, T, H], [B, H]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def one_of_all(self, logits: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
         """The score [B] of outcome `wanted` of K exclusive outcomes, from their logits [B, K]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def yes_or_no(self, logit: tf.Tensor) -> tf.Tensor:
         """The score [B] of an outcome whose probability is the sigmoid of its logit [B]."""
-        raise NotImplementedError
 
 
 class LRPRules(BackwardRules):
