@@ -87,6 +87,23 @@ def read_by_heads(model: RunnableModel, states: np.ndarray) -> np.ndarray:
     return np.concatenate([layer_norm(model, _FINAL_NORM.removesuffix(".weight"), states[:-1]), states[-1:]])
 
 
+def read_by_mlm(model: RunnableModel, states: np.ndarray) -> np.ndarray:
+    """The vectors [..., T, H] from which the MLM head predicts each position, from hidden states [..., T, H].
+
+    These are the hidden states themselves or, in a causal model, those of the neighbours (see
+    `bert_tf.layers.causal`); a neighbour outside the text is zero.
+    """
+    direction = model.bert_config.architecture.attention_direction
+    if direction == "bidirectional":
+        return states
+    before, after = np.zeros_like(states), np.zeros_like(states)
+    before[..., 1:, :], after[..., :-1, :] = states[..., :-1, :], states[..., 1:, :]
+    if direction == "left_to_right":
+        return before
+    half = states.shape[-1] // 2
+    return np.concatenate([before[..., :half], after[..., half:]], axis=-1)
+
+
 def _with_bias(model, name, x):
     try:
         return x + parameter(model, f"{name}.bias").float32()

@@ -50,6 +50,7 @@ def imported(tmp_path_factory):
         "input-embeddings": ["explain", "input-embeddings", text, *small],
         "nearest-words": ["explain", "nearest-words", text, *small],
         "logit-lens": ["explain", "logit-lens", text, *small],
+        "logit lens of a one-way model": ["explain", "logit-lens", text, "--model", "reader-two-one-way"],
         "ablation of all heads": ["explain", "ablation", text, *small],
         "ablation": ["explain", "ablation", text, "--heads", "0.1", "--tokens", "2", *small],
         "patching": ["explain", "patching", text, "--corrupted", "Rome is a city in [MASK].", *small],

@@ -10,6 +10,7 @@ from bert_tf.inference.bert import Bert
 from bert_tf.models import build_pretraining_model, named_variables, view
 from bert_tf.parameters import is_transposed, parameter_counts
 from bert_tf.runtime import Runtime
+from bert_tf.runtime.numpy_layer import read_by_mlm
 from bert_tf.tokenizers import Tokenizer
 from tests.conftest import outputs_of, randomise, small_vocabulary
 
@@ -184,7 +185,9 @@ def test_the_open_model_takes_the_same_steps(reader):
     wanted = view(reader.model, ("hidden_states", "mlm_logits_all"))(batch)
     for mine, other in zip(states, wanted["hidden_states"]):
         np.testing.assert_allclose(mine, other, atol=1e-5)
-    actual = reader.hooked().mlm_log_probabilities(reader.hooked().read(states[-1])[0]).numpy()
+    read = reader.hooked().read(states[-1])[0]
+    np.testing.assert_array_equal(read_by_mlm(reader.weights, np.asarray(states[-1]))[0], read)
+    actual = reader.hooked().mlm_log_probabilities(read).numpy()
     logits = np.asarray(wanted["mlm_logits_all"])[0]
     np.testing.assert_allclose(actual, logits - np.log(np.exp(logits).sum(-1, keepdims=True)), atol=1e-4)
 

@@ -21,7 +21,7 @@ from bert_tf.explain.representations.input_embeddings import embedding_parts
 from bert_tf.explain.representations.logit_lens import LogitLens, logit_lens
 from bert_tf.layers.hook_points import MASKED_SCORE
 from bert_tf.results import Result
-from bert_tf.runtime.numpy_layer import ACTIVATIONS, dense, encoder_layer, layer_norm
+from bert_tf.runtime.numpy_layer import ACTIVATIONS, dense, encoder_layer, layer_norm, read_by_mlm
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
@@ -173,7 +173,7 @@ def walk_through(bert: Bert, trace: Trace, layer: int = 0, positions: Iterable[i
     predictions: dict[str, Any] = {}
     if "mlm" in bert.heads:
         lens = logit_lens(bert, trace, places)
-        read = _read(bert, trace.hidden_states[-1])[list(places)]
+        read = read_by_mlm(bert.weights, trace.hidden_states[-1])[list(places)]
         name = "cls.predictions.transform"
         transformed = layer_norm(
             weights, f"{name}.LayerNorm", ACTIVATIONS[config.hidden_act](dense(weights, f"{name}.dense", read))
@@ -224,13 +224,6 @@ def _layer_values(bert, state, layer):
         name = f"bert.encoder.layer.{bert.config.layer_groups[layer]}.intermediate.LayerNorm"
         values["resid_mid"] = layer_norm(bert.weights, name, values["resid_mid"])
     return values
-
-
-def _read(bert, states):
-    """The vectors [T, H] that the MLM head reads for each position; in BERT the hidden states themselves."""
-    if bert.config.architecture.attention_direction == "bidirectional":
-        return states
-    return np.asarray(bert.hooked().read(states[None]))[0]
 
 
 def _has_task_head(bert):

@@ -18,7 +18,7 @@ from bert_tf.errors import InputError, MaskPositionError, NothingToPredict, requ
 from bert_tf.explain.attribution.target import class_prediction, classifier_settings
 from bert_tf.inference.predictions import Prediction, check_top_k
 from bert_tf.results import Result, frame
-from bert_tf.runtime.numpy_layer import read_by_heads
+from bert_tf.runtime.numpy_layer import read_by_heads, read_by_mlm
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,9 +178,7 @@ def logit_lens(
     check_top_k(top_k)
     places = _positions(trace, positions)
     hidden_states: Any = trace.hidden_states
-    hidden_states = read_by_heads(bert.weights, hidden_states)
-    if bert.config.architecture.attention_direction != "bidirectional":
-        hidden_states = np.asarray(bert.hooked().read(hidden_states))
+    hidden_states = read_by_mlm(bert.weights, read_by_heads(bert.weights, hidden_states))
     states = hidden_states[:, list(places)].swapaxes(0, 1)  # [P, L+1, H]
     count, depth, _ = states.shape
     wanted = np.full(count, -1) if answers is None else _checked(bert, answers, count)
