@@ -93,15 +93,14 @@ def read_by_mlm(model: RunnableModel, states: np.ndarray) -> np.ndarray:
     These are the hidden states themselves or, in a causal model, those of the neighbours (see
     `bert_tf.layers.causal`); a neighbour outside the text is zero.
     """
-    direction = model.bert_config.architecture.attention_direction
-    if direction == "bidirectional":
+    architecture = model.bert_config.architecture
+    if architecture.attention_direction == "bidirectional":
         return states
-    before, after = np.zeros_like(states), np.zeros_like(states)
-    before[..., 1:, :], after[..., :-1, :] = states[..., :-1, :], states[..., 1:, :]
-    if direction == "left_to_right":
-        return before
-    half = states.shape[-1] // 2
-    return np.concatenate([before[..., :half], after[..., half:]], axis=-1)
+    read = np.zeros_like(states)
+    left = states.shape[-1] // architecture.stacks  # the width of the left-to-right stack
+    read[..., 1:, :left] = states[..., :-1, :left]
+    read[..., :-1, left:] = states[..., 1:, left:]
+    return read
 
 
 def _with_bias(model, name, x):

@@ -124,7 +124,7 @@ LONG_PAGES = (
 
 
 @pytest.mark.parametrize("page", LONG_PAGES)
-def test_2048_tokens_stay_under_two_megabytes(open_app, own_home, long_folder, monkeypatch, page):
+def test_2048_tokens_stay_under_two_megabytes(open_app, long_folder, monkeypatch, page):
     from ui.session.model_store import shared_model
 
     use_models_in(long_folder, monkeypatch)

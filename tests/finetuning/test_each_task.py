@@ -11,30 +11,13 @@ from bert_tf import checkpoints
 from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.finetuning.tasks.registry import task_type
 from bert_tf.models import named_variables
-from tests.finetuning.conftest import finetune
+from tests.finetuning.conftest import QUICK, finetune
 from tests.finetuning.test_answering import colours
 from tests.finetuning.test_choosing import money_choices
 from tests.finetuning.test_commands import run
 from tests.finetuning.test_tagging import places
 
-HOW = [
-    "--learning-rate",
-    "3e-3",
-    "--batch-size",
-    "16",
-    "--dropout",
-    "0",
-    "--lengths",
-    "1",
-    "--length",
-    "48",
-    "--strategy",
-    "one",
-    "--epochs",
-    "60",
-    "--save-every",
-    "7",
-]
+HOW = [*QUICK, "--length", "48", "--epochs", "60", "--save-every", "7"]
 
 
 def tag_file(path, examples):
@@ -108,7 +91,7 @@ def test_a_killed_training_goes_on_to_the_very_same_model(start_folder, tmp_path
 
     make, file, *_ = CASES["tag"]
     arguments = learning("tag", start_folder, file(tmp_path / "train", make(0, 64)))
-    arguments[arguments.index("60")] = "12"  # epochs
+    arguments += ["--epochs", "12"]
     add = RunningMeans.add
 
     def ends(self, *values):

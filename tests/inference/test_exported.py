@@ -36,6 +36,13 @@ def tiny():
     return make_bert(layers=2, seed=4)
 
 
+def load_member(name):
+    """A small model of `FAMILY` or `READERS`."""
+    if name in READERS:
+        return bert_tf.load(name)
+    return bert_tf.load(GOLDEN.parent / name if name == "modernbert" else GOLDEN / name)
+
+
 def task_model(settings, start=None):
     """A `Bert` with a task and random weights."""
     from bert_tf.finetuning.task_model import TaskModel
@@ -61,7 +68,7 @@ def test_a_model_with_all_heads_of_bert(tiny, tmp_path, to):
 @pytest.mark.parametrize("name", [*FAMILY, *READERS])
 @pytest.mark.parametrize("to", ["onnx", "openvino"])
 def test_members_of_the_family(name, to, tmp_path):
-    bert = bert_tf.load(name if name in READERS else GOLDEN.parent / name if name == "modernbert" else GOLDEN / name)
+    bert = load_member(name)
     found = check(bert, write(bert, tmp_path / "out", to), to)
     assert found.passes, found
 
@@ -104,7 +111,7 @@ def test_tasks_in_eight_bits_for_keras_keep_their_model(name, tmp_path):
 
 @pytest.mark.parametrize("name", FAMILY)
 def test_members_of_the_family_in_eight_bits_for_keras(name, tmp_path):
-    bert = bert_tf.load(GOLDEN.parent / name if name == "modernbert" else GOLDEN / name)
+    bert = load_member(name)
     assert check(bert, write(bert, tmp_path / "out", "keras", "int8"), "keras", "int8").passes
 
 

@@ -64,14 +64,6 @@ def _exported(base: Any) -> Any:
                 results.append(result)
             return ov.Model(results, inputs, "bert")
 
-        def add_heads(self, x: Node, positions: Node) -> None:
-            heads: frozenset[str] = self.heads
-            self.heads: frozenset[str] = heads - {"mlm"}
-            super().add_heads(x, positions)
-            self.heads = heads
-            if "mlm" in heads:
-                self.results["mlm_logits"] = [self.mlm_logits(self.read(x, None))]
-
         def add_result(self, output: str, node: Node) -> None:
             if output == "sequence_output":
                 self.results[output] = [node]

@@ -23,6 +23,7 @@ import openvino.opset13 as op
 from bert_tf.architectures import BERT
 from bert_tf.checkpoints.stored_tensor import Weight
 from bert_tf.layers.hook_points import MASKED_SCORE
+from bert_tf.model_outputs import OUTPUTS
 from bert_tf.parameters import OUTPUT_TABLE, parameter_spec
 from bert_tf.runtime.weights import GraphWeight, RunnableModel, graph_weights
 
@@ -41,20 +42,10 @@ Node: TypeAlias = Any
 #: a weight by a millionth of the step between two of its values.
 _ZERO_POINT = 1e-6
 
-FLAGS = (
-    "sequence_output",
-    "pooled_output",
-    "nsp_logits",
-    "sop_logits",
-    "replaced_logits",
-    "embeddings_sum",
-    "embeddings",
-    "hidden_states",
-    "queries",
-    "keys",
-    "values",
-)
 VECTORS = ("queries", "keys", "values")
+#: The outputs of which "plain" can return no rows: a request without positions has no logits of the MLM head, and that
+#: graph has no maps.
+FLAGS = tuple(output for output in OUTPUTS if output not in ("mlm_logits", "mlm_logits_all", "attentions"))
 KINDS = ("plain", "blocks", "maps", "vectors")
 
 
@@ -248,7 +239,8 @@ class Graph:
         width = self.config.hidden_size // self.config.architecture.stacks
         return op.reshape(op.transpose(context, ints(0, 2, 1, 3)), ints(0, 0, width), True)
 
-    def add_heads(self, x: Node, positions: Node) -> None:
+    def add_heads(self, x: Node, positions: Node | None) -> None:
+        """Add the outputs of the heads for the last hidden state; without positions, the MLM head's at all tokens."""
         if "pooler" in self.heads:
             rows = self.flag("pooled_output")
             for head in self.heads & {"nsp", "sop"}:
