@@ -12,6 +12,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import contextlib
+import functools
 import gc
 import resource
 import string
@@ -82,6 +83,7 @@ SLOW = (
 MARKED = {"slow": [TESTS / path for path in SLOW], "browser": [TESTS / "browser"]}
 
 
+@functools.cache
 def has_mark(path, mark):
     """Whether every test of a file has a mark."""
     return any(path == marked or marked in path.parents for marked in MARKED[mark])

@@ -7,7 +7,6 @@ import numpy as np
 import pandas
 import pytest
 
-from bert_tf.batch_jobs import beam
 from bert_tf.batch_jobs.jobs import FeaturesJob, PredictJob, TaskJob
 from bert_tf.batch_jobs.spark import pandas_function
 from bert_tf.cli import main
@@ -17,6 +16,14 @@ RECORDS = [{"text_a": f"the cat ran {'far and ' * (number % 7)}[MASK]"} for numb
 RECORDS[3] = {"text_a": ""}
 RECORDS[20] = {"text": "no text_a"}
 MANY_PROCESSES = "--direct_running_mode=multi_processing --direct_num_workers=2"
+
+
+@pytest.fixture(scope="module")
+def beam():
+    """The module of the pipelines; Apache Beam takes seconds to import, in the one process that runs these tests."""
+    from bert_tf.batch_jobs import beam
+
+    return beam
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +47,7 @@ def joined(folder):
 
 
 @pytest.mark.slow
-def test_beam_with_two_processes_predicts_as_one_machine(source, tiny_folder, tmp_path, monkeypatch):
+def test_beam_with_two_processes_predicts_as_one_machine(source, beam, tiny_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(beam, "WINDOWS_PER_PART", 1)  # a window has 2 * 32 lines; processes of workers keep 64
     options = ["predict", "--model", str(tiny_folder), "--input", str(source / "in.jsonl"), "--batch-size", "2"]
     options += ["--target", "cat", "--top-k", "2", "--quiet"]
@@ -64,7 +71,7 @@ def test_beam_predicts_a_task_as_one_machine(tasks, source, tmp_path):
 
 
 @pytest.mark.slow
-def test_beam_writes_the_vectors_of_one_machine_file_by_file(source, tiny_folder, tmp_path, monkeypatch):
+def test_beam_writes_the_vectors_of_one_machine_file_by_file(source, beam, tiny_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(beam, "WINDOWS_PER_PART", 1)
     for name in "ab":
         (tmp_path / f"{name}.txt").write_text((source / "in.txt").read_text() * 2)

@@ -103,6 +103,8 @@ def test_a_killed_run_goes_on_to_the_very_same_model(start_folder, trained, tmp_
 
 TWO_DEVICES = """
 import sys
+from bert_tf.startup import lean_tensorflow
+lean_tensorflow()
 import tensorflow as tf
 tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0],
                                            [tf.config.LogicalDeviceConfiguration()] * 2)

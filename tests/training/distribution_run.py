@@ -1,7 +1,5 @@
 """A process of its own for `test_distribution.py`, as TensorFlow's devices are set once a process.
 
-    python -m tests.training.distribution_run OUTPUT.npz CASE ...
-
 A case is written STRATEGY-DEVICES-K, with `-jit` or `-remat` behind where wanted, and done with the same
 model and the same batches; the output holds every case's losses, gradient norms and weights. With `-poison`
 the second half of the second batch has an infinite gradient, and with `-seeds` the output holds the random
@@ -9,12 +7,6 @@ states.
 """
 
 import functools
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-
-import sys
 
 import keras
 import numpy as np
@@ -146,7 +138,3 @@ def main(output, *cases):
         keras.utils.set_random_seed(0)
         found.update({f"{case}/{name}": value for name, value in run(case).items()})
     np.savez(output, **found)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -46,6 +46,16 @@ OTHERS = ["one-1-1-poison", "mirrored-2-1-poison", "mirrored-2-1-seeds"]
 MACHINES = ["multiworker-2-1", "multiworker-2-4"]
 
 start = test_training.start
+#: A process that does cases: the path of its output and the cases are its arguments.
+CASES = """
+import sys
+from bert_tf.startup import lean_tensorflow
+
+lean_tensorflow()
+from tests.training.distribution_run import main
+
+main(*sys.argv[1:])
+"""
 
 
 def launch(*arguments, **environment):
@@ -99,7 +109,7 @@ def here(tmp_path_factory):
     folder = tmp_path_factory.mktemp("here")
     finish(
         *(
-            launch("-m", "tests.training.distribution_run", folder / f"{number}.npz", *names)
+            launch("-c", CASES, folder / f"{number}.npz", *names)
             for number, names in enumerate([ONE_AND_TWO + OTHERS, FOUR])
         )
     )
@@ -110,10 +120,7 @@ def here(tmp_path_factory):
 def machines(tmp_path_factory):
     outputs = [tmp_path_factory.mktemp("machines") / f"found-{number}.npz" for number in (0, 1)]
     finish(
-        *(
-            launch("-m", "tests.training.distribution_run", output, *MACHINES, TF_CONFIG=config)
-            for output, config in zip(outputs, two_machines())
-        )
+        *(launch("-c", CASES, output, *MACHINES, TF_CONFIG=config) for output, config in zip(outputs, two_machines()))
     )
     return [cases(output) for output in outputs]
 
