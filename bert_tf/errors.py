@@ -165,6 +165,20 @@ def _listed(words, last):
     return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
+def post_norm_needed(analysis: str, name: str, layer: str) -> InputError:
+    """The error of an analysis that goes back through the layer normalisation after each block.
+
+    Args:
+        analysis: str. The analysis.
+        name: str. The name of the model.
+        layer: str. The class of its layers.
+    """
+    return InputError(
+        f"{analysis} needs BERT's encoder layer, which normalises the sum after each block; {name} has {layer}. "
+        "Ablation, patching and gradients work with any layer."
+    )
+
+
 def check_scores(config: Any, name: str, analysis: str) -> None:
     """Raise InputError unless the attention scores of a model are products of queries and keys alone.
 

@@ -263,9 +263,9 @@ class Bert:
         """Return the model in steps: its embeddings, each layer with its hook points, and its heads.
 
         Returns:
-            `LayerSteps` (`bert_tf.runtime.layer_steps`) on OpenVINO if it can run the model, which imports no
-            TensorFlow; else `hooked()`. Both have the same methods, whose results are arrays or tensors. It is created
-            once.
+            `LayerSteps` (`bert_tf.runtime.layer_steps`), which imports no TensorFlow, if the model runs on OpenVINO and
+            its weights are those of a file; else `hooked()`. Both have the same methods, whose results are arrays or
+            tensors. It is created once.
 
         Raises:
             InputError: as `hooked`.
@@ -273,11 +273,12 @@ class Bert:
         return self._once("_steps", self._make_steps)
 
     def _make_steps(self):
-        if getattr(self.runtime, "engine", None) == "openvino":
-            from bert_tf.runtime.layer_steps import LayerSteps, runs_in_steps
+        from bert_tf.checkpoints.stored_model import StoredModel
 
-            if runs_in_steps(self.weights):
-                return LayerSteps(self.weights, self.task)
+        if getattr(self.runtime, "engine", None) == "openvino" and isinstance(self.weights, StoredModel):
+            from bert_tf.runtime.layer_steps import LayerSteps
+
+            return LayerSteps(self.weights, self.task, self.name)
         return self.hooked()
 
     def trace(

@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints.stored_model import building
-from bert_tf.errors import InputError, check_scores
+from bert_tf.errors import InputError, check_scores, post_norm_needed
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
 from bert_tf.layers.encoder import EncoderLayer
@@ -175,10 +175,7 @@ class HookedModel(HeadAnswers):
         """
         for stack in self.layers["layer_0"].stacks():
             if type(stack).steps is not EncoderLayer.steps:
-                raise InputError(
-                    f"{analysis} needs BERT's encoder layer, which normalises the sum after each block; "
-                    f"{self._name} has {type(stack).__name__}. Ablation, patching and gradients work with any layer."
-                )
+                raise post_norm_needed(analysis, self._name, type(stack).__name__)
         if through_scores:
             check_scores(self.config, self._name, analysis)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.parameters import OUTPUT_TABLE
-from bert_tf.runtime.numpy_layer import ACTIVATIONS, dense, layer_norm
+from bert_tf.runtime.numpy_ops import ACTIVATIONS, dense, gradient_of_states, layer_norm, read_by_mlm
 from bert_tf.runtime.weights import RunnableModel, parameter
 
 #: A head that reads a pair from the pooled vector -> the canonical name of its dense layer.
@@ -37,9 +37,11 @@ def odds_gradient(model: RunnableModel, x: np.ndarray, target: Any) -> tuple[np.
         that of all other answers together.
     """
     x, gradient = np.asarray(x), np.zeros(x.shape, np.float32)
-    place = target.position if target.head == "mlm" else 0
-    read = _masked_lm if target.head == "mlm" else _pair
-    odds, gradient[:, place] = read(model, x[:, place], target)
+    if target.head == "mlm":
+        read = read_by_mlm(model, x)[:, target.position]
+        odds, gradient[:, target.position] = _masked_lm(model, read, target)
+        return odds, gradient_of_states(model, gradient)
+    odds, gradient[:, 0] = _pair(model, x[:, 0], target)
     return odds, gradient
 
 

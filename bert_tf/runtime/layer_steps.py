@@ -1,7 +1,7 @@
-"""The forward pass of BERT in steps, with the values inside a layer read or replaced, on OpenVINO.
+"""The forward pass of a model in steps, with the values inside a layer read or replaced, on OpenVINO.
 
 Each kind of step is one small graph, compiled once. The weights are inputs of the graph and stay as they are stored, so
-one graph serves all layers and no layer is packed a second time.
+one graph serves all layers of the same structure and no layer is packed a second time.
 
 B batch, T tokens, H hidden size, N heads, D head size, R rows, V vocabulary.
 """
@@ -16,25 +16,20 @@ import numpy as np
 import openvino as ov
 import openvino.opset13 as op
 
-from bert_tf.architectures import BERT
 from bert_tf.checkpoints.stored_model import StoredModel
+from bert_tf.errors import check_scores, post_norm_needed
 from bert_tf.layers.hook_points import POINTS
 from bert_tf.runtime import head_gradients
-from bert_tf.runtime.graphs.bert import Graph, Node, integer, ints, writable
+from bert_tf.runtime.graphs.bert import Graph, Node, graph_class, integer, ints, writable
 from bert_tf.runtime.head_answers import HeadAnswers
+from bert_tf.runtime.numpy_ops import finish_layer, read_by_mlm
 from bert_tf.runtime.openvino_engine import core
-from bert_tf.runtime.weights import RunnableModel
 
 _LAYER = "bert.encoder.layer."
 _NO_BIAS = np.zeros((1, 1, 1, 1), np.float32)
 _SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
 #: Arrays of a value of the dict `replace`: (mask or None, values).
 Replacement = tuple[np.ndarray | None, np.ndarray]
-
-
-def runs_in_steps(model: RunnableModel) -> bool:
-    """Whether `LayerSteps` can run a model: its weights are stored ones, and its layers are BERT's."""
-    return isinstance(model, StoredModel) and model.bert_config.architecture.layer_class == BERT.layer_class
 
 
 class LayerSteps(HeadAnswers):
@@ -44,8 +39,9 @@ class LayerSteps(HeadAnswers):
     object at once.
 
     Args:
-        model: `StoredModel` of which `runs_in_steps` is true.
+        model: `StoredModel`.
         task: `TaskModel` or None. The task of a fine-tuned model.
+        name: str. The name of the model, for messages.
 
     Attributes:
         config: `BertConfig`. The settings.
@@ -56,8 +52,9 @@ class LayerSteps(HeadAnswers):
         >>> steps.values(3, states[3], ("pattern",))["pattern"].shape
     """
 
-    def __init__(self, model: StoredModel, task: Any = None) -> None:
-        self.config, self._model, self._task, self._lock = model.bert_config, model, task, threading.Lock()
+    def __init__(self, model: StoredModel, task: Any = None, name: str = "this model") -> None:
+        self.config, self._model, self._task, self._name = model.bert_config, model, task, name
+        self._lock = threading.Lock()
         self._steps: dict[Hashable, _Step] = {}
         self._tensors: dict[tuple[str, str], ov.Tensor] = {}
 
@@ -107,7 +104,7 @@ class LayerSteps(HeadAnswers):
             scores = op.parameter([-1] * 4, np.float32)
             inputs = [state, scores, *graph.replace_by(kinds)]
             graph.layer(index, state, scores)
-            return inputs, [graph.reached[point] for point in points]
+            return inputs, [graph.value_at(point) for point in points]
 
         return dict(zip(points, self._run(("layer", points, kinds), make, arrays, index)))
 
@@ -139,7 +136,12 @@ class LayerSteps(HeadAnswers):
         return x
 
     def check_post_norm(self, analysis: str, through_scores: bool = False) -> None:
-        """As in `HookedModel`; `runs_in_steps` is true of BERT's own layer alone, which every analysis can follow."""
+        """As in `HookedModel`."""
+        architecture = self.config.architecture
+        if architecture.norm_first:
+            raise post_norm_needed(analysis, self._name, architecture.layer_class.rpartition(".")[2])
+        if through_scores:
+            check_scores(self.config, self._name, analysis)
 
     def odds_gradient(self, x: np.ndarray, target: Any) -> tuple[np.ndarray, np.ndarray]:
         """A target's log-odds and their gradient at the last hidden state x [B, T, H], as `HookedModel` has them.
@@ -152,10 +154,10 @@ class LayerSteps(HeadAnswers):
 
     def unchanged(self, index: int, x: np.ndarray) -> np.ndarray:
         """The output of layer `index` for its input x [B, T, H] if its blocks add nothing and are not normalized."""
-        return x
+        return finish_layer(self._model, index, x)
 
     def read(self, x: np.ndarray) -> np.ndarray:
-        return x
+        return read_by_mlm(self._model, x)
 
     def mlm_log_probabilities(self, rows: np.ndarray) -> np.ndarray:
         def make(graph):
@@ -190,7 +192,8 @@ class LayerSteps(HeadAnswers):
 
     def _run(self, key, make, arrays, index=0):
         group = self.config.layer_groups[index]
-        key = (key, self._types(group)) if isinstance(key, tuple) else key
+        if isinstance(key, tuple):
+            key = key, self._types(group), graph_class(self._model).layer_structure(self.config, index)
         with self._lock:
             if key not in self._steps:
                 self._steps[key] = _Step(self._model, make, group)
@@ -215,7 +218,7 @@ class _Step:
     """A compiled graph, whose last inputs are weights; those of the layer `group` stand for those of any layer."""
 
     def __init__(self, model, make, group):
-        graph = _StepGraph(model)
+        graph: Any = type("StepGraph", (_StepGraph, graph_class(model)), {})(model)
         inputs, results = make(graph)
         self._weights, self._start = list(graph.inputs), f"{_LAYER}{group}."
         compiled = core().compile_model(ov.Model(results, [*inputs, *graph.inputs.values()]), "CPU", _SETTINGS)
@@ -232,12 +235,17 @@ class _Step:
 
 
 class _StepGraph(Graph):
-    """The graph of BERT with its weights as inputs, and its hook points read and replaced."""
+    """A graph with its weights as inputs, and its hook points read and replaced.
+
+    Parallel stacks pass each hook point one after the other. A value, a mask and a replacement belong to all of them.
+    """
+
+    weights_are_inputs = True
 
     def __init__(self, model):
         super().__init__(model, "steps", False)
         self.inputs: dict[tuple[str, str], Node] = {}
-        self.reached: dict[str, Node] = {}
+        self._reached: dict[str, list[Node]] = {}
         self._replacements: dict[str, list[Node]] = {}
 
     def replace_by(self, kinds: Sequence[tuple[str, bool]]) -> list[Node]:
@@ -252,14 +260,36 @@ class _StepGraph(Graph):
         return ints(np.iinfo(np.int64).max)  # all rows of every output
 
     def at(self, point, value):
-        *mask, values = self._replacements.get(point, [value])
-        self.reached[point] = op.select(mask[0], values, value) if mask else values
-        return self.reached[point]
+        reached = self._reached.setdefault(point, [])
+        if point in self._replacements:
+            *mask, values = (self._of_stack(one, point, value, len(reached)) for one in self._replacements[point])
+            value = op.select(mask[0], values, value) if mask else values
+        reached.append(value)
+        return value
+
+    def value_at(self, point: str) -> Node:
+        """The value at a hook point that the layer has passed, of all its stacks."""
+        values = self._reached[point]
+        return values[0] if len(values) == 1 else op.concat(values, POINTS[point].stacks_axis)
+
+    def _of_stack(self, node, point, value, stack):
+        """The part of a mask or a replacement for the `value` of one stack, from 0."""
+        if self.config.stacks == 1:
+            return node
+        axis, axes = POINTS[point].stacks_axis % len(POINTS[point].shape), len(POINTS[point].shape)
+        size = op.gather(op.shape_of(value, "i64"), ints(axis), integer(0))
+        width = op.multiply(size, ints(self.config.stacks))  # what broadcasts has one entry for all
+        shape = [width if one == axis else ints(1) for one in range(axes)]
+        whole = op.broadcast(node, op.concat(shape, 0), broadcast_spec="BIDIRECTIONAL")
+        start = op.multiply(size, ints(stack))
+        return op.slice(whole, start, op.add(start, size), ints(1), ints(axis))
 
     def product(self, x, name, rounds_input=True, part=(0, 1)):
         # The scales of the rows of an eight-bit matrix multiply the columns of the product.
-        result = op.matmul(x, self._floats(name), False, True)
-        return result if self.weights(name).weight.scales is None else op.multiply(result, self._input(name, "scales"))
+        result = op.matmul(x, _part(self._floats(name), part), False, True)
+        if self.weights(name).weight.scales is None:
+            return result
+        return op.multiply(result, _part(self._input(name, "scales"), part))
 
     def rows_of(self, name, ids):
         rows = op.convert(op.gather(self._input(name, "values"), ids, integer(0)), np.float32)
@@ -281,6 +311,12 @@ class _StepGraph(Graph):
             array = _stored(self.weights(name).weight, part)
             self.inputs[name, part] = op.parameter(list(array.shape), array.dtype)
         return self.inputs[name, part]
+
+
+def _part(node, part):
+    """Part number `index` of `count` equal parts of the rows of a matrix, for (index, count)."""
+    index, count = part
+    return node if count == 1 else op.split(node, integer(0), count).output(index)
 
 
 def _stored(weight, part):

@@ -220,7 +220,7 @@ def test_activations_equal_transformers_on_every_runtime(name):
 
     from bert_tf.layers.common import activation
     from bert_tf.runtime.graphs.bert import ACTIVATIONS as OPENVINO
-    from bert_tf.runtime.numpy_layer import ACTIVATIONS as NUMPY
+    from bert_tf.runtime.numpy_ops import ACTIVATIONS as NUMPY
 
     own, x = BertConfig.from_dict({"hidden_act": name}).hidden_act, np.linspace(-12, 12, 97, dtype=np.float32)
     wanted = ACT2FN[name](torch.tensor(x)).numpy()

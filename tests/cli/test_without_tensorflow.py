@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.family_models import GOLDEN_FOLDERS, MODERN_FOLDER
+
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import contextlib, io, json, sys
@@ -29,7 +31,7 @@ def imported(tmp_path_factory):
     texts.write_text('{"text_a": "Paris is a city in [MASK]."}\n{"text_a": "The cat sat on the [MASK]."}\n')
     plain.write_text("The cat sat on the mat in the old house. It was a big cat.\n\nParis is a city.\n")
     small = ["--model", "bert-small-uncased-embedded"]
-    text = "Paris is a city in [MASK]."
+    text, masked = "Paris is a city in [MASK].", "the [MASK] of the work"
     commands = {
         "predict": ["predict", text],
         "predict a pair": ["predict", "They passed a law.", "It changed the [MASK].", *small],
@@ -51,6 +53,9 @@ def imported(tmp_path_factory):
         "nearest-words": ["explain", "nearest-words", text, *small],
         "logit-lens": ["explain", "logit-lens", text, *small],
         "logit lens of a one-way model": ["explain", "logit-lens", text, "--model", "reader-two-one-way"],
+        "ablation in a one-way model": ["explain", "ablation", text, "--model", "reader-two-one-way"],
+        "ablation in ModernBERT": ["explain", "ablation", masked, "--model", str(MODERN_FOLDER)],
+        "ablation in DeBERTa": ["explain", "ablation", masked, "--model", str(GOLDEN_FOLDERS / "deberta")],
         "ablation of all heads": ["explain", "ablation", text, *small],
         "ablation": ["explain", "ablation", text, "--heads", "0.1", "--tokens", "2", *small],
         "patching": ["explain", "patching", text, "--corrupted", "Rome is a city in [MASK].", *small],

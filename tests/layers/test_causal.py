@@ -10,7 +10,7 @@ from bert_tf.inference.bert import Bert
 from bert_tf.models import build_pretraining_model, named_variables, view
 from bert_tf.parameters import is_transposed, parameter_counts
 from bert_tf.runtime import Runtime
-from bert_tf.runtime.numpy_layer import read_by_mlm
+from bert_tf.runtime.numpy_ops import read_by_mlm
 from bert_tf.tokenizers import Tokenizer
 from tests.conftest import outputs_of, randomise, small_vocabulary
 

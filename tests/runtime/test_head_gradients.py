@@ -6,7 +6,7 @@ import torch
 from transformers.activations import ACT2FN
 
 from bert_tf.runtime.head_gradients import SLOPES
-from bert_tf.runtime.numpy_layer import ACTIVATIONS
+from bert_tf.runtime.numpy_ops import ACTIVATIONS
 
 
 @pytest.mark.parametrize("name", sorted(set(ACTIVATIONS) - {"tanh"}))

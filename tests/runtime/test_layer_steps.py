@@ -8,6 +8,7 @@ import pytest
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints.reading import read_stored
+from bert_tf.errors import InputError
 from bert_tf.explain import Ablation, contributions, mask_target, next_sentence_target, patch, sweep
 from bert_tf.explain.attribution.target import Target
 from bert_tf.explain.interventions.ablation import every_feed_forward, every_head, every_layer, every_token
@@ -17,16 +18,24 @@ from bert_tf.layers.hook_points import HOOK_POINTS, blocked
 from bert_tf.runtime import Runtime
 from bert_tf.runtime.head_gradients import HEADS
 from bert_tf.runtime.layer_steps import LayerSteps
+from tests.layers.test_causal import make_reader
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "family"
 NAMES = ("roberta", "distilbert", "albert", "electra-discriminator", "electra-generator")
+#: Architectures whose encoder layer is not BERT's.
+OTHER_LAYERS = ("left-to-right", "two-one-way", "modernbert", "deberta")
 POINTS = [point.name for point in HOOK_POINTS]
+
+
+def on_openvino(folder):
+    """The model of a folder, which runs on OpenVINO."""
+    config, tokenizer, stored = read_stored(folder)
+    return Bert(config, tokenizer, stored, Runtime(stored, engine="openvino"))
 
 
 def both(folder):
     """(the steps of a folder's model on OpenVINO, its Keras model with hooks)."""
-    config, tokenizer, stored = read_stored(folder)
-    bert = Bert(config, tokenizer, stored, Runtime(stored, engine="openvino"))
+    bert = on_openvino(folder)
     assert type(bert.steps()) is LayerSteps
     return bert.steps(), HookedModel(bert)
 
@@ -66,9 +75,60 @@ def check_steps(folder, points=POINTS):
     return heads
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_value_of_every_architecture_equals_the_keras_model(name):
-    assert check_steps(GOLDEN / name)
+@pytest.fixture(scope="module")
+def folder_of(tmp_path_factory):
+    """A function of the name of an architecture to the folder of a small random model."""
+    home = tmp_path_factory.mktemp("architectures")
+
+    def folder(name):
+        if name == "modernbert":
+            return GOLDEN.with_name(name)
+        if name in NAMES or name == "deberta":
+            return GOLDEN / name
+        if not (home / name).exists():
+            reader = make_reader(name)
+            checkpoints.save(home / name, reader.config, reader.tokenizer, reader.model)
+        return home / name
+
+    return folder
+
+
+@pytest.mark.parametrize("name", [*NAMES, *OTHER_LAYERS])
+def test_every_value_of_every_architecture_equals_the_keras_model(name, folder_of):
+    assert check_steps(folder_of(name))
+
+
+@pytest.mark.parametrize("name", OTHER_LAYERS)
+def test_values_are_replaced_in_layers_of_every_kind(name, folder_of):
+    """Every value in part, then some as a whole; an axis of one entry is for all heads and both stacks."""
+    steps, hooked = both(folder_of(name))
+    random = np.random.default_rng(1)
+    for layer, state in enumerate(steps.states(*states_of(hooked))[:-1]):
+        own = steps.values(layer, state, POINTS)
+        parts = {
+            point: (random.random(value.shape) < 0.3, random.standard_normal(value.shape).astype(np.float32))
+            for point, value in own.items()
+        }
+        one, length = np.full((1, 1, 1, 1), 0.5, np.float32), state.shape[1]
+        first_head = np.arange(steps.config.num_attention_heads)[:, None, None] == 0
+        wholes = {"v": (None, parts["v"][1]), "z": (first_head[None], one), "mlp_out": (None, parts["mlp_out"][1])}
+        for replace in (parts, wholes):
+            ours, theirs = (
+                model.values(layer, state, POINTS, blocked([2], length), replace) for model in (steps, hooked)
+            )
+            for point in POINTS:
+                np.testing.assert_allclose(ours[point], theirs[point], atol=2e-5, rtol=1e-5, err_msg=point)
+            assert np.abs(ours["resid_post"] - own["resid_post"]).max() > 1e-3
+        check_equal(steps.unchanged(layer, state), hooked.unchanged(layer, state))
+
+
+def test_what_follows_the_normalisation_back_names_the_layer_that_has_another(folder_of):
+    with pytest.raises(InputError, match="The decomposition needs BERT's encoder layer.* bert has ModernEncoderLayer"):
+        on_openvino(folder_of("modernbert")).steps().check_post_norm("The decomposition")
+    steps = on_openvino(folder_of("deberta")).steps()
+    steps.check_post_norm("The decomposition")
+    with pytest.raises(InputError, match="attention scores that compare the contents .* in bert they also"):
+        steps.check_post_norm("DeepLift", through_scores=True)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
@@ -129,15 +189,14 @@ def test_layers_stored_in_other_types_have_steps_of_their_own(saved):
 
 
 def test_ablation_patching_and_contributions_give_the_numbers_of_the_keras_model(saved):
-    config, tokenizer, stored = read_stored(saved)
-    on_steps, on_keras = (Bert(config, tokenizer, stored, Runtime(stored, engine="openvino")) for _ in range(2))
+    on_steps, on_keras = (on_openvino(saved) for _ in range(2))
     vars(on_keras)["_steps"] = on_keras.hooked()
     texts = ("the cat ate the carrot", "the bunny sat")
     trace = on_steps.trace(*texts, mask=(2, 3))
     ablations = [
-        *every_head(config),
-        *every_layer(config),
-        *every_feed_forward(config),
+        *every_head(on_steps.config),
+        *every_layer(on_steps.config),
+        *every_feed_forward(on_steps.config),
         *every_token(trace),
         Ablation(links=((1, 2),), attention_layers=(1,)),
     ]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
-from bert_tf.architectures import BERT
 from bert_tf.errors import InputError
 from bert_tf.explain.attribution.target import class_prediction
 from bert_tf.explain.models.compare import softmax
@@ -21,7 +20,7 @@ from bert_tf.explain.representations.input_embeddings import embedding_parts
 from bert_tf.explain.representations.logit_lens import LogitLens, logit_lens
 from bert_tf.layers.hook_points import MASKED_SCORE
 from bert_tf.results import Result
-from bert_tf.runtime.numpy_layer import ACTIVATIONS, dense, encoder_layer, layer_norm, read_by_mlm
+from bert_tf.runtime.numpy_ops import ACTIVATIONS, dense, layer_norm, read_by_mlm
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
@@ -214,10 +213,7 @@ def steps_of(bert: Bert) -> tuple[str, ...]:
 
 def _layer_values(bert, state, layer):
     """The values inside a layer by hook point, without the batch axis; NaN for the scores of forbidden links."""
-    if bert.config.architecture.layer_class == BERT.layer_class:
-        return encoder_layer(bert.weights, layer, state)
-    # Other layers run on TensorFlow anyway.
-    inside = bert.hooked().values(layer, state[None], _LAYER_FIELDS)
+    inside = bert.steps().values(layer, state[None], _LAYER_FIELDS)
     values = {name: np.array(value)[0] for name, value in inside.items()}
     values["scores"][values["scores"] < MASKED_SCORE / 2] = np.nan
     if bert.config.architecture.norm_first:

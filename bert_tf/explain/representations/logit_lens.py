@@ -18,7 +18,7 @@ from bert_tf.errors import InputError, MaskPositionError, NothingToPredict, requ
 from bert_tf.explain.attribution.target import class_prediction, classifier_settings
 from bert_tf.inference.predictions import Prediction, check_top_k
 from bert_tf.results import Result, frame
-from bert_tf.runtime.numpy_layer import read_by_heads, read_by_mlm
+from bert_tf.runtime.numpy_ops import read_by_heads, read_by_mlm
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.layers.hook_points import MASKED_SCORE
-from bert_tf.runtime.numpy_layer import ACTIVATIONS
+from bert_tf.runtime.numpy_ops import ACTIVATIONS
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig

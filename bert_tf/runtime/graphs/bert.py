@@ -13,7 +13,7 @@ and OpenVINO computes the products from them. In float32 these products equal th
 
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ import openvino.opset13 as op
 
 from bert_tf.architectures import BERT
 from bert_tf.checkpoints.stored_tensor import Weight
+from bert_tf.config import BertConfig
 from bert_tf.layers.hook_points import MASKED_SCORE
 from bert_tf.model_outputs import OUTPUTS
 from bert_tf.parameters import OUTPUT_TABLE, parameter_spec
@@ -43,6 +44,8 @@ Node: TypeAlias = Any
 _ZERO_POINT = 1e-6
 
 VECTORS = ("queries", "keys", "values")
+#: The dense layers that compute them.
+PROJECTIONS = ("query", "key", "value")
 #: The outputs of which "plain" can return no rows: a request without positions has no logits of the MLM head, and that
 #: graph has no maps.
 FLAGS = tuple(output for output in OUTPUTS if output not in ("mlm_logits", "mlm_logits_all", "attentions"))
@@ -121,7 +124,14 @@ def graph_class(model: RunnableModel) -> type["Graph"]:
 
 
 class Graph:
-    """The graph of BERT. A subclass replaces `layer` for another encoder layer."""
+    """The graph of BERT. A subclass replaces `layer` for another encoder layer.
+
+    Attributes:
+        weights_are_inputs: bool. Whether the weights are inputs of the graph, not constants, so that nothing can be
+            computed from them beforehand.
+    """
+
+    weights_are_inputs = False
 
     def __init__(self, model: RunnableModel, kind: str, eight_bits: bool) -> None:
         self.names = {parameter.name for parameter in parameter_spec(model.bert_config, model.bert_heads)}
@@ -182,6 +192,11 @@ class Graph:
         table = self.vector(f"{name}.position_embeddings.weight")
         return op.add(total, op.slice(table, first, op.add(first, length), ints(1), ints(0)))
 
+    @staticmethod
+    def layer_structure(config: BertConfig, index: int) -> Hashable:
+        """What layer number `index`, from 0, computes apart from its weights; equal where only these differ."""
+        return None
+
     def layer(self, index: int, x: Node, bias: Node) -> Node:
         """The output [B, T, H] of layer number `index`, from 0, for its input and the additive mask [B, 1, 1, T]."""
         return self.encoder_layer(f"bert.encoder.layer.{self.config.layer_groups[index]}", x, bias)
@@ -204,8 +219,19 @@ class Graph:
 
     def attention(self, name: str, x: Node, bias: Node) -> Node:
         """[B, T, H] -> [B, T, H]"""
-        query, key, value = (self.split_heads(self.dense(f"{name}.{part}", x)) for part in ("query", "key", "value"))
-        return self.attend(query, key, value, bias)
+        return self.attend(*self.vectors(name, x), bias)
+
+    def vectors(self, name: str, x: Node) -> tuple[Node, Node, Node]:
+        """The queries, keys and values [B, N, T, D] for x [B, T, H]."""
+        return self.at_vectors(*(self.split_heads(self.dense(f"{name}.{part}", x)) for part in PROJECTIONS))
+
+    def at_vectors(self, query: Node, key: Node, value: Node) -> tuple[Node, Node, Node]:
+        """The queries, keys and values at their hook points; in the graph "vectors" they are results."""
+        vectors = self.at("q", query), self.at("k", key), self.at("v", value)
+        if self.kind == "vectors":
+            for output, vector in zip(VECTORS, vectors):
+                self.add_result(output, vector)
+        return vectors
 
     def once(self, key: Any, make: Callable[..., Any], *arguments: Any) -> Node:
         """A node that several layers use, made for the first of them."""
@@ -220,10 +246,6 @@ class Graph:
 
     def attend(self, query: Node, key: Node, value: Node, bias: Node) -> Node:
         """Queries, keys and values [B, N, T, D] and an additive mask -> [B, T, H]"""
-        vectors = query, key, value = self.at("q", query), self.at("k", key), self.at("v", value)
-        if self.kind == "vectors":
-            for output, vector in zip(VECTORS, vectors):
-                self.add_result(output, vector)
         if self.kind == "plain":
             factor = real(self.score_scale)
             context = op.scaled_dot_product_attention(query, key, value, bias, factor)  # [B, N, T, D]

@@ -10,14 +10,16 @@ import openvino.opset13 as op
 
 from bert_tf.layers.deberta.positions import bucket_rows
 from bert_tf.parameters import POSITIONS_TABLE
-from bert_tf.runtime.graphs.bert import Graph, Node, constant, integer, ints
+from bert_tf.runtime.graphs.bert import Graph, Node, constant, integer, ints, real
+
+_TABLE_NORM = POSITIONS_TABLE.replace("weight", "LayerNorm")
 
 
 class DisentangledGraph(Graph):
     """The graph of `bert_tf.layers.deberta.encoder.DisentangledEncoderLayer`."""
 
     def attention(self, name: str, x: Node, bias: Node) -> Node:
-        query, key, value = (self.split_heads(self.dense(f"{name}.{part}", x)) for part in ("query", "key", "value"))
+        query, key, value = self.vectors(name, x)
         rows, backwards = (self.once(step, self.rows_of_distances, x, step) for step in (1, -1))
         from_content = self.shift_rows(op.matmul(query, self.places(f"{name}.key", rows), False, True))
         from_place = self.shift_rows(op.matmul(key, self.places(f"{name}.query", backwards), False, True))
@@ -37,8 +39,13 @@ class DisentangledGraph(Graph):
     def places(self, name: str, rows: Node) -> Node:
         """The scaled keys or queries of relative positions [N, 2 T - 1, D], by their projection and their rows.
 
-        The projection of the whole table does not depend on the input, so it is computed once, here.
+        The projection of the whole table does not depend on the input, so it is computed once, here, where the weights
+        are known.
         """
+        if self.weights_are_inputs:
+            table = self.once("table node", lambda: self.norm(_TABLE_NORM, self.vector(POSITIONS_TABLE)))
+            projected = self.dense(name, op.unsqueeze(op.gather(table, rows, integer(0)), ints(0)))
+            return op.multiply(self.split_heads(projected), real(self.score_scale))
         projected = self.table_of_positions() @ self.out_in(f"{name}.weight").T + self.out_in(f"{name}.bias")
         heads = projected.reshape(len(projected), self.config.num_attention_heads, -1).swapaxes(0, 1)
         return op.gather(constant(heads * np.float32(self.score_scale)), rows, integer(1))
@@ -49,8 +56,8 @@ class DisentangledGraph(Graph):
             table = self.out_in(POSITIONS_TABLE)
             centred = table - table.mean(axis=-1, keepdims=True)
             scale = np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + np.float32(self.config.layer_norm_eps))
-            norm = POSITIONS_TABLE.replace("weight", "LayerNorm")
-            self.shared["table"] = centred / scale * self.out_in(f"{norm}.weight") + self.out_in(f"{norm}.bias")
+            gain, shift = self.out_in(f"{_TABLE_NORM}.weight"), self.out_in(f"{_TABLE_NORM}.bias")
+            self.shared["table"] = centred / scale * gain + shift
         return self.shared["table"]
 
     def out_in(self, name: str) -> np.ndarray:

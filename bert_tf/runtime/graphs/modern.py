@@ -22,22 +22,29 @@ _BLOCK = 1
 class ModernGraph(Graph):
     """The graph of `bert_tf.layers.modern.ModernEncoderLayer`."""
 
+    @staticmethod
+    def layer_structure(config: Any, index: int) -> tuple[bool, bool, bool]:
+        """Whether the layer's tokens attend to all tokens, and whether it is the first and the last layer."""
+        is_global = index % config.global_attn_every_n_layers == 0
+        return is_global, index == 0, index == config.num_hidden_layers - 1
+
     def layer(self, index: int, x: Node, bias: Node) -> Node:
         config: Any = self.config  # the settings of rotary positions and windows are not None here
-        name = f"bert.encoder.layer.{index}"
-        is_global = index % config.global_attn_every_n_layers == 0
-        read = self.norm(f"{name}.attention.LayerNorm", x) if index else x
+        name, (is_global, is_first, is_last) = f"bert.encoder.layer.{index}", self.layer_structure(config, index)
+        x = self.at("resid_pre", x)
+        read = self.norm(f"{name}.attention.LayerNorm", x) if not is_first else x
         query, key, value = map(self.split_heads, self.parts(read, f"{name}.attention.self.qkv.weight", 3))
         theta = config.global_rope_theta if is_global else config.local_rope_theta
-        query, key = (self.rotate(vectors, theta) for vectors in (query, key))
         attend = self.attend if is_global else self.attend_near
-        attended = attend(query, key, value, bias)
-        x = op.add(x, self.product(attended, f"{name}.attention.output.dense.weight"))
+        attended = attend(*self.at_vectors(self.rotate(query, theta), self.rotate(key, theta), value), bias)
+        added = self.at("attn_out", self.product(attended, f"{name}.attention.output.dense.weight"))
+        x = self.at("resid_mid", op.add(x, added))
         read = self.norm(f"{name}.intermediate.LayerNorm", x)
         units, gate = self.parts(read, f"{name}.intermediate.dense.weight", 2)
-        units = op.multiply(ACTIVATIONS[config.hidden_act](units), gate)
-        x = op.add(x, self.product(units, f"{name}.output.dense.weight"))
-        return self.norm("bert.encoder.LayerNorm", x) if index == config.num_hidden_layers - 1 else x
+        units = self.at("mlp_pre", units)
+        units = self.at("mlp_post", op.multiply(ACTIVATIONS[config.hidden_act](units), gate))
+        x = op.add(x, self.at("mlp_out", self.product(units, f"{name}.output.dense.weight")))
+        return self.at("resid_post", self.norm("bert.encoder.LayerNorm", x) if is_last else x)
 
     def parts(self, x: Node, name: str, count: int) -> list[Node]:
         """The products with the parts of a matrix.
@@ -75,7 +82,7 @@ class ModernGraph(Graph):
     def attend_near(self, query: Node, key: Node, value: Node, bias: Node) -> Node:
         """As `attend`, within the window."""
         if not self.in_blocks:
-            return self.attend(query, key, value, self.once("bias", self.local_bias, bias))
+            return self.attend(query, key, value, self.once("bias", self.local_bias, bias, query))
         return self.join_heads(self.block_context(query, key, value, self.once("bias", self.block_bias, bias)))
 
     @property
@@ -157,9 +164,9 @@ class ModernGraph(Graph):
         keys = self.cut_blocks(bias, 3, True, 4 * MASKED_SCORE)  # [B, 1, 1, blocks, C + W]
         return op.add(op.reshape(keys, ints(-1, 1, 1, size + rows), False), constant(far[None, None]))
 
-    def local_bias(self, bias: Node) -> Node:
-        """The additive mask [B, 1, T, T] of local attention from that of padding [B, 1, 1, T]."""
-        length = op.gather(op.shape_of(bias, "i64"), integer(3), integer(0))
+    def local_bias(self, bias: Node, query: Node) -> Node:
+        """The additive mask [B, 1, T, T] of local attention from that of padding [B, 1, 1, T], for queries of T."""
+        length = op.gather(op.shape_of(query, "i64"), integer(2), integer(0))
         places = op.range(integer(0), length, integer(1), "i64")
         distance = op.abs(op.subtract(op.unsqueeze(places, ints(1)), op.unsqueeze(places, ints(0))))
         is_far = op.greater(distance, integer(self.window // 2))

@@ -1,9 +1,8 @@
-"""BERT's encoder layer in NumPy, over the weights as stored, for the values inside one layer.
+"""A model's dense layers, normalizations and activations in NumPy, over the weights as stored, and what its heads read.
 
-A forward pass through all layers runs on an engine. This file computes one layer again from the hidden state that
-enters it, and returns what the engine keeps to itself.
+The encoder layers run on an engine. These operations are for what follows them: a head, or the gradient of one.
 
-T tokens, H hidden size, N heads, D head size, F intermediate size.
+L layers, T tokens, H hidden size.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 from bert_tf.parameters import parameter_spec
 from bert_tf.runtime.weights import RunnableModel, parameter
 
-_FINAL_NORM = "bert.encoder.LayerNorm.weight"
+_FINAL_NORM = "bert.encoder.LayerNorm"
 
 
 def exact_gelu(x: np.ndarray) -> np.ndarray:
@@ -82,9 +81,19 @@ def read_by_heads(model: RunnableModel, states: np.ndarray) -> np.ndarray:
     A model whose layers do not normalize their output normalizes it once, after the last layer; its earlier hidden
     states get the same normalization here.
     """
-    if _FINAL_NORM not in {parameter.name for parameter in parameter_spec(model.bert_config, ())}:
+    if not _has_final_norm(model):
         return states
-    return np.concatenate([layer_norm(model, _FINAL_NORM.removesuffix(".weight"), states[:-1]), states[-1:]])
+    return np.concatenate([layer_norm(model, _FINAL_NORM, states[:-1]), states[-1:]])
+
+
+def finish_layer(model: RunnableModel, layer: int, x: np.ndarray) -> np.ndarray:
+    """The output of a layer, from 0, whose residual sum is x [..., H] if its blocks do not normalize it."""
+    is_last = layer == model.bert_config.num_hidden_layers - 1
+    return layer_norm(model, _FINAL_NORM, x) if is_last and _has_final_norm(model) else x
+
+
+def _has_final_norm(model):
+    return f"{_FINAL_NORM}.weight" in {parameter.name for parameter in parameter_spec(model.bert_config, ())}
 
 
 def read_by_mlm(model: RunnableModel, states: np.ndarray) -> np.ndarray:
@@ -103,56 +112,20 @@ def read_by_mlm(model: RunnableModel, states: np.ndarray) -> np.ndarray:
     return read
 
 
+def gradient_of_states(model: RunnableModel, gradient: np.ndarray) -> np.ndarray:
+    """The gradient at the hidden states [..., T, H], from that at the vectors that `read_by_mlm` returns for them."""
+    architecture = model.bert_config.architecture
+    if architecture.attention_direction == "bidirectional":
+        return gradient
+    moved = np.zeros_like(gradient)
+    left = gradient.shape[-1] // architecture.stacks
+    moved[..., :-1, :left] = gradient[..., 1:, :left]
+    moved[..., 1:, left:] = gradient[..., :-1, left:]
+    return moved
+
+
 def _with_bias(model, name, x):
     try:
         return x + parameter(model, f"{name}.bias").float32()
     except KeyError:  # the layers of some architectures have no bias
         return x
-
-
-def encoder_layer(model: RunnableModel, layer: int, state: np.ndarray) -> dict[str, np.ndarray]:
-    """All values inside one of BERT's encoder layers (Vaswani et al. 2017, section 3; post-LN).
-
-    Args:
-        model: `BertModel` or `StoredModel`. Its layers are those of `bert_tf.layers.encoder.EncoderLayer`.
-        layer: int. From 0.
-        state: float32 [T, H]. The hidden state that enters the layer, of a text without padding.
-
-    Returns:
-        Dict of hook point (see `bert_tf.layers.hook_points`) -> float32 array without the batch axis: "q", "k", "v"
-        and "z" are [N, T, D], "scores" and "pattern" [N, T, T], "mlp_pre" and "mlp_post" [T, F], the others [T, H].
-    """
-    config = model.bert_config
-    name, heads = f"bert.encoder.layer.{config.layer_groups[layer]}", config.num_attention_heads
-    tokens, hidden = state.shape
-
-    def split(x):
-        return x.reshape(tokens, heads, hidden // heads).swapaxes(0, 1)
-
-    query, key, value = (
-        split(dense(model, f"{name}.attention.self.{part}", state)) for part in ("query", "key", "value")
-    )
-    scores = query @ key.swapaxes(1, 2) / np.sqrt(np.float32(hidden // heads))
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    pattern = powers / powers.sum(axis=-1, keepdims=True)
-    z = pattern @ value
-    attended = dense(model, f"{name}.attention.output.dense", z.swapaxes(0, 1).reshape(tokens, hidden))
-    middle = layer_norm(model, f"{name}.attention.output.LayerNorm", state + attended)
-    before = dense(model, f"{name}.intermediate.dense", middle)
-    after = ACTIVATIONS[config.hidden_act](before)
-    added = dense(model, f"{name}.output.dense", after)
-    return {
-        "resid_pre": state,
-        "q": query,
-        "k": key,
-        "v": value,
-        "scores": scores,
-        "pattern": pattern,
-        "z": z,
-        "attn_out": attended,
-        "resid_mid": middle,
-        "mlp_pre": before,
-        "mlp_post": after,
-        "mlp_out": added,
-        "resid_post": layer_norm(model, f"{name}.output.LayerNorm", middle + added),
-    }
