@@ -147,6 +147,7 @@ def free_memory():
     if "ui.session.memory_budget" in sys.modules:
         sys.modules["ui.session.memory_budget"].memory_budget().drop_all()
     allocator.give_back()
+    gc.freeze()  # what is left mostly lives to the end: it is not looked through again
 
 
 def pytest_collection_modifyitems(items):

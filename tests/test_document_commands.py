@@ -106,7 +106,7 @@ def write_files(folder):
     (folder / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in masked), encoding="utf-8")
     rows = [("the big dog ran", "large"), ("a small cat sat", "little")] * 8
     for name in ("reviews.csv", "held.csv", "test.csv"):
-        lines = ["text,label", *(f"{said},{label}" for said, label in rows)]
+        lines = ["text,label", *(f"{output},{label}" for output, label in rows)]
         (folder / name).write_text("\n".join(lines) + "\n")
     (folder / "texts.csv").write_text("text\nthe big dog\na small cat\n")
     pairs = "".join(f"the cat sat,a cat sat,{score}.0\n" for score in (1, 2, 3, 4, 5, 2, 4, 3))
@@ -191,8 +191,8 @@ def test_the_commands_of_a_document_run(document, tmp_path, monkeypatch, capsys,
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
         capsys.readouterr()
         assert main(scaled(words, released / "small")) == 0, f"{' '.join(words)}\n{capsys.readouterr().err}"
-        said = capsys.readouterr().out
-        assert said if not written else "://" in written or (folder / written).exists(), words
+        output = capsys.readouterr().out
+        assert output if not written else "://" in written or (folder / written).exists(), words
 
 
 @pytest.mark.slow

@@ -22,24 +22,24 @@ def ran(name):
 
 
 def test_the_training_gives_a_model_that_answers():
-    _, said = ran("training.ipynb")
-    for answers in said[-2:]:
+    _, output = ran("training.ipynb")
+    for answers in output[-2:]:
         assert re.fullmatch(r"((positive|negative) [01]\.\d+\n){2}", answers)
 
 
 def test_hooks_show_that_the_country_is_read_before_the_last_layer():
-    _, said = ran("hooks.ipynb")
-    effects = [float(number) for number in re.findall(r"([+-]\d+\.\d+) nats", said[3])]
+    _, output = ran("hooks.ipynb")
+    effects = [float(number) for number in re.findall(r"([+-]\d+\.\d+) nats", output[3])]
     assert len(effects) == 6 and min(effects) < -1 and abs(effects[-1]) < 0.01
 
 
 def test_the_tour_runs_and_finds_what_it_promises():
-    cells, said = ran("tour.ipynb")
-    assert "China" in said[2] and "ranks 1" in said[2]
-    law, bunny = (float(line.split()[0]) for line in said[3].splitlines())
+    cells, message = ran("tour.ipynb")
+    assert "China" in message[2] and "ranks 1" in message[2]
+    law, bunny = (float(line.split()[0]) for line in message[3].splitlines())
     assert law > bunny
     (drawn,) = (output["data"]["application/vnd.plotly.v1+json"] for output in cells[-1].outputs if "data" in output)
-    layer, head = (int(number) - 1 for number in re.match(r"layer (\d+), head (\d+)", said[4]).groups())
+    layer, head = (int(number) - 1 for number in re.match(r"layer (\d+), head (\d+)", message[4]).groups())
     trace = bert_tf.load().trace("They sat on the bank of the river and watched the boats.", mask=["bank"])
     np.testing.assert_allclose(_numbers(drawn["data"][0]["z"]), trace.attentions[layer, head].ravel(), atol=1e-4)
 

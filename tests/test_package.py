@@ -151,8 +151,8 @@ def test_the_version_stands_in_one_place_and_the_documents_follow():
 
 def names_of(requirements):
     """The names of packages in requirement lines, normalized."""
-    found = (re.match(r"[\w.-]+", line) for line in requirements)
-    return {re.sub(r"[-_.]+", "-", match[0]).lower() for match in found if match}
+    actual = (re.match(r"[\w.-]+", line) for line in requirements)
+    return {re.sub(r"[-_.]+", "-", match[0]).lower() for match in actual if match}
 
 
 def pinned(name):

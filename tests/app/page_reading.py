@@ -16,8 +16,8 @@ def component(app, key):
 
 def components(app, key):
     """What a page gave to each of its own components of this name, as the browser would get it, but for the time."""
-    found = [json.loads(proto.json) for proto in _component_protos(app) if proto.component_name == f"bert_{key}"]
-    return [{name: value for name, value in one.items() if name != "made"} for one in found]
+    actual = [json.loads(proto.json) for proto in _component_protos(app) if proto.component_name == f"bert_{key}"]
+    return [{name: value for name, value in one.items() if name != "made"} for one in actual]
 
 
 def _component_protos(app):
@@ -134,6 +134,6 @@ def column(menu, name):
     return [float(row[at]) for row in menu["rows"]]
 
 
-def near(found, wanted, tolerance=2e-4):
+def near(actual, wanted, tolerance=2e-4):
     """See that what was saved, six digits of it in a table, are these numbers."""
-    np.testing.assert_allclose(np.asarray(found, float), np.asarray(wanted, float), atol=tolerance, rtol=tolerance)
+    np.testing.assert_allclose(np.asarray(actual, float), np.asarray(wanted, float), atol=tolerance, rtol=tolerance)

@@ -85,7 +85,7 @@ def sessions(pages, models):
     )
 
 
-def play(session, open_app, said):
+def play(session, open_app, output):
     """Plays a session.
 
     Args:
@@ -96,13 +96,13 @@ def play(session, open_app, said):
     """
     page, model, text, acts = session
     with Faults() as faults, stopped_jobs():
-        said(f"open page={page} model={model} a={text!r}")
+        output(f"open page={page} model={model} a={text!r}")
         app = open_app(page=page, model=model, a=text)
         _check(app, faults)
         for place, choice in acts:
             if not (widgets := usable(app)):
                 return
-            said(act_on(widgets[place % len(widgets)], choice))
+            output(act_on(widgets[place % len(widgets)], choice))
             app.run()
             _check(app, faults)
 

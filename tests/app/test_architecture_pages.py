@@ -104,8 +104,8 @@ def test_why_two_texts_are_in_order(at):
     words = run_until_done(
         at("albert", page="saliency", b=texts[1], **{"saliency.method": "occlusion", "saliency.follows": "Swapped"})
     )
-    found = occlusion(bert, trace, sentence_order_target(bert, trace, False), unit="word")
-    assert list(words.dataframe[0].value["score"]) == pytest.approx([one.score for one in found.words], abs=1e-4)
+    actual = occlusion(bert, trace, sentence_order_target(bert, trace, False), unit="word")
+    assert list(words.dataframe[0].value["score"]) == pytest.approx([one.score for one in actual.words], abs=1e-4)
     off = at("albert", page="ablation", b=texts[1], **{"ablation.off": "2-x"})
     gauge = component(off, "gauge")
     effect = ablate(bert, trace, Ablation(layers=(1,)))
@@ -131,8 +131,8 @@ def test_why_a_token_looks_replaced(at, tmp_path):
             **{"saliency.method": "occlusion", "saliency.at": "2", "saliency.follows": "Original"},
         )
     )
-    found = occlusion(bert, trace, replaced_target(bert, trace, 2, False), unit="word")
-    assert list(words.dataframe[0].value["score"]) == pytest.approx([one.score for one in found.words], abs=1e-4)
+    actual = occlusion(bert, trace, replaced_target(bert, trace, 2, False), unit="word")
+    assert list(words.dataframe[0].value["score"]) == pytest.approx([one.score for one in actual.words], abs=1e-4)
     assert "supports “original”" in page_text(words)
     assert [part["text"] for part in component(words, "marks")["a"] if part.get("asked")] == ["w2"]
     # Without a word in the link it is the most suspected token.
@@ -148,9 +148,9 @@ def test_why_a_token_looks_replaced(at, tmp_path):
     assert f"{signed(sign * swept.replaced_changes[0, 3], 3)} of probability" in component(off, "cells")["tips"][0]
     other = {"patching.a": "w1 w9 w3 w4", "patching.at": "1"}
     patched = run_until_done(at(name, page="patching", **other))
-    found = patch_states(bert, trace, bert.trace("w1 w9 w3 w4"), replaced_target(bert, trace, 1))
+    actual = patch_states(bert, trace, bert.trace("w1 w9 w3 w4"), replaced_target(bert, trace, 1))
     drawn = json.loads(patched.get("plotly_chart")[0].proto.spec)["data"][0]["z"]
-    assert np.allclose(array(drawn).T, found.recovered, atol=1e-2)
+    assert np.allclose(array(drawn).T, actual.recovered, atol=1e-2)
 
 
 @pytest.mark.parametrize(
@@ -167,11 +167,11 @@ def test_a_verdict_is_changed_by_other_words(at, name, more, other):
     app = run_until_done(at(name, **link))
     if "not the likeliest" in page_text(app):
         app = run_until_done(at(name, **link, **{"saliency.follows": other}))
-    found, bert = of_job(app, "saliency hotflip"), bert_tf.load(GOLDEN_FOLDERS / name)
-    assert list(app.dataframe[0].value["new"]) == [one.new for one in found.tried] != []
-    for one in found.tried:
+    actual, bert = of_job(app, "saliency hotflip"), bert_tf.load(GOLDEN_FOLDERS / name)
+    assert list(app.dataframe[0].value["new"]) == [one.new for one in actual.tried] != []
+    for one in actual.tried:
         typed = bert.trace(one.text_a, one.text_b)
-        share = typed.sop[found.target.id] if name == "albert" else abs(typed.replaced[2] + found.target.id - 1)
+        share = typed.sop[actual.target.id] if name == "albert" else abs(typed.replaced[2] + actual.target.id - 1)
         assert one.log_probability == pytest.approx(np.log(share), abs=1e-4)
 
 
@@ -196,8 +196,8 @@ def test_a_byte_level_answer_is_bold_without_its_space(at, page):
     token = next(one for one in spelled if one.startswith(" ") and one.strip().isalpha())
     asked = {"logit_lens.follow": token} if page == "logit_lens" else {f"{page}.token": token}
     app = run_until_done(at("roberta", page=page, mask="a4", **asked, **{"patching.a": "the license of a work"}))
-    said = page_text(app)
-    assert f"**{token.strip()}** has" in said, said
+    output = page_text(app)
+    assert f"**{token.strip()}** has" in output, output
 
 
 @pytest.mark.parametrize("page", ["saliency", "ablation", "patching"])
@@ -208,19 +208,19 @@ def test_a_token_s_score_is_asked_in_the_lines_too(at, page):
     link = {"patching.a": "w1 w9 w3 w4", "ablation.colour": "effect", f"{page}.at": "2", f"{page}.follows": "Original"}
     app = run_until_done(at("electra-discriminator", page=page, **link))
     job = {"saliency": "saliency integrated-gradients", "patching": "patching state"}.get(page, page)
-    found, shown = ran(app)["result"], of_job(app, job)
+    actual, shown = ran(app)["result"], of_job(app, job)
     if page == "ablation":
         heads = [place for place, one in enumerate(shown.ablations) if one.heads]
-        assert np.allclose(found.replaced_changes, shown.replaced_changes[heads], atol=1e-5)
+        assert np.allclose(actual.replaced_changes, shown.replaced_changes[heads], atol=1e-5)
     else:
-        assert found.target == shown.target == Target(2, 0, "original", is_replaced_token=True)
+        assert actual.target == shown.target == Target(2, 0, "original", is_replaced_token=True)
 
 
 def test_what_if_has_no_question_for_a_discriminator_and_says_so(at):
-    said = page_text(at("electra-discriminator", page="counterfactuals", b="w5 w6"))
+    output = page_text(at("electra-discriminator", page="counterfactuals", b="w5 w6"))
     assert (
-        "scores every token as replaced or original" in said
-        and "Saliency, Ablation, Contributions and Patching" in said
+        "scores every token as replaced or original" in output
+        and "Saliency, Ablation, Contributions and Patching" in output
     )
 
 
@@ -301,10 +301,10 @@ def test_a_file_is_asked_for_the_order_and_for_replaced_tokens(at, twins):
     assert app.metric[0].label == "In order" and "hidden" not in app.dataframe[0].value
     app = run_until_done(at("electra-discriminator", page="dataset"))
     rows = read_rows((Path(__file__).parents[2] / "assets/samples/sentences.txt").read_bytes(), "text").rows
-    found = score_rows(twins("electra-discriminator"), rows, ("replaced",))
+    actual = score_rows(twins("electra-discriminator"), rows, ("replaced",))
     table = app.dataframe[0].value
-    assert list(table["suspected"]) == [one.suspected for one in found]
-    assert list(table["replaced"]) == pytest.approx([one.most_likely_replaced[1] for one in found], abs=1e-4)
+    assert list(table["suspected"]) == [one.suspected for one in actual]
+    assert list(table["replaced"]) == pytest.approx([one.most_likely_replaced[1] for one in actual], abs=1e-4)
     assert "no head for hidden words, pseudo-perplexity and pairs of texts" in page_text(app)
 
 
@@ -313,8 +313,8 @@ def test_two_alberts_and_two_discriminators_agree_as_far_as_the_library_says(at,
     for name, lines, score in cases:
         app = at(name, page="agreement", **{"with": f"{name}-two", "agreement.file": "typed", "agreement.hide": "last"})
         table = typed(app, "agreement", lines).dataframe[0].value
-        found = agreement(twins(name), twins(f"{name}-two"), read_rows(lines).rows, "last")
-        wanted = [getattr(one, score) for one in found.rows]
+        actual = agreement(twins(name), twins(f"{name}-two"), read_rows(lines).rows, "last")
+        wanted = [getattr(one, score) for one in actual.rows]
         assert list(table[score]) == pytest.approx(wanted, abs=1e-4) and None not in wanted
     assert "Only scores of replaced tokens are compared" in page_text(app)
 
@@ -346,8 +346,8 @@ def test_compare_subtracts_what_both_heads_say(at, twins, name, says):
     app = at(name, page="side_by_side", b="of work", **{"with": f"{name}-two"})
     pair = [twins(one) for one in (name, f"{name}-two")]
     traces = [bert.trace(TEXTS[name], "of work") for bert in pair]
-    found = compare(*traces, *(bert.tokenizer for bert in pair), 2, 2)
-    apart = found.in_order_difference if name == "albert" else found.replaced_difference
+    actual = compare(*traces, *(bert.tokenizer for bert in pair), 2, 2)
+    apart = actual.in_order_difference if name == "albert" else actual.replaced_difference
     assert says.format(abs(apart)) in page_text(app) and abs(apart) > 1e-3
 
 
@@ -355,7 +355,7 @@ def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at, saved):
     app = at("distilbert", page="input_embeddings")
     assert "A sum of two vectors: token and position" in page_text(app)
     assert "segment" not in app.dataframe[0].value and "Segment" not in app.button_group(key="w_sum_of").options
-    found, bert = saved["input-sum"], bert_tf.load(GOLDEN_FOLDERS / "distilbert")
+    actual, bert = saved["input-sum"], bert_tf.load(GOLDEN_FOLDERS / "distilbert")
     parts = embedding_parts(bert, bert.trace(TEXTS["distilbert"]))
     header = [
         "position",
@@ -367,11 +367,11 @@ def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at, saved):
         "position_share",
         "cosine_token_position",
     ]
-    assert list(found["header"]) == header and found["json"]["parts"] == ["token", "position"]
-    near(found["npz"]["vectors"], parts.vectors)
-    near(column(found, "position_share"), parts.shares[1])
-    near(column(found, "cosine_token_position"), parts.cosines[:, 0, 1])
-    near(found["npz"]["cosines"][:, 0, 1], parts.cosines[:, 0, 1])
+    assert list(actual["header"]) == header and actual["json"]["parts"] == ["token", "position"]
+    near(actual["npz"]["vectors"], parts.vectors)
+    near(column(actual, "position_share"), parts.shares[1])
+    near(column(actual, "cosine_token_position"), parts.cosines[:, 0, 1])
+    near(actual["npz"]["cosines"][:, 0, 1], parts.cosines[:, 0, 1])
     for name, count in (("distilbert", "two"), ("roberta", "three")):
         assert f"“emb.” the sum of the {count} parts" in page_text(at(name, page="nearest_words"))
     three = at("albert", page="input_embeddings")

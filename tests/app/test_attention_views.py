@@ -158,13 +158,13 @@ def test_methods_stand_side_by_side(open_app, model, trace):
         if "Flow" in columns:
             break
         app.run()
-    found = token_attention(model, trace, 1, 3)
+    actual = token_attention(model, trace, 1, 3)
     flow = attention_flow(trace, 1, [3])[0]
     wanted = {
-        "Raw": found.raw,
-        "Effective": found.effective,
-        "Norm-weighted": found.norm_weighted,
-        "Rollout": found.rollout,
+        "Raw": actual.raw,
+        "Effective": actual.effective,
+        "Norm-weighted": actual.norm_weighted,
+        "Rollout": actual.rollout,
         "Flow": flow / flow.sum(),
     }
     assert list(columns) == list(wanted)

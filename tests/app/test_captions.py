@@ -40,9 +40,9 @@ def test_a_literal_caption_has_at_most_two_sentences():
     files = {
         path.relative_to(ROOT).as_posix(): path for name in ("pages", "ui") for path in (ROOT / name).rglob("*.py")
     }
-    found = [(name, *one) for name, path in files.items() for one in captions(path.read_text("utf-8"))]
-    assert len(found) > 50
-    assert not [one for one in found if len(_END.findall(one[-1])) > _MOST]
+    actual = [(name, *one) for name, path in files.items() for one in captions(path.read_text("utf-8"))]
+    assert len(actual) > 50
+    assert not [one for one in actual if len(_END.findall(one[-1])) > _MOST]
 
 
 @pytest.mark.parametrize(

@@ -72,16 +72,16 @@ def test_one_model_reads_two_texts(open_app, cased):
         cased.trace(PAIR["a"], PAIR["b"], mask=["carrot"]),
         cased.trace("The dog ate a bone.", mask=["bone"]),
     ]
-    found = compare(*traces, cased.tokenizer, cased.tokenizer, 3, 3, across=True)
+    actual = compare(*traces, cased.tokenizer, cased.tokenizer, 3, 3, across=True)
     assert [len(card) for card in cards] == [len(trace.masks) for trace in traces]
     for card, trace in zip(cards, traces):
         best = cased.fill_mask(trace, 5)[0].predictions
         assert [one["text"] for one in card[0]["predictions"]] == [one.token for one in best]
     table = app.dataframe[0].value
-    assert list(table["divergence"]) == pytest.approx([mask.divergence for mask in found.masks], abs=1e-4)
-    theirs = {one.token for one in found.masks[0].predictions_b}
+    assert list(table["divergence"]) == pytest.approx([mask.divergence for mask in actual.masks], abs=1e-4)
+    theirs = {one.token for one in actual.masks[0].predictions_b}
     assert [one["alone"] for one in cards[0][0]["predictions"]] == [
-        one.token not in theirs for one in found.masks[0].predictions_a
+        one.token not in theirs for one in actual.masks[0].predictions_a
     ]
     differing = [chip["text"] for chip in components(app, "chips")[1]["chips"] if chip["differs"]]
     assert "dog" in "".join(one.strip("#") for one in differing) and "ate" not in differing
@@ -212,9 +212,9 @@ def test_snapshots_of_a_run_are_compared_as_models_are(open_app, run):
     assert app.selectbox(key="w_side_by_side_model").options[-2:] == ["mini · step 0", "mini · step 1,000"]
     pair = [bert_tf.load(run / "snapshots" / f"step-{step}") for step in (0, 1000)]
     traces = [bert.trace(CAT["a"], CAT["b"], mask=["cat"]) for bert in pair]
-    found = compare(*traces, *(bert.tokenizer for bert in pair), 2, 2)
+    actual = compare(*traces, *(bert.tokenizer for bert in pair), 2, 2)
     assert list(app.dataframe[0].value["divergence"]) == pytest.approx(
-        [mask.divergence for mask in found.masks], abs=1e-4
+        [mask.divergence for mask in actual.masks], abs=1e-4
     )
     assert [one["is_next"] for one in components(app, "gauge")] == pytest.approx(
         [trace.nsp.is_next for trace in traces], abs=1e-4
@@ -247,8 +247,8 @@ def test_likeness_and_agreement_read_snapshots_too(open_app, run):
         "layer_similarity.source": "view",
     }
     app = run_until_done(open_app(page="layer_similarity", **CAT, **link))
-    found = layer_similarity(*([bert.trace(CAT["a"], CAT["b"])] for bert in pair))
-    np.testing.assert_allclose(_array(figures(app)[0]["data"][0]["z"]), found, atol=1e-3)
+    actual = layer_similarity(*([bert.trace(CAT["a"], CAT["b"])] for bert in pair))
+    np.testing.assert_allclose(_array(figures(app)[0]["data"][0]["z"]), actual, atol=1e-3)
     assert "mini/snapshots/step-0" in app.code[0].value and "mini/snapshots/step-1000" in app.code[0].value
 
     sample = (ROOT / "assets" / "samples" / "sentences.txt").read_bytes()

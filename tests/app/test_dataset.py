@@ -40,27 +40,27 @@ def sample(name):
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_samples_are_read_without_a_problem(name):
-    found = sample(name)
-    assert not found.problems and 10 <= len(found.rows) <= 40
-    assert name != "pairs.jsonl" or all(row.text_b for row in found.rows)
-    assert name != "facts.csv" or all("[MASK]" in row.text_a for row in found.rows)
+    actual = sample(name)
+    assert not actual.problems and 10 <= len(actual.rows) <= 40
+    assert name != "pairs.jsonl" or all(row.text_b for row in actual.rows)
+    assert name != "facts.csv" or all("[MASK]" in row.text_a for row in actual.rows)
 
 
 def test_a_sample_is_asked_at_once_and_its_numbers_are_the_librarys(open_app, cased):
     app = run_until_done(open_app(page="dataset", top="3", **{"dataset.hide": "last"}))
-    found = score_rows(cased, sample("sentences.txt").rows, ("masks",), "last", 3)
+    actual = score_rows(cased, sample("sentences.txt").rows, ("masks",), "last", 3)
     table = app.dataframe[0].value
-    assert list(table["prediction"]) == [one.masks[0].predictions[0].token for one in found]
-    assert list(table["rank"]) == [one.masks[0].original_rank for one in found]
-    summary = summarise_rows(found)
+    assert list(table["prediction"]) == [one.masks[0].predictions[0].token for one in actual]
+    assert list(table["rank"]) == [one.masks[0].original_rank for one in actual]
+    summary = summarise_rows(actual)
     assert app.metric[0].value == f"{100 * summary.first:.1f}%" or summary.first < 0.001
     assert "problem" not in table and "next" not in table
 
 
 def test_pairs_get_their_next_sentence_scores(open_app, cased):
     app = run_until_done(open_app(page="dataset", **{"dataset.file": "pairs.jsonl", "dataset.ask": "next"}))
-    found = score_rows(cased, sample("pairs.jsonl").rows, ("next",), "given")
-    assert list(app.dataframe[0].value["next"]) == pytest.approx([one.is_next for one in found], abs=1e-4)
+    actual = score_rows(cased, sample("pairs.jsonl").rows, ("next",), "given")
+    assert list(app.dataframe[0].value["next"]) == pytest.approx([one.is_next for one in actual], abs=1e-4)
     assert "hidden" not in app.dataframe[0].value
 
 
@@ -97,21 +97,21 @@ def test_nothing_chosen_and_nothing_given_say_what_to_do(open_app):
 
 def test_a_row_opens_with_its_words_hidden():
     (row,) = read_rows("one two\tthree").rows
-    found = row_view(View(a="x", start=5), row, (("a", 1, -1), ("b", 0, 2)))
-    assert (found.a, found.b, found.start) == ("one two", "three", 0)
-    assert found.masks == (MaskPosition("a", 1), MaskPosition("b", 0, 2))
+    actual = row_view(View(a="x", start=5), row, (("a", 1, -1), ("b", 0, 2)))
+    assert (actual.a, actual.b, actual.start) == ("one two", "three", 0)
+    assert actual.masks == (MaskPosition("a", 1), MaskPosition("b", 0, 2))
 
 
 def test_two_models_agree_as_far_as_the_library_says(open_app, cased, uncased):
     app = run_until_done(open_app(page="agreement", **{"agreement.file": "pairs.jsonl"}))
-    found = agreement(cased, uncased, sample("pairs.jsonl").rows)
+    actual = agreement(cased, uncased, sample("pairs.jsonl").rows)
     table = app.dataframe[0].value
-    assert list(table["row"]) == [one.row.number for one in found.rows]
-    assert list(table["divergence_bits"]) == pytest.approx([one.divergence for one in found.rows], abs=1e-4)
+    assert list(table["row"]) == [one.row.number for one in actual.rows]
+    assert list(table["divergence_bits"]) == pytest.approx([one.divergence for one in actual.rows], abs=1e-4)
     assert list(table["prediction_a"]) == [
-        one.masks[0].predictions_a[0].token if one.masks else None for one in found.rows
+        one.masks[0].predictions_a[0].token if one.masks else None for one in actual.rows
     ]
-    assert app.metric[1].value == f"{found.divergence:.3f} bits"
+    assert app.metric[1].value == f"{actual.divergence:.3f} bits"
     assert app.metric[2].label == "Same next-sentence prediction"
 
 
@@ -161,7 +161,7 @@ def test_rows_open_where_the_page_has_what_it_needs(open_app, monkeypatch):
             (runs, "snapshots"),
             (directional_models, "comparable_models"),
         ):
-            monkeypatch.setattr(module, name, lambda found=here.get(name, {}): found)
+            monkeypatch.setattr(module, name, lambda actual=here.get(name, {}): actual)
         return [name for name, page in pages().items() if page.opens_rows and page.is_available()]
 
     always = offered()
@@ -211,8 +211,8 @@ def test_the_rows_of_a_file_are_saved(open_app, saved, cased):
 def test_the_rows_two_models_differ_on_are_saved(open_app, saved, cased, uncased):
     app = run_until_done(open_app(page="agreement", **{"with": "tiny-uncased", "agreement.hide": "last"}))
     offered(app, saved, ("agreement",))
-    found = agreement(cased, uncased, sample("sentences.txt").rows, "last", 5)
-    near(column(saved["agreement"], "divergence_bits"), [one.divergence for one in found.rows])
+    actual = agreement(cased, uncased, sample("sentences.txt").rows, "last", 5)
+    near(column(saved["agreement"], "divergence_bits"), [one.divergence for one in actual.rows])
 
 
 @pytest.mark.usefixtures("with_tasks")

@@ -36,20 +36,20 @@ def uploaded(open_app):
     return opened
 
 
-def said(name, task_home, texts):
+def predictions_of(name, task_home, texts):
     return bert_tf.load(task_home / name).task.predict(list(texts))
 
 
 def test_classes_are_compared_with_the_labels_of_the_file(uploaded, task_home, saved):
     app = uploaded(FILE, model="classes")
     offered(app, saved, ("rows", "confusion", "class-curve"))
-    found = said("classes", task_home, WORDS)
+    actual = predictions_of("classes", task_home, WORDS)
     table = app.dataframe[0].value
-    assert list(table["predicted"]) == [one["label"] for one in found] and list(table["label"]) == list(LABELS)
-    assert list(table["sure"]) == pytest.approx([one["probability"] for one in found], abs=1e-4)
-    near(column(saved["rows"], "predicted_probability"), [one["probability"] for one in found])
-    assert saved["rows"]["json"]["rows"][0]["task_prediction"]["label"] == found[0]["label"]
-    true, given = LABELS[:5], [one["label"] for one in found[:5]]
+    assert list(table["predicted"]) == [one["label"] for one in actual] and list(table["label"]) == list(LABELS)
+    assert list(table["sure"]) == pytest.approx([one["probability"] for one in actual], abs=1e-4)
+    near(column(saved["rows"], "predicted_probability"), [one["probability"] for one in actual])
+    assert saved["rows"]["json"]["rows"][0]["task_prediction"]["label"] == actual[0]["label"]
+    true, given = LABELS[:5], [one["label"] for one in actual[:5]]
     assert {one.label: one.value for one in app.metric} == {
         "Accuracy": f"{accuracy_score(true, given):.3f}",
         "Macro F1": f"{f1_score(true, given, labels=['bad', 'good'], average='macro', zero_division=0):.3f}",
@@ -64,7 +64,7 @@ def test_classes_are_compared_with_the_labels_of_the_file(uploaded, task_home, s
 def test_the_rows_with_a_wrong_class_can_be_picked_out(uploaded, task_home):
     app = uploaded(FILE, model="classes")
     app.button_group(key="w_dataset_show").set_value("misjudged").run()
-    given = [one["label"] for one in said("classes", task_home, WORDS[:5])]
+    given = [one["label"] for one in predictions_of("classes", task_home, WORDS[:5])]
     wrong = [text for text, true, label in zip(WORDS, LABELS, given) if true != label]
     assert list(run_until_done(app).dataframe[0].value["a"]) == wrong and param(app, "dataset.show") == "misjudged"
 
@@ -72,7 +72,7 @@ def test_the_rows_with_a_wrong_class_can_be_picked_out(uploaded, task_home):
 def test_without_labels_the_classes_are_counted(open_app, task_home):
     app = run_until_done(open_app(page="dataset", model="classes", **{"dataset.ask": "classes"}))
     data = (ROOT / "assets" / "samples" / "sentences.txt").read_text("utf-8")
-    given = [one["label"] for one in said("classes", task_home, data.splitlines())]
+    given = [one["label"] for one in predictions_of("classes", task_home, data.splitlines())]
     assert f"{given[0]} {given.count(given[0])}" in page_text(app) and not app.metric
     assert "label" not in app.dataframe[0].value
 
@@ -106,11 +106,11 @@ def test_pairs_and_numbers_are_judged_too(open_app, uploaded, task_home):
         open_app(page="dataset", model="pairs", **{"dataset.file": "pairs.jsonl", "dataset.ask": "classes"})
     )
     rows = read_rows((ROOT / "assets" / "samples" / "pairs.jsonl").read_bytes(), "jsonl").rows
-    found = said("pairs", task_home, [(row.text_a, row.text_b) for row in rows])
-    assert list(app.dataframe[0].value["predicted"]) == [one["label"] for one in found]
+    actual = predictions_of("pairs", task_home, [(row.text_a, row.text_b) for row in rows])
+    assert list(app.dataframe[0].value["predicted"]) == [one["label"] for one in actual]
     numbers = "".join(f"{text},{place}\n" for place, text in enumerate(WORDS))
     app = uploaded(f"text,label\n{numbers}", model="score")
-    values = [one["value"] for one in said("score", task_home, WORDS)]
+    values = [one["value"] for one in predictions_of("score", task_home, WORDS)]
     assert list(app.dataframe[0].value["predicted"]) == pytest.approx(values, abs=1e-4)
     assert app.metric[0].value == f"{np.corrcoef(values, range(6))[0, 1]:.3f}"
 

@@ -83,7 +83,7 @@ def test_an_error_box_has_no_links_to_other_sites():
 SMALL_SERVER = """
 import json, sys, time
 from streamlit.testing.v1 import AppTest
-said = {}
+errors = {}
 for page in ("predict", "architecture", "ablation", "saliency"):
     app = AppTest.from_file("app.py", default_timeout=300)
     app.query_params.update(page=page, a="The bunny ate.", mask="a1")
@@ -92,9 +92,9 @@ for page in ("predict", "architecture", "ablation", "saliency"):
         time.sleep(0.05)
     app.run()
     assert not app.exception, app.exception
-    said[page] = [error.value for error in app.error]
+    errors[page] = [error.value for error in app.error]
 imported = [module for module in ("tensorflow", "keras") if module in sys.modules]
-print(json.dumps([said, imported]))
+print(json.dumps([errors, imported]))
 """
 
 
@@ -106,9 +106,9 @@ def test_a_server_without_memory_for_tensorflow_says_so_where_it_is_needed(tmp_p
         [sys.executable, "-c", SMALL_SERVER], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    said, imported = json.loads(done.stdout.splitlines()[-1])
-    assert not imported and not said["predict"] and not said["architecture"] and not said["ablation"]
-    (sentence,) = said["saliency"]
+    output, imported = json.loads(done.stdout.splitlines()[-1])
+    assert not imported and not output["predict"] and not output["architecture"] and not output["ablation"]
+    (sentence,) = output["saliency"]
     assert sentence.startswith("This server has no memory for TensorFlow") and "Choose another method" in sentence
 
 

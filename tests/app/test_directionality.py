@@ -89,14 +89,16 @@ def test_without_a_hidden_word_the_page_says_what_to_press(readers, open_app):
 
 
 def test_half_the_context_is_told_of_each_reader_in_its_own_words(readers, open_app):
-    said = {
+    output = {
         "left_to_right": "therefore gives the same as the full text",
         "two_one_way": "one of the two has no words to read",
         "bidirectional": "BERT is trained to use both sides",
     }
     for way, name in NAMES.items():
         app = run_until_done(open_app(page="counterfactuals", model=name, a=TEXT, mask="a5"))
-        assert [words in page_text(app) for words in said.values()] == [other == way for other in said], page_text(app)
+        assert [words in page_text(app) for words in output.values()] == [other == way for other in output], page_text(
+            app
+        )
         (drawn,) = components(app, "bars")
         whole, before, after = ([one["p"] for one in card["predictions"]] for card in drawn["cards"])
         assert (before == pytest.approx(whole, rel=1e-4)) == (way == "left_to_right") and after != pytest.approx(
@@ -175,6 +177,6 @@ def test_a_word_of_several_pieces_is_told_of_for_every_model_that_splits_it(read
     cards = [drawn["cards"][0] for drawn in components(app, "bars")]
     assert [card["foot"] == "The original is several word pieces here." for card in cards] == split
     assert all(card["title"] == "bunnys" for card in cards)
-    said = page_text(app).replace("\\", "")
-    assert "“bunnys” is several word pieces for" in said and "Text A alone is read here" in said
-    assert all(name in said for name in ("Left to right", "Two one-way readers", "Both ways: BERT", "tiny-cased"))
+    output = page_text(app).replace("\\", "")
+    assert "“bunnys” is several word pieces for" in output and "Text A alone is read here" in output
+    assert all(name in output for name in ("Left to right", "Two one-way readers", "Both ways: BERT", "tiny-cased"))

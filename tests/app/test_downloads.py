@@ -61,18 +61,18 @@ def ended():
     from ui.session.downloads import shared_downloads
 
     deadline = time.monotonic() + PATIENCE
-    while (found := shared_downloads().get(NAME)) and found.running and time.monotonic() < deadline:
+    while (actual := shared_downloads().get(NAME)) and actual.running and time.monotonic() < deadline:
         time.sleep(0.01)
-    return found
+    return actual
 
 
 def half_way():
     """Wait until the first half of the weights is here, and nothing more arrives."""
     from ui.session.downloads import shared_downloads
 
-    deadline, before, found = time.monotonic() + PATIENCE, 0, shared_downloads().get(NAME)
-    while not (now := found.done) or now < found.total / 2 - 5000 or now != before:
-        assert found.running, found.problem
+    deadline, before, actual = time.monotonic() + PATIENCE, 0, shared_downloads().get(NAME)
+    while not (now := actual.done) or now < actual.total / 2 - 5000 or now != before:
+        assert actual.running, actual.problem
         assert time.monotonic() < deadline
         before = now
         time.sleep(0.3)
@@ -130,10 +130,10 @@ def test_a_download_that_is_stopped_says_what_is_here_and_goes_on_from_there(ope
     if bar(app) is not None:
         assert bar(app) == f"{NAME} stops …" and app.button(key=key("stop")).disabled
     hub.gate.set()
-    found = ended()
+    actual = ended()
     app.run()
     held = partial_download_bytes(NAME)
-    assert found.status == "stopped" and 0 < held < sum(map(len, hub.files.values()))
+    assert actual.status == "stopped" and 0 < held < sum(map(len, hub.files.values()))
     caption = f"{megabytes(held)} of it are downloaded already; the download continues from there."
     assert offers(app) and not app.error and caption in page_text(app)
     before = len(asked_for(hub))
@@ -170,10 +170,10 @@ def test_a_download_that_fails_says_how_to_bring_the_model(open_app, hub, tmp_pa
     app = open_app(page="models")
     app.button(key=key("get")).click().run()
     ended()
-    (said,) = [error.value for error in app.run().error]
-    assert f"`python -m bert_tf download {NAME}`" in said and "rrno" not in said
-    assert f"the folder `{NAME}` with config.json, vocab.txt and model.safetensors" in said
-    assert f"into `{tmp_path / 'home'}`" in said
+    (output,) = [error.value for error in app.run().error]
+    assert f"`python -m bert_tf download {NAME}`" in output and "rrno" not in output
+    assert f"the folder `{NAME}` with config.json, vocab.txt and model.safetensors" in output
+    assert f"into `{tmp_path / 'home'}`" in output
     # What the sentence names is enough: the model is there afterwards.
     (tmp_path / "home" / NAME).mkdir()
     for file in ("config.json", "vocab.txt", "model.safetensors"):
@@ -208,7 +208,7 @@ def look_up(open_app, name):
     return app.run()
 
 
-def said_by(app):
+def text_of(app):
     """The text of the page without the backslashes that keep Markdown from being read."""
     return page_text(app).replace("\\", "")
 
@@ -219,14 +219,14 @@ def test_any_repository_is_looked_up_then_downloaded(open_app, hub, tmp_path):
     hub.add_model(REPO, tmp_path / "served")
     hub.cards[REPO] = {"license": "mit"}
     app = look_up(open_app, REPO)
-    said = said_by(app)
-    assert "BERT, 2 layers of" in said and "licence: mit" in said and not asked_for(hub)
+    output = text_of(app)
+    assert "BERT, 2 layers of" in output and "licence: mit" in output and not asked_for(hub)
     next(button for button in app.button if button.label.startswith(f"Get {REPO}")).click()
     app.run()
     deadline = time.monotonic() + PATIENCE
-    while (found := shared_downloads().get(REPO)).running and time.monotonic() < deadline:
+    while (actual := shared_downloads().get(REPO)).running and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert found.status == "done", found.problem
+    assert actual.status == "done", actual.problem
     assert (tmp_path / "home" / "someone--tiny-bert" / "model.safetensors").is_file()
 
 
@@ -236,15 +236,15 @@ def test_what_the_deployment_or_the_hub_refuses_is_said(open_app, hub, tmp_path)
     hub.add_model(REPO, tmp_path / "served")
     del hub.files[REPO, "model.safetensors"]
     hub.files[REPO, "pytorch_model.bin"] = b"never"
-    assert "only PyTorch pickle files" in said_by(look_up(open_app, REPO))
-    assert "does not have someone/nothing" in said_by(look_up(open_app, "someone/nothing"))
-    assert "is not the name of a repository" in said_by(look_up(open_app, "../../etc"))
+    assert "only PyTorch pickle files" in text_of(look_up(open_app, REPO))
+    assert "does not have someone/nothing" in text_of(look_up(open_app, "someone/nothing"))
+    assert "is not the name of a repository" in text_of(look_up(open_app, "../../etc"))
     limits = state.limits()
     for allowed in ("other/*", "someone/other"):
         object.__setattr__(limits, "repositories", (allowed,))
         assert not limits.gets(REPO) and limits.gets(allowed.replace("*", "name"))
     hub.requests.clear()
-    assert f"does not download {REPO}" in said_by(look_up(open_app, REPO)) and not hub.requests
+    assert f"does not download {REPO}" in text_of(look_up(open_app, REPO)) and not hub.requests
     object.__setattr__(limits, "repositories", ())
     assert not any(field.key == "w_hub_name" for field in open_app(page="models").text_input)
     state.limits.clear()

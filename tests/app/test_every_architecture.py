@@ -126,8 +126,8 @@ def test_layers_that_share_one_set_of_weights_are_counted_once_and_worked_in_eve
     checkpoints.save(tmp_path / "one-set", config, bert.tokenizer, build_pretraining_model(config, heads=bert.heads))
     app = open_app(page="architecture", model="one-set", a=TEXTS["albert"], **{"architecture.open": "attention"})
     assert not app.exception and not app.error, page_text(app)
-    said = page_text(app)
+    output = page_text(app)
     assert (
-        f"All {layers} layers share one set of weights: parameters count once, and every layer does its work." in said
+        f"All {layers} layers share one set of weights: parameters count once, and every layer does its work." in output
     )
-    assert f"the same in all {layers} layers" in said
+    assert f"the same in all {layers} layers" in output

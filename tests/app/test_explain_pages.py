@@ -167,8 +167,8 @@ def test_the_sweep_ranks_the_parts_as_the_library_does(open_app, bert):
 
     app = run_until_done(open_app(page="ablation", **PAIR, mask="a3", **{"ablation.colour": "effect"}))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
-    found = sweep(bert, trace, every_head(bert.config))
-    lost = -found.log_probability_changes.mean(axis=1)
+    actual = sweep(bert, trace, every_head(bert.config))
+    lost = -actual.log_probability_changes.mean(axis=1)
     bars = heat(app)
     named = [f"layer {layer}, head {head}" for layer in (1, 2, 3) for head in (1, 2, 3, 4)]
     order = [named.index(name.rstrip("\u200b")) for name in bars["y"]]
@@ -205,26 +205,27 @@ def test_the_parts_shares_are_the_library_s(open_app, bert):
 
     app = run_until_done(open_app(page="contributions", **PAIR, mask="a3", **{"contributions.part": "2-f"}))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
-    found = contributions(bert, trace, mask_target(bert, trace))
+    actual = contributions(bert, trace, mask_target(bert, trace))
     shown = component(app, "cells")
     shares = np.column_stack(
-        [found.heads / np.abs(found.heads).max(), found.feed_forward / np.abs(found.feed_forward).max()]
+        [actual.heads / np.abs(actual.heads).max(), actual.feed_forward / np.abs(actual.feed_forward).max()]
     )
     assert np.allclose(np.array(shown["shades"]).reshape(3, 5), 0.5 + 0.5 * shares, atol=2e-3)
     assert (
-        shown["tips"][7] == f"Layer 2, head 3: {signed(found.heads[1, 2], 3)} nats of log-odds" and shown["picked"] == 9
+        shown["tips"][7] == f"Layer 2, head 3: {signed(actual.heads[1, 2], 3)} nats of log-odds"
+        and shown["picked"] == 9
     )
-    said = page_text(app)
-    assert f"The parts add up to {signed(found.total)} (heads {signed(found.heads.sum())}" in said
-    assert f"the input {signed(found.input)}, biases {signed(found.biases)})" in said
-    assert f"Layer 2, the feed-forward block: {signed(found.feed_forward[1], 3)} nats" in said
+    output = page_text(app)
+    assert f"The parts add up to {signed(actual.total)} (heads {signed(actual.heads.sum())}" in output
+    assert f"the input {signed(actual.input)}, biases {signed(actual.biases)})" in output
+    assert f"Layer 2, the feed-forward block: {signed(actual.feed_forward[1], 3)} nats" in output
     bars = heat(app)
-    assert np.allclose(_numbers(bars["x"]), sorted(found.heads.ravel(), key=lambda one: -abs(one)), atol=1e-5)
+    assert np.allclose(_numbers(bars["x"]), sorted(actual.heads.ravel(), key=lambda one: -abs(one)), atol=1e-5)
     app.segmented_control(key="w_contributions_kind").set_value("blocks").run()
     bars = heat(run_until_done(app))
     shown = dict(zip(bars["y"], _numbers(bars["x"])))
-    wanted = {f"layer {number}, feed-forward": share for number, share in enumerate(found.feed_forward, start=1)}
-    assert shown == pytest.approx(wanted | {"the input": found.input, "biases": found.biases}, abs=1e-5)
+    wanted = {f"layer {number}, feed-forward": share for number, share in enumerate(actual.feed_forward, start=1)}
+    assert shown == pytest.approx(wanted | {"the input": actual.input, "biases": actual.biases}, abs=1e-5)
 
 
 def test_a_part_leads_to_where_it_looks_and_to_the_answer_without_it(open_app):
@@ -245,11 +246,11 @@ def test_contributions_to_the_verdict_on_a_pair_are_told_as_log_odds(open_app, b
     link = {"contributions.of": "next", "contributions.follows": "NotNext"}
     app = run_until_done(open_app(page="contributions", **PAIR, mask="a3", **link))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
-    found = contributions(bert, trace, next_sentence_target(bert, trace, False))
+    actual = contributions(bert, trace, next_sentence_target(bert, trace, False))
     odds = np.log(trace.nsp.not_next / trace.nsp.is_next)
-    assert found.score == pytest.approx(odds, abs=1e-4)
+    assert actual.score == pytest.approx(odds, abs=1e-4)
     assert f"**NotNext** has {100 * trace.nsp.not_next:.1f}%, log-odds of {signed(odds)}" in page_text(app)
-    assert component(app, "cells")["tips"][0] == f"Layer 1, head 1: {signed(found.heads[0, 0], 3)} nats of log-odds"
+    assert component(app, "cells")["tips"][0] == f"Layer 1, head 1: {signed(actual.heads[0, 0], 3)} nats of log-odds"
 
 
 def test_contributions_are_worked_out_beside_the_page(open_app, monkeypatch):
@@ -308,12 +309,12 @@ def test_several_references_are_the_projects_sentences(open_app, bert):
     app.button_group(key="w_saliency_references").set_value(4).run()
     app = run_until_done(app)
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
-    found = deeplift(bert, trace, mask_target(bert, trace), sentences(OTHERS)[:4])
-    assert np.allclose(app.dataframe[0].value["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)
-    said = page_text(app)
-    assert "a text of another sentence's tokens, averaged over 4 sentences of the project (DeepLiftShap)" in said
-    assert "the scores add up to the same." in said
-    assert f"it gains {signed(found.log_probability - found.baseline_log_probability, 3)} nats" in said
+    actual = deeplift(bert, trace, mask_target(bert, trace), sentences(OTHERS)[:4])
+    assert np.allclose(app.dataframe[0].value["score"], [one.score for one in actual.words], rtol=1e-2, atol=1e-6)
+    output = page_text(app)
+    assert "a text of another sentence's tokens, averaged over 4 sentences of the project (DeepLiftShap)" in output
+    assert "the scores add up to the same." in output
+    assert f"it gains {signed(actual.log_probability - actual.baseline_log_probability, 3)} nats" in output
     # Integrated gradients have one start.
     app.button_group(key="w_saliency_method").set_value("integrated-gradients").run()
     assert run_until_done(app).button_group(key="w_saliency.from").value == "[MASK]"
@@ -339,7 +340,7 @@ def test_the_words_carry_the_library_s_scores(open_app, bert, method):
     app = run_until_done(open_app(page="saliency", **PAIR, mask="a3", **link))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     target = mask_target(bert, trace)
-    found = {
+    actual = {
         "integrated-gradients": lambda: integrated_gradients(bert, trace, target, steps=8),
         "gradient-x-input": lambda: gradient_x_input(bert, trace, target),
         "smoothgrad": lambda: smoothgrad(bert, trace, target, copies=8, noise=0.02),
@@ -350,25 +351,25 @@ def test_the_words_carry_the_library_s_scores(open_app, bert, method):
     }[method]()
     assert f"“{target.label}”" in page_text(app).replace("\\", "")
     table = app.dataframe[0].value
-    assert list(table["word"]) == [one.word.text for one in found.words]
-    assert np.allclose(table["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)
+    assert list(table["word"]) == [one.word.text for one in actual.words]
+    assert np.allclose(table["score"], [one.score for one in actual.words], rtol=1e-2, atol=1e-6)
     assert ("convergence delta" in page_text(app)) == (method == "integrated-gradients")
     assert ("With the noise" in page_text(app)) == (method == "smoothgrad")
     assert ("the scores add up to the same." in page_text(app)) == (method == "deeplift")
     assert (method == "lime") == ("Weighted R²" in page_text(app))
     if method == "lrp":
-        words = sum(one.score for one in found.words)
-        said = (
-            f"Its log-odds, {signed(found.log_odds, 3)}, are the sum of {signed(words, 3)} from the words here,"
-            f" {signed(found.scores.sum() - words, 3)} from special tokens, {signed(found.rest['places'], 3)} from"
-            f" positions and segments and {signed(found.rest['biases'], 3)} from biases;"
-            f" {signed(found.rest['spread'], 3)} comes"
+        words = sum(one.score for one in actual.words)
+        output = (
+            f"Its log-odds, {signed(actual.log_odds, 3)}, are the sum of {signed(words, 3)} from the words here,"
+            f" {signed(actual.scores.sum() - words, 3)} from special tokens, {signed(actual.rest['places'], 3)} from"
+            f" positions and segments and {signed(actual.rest['biases'], 3)} from biases;"
+            f" {signed(actual.rest['spread'], 3)} comes"
         )
-        assert said in page_text(app) and "Score, nats of log-odds" in str(app.dataframe[0].proto.columns)
+        assert output in page_text(app) and "Score, nats of log-odds" in str(app.dataframe[0].proto.columns)
     if method == "lime":
         assert "fitted to 64 texts with random words replaced by [MASK]" in page_text(app)
-        assert f"Weighted R² {found.weighted_r2:.3f} on texts that it was not fitted to" in page_text(app)
-        assert ("so these scores mean little. Take more samples" in page_text(app)) == (found.weighted_r2 < 0.3)
+        assert f"Weighted R² {actual.weighted_r2:.3f} on texts that it was not fitted to" in page_text(app)
+        assert ("so these scores mean little. Take more samples" in page_text(app)) == (actual.weighted_r2 < 0.3)
     parts = component(app, "marks")["a"]
     assert "".join(part["text"] for part in parts) == PAIR["a"]
     assert [part["text"] for part in parts if part.get("asked")] == ["the"]
@@ -380,8 +381,8 @@ def test_the_next_sentence_and_any_token_can_be_explained(open_app, bert):
     link = {"saliency.method": "occlusion", "saliency.of": "next", "saliency.follows": "NotNext"}
     app = run_until_done(open_app(page="saliency", **PAIR, mask="a3", **link))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
-    found = occlusion(bert, trace, next_sentence_target(bert, trace, False), unit="word")
-    assert np.allclose(app.dataframe[0].value["score"], [one.score for one in found.words], atol=1e-4)
+    actual = occlusion(bert, trace, next_sentence_target(bert, trace, False), unit="word")
+    assert np.allclose(app.dataframe[0].value["score"], [one.score for one in actual.words], atol=1e-4)
     app = run_until_done(
         open_app(
             page="saliency", **PAIR, mask="a3", **{"saliency.method": "gradient-x-input", "saliency.token": "good"}
@@ -420,19 +421,19 @@ def test_words_go_until_the_answer_would_change(open_app, bert):
 
     app = run_until_done(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "input-reduction"}))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
-    found = reduce_input(bert, trace, mask_target(bert, trace))
-    assert found.removed and f"{len(found.remaining)} stay" in page_text(app)
+    actual = reduce_input(bert, trace, mask_target(bert, trace))
+    assert actual.removed and f"{len(actual.remaining)} stay" in page_text(app)
     table = app.dataframe[0].value
-    assert list(table["word"]) == [one.word.text for one in found.removed]
-    assert np.allclose(table["then"], [100 * np.exp(one.log_probability) for one in found.removed], rtol=1e-2)
+    assert list(table["word"]) == [one.word.text for one in actual.removed]
+    assert np.allclose(table["then"], [100 * np.exp(one.log_probability) for one in actual.removed], rtol=1e-2)
     (line,) = figure(app)["data"]
-    assert np.allclose(_numbers(line["y"])[0], np.exp(found.log_probability), rtol=1e-2)
+    assert np.allclose(_numbers(line["y"])[0], np.exp(actual.log_probability), rtol=1e-2)
     parts = component(app, "marks")
     assert "".join(part["text"] for part in parts["a"]) == PAIR["a"]
     words = [part for side in "ab" for part in parts[side] if "tip" in part]
-    assert sum(part["shade"] == 1 for part in words) == len(found.remaining)
+    assert sum(part["shade"] == 1 for part in words) == len(actual.remaining)
     first = next(part for part in words if "number 1;" in part["tip"])
-    assert first["shade"] == 0 and first["text"] == found.removed[0].word.text
+    assert first["shade"] == 0 and first["text"] == actual.removed[0].word.text
 
 
 @pytest.mark.parametrize(
@@ -447,41 +448,41 @@ def test_words_are_changed_until_the_answer_is_another(open_app, bert, link):
         target = next_sentence_target(bert, trace, follows)
         link = {**link, "saliency.follows": "IsNext" if follows else "NotNext"}
     app = run_until_done(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "hotflip", **link}))
-    found = hotflip(bert, trace, target, int(link.get("saliency.flips", 3)), int(link.get("saliency.tried", 2)))
-    assert found.applied
-    said = page_text(app).replace("\\", "")
-    last = found.applied[-1]
-    if found.flipped:
-        assert f"the answer is **{last.answer.label}** ({percent(np.exp(last.answer_log_probability))})" in said
-    assert f"falls from {percent(np.exp(found.log_probability))} to {percent(np.exp(last.log_probability))}" in said
-    for number, one in enumerate(found.applied, 1):
-        assert f"{number}. **{one.word.text}** → **{one.new}**: {signed(one.change, 3)} nats" in said
-        assert f"then “{one.answer.label}” is the likeliest" in said
+    actual = hotflip(bert, trace, target, int(link.get("saliency.flips", 3)), int(link.get("saliency.tried", 2)))
+    assert actual.applied
+    output = page_text(app).replace("\\", "")
+    last = actual.applied[-1]
+    if actual.flipped:
+        assert f"the answer is **{last.answer.label}** ({percent(np.exp(last.answer_log_probability))})" in output
+    assert f"falls from {percent(np.exp(actual.log_probability))} to {percent(np.exp(last.log_probability))}" in output
+    for number, one in enumerate(actual.applied, 1):
+        assert f"{number}. **{one.word.text}** → **{one.new}**: {signed(one.change, 3)} nats" in output
+        assert f"then “{one.answer.label}” is the likeliest" in output
     # The last text, as it would be typed: bold what was changed, hidden what is hidden.
     wanted = f"{last.text_a} / {last.text_b}".replace(" the ", " [MASK] ", 1)
-    lines = [line.strip().replace("**", "") for line in said.splitlines()]
+    lines = [line.strip().replace("**", "") for line in output.splitlines()]
     assert wanted in lines
     table = app.dataframe[0].value
-    assert list(table["word"]) == [one.word.text for one in found.tried]
-    assert list(table["new"]) == [one.new for one in found.tried]
-    assert np.allclose(table["change"], [one.change for one in found.tried], atol=1e-3)
-    assert np.allclose(table["estimate"], [one.estimate for one in found.tried], atol=1e-3)
+    assert list(table["word"]) == [one.word.text for one in actual.tried]
+    assert list(table["new"]) == [one.new for one in actual.tried]
+    assert np.allclose(table["change"], [one.change for one in actual.tried], atol=1e-3)
+    assert np.allclose(table["estimate"], [one.estimate for one in actual.tried], atol=1e-3)
     read, slope = figure(app)["data"]
-    assert np.allclose(_numbers(read["x"]), [one.change for one in found.tried[:15]], atol=1e-3)
-    assert np.allclose(_numbers(slope["x"]), [one.estimate for one in found.tried[:15]], atol=1e-3)
+    assert np.allclose(_numbers(read["x"]), [one.change for one in actual.tried[:15]], atol=1e-3)
+    assert np.allclose(_numbers(slope["x"]), [one.estimate for one in actual.tried[:15]], atol=1e-3)
     words = [part for side in "ab" for part in component(app, "marks")[side] if "tip" in part]
     strongest = max(words, key=lambda part: part["shade"])
-    assert strongest["shade"] == 1 and strongest["text"] == found.tried[0].word.text
-    assert f"{found.tried[0].new} instead: {signed(found.tried[0].change, 3)} nats" in strongest["tip"]
-    assert sum("not tried" in part["tip"] for part in words) == len(words) - len({one.word for one in found.tried}) - 1
+    assert strongest["shade"] == 1 and strongest["text"] == actual.tried[0].word.text
+    assert f"{actual.tried[0].new} instead: {signed(actual.tried[0].change, 3)} nats" in strongest["tip"]
+    assert sum("not tried" in part["tip"] for part in words) == len(words) - len({one.word for one in actual.tried}) - 1
 
 
 def test_what_was_not_tried_is_not_called_harmless():
     from bert_tf.explain import HotFlip, Target
     from pages.explain.hotflip_view import _summary
 
-    said = _summary(HotFlip(Target(3, 7, "good"), np.log(0.25), True, (), (), False, ()), {"most": 3})
-    assert said.startswith("No word could be tried") and said.endswith("“good” has 25.0%.")
+    output = _summary(HotFlip(Target(3, 7, "good"), np.log(0.25), True, (), (), False, ()), {"most": 3})
+    assert output.startswith("No word could be tried") and output.endswith("“good” has 25.0%.")
 
 
 @pytest.mark.parametrize(
@@ -503,8 +504,8 @@ def test_an_answer_that_does_not_hold_is_told_by_its_kind(monkeypatch, several, 
 
     page_text = []
     monkeypatch.setattr(targets.st, "info", lambda text, **_: page_text.append(text))
-    found = HotFlip(Target(None, 1, "good", True, is_multi_label=several), np.log(0.25), False, (), (), False, ())
-    targets.note_not_likeliest(found, "nothing to change")
+    actual = HotFlip(Target(None, 1, "good", True, is_multi_label=several), np.log(0.25), False, (), (), False, ())
+    targets.note_not_likeliest(actual, "nothing to change")
     assert [text.replace("\\", "") for text in page_text] == [says]
 
 
@@ -594,12 +595,12 @@ def test_the_patch_map_is_the_library_s(open_app, bert, part):
     app = run_until_done(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": other, "patching.part": part}))
     clean, corrupted = (bert.trace(text, PAIR["b"], mask=("ate",)) for text in (PAIR["a"], other))
     asked = bert, clean, corrupted, mask_target(bert, clean)
-    found = patch_states(*asked) if part == "state" else patch_blocks(*asked, part)
+    actual = patch_states(*asked) if part == "state" else patch_blocks(*asked, part)
     names = ["emb.", "1", "2", "3"] if part == "state" else ["1", "2", "3"]
     drawn = heat(app)
     assert drawn["x"] == names and app.segmented_control(key="w_patching_part").value == part
     shares = _numbers(drawn["z"]).reshape(clean.length, len(names))
-    assert np.allclose(shares, np.clip(found.recovered.T, -1, 1), atol=1e-3)
+    assert np.allclose(shares, np.clip(actual.recovered.T, -1, 1), atol=1e-3)
 
 
 @pytest.mark.parametrize("place", ["", "0"])
@@ -610,11 +611,11 @@ def test_heads_are_put_over_as_by_the_library(open_app, bert, place):
     link = {"patching.a": other, "patching.part": "head", "patching.place": place}
     app = run_until_done(open_app(page="patching", **PAIR, mask="a2", **link))
     clean, corrupted = (bert.trace(text, PAIR["b"], mask=("ate",)) for text in (PAIR["a"], other))
-    found = patch_heads(bert, clean, corrupted, mask_target(bert, clean), 0 if place else None)
+    actual = patch_heads(bert, clean, corrupted, mask_target(bert, clean), 0 if place else None)
     drawn = heat(app)
     assert (drawn["x"], drawn["y"]) == (["1", "2", "3", "4"], ["1", "2", "3"])
     shares = _numbers(drawn["z"]).reshape(3, 4)
-    assert np.allclose(shares, np.clip(found.recovered, -1, 1), atol=1e-3) and np.ptp(shares) > 0.01
+    assert np.allclose(shares, np.clip(actual.recovered, -1, 1), atol=1e-3) and np.ptp(shares) > 0.01
     where = "at “[CLS]” alone" if place else "at all tokens"
     assert f"what one attention head adds, {where}," in page_text(app).replace("\\", "")
 
@@ -627,17 +628,17 @@ def test_paths_are_the_library_s_and_a_press_leads_on(open_app, bert):
     asked = bert, clean, corrupted, mask_target(bert, clean)
     app = run_until_done(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": other, "patching.part": "path"}))
 
-    def shown(found, rows):
-        cells, shares = component(app, "cells"), found.recovered[:rows]
+    def shown(actual, rows):
+        cells, shares = component(app, "cells"), actual.recovered[:rows]
         tips = [float(tip.split("brings back ")[1].rstrip("%")) for tip in cells["tips"] if "brings back" in tip]
-        assert tips == pytest.approx((100 * shares[found.has_path[:rows]]).tolist(), abs=0.06)
-        scaled = 0.5 + 0.5 * shares[0, :4] / np.abs(np.where(found.has_path, found.recovered, 0)[:, :4]).max()
+        assert tips == pytest.approx((100 * shares[actual.has_path[:rows]]).tolist(), abs=0.06)
+        scaled = 0.5 + 0.5 * shares[0, :4] / np.abs(np.where(actual.has_path, actual.recovered, 0)[:, :4]).max()
         assert cells["shades"][:4] == pytest.approx(scaled.tolist(), abs=2e-3)
         assert len(cells["rows"]) == rows and cells["columns"][-1] == "FF"
         (embedded,) = re.findall(r"embeddings alone brings back (\S+)%", page_text(app))
-        assert float(embedded) == pytest.approx(100 * found.share(found.embeddings), abs=0.06)
+        assert float(embedded) == pytest.approx(100 * actual.share(actual.embeddings), abs=0.06)
         drawn = sorted(_numbers(figure(app)["data"][0]["x"]))
-        wanted = sorted([found.share(found.embeddings), *found.recovered[found.has_path]], key=abs)[-15:]
+        wanted = sorted([actual.share(actual.embeddings), *actual.recovered[actual.has_path]], key=abs)[-15:]
         assert drawn == pytest.approx(sorted(wanted), abs=1e-4)
         return cells
 
@@ -677,8 +678,8 @@ def test_inputs_of_different_lengths_are_told_apart_with_the_words(open_app):
     app = run_until_done(
         open_app(page="patching", **PAIR, mask="a2", **{"patching.a": "The unbelievable bunny ate the carrot."})
     )
-    said = page_text(app)
-    assert "tokens above and" in said and "“unbelievable”" in said and not app.get("plotly_chart")
+    output = page_text(app)
+    assert "tokens above and" in output and "“unbelievable”" in output and not app.get("plotly_chart")
 
 
 def test_the_same_text_is_not_compared_with_itself(open_app):
@@ -787,9 +788,9 @@ def test_minimal_pairs_are_scored_as_by_the_library(open_app, bert):
     app = run_until_done(
         open_app(page="counterfactuals", **{"counterfactuals.kind": "pairs", "counterfactuals.all": "1"})
     )
-    found = minimal_pairs(bert, [(pair.good, pair.bad) for pair in PAIRS])
-    assert np.allclose(app.dataframe[0].value["margin"], [pair.margin for pair in found], atol=1e-3)
-    assert f"{abs(found.pairs[0].margin):.2f} nats" in page_text(app)
+    actual = minimal_pairs(bert, [(pair.good, pair.bad) for pair in PAIRS])
+    assert np.allclose(app.dataframe[0].value["margin"], [pair.margin for pair in actual], atol=1e-3)
+    assert f"{abs(actual.pairs[0].margin):.2f} nats" in page_text(app)
     # The pair and the table of all each have files.
     assert [one.proto.label for one in app.get("download_button")] == [
         *("CSV", "JSON", "Arrays (NPZ)", "Tokens (HTML)"),
@@ -871,6 +872,6 @@ def test_a_fine_tuned_class_is_explained(open_app, monkeypatch):
         open_app(page="saliency", a="It was good.", **{"saliency.method": "occlusion", "saliency.label": "good"})
     )
     trace = bert.trace("It was good.")
-    found = occlusion(bert, trace, class_target(bert, trace, "good"), unit="word")
+    actual = occlusion(bert, trace, class_target(bert, trace, "good"), unit="word")
     assert "supports “good”" in page_text(app)
-    assert np.allclose(app.dataframe[0].value["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)
+    assert np.allclose(app.dataframe[0].value["score"], [one.score for one in actual.words], rtol=1e-2, atol=1e-6)

@@ -51,11 +51,11 @@ def test_words_asked_about_are_shown_saved_and_copied(open_app, saved, bert):
         app = open_app(page="predict", a="The dog ate the house.", mask="a1,a4", **words, **more)
         assert not app.exception and not app.error
         trace = bert.trace("The dog ate the house.", mask=["dog", "house"])
-        said = "".join(one.value for one in app.markdown).replace("\\", "")
-        assert "Pseudo-log-likelihood of words of several pieces" in said
+        output = "".join(one.value for one in app.markdown).replace("\\", "")
+        assert "Pseudo-log-likelihood of words of several pieces" in output
         for score in bert.score_words(trace, ["unbelievableness"]):
             written = f"at token {score.positions[0]}: {score.pseudo_log_likelihood:.2f} nats".replace("-", "−")
-            assert f"**unbelievableness** ({' '.join(score.pieces)}) {written}" in said
+            assert f"**unbelievableness** ({' '.join(score.pieces)}) {written}" in output
         predict_variants = (
             bert.fill_jointly(trace, targets=["rabbit"]).steps if more else bert.fill_mask(trace, targets=["rabbit"])
         )
@@ -109,23 +109,23 @@ def test_all_chosen_heads_are_saved_and_the_threshold_empties_the_figure(open_ap
         **{"all_heads.several": "1", "all_heads.more": "1.1", "all_heads.least": "20"},
     )
     maps = plain.attentions[[1, 0], [2, 0]]
-    found = saved[name]
-    near(found["npz"]["weights"], maps)
-    near(found["json"]["weights"], maps)
-    near([row[4:] for row in found["rows"]], maps.reshape(-1, plain.length), 1e-3)
+    actual = saved[name]
+    near(actual["npz"]["weights"], maps)
+    near(actual["json"]["weights"], maps)
+    near([row[4:] for row in actual["rows"]], maps.reshape(-1, plain.length), 1e-3)
     for file in ("npz", "json"):
-        assert list(found[file]["layers"]) == [1, 0] and list(found[file]["heads"]) == [2, 0]
+        assert list(actual[file]["layers"]) == [1, 0] and list(actual[file]["heads"]) == [2, 0]
         for side in ("", "attended_"):
-            assert list(found[file][f"{side}tokens"]) == list(plain.tokens)
-            assert list(found[file][f"{side}positions"]) == list(range(plain.length))
-    assert found["json"]["model"] == plain.model
-    assert [tuple(row[:4]) for row in found["rows"]] == [
+            assert list(actual[file][f"{side}tokens"]) == list(plain.tokens)
+            assert list(actual[file][f"{side}positions"]) == list(range(plain.length))
+    assert actual["json"]["model"] == plain.model
+    assert [tuple(row[:4]) for row in actual["rows"]] == [
         (str(layer), str(head), str(position), token)
         for layer, head in ((1, 2), (0, 0))
         for position, token in enumerate(plain.tokens)
     ]
-    assert found["header"][4:] == [f"{position} {token}" for position, token in enumerate(plain.tokens)]
-    for drawn, weights in zip(found["figures"]["Heatmap"].data, maps, strict=True):
+    assert actual["header"][4:] == [f"{position} {token}" for position, token in enumerate(plain.tokens)]
+    for drawn, weights in zip(actual["figures"]["Heatmap"].data, maps, strict=True):
         near(np.nan_to_num(drawn.z), np.where(weights < 0.2, 0, weights))
         assert np.isnan(drawn.z).any()
 
@@ -143,14 +143,14 @@ def test_the_sheet_of_all_heads_is_saved(open_app, saved, plain):
 def test_a_long_text_s_sheet_is_pooled_in_the_table_and_whole_in_the_arrays(open_app, saved, bert):
     text = "The bunny ate a carrot today . " * 20
     opened(open_app, saved, ("all-heads",), page="model_view", a=text)
-    found = saved["all-heads"]
+    actual = saved["all-heads"]
     length = bert.trace(text).length
-    assert length > 64 and found["npz"]["weights"].shape == (3, 4, length, length)
-    assert np.shape(found["json"]["weights"]) == (3, 4, 64, 64) and len(found["header"]) == 4 + 64
+    assert length > 64 and actual["npz"]["weights"].shape == (3, 4, length, length)
+    assert np.shape(actual["json"]["weights"]) == (3, 4, 64, 64) and len(actual["header"]) == 4 + 64
     starts = [index * length // 64 for index in range(64)]
-    assert found["json"]["positions"] == starts == [int(row[2]) for row in found["rows"][:64]]
-    assert found["json"]["weights"][1][2][5][6] == pytest.approx(
-        found["npz"]["weights"][1, 2, starts[5] : starts[6], starts[6] : starts[7]].max(), abs=1e-6
+    assert actual["json"]["positions"] == starts == [int(row[2]) for row in actual["rows"][:64]]
+    assert actual["json"]["weights"][1][2][5][6] == pytest.approx(
+        actual["npz"]["weights"][1, 2, starts[5] : starts[6], starts[6] : starts[7]].max(), abs=1e-6
     )
 
 
@@ -158,9 +158,9 @@ def test_the_neuron_view(open_app, saved, bert, plain):
     from bert_tf.explain import head_vectors
 
     opened(open_app, saved, ("layer-1-head-1-1",), page="neuron", **PAIR)
-    found, vectors = saved["layer-1-head-1-1"], head_vectors(bert, plain, 0, 0)
-    near(found["npz"]["queries"], vectors.queries)
-    near(column(found, "weight"), vectors.weights(1))
+    actual, vectors = saved["layer-1-head-1-1"], head_vectors(bert, plain, 0, 0)
+    near(actual["npz"]["queries"], vectors.queries)
+    near(column(actual, "weight"), vectors.weights(1))
 
 
 def test_methods(open_app, saved, bert, plain):
@@ -175,10 +175,10 @@ def test_methods(open_app, saved, bert, plain):
         **PAIR,
         **{"attention_methods.token": "3"},
     )
-    found, wanted = saved["methods-layer-2-token-3"], token_attention(bert, plain, 1, 3)
+    actual, wanted = saved["methods-layer-2-token-3"], token_attention(bert, plain, 1, 3)
     for name in ("raw", "norm_weighted", "rollout"):
-        near(column(found, name), getattr(wanted, name))
-        near(found["npz"][name], getattr(wanted, name))
+        near(column(actual, name), getattr(wanted, name))
+        near(actual["npz"][name], getattr(wanted, name))
 
 
 def test_what_heads_do(open_app, saved, plain):
@@ -233,7 +233,7 @@ def test_switched_off_saves_the_answers_and_the_grid_on_the_screen(open_app, sav
     near(menu["figures"]["Answers"].data[-1].z, effect.attention_shifts)
     rows = [dict(zip(menu["header"], row)) for row in menu["rows"]]
     before, after = (
-        {one.token: one.probability for one in found[0].predictions} for found in (effect.before, effect.after)
+        {one.token: one.probability for one in actual[0].predictions} for actual in (effect.before, effect.after)
     )
     shown = {row["answer"]: row for row in rows if row["measure"] == "mask"}
     assert set(shown) == {*before, *after}
@@ -280,48 +280,48 @@ def test_which_words(open_app, saved, bert, trace):
         **ASKED,
         **{"saliency.method": "gradient-x-input"},
     )
-    found = gradient_x_input(bert, trace, mask_target(bert, trace, trace.masks[0]))
-    near(saved["words-gradient-x-input"]["npz"]["scores"], found.scores)
-    near(column(saved["words-gradient-x-input"], "score"), [one.score for one in found.words])
+    actual = gradient_x_input(bert, trace, mask_target(bert, trace, trace.masks[0]))
+    near(saved["words-gradient-x-input"]["npz"]["scores"], actual.scores)
+    near(column(saved["words-gradient-x-input"], "score"), [one.score for one in actual.words])
 
 
 def test_which_words_by_relevance(open_app, saved, bert, trace):
     from bert_tf.explain import layerwise_relevance, mask_target
 
     opened(open_app, saved, ("words-lrp",), page="saliency", **ASKED, **{"saliency.method": "lrp"})
-    found, menu = layerwise_relevance(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-lrp"]
-    near(menu["npz"]["scores"], found.scores, 1e-4)
-    assert menu["json"]["rest"] == pytest.approx(found.rest, abs=1e-3)
-    assert menu["json"]["log_odds"] == pytest.approx(found.log_odds, abs=1e-4)
+    actual, menu = layerwise_relevance(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-lrp"]
+    near(menu["npz"]["scores"], actual.scores, 1e-4)
+    assert menu["json"]["rest"] == pytest.approx(actual.rest, abs=1e-3)
+    assert menu["json"]["log_odds"] == pytest.approx(actual.log_odds, abs=1e-4)
 
 
 def test_words_left(open_app, saved, bert, trace):
     from bert_tf.explain import mask_target, reduce_input
 
     opened(open_app, saved, ("words-left",), page="saliency", **ASKED, **{"saliency.method": "input-reduction"})
-    found, menu = reduce_input(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-left"]
-    words = [one.word.text for one in found.removed] + [one.text for one in found.remaining]
+    actual, menu = reduce_input(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-left"]
+    words = [one.word.text for one in actual.removed] + [one.text for one in actual.remaining]
     assert [row[menu["header"].index("word")] for row in menu["rows"]] == words
-    scores = [one.log_probability for one in found.removed]
+    scores = [one.log_probability for one in actual.removed]
     near([one["log_probability"] for one in menu["json"]["removed"]], scores, 1e-3)
-    assert [one["text"] for one in menu["json"]["remaining"]] == [one.text for one in found.remaining]
-    assert menu["json"]["remaining_log_probability"] == pytest.approx(found.remaining_log_probability, abs=1e-3)
+    assert [one["text"] for one in menu["json"]["remaining"]] == [one.text for one in actual.remaining]
+    assert menu["json"]["remaining_log_probability"] == pytest.approx(actual.remaining_log_probability, abs=1e-3)
 
 
 def test_contributions(open_app, saved, bert, trace):
     from bert_tf.explain import contributions, mask_target
 
     opened(open_app, saved, ("contributions",), page="contributions", **ASKED)
-    found, menu = contributions(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["contributions"]
-    near(menu["npz"]["heads"], found.heads)
+    actual, menu = contributions(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["contributions"]
+    near(menu["npz"]["heads"], actual.heads)
     names = "input", "biases", "total", "score"
-    near([menu["json"][name] for name in names], [getattr(found, name) for name in names])
-    wanted = np.column_stack([found.heads, found.feed_forward]).ravel()
-    near(sorted(column(menu, "contribution")), sorted([found.input, *wanted, found.biases]), 1e-4)
+    near([menu["json"][name] for name in names], [getattr(actual, name) for name in names])
+    wanted = np.column_stack([actual.heads, actual.feed_forward]).ravel()
+    near(sorted(column(menu, "contribution")), sorted([actual.input, *wanted, actual.biases]), 1e-4)
     parts = [tuple(row[:3]) for row in menu["rows"]]
     place = parts.index(("head", "2", "1"))
-    assert column(menu, "contribution")[place] == pytest.approx(found.heads[2, 1], rel=1e-3)
-    near(menu["json"]["feed_forward"], found.feed_forward)
+    assert column(menu, "contribution")[place] == pytest.approx(actual.heads[2, 1], rel=1e-3)
+    near(menu["json"]["feed_forward"], actual.feed_forward)
     near(menu["figures"]["Map"].data[0].customdata.ravel(), wanted)
     near(menu["figures"]["Strongest"].data[0].x, column(menu, "contribution")[:15], 1e-4)
 
@@ -340,10 +340,10 @@ def test_patched_heads(open_app, saved, bert, trace, place):
         **{"patching.a": other, "patching.b": PAIR["b"], "patching.part": "head", "patching.place": place},
     )
     asked = bert, trace, bert.trace(other, PAIR["b"], mask=("the",)), mask_target(bert, trace, trace.masks[0])
-    found, menu = patch_heads(*asked, int(place) if place else None), saved["patching"]
-    near(menu["npz"]["scores"], found.scores, 1e-3)
-    near(column(menu, "log_probability"), found.scores.ravel(), 1e-3)
-    near(column(menu, "recovered"), found.recovered.ravel(), 1e-3)
+    actual, menu = patch_heads(*asked, int(place) if place else None), saved["patching"]
+    near(menu["npz"]["scores"], actual.scores, 1e-3)
+    near(column(menu, "log_probability"), actual.scores.ravel(), 1e-3)
+    near(column(menu, "recovered"), actual.recovered.ravel(), 1e-3)
     assert (menu["json"]["component"], menu["json"]["position"]) == ("head", int(place) if place else None)
     assert column(menu, "layer") == np.repeat([0, 1, 2], 4).tolist() and column(menu, "head") == [0, 1, 2, 3] * 3
 
@@ -369,18 +369,18 @@ def test_paths(open_app, saved, bert, trace, into, layer):
     )
     asked = bert, trace, bert.trace(other, PAIR["b"], mask=("the",)), mask_target(bert, trace, trace.masks[0])
     receiver = {"feed_forward": Receiver(into, 1), "keys": Receiver(into, 0, 0)}.get(into)
-    found, menu = patch_paths(*asked, receiver), saved["paths"]
-    near(menu["npz"]["scores"], found.scores, 1e-3)
-    near(menu["npz"]["has_path"], found.has_path)
-    near(menu["npz"]["recovered"], found.recovered, 1e-3)
-    scores = [found.embeddings, *found.scores[found.has_path], found.whole]
+    actual, menu = patch_paths(*asked, receiver), saved["paths"]
+    near(menu["npz"]["scores"], actual.scores, 1e-3)
+    near(menu["npz"]["has_path"], actual.has_path)
+    near(menu["npz"]["recovered"], actual.recovered, 1e-3)
+    scores = [actual.embeddings, *actual.scores[actual.has_path], actual.whole]
     near(sorted(column(menu, "log_probability")), sorted(scores), 1e-3)
     senders = [row[0] for row in menu["rows"]]
     assert (senders[0], senders[-1]) == ("embeddings", "everything")
     wanted = None if receiver is None else {"part": into, "layer": int(layer) - 1, "head": receiver.head}
     assert menu["json"]["receiver"] == wanted
-    assert menu["json"]["whole"] == pytest.approx(found.whole, abs=1e-3)
-    drawn = np.where(found.has_path, found.recovered, np.nan)
+    assert menu["json"]["whole"] == pytest.approx(actual.whole, abs=1e-3)
+    drawn = np.where(actual.has_path, actual.recovered, np.nan)
     np.testing.assert_allclose(menu["figures"]["Map"].data[0].customdata, drawn, atol=1e-3)
 
 
@@ -388,9 +388,9 @@ def test_words_of_a_linear_model(open_app, saved, bert, trace):
     from bert_tf.explain import lime, mask_target
 
     opened(open_app, saved, ("words-lime",), page="saliency", **ASKED, **{"saliency.method": "lime"})
-    found, menu = lime(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-lime"]
-    near(column(menu, "score"), [one.score for one in found.words], 1e-3)
-    assert menu["json"]["weighted_r2"] == pytest.approx(found.weighted_r2, abs=1e-3)
+    actual, menu = lime(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-lime"]
+    near(column(menu, "score"), [one.score for one in actual.words], 1e-3)
+    assert menu["json"]["weighted_r2"] == pytest.approx(actual.weighted_r2, abs=1e-3)
     assert menu["json"]["samples"] == 128 and menu["json"]["baseline"] == "[MASK]"
 
 
@@ -398,16 +398,16 @@ def test_words_flipped(open_app, saved, bert, trace):
     from bert_tf.explain import hotflip, mask_target
 
     opened(open_app, saved, ("words-flipped",), page="saliency", **ASKED, **{"saliency.method": "hotflip"})
-    found, menu = hotflip(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-flipped"]
-    flips = [*found.applied, *found.tried]
-    assert column(menu, "step") == [*range(1, len(found.applied) + 1), *[0] * len(found.tried)]
+    actual, menu = hotflip(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-flipped"]
+    flips = [*actual.applied, *actual.tried]
+    assert column(menu, "step") == [*range(1, len(actual.applied) + 1), *[0] * len(actual.tried)]
     assert [row[menu["header"].index("new")] for row in menu["rows"]] == [one.new for one in flips]
     for name in ("change", "estimate", "log_probability"):
         near(column(menu, name), [getattr(one, name) for one in flips], 1e-3)
-        near([one[name] for one in menu["json"]["tried"]], [getattr(one, name) for one in found.tried], 1e-3)
-    assert [one["text_a"] for one in menu["json"]["applied"]] == [one.text_a for one in found.applied]
-    assert menu["json"]["flipped"] == found.flipped and menu["json"]["most"] == 3
-    near(menu["figures"]["Flips"].data[1].x, [one.estimate for one in found.tried[:15]], 1e-3)
+        near([one[name] for one in menu["json"]["tried"]], [getattr(one, name) for one in actual.tried], 1e-3)
+    assert [one["text_a"] for one in menu["json"]["applied"]] == [one.text_a for one in actual.applied]
+    assert menu["json"]["flipped"] == actual.flipped and menu["json"]["most"] == 3
+    near(menu["figures"]["Flips"].data[1].x, [one.estimate for one in actual.tried[:15]], 1e-3)
 
 
 @pytest.mark.parametrize("part", ["state", "feed_forward"])
@@ -424,12 +424,12 @@ def test_patching(open_app, saved, bert, trace, part):
         **{"patching.a": other, "patching.b": PAIR["b"], "patching.part": part},
     )
     asked = bert, trace, bert.trace(other, PAIR["b"], mask=("the",)), mask_target(bert, trace, trace.masks[0])
-    found, menu = patch_states(*asked) if part == "state" else patch_blocks(*asked, part), saved["patching"]
-    near(menu["npz"]["scores"], found.scores, 1e-3)
-    near(column(menu, "log_probability"), found.scores.ravel(), 1e-3)
-    assert menu["json"]["component"] == found.component
+    actual, menu = patch_states(*asked) if part == "state" else patch_blocks(*asked, part), saved["patching"]
+    near(menu["npz"]["scores"], actual.scores, 1e-3)
+    near(column(menu, "log_probability"), actual.scores.ravel(), 1e-3)
+    assert menu["json"]["component"] == actual.component
     name = "hidden_state" if part == "state" else "layer"
-    assert column(menu, name) == np.repeat(np.arange(len(found.scores)), trace.length).tolist()
+    assert column(menu, name) == np.repeat(np.arange(len(actual.scores)), trace.length).tolist()
 
 
 @pytest.mark.parametrize(
@@ -446,23 +446,23 @@ def test_what_if(open_app, saved, bert, trace, kind, names):
     from ui.samples.minimal_pairs import PAIRS
 
     opened(open_app, saved, names, page="counterfactuals", **ASKED, **{"counterfactuals.kind": kind})
-    (found,) = saved.values()
+    (actual,) = saved.values()
     if kind == "less":
         wanted = [float(one.divergences.mean()) for _, one in without_each_word(bert, trace, 1)]
-        near(column(found, "divergence_bits"), wanted, 1e-3)
+        near(column(actual, "divergence_bits"), wanted, 1e-3)
     elif kind == "swap":
         (outcome,) = predict_variants(bert, trace, [swapped(bert, trace)], 5)
-        assert found["json"]["variants"][0]["nsp"]["is_next"] == pytest.approx(outcome.nsp.is_next, abs=1e-5)
+        assert actual["json"]["variants"][0]["nsp"]["is_next"] == pytest.approx(outcome.nsp.is_next, abs=1e-5)
     elif kind == "pairs":
         (pair,) = minimal_pairs(bert, [(PAIRS[0].good, PAIRS[0].bad)])
-        assert found["json"]["margin"] == pytest.approx(float(pair.margin), abs=1e-3)
+        assert actual["json"]["margin"] == pytest.approx(float(pair.margin), abs=1e-3)
         scores = np.concatenate([side.log_probabilities for side in (pair.good, pair.bad)])
-        near(column(found, "log_probability"), scores[~np.isnan(scores)], 1e-3)
+        near(column(actual, "log_probability"), scores[~np.isnan(scores)], 1e-3)
     else:
-        assert {row[0] for row in found["rows"]} == {"only what stands before", "only what stands after"}
-        first = found["json"]["variants"][0]["masks"][0]["predictions"]
-        near(column(found, "probability")[: len(first)], [one["probability"] for one in first])
-        near([one["probability"] for one in found["json"]["before"][0]["predictions"]][:1], [_first(bert, trace)])
+        assert {row[0] for row in actual["rows"]} == {"only what stands before", "only what stands after"}
+        first = actual["json"]["variants"][0]["masks"][0]["predictions"]
+        near(column(actual, "probability")[: len(first)], [one["probability"] for one in first])
+        near([one["probability"] for one in actual["json"]["before"][0]["predictions"]][:1], [_first(bert, trace)])
 
 
 def _first(bert, trace):
@@ -492,11 +492,11 @@ def test_nearest_words(open_app, saved, bert, plain):
     static = embedding_table(bert, "token")[plain.token_ids]
     wanted = nearest_tokens(bert, static, 10, True, word_ids(bert.tokenizer))
     cosines = [[one.similarity for one in near] for near in wanted]
-    found = saved["nearest-words"]
-    near(found["npz"]["similarities"][:, 0], cosines)
-    assert found["npz"]["ids"].shape == (plain.length, 5, 10) and found["json"]["tokens"] == list(plain.tokens)
-    near([[one["similarity"] for one in vectors[0]] for vectors in found["json"]["nearest"]], cosines)
-    near(np.reshape(column(found, "similarity"), (plain.length, 5, 10))[:, 0], cosines)
+    actual = saved["nearest-words"]
+    near(actual["npz"]["similarities"][:, 0], cosines)
+    assert actual["npz"]["ids"].shape == (plain.length, 5, 10) and actual["json"]["tokens"] == list(plain.tokens)
+    near([[one["similarity"] for one in vectors[0]] for vectors in actual["json"]["nearest"]], cosines)
+    near(np.reshape(column(actual, "similarity"), (plain.length, 5, 10))[:, 0], cosines)
 
 
 def test_factors(open_app, saved, bert, plain):
@@ -505,13 +505,13 @@ def test_factors(open_app, saved, bert, plain):
     names = ("factors", "factor-2-units")
     link = {"factors.count": "3", "factors.at": "2", "factors.layers": "2"}
     opened(open_app, saved, names, page="factors", **PAIR, **link)
-    found = factorise(feed_forward_activations(bert, plain, 1, 1), 3)
-    menu, units = saved["factors"], found.named(plain.tokens, range(plain.length), 1).units[1]
-    near(menu["npz"]["weights"], found.weights, 1e-3)
-    near(menu["npz"]["unit_weights"], found.unit_weights, 1e-3)
-    near(column(menu, "weight"), -np.sort(-found.weights, axis=1).ravel(), 1e-3)
-    near(menu["json"]["weights"], found.weights, 1e-3)
-    assert menu["json"]["first_layer"] == 1 and menu["json"]["explained"] == pytest.approx(found.explained, abs=1e-4)
+    actual = factorise(feed_forward_activations(bert, plain, 1, 1), 3)
+    menu, units = saved["factors"], actual.named(plain.tokens, range(plain.length), 1).units[1]
+    near(menu["npz"]["weights"], actual.weights, 1e-3)
+    near(menu["npz"]["unit_weights"], actual.unit_weights, 1e-3)
+    near(column(menu, "weight"), -np.sort(-actual.weights, axis=1).ravel(), 1e-3)
+    near(menu["json"]["weights"], actual.weights, 1e-3)
+    assert menu["json"]["first_layer"] == 1 and menu["json"]["explained"] == pytest.approx(actual.explained, abs=1e-4)
     near(saved["factor-2-units"]["npz"]["weight"], [one.weight for one in units], 1e-3)
     assert column(saved["factor-2-units"], "unit") == [one.unit for one in units]
     assert [one["layer"] for one in menu["json"]["units"][1]] == [1] * len(units)
@@ -525,15 +525,15 @@ def test_meaning(open_app, saved, bert):
     names = ("word-senses-3", "word-senses-similarity-3", "senses-by-layer")
     opened(open_app, saved, names, page="word_senses")
     read = word_senses.read(word_senses.example("bank"), 100, 2000)
-    found = occurrences(bert, read.texts, "bank")
-    near(saved["word-senses-3"]["npz"]["vectors"], found.vectors)
-    near(saved["word-senses-3"]["json"]["cosines"], cosine_similarities(found.vectors[3]))
-    coordinates, ratios = principal_components(found.vectors[3])
+    actual = occurrences(bert, read.texts, "bank")
+    near(saved["word-senses-3"]["npz"]["vectors"], actual.vectors)
+    near(saved["word-senses-3"]["json"]["cosines"], cosine_similarities(actual.vectors[3]))
+    coordinates, ratios = principal_components(actual.vectors[3])
     near(column(saved["word-senses-3"], "x"), coordinates[:, 0], 1e-3)
     near(saved["word-senses-3"]["json"]["explained_variance_ratio"], ratios, 1e-3)
     order = [read.texts.index(text) for text in saved["word-senses-similarity-3"]["json"]["texts"]]
-    near(saved["word-senses-similarity-3"]["npz"]["cosines"], cosine_similarities(found.vectors[3][order]))
-    apart = sense_separation(found.vectors, [read.senses[text] for text in found.texts])
+    near(saved["word-senses-similarity-3"]["npz"]["cosines"], cosine_similarities(actual.vectors[3][order]))
+    apart = sense_separation(actual.vectors, [read.senses[text] for text in actual.texts])
     near(column(saved["senses-by-layer"], "nearest"), apart.nearest)
 
 
@@ -619,13 +619,13 @@ def test_layers_of_two_models_by_canonical_correlations(open_app, saved, bert, e
     )
     other = bert_tf.load(explorer_home / "tiny-uncased")
     traces = [[one.trace(PAIR["a"], PAIR["b"])] for one in (bert, other)]
-    wanted, found = layer_similarity(*traces, measure=measure), saved["layer-similarity"]
-    near(found["npz"]["similarity"], wanted, 1e-3)
-    near(found["json"]["similarity"], wanted, 1e-3)
-    near(found["figures"]["Map"].data[0].z, wanted, 1e-3)
-    assert found["json"]["chance_similarity"] == pytest.approx(chance_similarity(*traces, measure), abs=1e-3)
-    said = f"last layer shuffled it is {chance_similarity(*traces, measure):.2f} here"
-    assert f"{measure.upper()} of every layer" in page_text(app) and said in page_text(app)
+    wanted, actual = layer_similarity(*traces, measure=measure), saved["layer-similarity"]
+    near(actual["npz"]["similarity"], wanted, 1e-3)
+    near(actual["json"]["similarity"], wanted, 1e-3)
+    near(actual["figures"]["Map"].data[0].z, wanted, 1e-3)
+    assert actual["json"]["chance_similarity"] == pytest.approx(chance_similarity(*traces, measure), abs=1e-3)
+    output = f"last layer shuffled it is {chance_similarity(*traces, measure):.2f} here"
+    assert f"{measure.upper()} of every layer" in page_text(app) and output in page_text(app)
     app.button_group(key="w_layer_similarity_measure").set_value("cka").run()
     assert param(run_until_done(app), "layer_similarity.measure") is None and "Linear CKA of every layer" in page_text(
         app
@@ -635,15 +635,15 @@ def test_layers_of_two_models_by_canonical_correlations(open_app, saved, bert, e
 def test_a_whole_file_and_two_models_on_it(open_app, saved):
     lines = "The bunny [MASK] the carrot.\nIt was [MASK]."
     opened(open_app, saved, ("agreement",), page="agreement", **{"with": "tiny-uncased", "agreement.lines": lines})
-    found = saved["agreement"]
-    near(column(found, "divergence_bits"), found["npz"]["divergence_bits"])
-    near(found["figures"]["Rows"].data[0].x, found["npz"]["divergence_bits"])
+    actual = saved["agreement"]
+    near(column(actual, "divergence_bits"), actual["npz"]["divergence_bits"])
+    near(actual["figures"]["Rows"].data[0].x, actual["npz"]["divergence_bits"])
 
 
 def test_columns_of_a_table_become_arrays():
-    found = export.columns(("n", "x", "word"), [(1, 0.5, "a"), (2, "", None)])
-    assert found["n"].tolist() == [1, 2] and found["word"].tolist() == ["a", ""]
-    np.testing.assert_array_equal(found["x"], [0.5, np.nan])
+    actual = export.columns(("n", "x", "word"), [(1, 0.5, "a"), (2, "", None)])
+    assert actual["n"].tolist() == [1, 2] and actual["word"].tolist() == ["a", ""]
+    np.testing.assert_array_equal(actual["x"], [0.5, np.nan])
 
 
 def test_a_number_that_is_none_is_null_in_the_record():
@@ -733,13 +733,13 @@ def test_a_saved_figure_says_its_model_layer_head_and_text(open_app, monkeypatch
     monkeypatch.setattr(elements, "picture", lambda key, title, name, figure: figures.update({name: figure}))
     text = "The bunny <b>ate</b> the carrot."
     app = open_app(page="all_heads", model="tiny-cased", a=text, b="It was hungry.", layer="2", head="3")
-    said = "tiny-cased · layer 2, head 3 · “The bunny <b>ate</b> the carrot.” · “It was hungry.”"
-    assert components(app, "lines")[0]["caption"] == said
-    assert components(app, "grid")[0]["caption"] == said.replace(" · layer 2, head 3", "")
+    output = "tiny-cased · layer 2, head 3 · “The bunny <b>ate</b> the carrot.” · “It was hungry.”"
+    assert components(app, "lines")[0]["caption"] == output
+    assert components(app, "grid")[0]["caption"] == output.replace(" · layer 2, head 3", "")
     assert figures
     for name, figure in figures.items():
         title = figure().layout.title.text.replace("<br>", " ")
-        assert name.startswith("layer-2-head-3") and title == html.escape(said)
+        assert name.startswith("layer-2-head-3") and title == html.escape(output)
     figures.clear()
     run_until_done(open_app(page="saliency", model="tiny-uncased", a="the cat sat", mask="a1"))
     assert figures and all("tiny-uncased · “the cat sat”" in figure().layout.title.text for figure in figures.values())

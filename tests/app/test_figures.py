@@ -19,9 +19,9 @@ def test_every_figure_is_drawn_with_its_words():
 
 def test_the_words_are_those_of_the_figure(open_app):
     app = open_app(page="all_heads", a="The cat sat.", **{"all_heads.as": "map"})
-    said = component(app, "figure")
-    assert said["what"] == "Attention, layer 1 head 1" and said["table"] is None
-    shown = re.match(r"6 rows by 6 columns\. Highest: from (\S+) to (\S+), 0\.\d{3}; ", said["said"])
+    output = component(app, "figure")
+    assert output["what"] == "Attention, layer 1 head 1" and output["table"] is None
+    shown = re.match(r"6 rows by 6 columns\. Highest: from (\S+) to (\S+), 0\.\d{3}; ", output["said"])
     assert shown and set(shown.groups()) <= {"[CLS]", "The", "cat", "sat", ".", "[SEP]"}
 
 

@@ -161,8 +161,8 @@ def test_without_a_model_that_can_learn_the_page_says_so_and_lists_what_was_trai
     (own_home / "own-one" / "run").mkdir(parents=True)
     finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
     (some, *_) = model_store.installed()
-    found = [dataclasses.replace(some, name=name) for name in here]
-    monkeypatch.setattr(model_store, "installed", lambda: found)
+    actual = [dataclasses.replace(some, name=name) for name in here]
+    monkeypatch.setattr(model_store, "installed", lambda: actual)
     monkeypatch.setattr(task_models, "names", lambda: dict.fromkeys(here))
     app = open_app(page="fine_tune")
     assert not app.exception and not app.error, page_text(app)

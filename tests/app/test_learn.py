@@ -46,8 +46,8 @@ def test_every_box_opens_with_its_explanation(open_app, box):
     ],
 )
 def test_what_the_pooled_vector_was_for_is_said_by_the_member_s_heads(name, pooled):
-    said = part("pooler", BertConfig(model_type=name, vocab_size=40)).text
-    assert pooled in said and said.endswith("trained further with the rest of the model.")
+    output = part("pooler", BertConfig(model_type=name, vocab_size=40)).text
+    assert pooled in output and output.endswith("trained further with the rest of the model.")
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,11 @@ def test_what_the_pooled_vector_was_for_is_said_by_the_member_s_heads(name, pool
 def test_what_a_one_way_reader_sees_and_learnt_is_said(name, sees):
     config = BertConfig(model_type=name, vocab_size=40)
     assert sees in part("attention", config).text and sees not in PARTS["attention"].text
-    said = part("mlm", config).text
-    assert said.endswith("It learnt to predict the word beside the part it has read.") and "masked position" not in said
+    output = part("mlm", config).text
+    assert (
+        output.endswith("It learnt to predict the word beside the part it has read.")
+        and "masked position" not in output
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,9 +79,9 @@ def test_what_a_one_way_reader_sees_and_learnt_is_said(name, sees):
     ],
 )
 def test_the_table_of_segments_is_as_large_as_it_is_said_to_be(segments, says):
-    said = part("embeddings", BertConfig(vocab_size=40, type_vocab_size=segments)).text
-    assert says in said and ("which text" in said) == (segments == 2)
-    assert said.startswith("Every token becomes a vector: ") and "The sum is normalised." in said
+    output = part("embeddings", BertConfig(vocab_size=40, type_vocab_size=segments)).text
+    assert says in output and ("which text" in output) == (segments == 2)
+    assert output.startswith("Every token becomes a vector: ") and "The sum is normalised." in output
 
 
 @pytest.mark.parametrize("values", ["queries", "attentions", "attention", "nonsense"])

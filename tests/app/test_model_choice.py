@@ -21,9 +21,9 @@ def captions(app):
 
 def test_the_facts_are_size_shape_and_language_and_not_the_licence(open_app):
     app = open_app(page="guide", model="tiny-cased")
-    said = captions(app)[0]
-    assert "parameters" in said and "3 layers × 4 heads" in said
-    assert "8 bits" not in said and "licen" not in said.lower()
+    output = captions(app)[0]
+    assert "parameters" in output and "3 layers × 4 heads" in output
+    assert "8 bits" not in output and "licen" not in output.lower()
 
 
 def test_an_embedded_model_says_that_it_is_in_8_bits_and_its_heads_are_new(open_app, monkeypatch, tmp_path):
@@ -32,8 +32,8 @@ def test_an_embedded_model_says_that_it_is_in_8_bits_and_its_heads_are_new(open_
     from ui.session import state
 
     state.limits.clear()
-    said = captions(open_app(page="guide", model="bert-base-cased-embedded"))[0]
-    assert said == (
+    output = captions(open_app(page="guide", model="bert-base-cased-embedded"))[0]
+    assert output == (
         "108.9 M parameters · 12 layers × 12 heads · English · heads trained anew for this explorer · stored in 8 bits"
     )
 

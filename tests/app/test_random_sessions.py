@@ -26,13 +26,13 @@ def test_random_sessions_end_in_no_fault(quiet_limits, open_app):
     @hypothesis.settings(max_examples=20, deadline=None, derandomize=True, database=None)
     @hypothesis.given(sessions(list(pages()), MODELS))
     def session(one):
-        said = []
+        output = []
         try:
-            play(one, open_app, said.append)
+            play(one, open_app, output.append)
         except AssertionError as error:
-            error.add_note("\n".join(said))
+            error.add_note("\n".join(output))
             raise
-        played.append(len(said))
+        played.append(len(output))
 
     session()
     assert len(played) >= 20 and sum(played) > 40, "hardly an act was played"

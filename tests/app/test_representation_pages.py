@@ -202,20 +202,20 @@ def test_several_heads_look_at_words_of_which_a_file_with_trees_says_what_they_a
     vectors = head_outputs(bert, bert.trace(PAIR["a"], PAIR["b"]).hidden_states[1], 1, (0, 3))
     (wanted,) = nearest_contexts(bert, vectors[[2]], 1, rows, 20, True, head=(0, 3)).nearest
     most_attended = [one.most_attended for one in wanted]
-    said, there = parsed_labels(wanted), parsed_labels(most_attended)
+    output, there = parsed_labels(wanted), parsed_labels(most_attended)
     table = app.dataframe[0].value
     near(table["cosine"], [one.similarity for one in wanted])
     near(table["share"], [one.share for one in most_attended])
     assert list(table["looks_at"]) == [one.token for one in most_attended]
     assert list(table["offset"]) == [one.offset for one in most_attended]
-    for name, labels in zip(("tag", "relation", "looked_tag", "looked_relation"), (*said, *there), strict=True):
+    for name, labels in zip(("tag", "relation", "looked_tag", "looked_relation"), (*output, *there), strict=True):
         assert list(table[name]) == [label or "" for label in labels]
     for row, one in zip(table.itertuples(), wanted):
         assert (row.before, row.word, row.after) == one.around(70)
     marked = ["«" in f"{row.before}{row.word}{row.after}" for row in table.itertuples()]
     assert marked == [one.word is not None for one in most_attended]
     tags, relations, offsets = (figure(app, number) for number in range(3))
-    for bars, own, others in ((tags, said[0], there[0]), (relations, said[1], there[1])):
+    for bars, own, others in ((tags, output[0], there[0]), (relations, output[1], there[1])):
         for one, labels in zip(bars, (own, others), strict=True):
             drawn = dict(zip(one["y"], array(one["x"])))
             assert {label: number for label, number in drawn.items() if number} == count_labels(labels)
@@ -224,14 +224,14 @@ def test_several_heads_look_at_words_of_which_a_file_with_trees_says_what_they_a
     steps = range(min(0, *clipped), max(0, *clipped) + 1)
     assert list(drawn) == [clipped.count(step) for step in steps] and drawn.sum() == 20
     assert saved["contexts"]["json"]["heads"] == [0, 3]
-    assert saved["contexts"]["json"]["counts"][0]["relations"] == count_labels(said[1])
+    assert saved["contexts"]["json"]["counts"][0]["relations"] == count_labels(output[1])
     near(column(saved["contexts"], "looks_at_share"), [one.share for one in most_attended])
     counts = saved["looked-at"]["json"]
     assert counts["looked_at_parts_of_speech"] == count_labels(there[0])
     assert counts["looked_at_relations"] == count_labels(there[1])
     assert counts["offsets"] == {str(offset): number for offset, number in count_offsets(wanted).items()}
-    found = {(kind, value): int(number) for kind, value, _, number in saved["looked-at"]["rows"] if number != "0"}
-    assert found == {
+    actual = {(kind, value): int(number) for kind, value, _, number in saved["looked-at"]["rows"] if number != "0"}
+    assert actual == {
         **{("parts_of_speech", label): number for label, number in count_labels(there[0]).items()},
         **{("relations", label): number for label, number in count_labels(there[1]).items()},
         **{("offsets", str(offset)): number for offset, number in count_offsets(wanted).items()},
@@ -264,12 +264,12 @@ def test_of_a_file_with_trees_but_no_labels_none_are_told(bert):
         rows[relation] = read_rows(data, "conllu").rows
     vectors = head_outputs(bert, bert.trace("the cat").hidden_states[0], 0, (1,))
     for relation, known in (("_", []), ("root", ["relations"])):
-        found = nearest_contexts(bert, vectors[[1]], 0, rows[relation], 3, True, head=(1,))
-        (near,) = label_contexts(None, found).nearest
+        actual = nearest_contexts(bert, vectors[[1]], 0, rows[relation], 3, True, head=(1,))
+        (near,) = label_contexts(None, actual).nearest
         counts = count_contexts(near)
-        told = [name for name in ("parts_of_speech", "relations") if getattr(counts, name)]
+        messages = [name for name in ("parts_of_speech", "relations") if getattr(counts, name)]
         there = [name for name in ("parts_of_speech", "relations") if getattr(counts, f"looked_at_{name}")]
-        assert told == there == known
+        assert messages == there == known
 
 
 def test_the_found_words_have_parts_of_speech_where_a_tagger_is_offered(
@@ -284,8 +284,8 @@ def test_the_found_words_have_parts_of_speech_where_a_tagger_is_offered(
     plain, tagger = (bert_tf.load(task_home / name) for name in ("plain", "words"))
     rows = read_rows((ROOT / "assets" / "samples" / "sentences.txt").read_bytes()).rows
     states = plain.trace(PAIR["a"], PAIR["b"]).hidden_states[1, [2]]
-    (found,) = nearest_contexts(plain, states, 1, rows, 20, True).nearest
-    tags = list(matched_labels(tagger, found))
+    (actual,) = nearest_contexts(plain, states, 1, rows, 20, True).nearest
+    tags = list(matched_labels(tagger, actual))
     counts = count_labels(tags)
     assert list(app.dataframe[0].value["tag"]) == tags
     assert f"Parts of speech: {', '.join(f'{tag} {number}' for tag, number in counts.items())}" in page_text(app)
@@ -315,15 +315,15 @@ def factors_of(bert, count, first=0, last=None, special=True):
     """(the trace of the pair, its factors, their weights at all tokens), as the library has them."""
     trace = bert.trace(PAIR["a"], PAIR["b"])
     kept = [place for place, source in enumerate(trace.sources) if special or source is not None]
-    found = factorise(feed_forward_activations(bert, trace, first, last, kept), count)
-    weights = np.zeros((len(found.weights), trace.length))
-    weights[:, kept] = found.weights
-    return trace, found.named(trace.tokens, kept, first), weights
+    actual = factorise(feed_forward_activations(bert, trace, first, last, kept), count)
+    weights = np.zeros((len(actual.weights), trace.length))
+    weights[:, kept] = actual.weights
+    return trace, actual.named(trace.tokens, kept, first), weights
 
 
 def test_factors_are_the_librarys(open_app, bert):
     app = run_until_done(open_app(page="factors", **PAIR, **{"factors.count": "4", "factors.at": "2"}))
-    trace, found, weights = factors_of(bert, 4)
+    trace, actual, weights = factors_of(bert, 4)
     shown = figure(app, 0)[0]
     np.testing.assert_allclose(array(shown["z"]), weights / weights.max(axis=1, keepdims=True), atol=1e-3)
     drawn = [part for side in "ab" for part in component(app, "marks")[side] if "tip" in part]
@@ -331,16 +331,16 @@ def test_factors_are_the_librarys(open_app, bert):
     assert [part["text"] for part in drawn] == [trace.tokens[place].removeprefix("##") for place in places]
     np.testing.assert_allclose([part["shade"] for part in drawn], weights[1, places] / weights[1].max(), atol=1e-3)
     assert drawn[0]["tip"] == f"The: {weights[1, places[0]]:.2f}"
-    table, units = app.dataframe[0].value, found.strongest_units(1, 10)
+    table, units = app.dataframe[0].value, actual.strongest_units(1, 10)
     assert list(zip(table["layer"], table["unit"])) == [(one.layer + 1, one.unit + 1) for one in units]
     np.testing.assert_allclose(table["weight"], [one.weight for one in units], atol=1e-4)
-    assert f"It has {100 * found.shares[1]:.1f}% of the" in page_text(app)
-    assert f"all 4 together explain {100 * found.explained:.1f}%" in page_text(app)
+    assert f"It has {100 * actual.shares[1]:.1f}% of the" in page_text(app)
+    assert f"all 4 together explain {100 * actual.explained:.1f}%" in page_text(app)
     best = {}
     for weight, token in sorted(zip(-weights[1], trace.tokens)):
         best.setdefault(token, -weight)
-    said = ", ".join(f"“{token}” {weight:.1f}" for token, weight in list(best.items())[:5] if weight > 0)
-    assert f"Factor 2 is strongest at {said}. It has" in page_text(app).replace("\\", "")
+    output = ", ".join(f"“{token}” {weight:.1f}" for token, weight in list(best.items())[:5] if weight > 0)
+    assert f"Factor 2 is strongest at {output}. It has" in page_text(app).replace("\\", "")
     app.button_group(key="w_factors_at").set_value(3).run()
     assert param(run_until_done(app), "factors.at") == "3"
     again = [part["shade"] for side in "ab" for part in component(app, "marks")[side] if "tip" in part]
@@ -352,10 +352,10 @@ def test_factors_of_some_layers_without_special_tokens(open_app, bert):
     app = run_until_done(open_app(page="factors", **PAIR, **link))
     app.toggle(key="w_factors_special").set_value(False).run()
     assert param(run_until_done(app), "special") == "0"
-    trace, found, weights = factors_of(bert, 3, 1, 2, special=False)
+    trace, actual, weights = factors_of(bert, 3, 1, 2, special=False)
     np.testing.assert_allclose(array(figure(app, 0)[0]["z"]), weights / weights.max(axis=1, keepdims=True), atol=1e-3)
     assert array(figure(app, 0)[0]["z"])[:, 0].tolist() == [0, 0, 0]  # [CLS]
-    table, units = app.dataframe[0].value, found.strongest_units(0, 10)
+    table, units = app.dataframe[0].value, actual.strongest_units(0, 10)
     assert list(zip(table["layer"], table["unit"])) == [(one.layer + 1, one.unit + 1) for one in units]
     app.slider(key="w_factors_layers").set_value((2, 2)).run()
     assert param(run_until_done(app), "factors.layers") == "2-2" and set(app.dataframe[0].value["layer"]) == {2}
@@ -383,8 +383,8 @@ def test_no_more_factors_than_tokens_and_long_texts_in_windows(open_app):
 
 def test_a_unit_of_a_factor_opens_in_the_architecture(open_app, bert):
     app = run_until_done(open_app(page="factors", **PAIR, **{"factors.at": "1"}))
-    trace, found, _ = factors_of(bert, 6)
-    (unit,) = found.strongest_units(0, 1)
+    trace, actual, _ = factors_of(bert, 6)
+    (unit,) = actual.strongest_units(0, 1)
     app.session_state["w_factors_units"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
     app.run()
     app.button(key="w_factors_open").click().run()
@@ -397,18 +397,18 @@ def test_a_unit_of_a_factor_opens_in_the_architecture(open_app, bert):
 def test_a_word_is_laid_out_layer_by_layer(open_app, bert):
     app = run_until_done(open_app(page="word_senses", **{"word_senses.layer": "2"}))
     read = word_senses.read(word_senses.example("bank"), 100, 2000)
-    found = occurrences(bert, read.texts, "bank")
-    labels = [read.senses[text] for text in found.texts]
+    actual = occurrences(bert, read.texts, "bank")
+    labels = [read.senses[text] for text in actual.texts]
     assert set(labels) == {"money", "river"} and len(labels) == len(read.texts) >= 16
-    wanted, _ = principal_components(found.vectors[2], 2)
+    wanted, _ = principal_components(actual.vectors[2], 2)
     groups = figure(app, 0)
     assert [group["name"] for group in groups] == list(dict.fromkeys(labels))
     rows = [index for index, label in enumerate(labels) if label == groups[0]["name"]]
     np.testing.assert_allclose(array(groups[0]["x"]), wanted[rows, 0], atol=1e-3)
     order = sorted(range(len(labels)), key=lambda index: labels[index])
-    cosines = cosine_similarities(found.vectors[2][order])
+    cosines = cosine_similarities(actual.vectors[2][order])
     np.testing.assert_allclose(array(figure(app, 1)[0]["z"]), cosines, atol=1e-4)
-    apart = sense_separation(found.vectors, labels)
+    apart = sense_separation(actual.vectors, labels)
     np.testing.assert_allclose(array(figure(app, 2)[0]["y"]), apart.nearest, atol=1e-6)
     app.slider(key="w_word_senses_layer").set_value(1).run()
     assert param(run_until_done(app), "word_senses.layer") == "1"
@@ -460,8 +460,8 @@ def test_typed_lines_are_read_with_and_without_a_sense():
     read = word_senses.read("river | On the bank.\n\n money|The bank.\nBank only", 2, 8)
     assert read == word_senses.Sentences(("On the b", "The bank"), ("river", "money"), 1)
     for word in word_senses.WORDS:
-        found = word_senses.read(word_senses.example(word), 100, 2000)
-        assert len(set(found.senses)) >= 2 and all(word in text.lower() for text in found.texts)
+        actual = word_senses.read(word_senses.example(word), 100, 2000)
+        assert len(set(actual.senses)) >= 2 and all(word in text.lower() for text in actual.texts)
 
 
 def test_too_few_points_for_umap_are_answered_with_a_sentence(open_app):

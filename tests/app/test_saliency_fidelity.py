@@ -71,7 +71,7 @@ def test_every_method_that_scores_words_says_how_it_fared(record):
     for method in _METHODS:
         if method in ("input-reduction", "hotflip"):
             continue
-        said = saliency_fidelity.sentence(method, saliency_fidelity.best_baseline(method), _METHODS)
+        output = saliency_fidelity.sentence(method, saliency_fidelity.best_baseline(method), _METHODS)
         loss = next(row["loss"] for row in record["methods"] if row["method"] == method)
-        assert f"cost the prediction {loss:.1f} nats" in said
+        assert f"cost the prediction {loss:.1f} nats" in output
     assert not saliency_fidelity.sentence("deeplift", ("a text",), _METHODS)

@@ -36,9 +36,9 @@ def test_a_file_is_searched_for_the_most_similar_texts(open_app, bert):
     app = run_until_done(open_app(page="sentence_similarity", **link))
     lines = bert_tf.sample_file("sentences.txt").read_text("utf-8").splitlines()
     expected = sentence_similarity(bert, SENTENCES[:1], input=[line.split("\t")[0] for line in lines if line.strip()])
-    found = app.dataframe[0].value
-    assert list(found["text"]) == [one.text for one in expected.nearest[0]]
-    np.testing.assert_allclose(found["cosine"], [one.similarity for one in expected.nearest[0]], atol=1e-4)
+    actual = app.dataframe[0].value
+    assert list(actual["text"]) == [one.text for one in expected.nearest[0]]
+    np.testing.assert_allclose(actual["cosine"], [one.similarity for one in expected.nearest[0]], atol=1e-4)
 
 
 def test_one_sentence_is_too_few_without_a_file(open_app):

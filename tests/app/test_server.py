@@ -81,10 +81,10 @@ def test_a_server_with_a_visitor_ends_within_seconds_of_a_signal(server):
     with visitor(port, query="page=guide") as (browser, types):
         assert "delta" in types
         browser.send_signal(signal.SIGSTOP)  # as a laptop that was closed
-        told = time.monotonic()
+        messages = time.monotonic()
         process.terminate()
         process.wait(PATIENCE)
-        seconds = time.monotonic() - told
+        seconds = time.monotonic() - messages
     assert process.returncode == 0 and seconds < MOST, seconds
 
 
@@ -111,8 +111,8 @@ def test_a_server_in_which_something_does_not_end_ends_all_the_same(what):
         [sys.executable, "-c", STUCK, what], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
     )
     ended = time.time()
-    began, *told = server.stdout.splitlines()
-    assert server.returncode == 0 and told == ["trainings told", "server told"] and ended - float(began) < MOST
+    began, *messages = server.stdout.splitlines()
+    assert server.returncode == 0 and messages == ["trainings told", "server told"] and ended - float(began) < MOST
 
 
 def _wait_for(port, server, log):

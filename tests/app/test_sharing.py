@@ -272,9 +272,9 @@ def test_a_deployment_may_read_fewer_tokens_than_the_model(explorer_home, tmp_pa
     (tmp_path / "short.toml").write_text(text)
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "short.toml"))
     state.limits.clear()
-    found = shared_model("tiny-cased").trace("one two three four five six seven", "eight nine ten eleven", (2,))
-    assert found.length == 12 and sum(found.truncated) == 2
-    assert found.text_a.endswith("seven")
+    actual = shared_model("tiny-cased").trace("one two three four five six seven", "eight nine ten eleven", (2,))
+    assert actual.length == 12 and sum(actual.truncated) == 2
+    assert actual.text_a.endswith("seven")
     # Other words are tried in what was read, though the text goes on.
     from bert_tf.explain import hotflip, mask_target
 

@@ -119,11 +119,11 @@ def test_words_asked_about_are_so_in_the_lines(open_app, capsys, fill):
     shown = component(app, "bars")["cards"]
     capsys.readouterr()
     ran(app)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for card in shown:
         assert len(card["asked"]) == 2
         for one in card["asked"]:
-            assert f"('{one['text']}', {one['rank'].replace(',', '')}, {round(one['p'], 5)}" in said
+            assert f"('{one['text']}', {one['rank'].replace(',', '')}, {round(one['p'], 5)}" in output
 
 
 def test_a_model_computes_in_the_page_s_precision(open_app):
@@ -222,13 +222,13 @@ def test_a_file_of_heads_is_read_under_its_name(open_app, tmp_path, monkeypatch,
     app.file_uploader(key="w_head_profiles_upload").upload(name, data, "text/plain").run()
     (tmp_path / name).write_bytes(data)
     monkeypatch.chdir(tmp_path)
-    names, found = ran(app), of_job(app, "head_profiles")
-    assert found.num_texts == names["result"].num_texts
-    np.testing.assert_allclose(names["result"].distances, found.distances, atol=1e-5)
-    assert (found.syntax is None) == (names["result"].syntax is None)
-    if found.syntax is not None:
+    names, actual = ran(app), of_job(app, "head_profiles")
+    assert actual.num_texts == names["result"].num_texts
+    np.testing.assert_allclose(names["result"].distances, actual.distances, atol=1e-5)
+    assert (actual.syntax is None) == (names["result"].syntax is None)
+    if actual.syntax is not None:
         np.testing.assert_allclose(
-            names["result"].syntax.overall.head_to_dependent, found.syntax.overall.head_to_dependent
+            names["result"].syntax.overall.head_to_dependent, actual.syntax.overall.head_to_dependent
         )
 
 
@@ -294,21 +294,21 @@ def test_the_strongest_parts_are_the_page_s(open_app, link):
 )
 def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, link):
     app = open_app(page="saliency", **PAIR, mask="a2,b1", **link)
-    found, shown = ran(app)["result"], of_job(app, f"saliency {link.get('saliency.method', 'integrated-gradients')}")
-    assert (found.method, found.target) == (shown.method, shown.target)
-    assert found.log_probability == pytest.approx(shown.log_probability, abs=1e-4)
-    assert found.weighted_r2 == pytest.approx(shown.weighted_r2, abs=1e-4)
-    np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
-    assert (found.rest is None) == (shown.rest is None) == ("lrp" not in link.values())
+    actual, shown = ran(app)["result"], of_job(app, f"saliency {link.get('saliency.method', 'integrated-gradients')}")
+    assert (actual.method, actual.target) == (shown.method, shown.target)
+    assert actual.log_probability == pytest.approx(shown.log_probability, abs=1e-4)
+    assert actual.weighted_r2 == pytest.approx(shown.weighted_r2, abs=1e-4)
+    np.testing.assert_allclose(actual.scores, shown.scores, atol=1e-4)
+    assert (actual.rest is None) == (shown.rest is None) == ("lrp" not in link.values())
 
 
 @pytest.mark.parametrize("link", [{}, {"saliency.of": "next", "saliency.flips": "1", "saliency.tried": "1"}])
 def test_changed_words_are_those_of_the_page(open_app, link, capsys):
     app = open_app(page="saliency", **PAIR, mask="a2", **{"saliency.method": "hotflip", **link})
-    found, shown = ran(app)["result"], of_job(app, "saliency hotflip")
-    assert found.target == shown.target and found.flipped == shown.flipped
+    actual, shown = ran(app)["result"], of_job(app, "saliency hotflip")
+    assert actual.target == shown.target and actual.flipped == shown.flipped
     for name in ("applied", "tried"):
-        assert [(one.word, one.new) for one in getattr(found, name)] == [
+        assert [(one.word, one.new) for one in getattr(actual, name)] == [
             (one.word, one.new) for one in getattr(shown, name)
         ]
     assert capsys.readouterr().out.count("\n") == 1 + len(shown.applied) + len(shown.tried)
@@ -323,17 +323,17 @@ def test_words_that_stay_are_those_of_the_page(open_app, link):
         mask="a2",
         **{"saliency.method": "input-reduction", **link},
     )
-    found, shown = ran(app)["result"], of_job(app, "saliency input-reduction")
-    assert found.target == shown.target and found.remaining == shown.remaining
-    assert [one.word for one in found.removed] == [one.word for one in shown.removed]
+    actual, shown = ran(app)["result"], of_job(app, "saliency input-reduction")
+    assert actual.target == shown.target and actual.remaining == shown.remaining
+    assert [one.word for one in actual.removed] == [one.word for one in shown.removed]
 
 
 @pytest.mark.parametrize("link", [{}, {"contributions.token": "good"}, {"contributions.of": "next"}])
 def test_contributions_are_asked_of_the_chosen_answer(open_app, link):
     app = open_app(page="contributions", a="The bunny ate it.", b="It was good.", mask="a2", **link)
-    found, shown = ran(app)["result"], of_job(app, "contributions")
-    assert found.target == shown.target
-    np.testing.assert_allclose(found.heads, shown.heads, atol=1e-5)
+    actual, shown = ran(app)["result"], of_job(app, "contributions")
+    assert actual.target == shown.target
+    np.testing.assert_allclose(actual.heads, shown.heads, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -350,9 +350,9 @@ def test_contributions_are_asked_of_the_chosen_answer(open_app, link):
 def test_patching_asks_about_the_chosen_answer(open_app, link):
     texts = {"a": "The bunny ate it.", "b": "It was good."}
     app = open_app(page="patching", **texts, mask="a3", **{"patching.a": "The bunny was it."}, **link)
-    found, shown = ran(app)["result"], of_job(app, f"patching {link.get('patching.part', 'state')}")
-    assert (found.target, found.component, found.position) == (shown.target, shown.component, shown.position)
-    np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
+    actual, shown = ran(app)["result"], of_job(app, f"patching {link.get('patching.part', 'state')}")
+    assert (actual.target, actual.component, actual.position) == (shown.target, shown.component, shown.position)
+    np.testing.assert_allclose(actual.scores, shown.scores, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -367,12 +367,12 @@ def test_paths_lead_to_the_chosen_receiver(open_app, link):
     texts = {"a": "The bunny ate it.", "b": "It was good."}
     link = {"patching.a": "The bunny was it.", "patching.part": "path", **link}
     app = open_app(page="patching", **texts, mask="a3", **link)
-    found, shown = ran(app)["result"], of_job(app, "patching path")
+    actual, shown = ran(app)["result"], of_job(app, "patching path")
     for name in ("target", "receiver", "position"):
-        assert getattr(found, name) == getattr(shown, name)
-    assert (found.receiver is None) == ("patching.into" not in link)
-    np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
-    assert found.embeddings == pytest.approx(shown.embeddings, abs=1e-4)
+        assert getattr(actual, name) == getattr(shown, name)
+    assert (actual.receiver is None) == ("patching.into" not in link)
+    np.testing.assert_allclose(actual.scores, shown.scores, atol=1e-4)
+    assert actual.embeddings == pytest.approx(shown.embeddings, abs=1e-4)
 
 
 def test_both_halves_of_the_chosen_mask_are_asked(open_app, explorer_home):
@@ -536,8 +536,8 @@ def test_the_places_of_several_heads_and_what_a_file_with_trees_says(open_app, o
     np.testing.assert_allclose(table["cosine"], [one.similarity for one in names["near"]], atol=1e-4)
     assert list(table["looks_at"]) == [one.token for one in names["looked"]]
     assert ("[SEP]" in set(table["looks_at"])) is not own
-    said = [names[name] for name in ("tags", "relations", "tags_there", "relations_there")]
-    for name, labels in zip(("tag", "relation", "looked_tag", "looked_relation"), said, strict=True):
+    output = [names[name] for name in ("tags", "relations", "tags_there", "relations_there")]
+    for name, labels in zip(("tag", "relation", "looked_tag", "looked_relation"), output, strict=True):
         if own and name.endswith("tag"):
             assert name not in table  # the uploaded file knows no parts of speech
         else:
@@ -551,9 +551,9 @@ def test_the_places_of_several_heads_and_what_a_file_with_trees_says(open_app, o
 )
 def test_factors_are_of_the_chosen_layers_and_tokens(open_app, link, capsys):
     app = open_app(page="factors", **PAIR, mask="a2", **link)
-    found, shown = ran(app)["result"], of_job(app, "factors")
-    np.testing.assert_allclose(found.weights, shown.weights, atol=1e-3)
-    np.testing.assert_allclose(found.unit_weights, shown.unit_weights, atol=1e-3)
+    actual, shown = ran(app)["result"], of_job(app, "factors")
+    np.testing.assert_allclose(actual.weights, shown.weights, atol=1e-3)
+    np.testing.assert_allclose(actual.unit_weights, shown.unit_weights, atol=1e-3)
     stdout_text = capsys.readouterr().out
     printed = [line.split() for line in stdout_text.splitlines()[-len(app.dataframe[0].value) :]]
     for row, line in zip(app.dataframe[0].value.itertuples(), printed, strict=True):
@@ -652,9 +652,9 @@ def test_layer_likeness_is_of_the_chosen_texts(open_app, link, capsys):
 )
 def test_agreement_is_over_the_chosen_file(open_app, link):
     app = open_app(page="agreement", **{"with": "tiny-uncased", "top": "3"}, **link)
-    found, shown = ran(app)["result"], of_job(app, "agreement")
-    assert [one.row for one in found.rows] == [one.row for one in shown.rows]
-    assert (found.same_top_prediction, found.divergence) == pytest.approx(
+    actual, shown = ran(app)["result"], of_job(app, "agreement")
+    assert [one.row for one in actual.rows] == [one.row for one in shown.rows]
+    assert (actual.same_top_prediction, actual.divergence) == pytest.approx(
         (shown.same_top_prediction, shown.divergence), abs=1e-4
     )
 

@@ -168,8 +168,8 @@ def test_rows_are_tested_as_a_concept_by_a_press(open_app):
     assert app.text_area(key="w_tcav_others").value == "\n".join(others)
     app.selectbox(key="w_tcav_of").set_value("word").run()
     app.text_input(key="w_tcav_word").set_value("table").run()
-    found = run_until_done(app).session_state["_jobs"]["tcav"].result
-    assert found.sentences == 6 and len(found.places) == len(rows)
+    actual = run_until_done(app).session_state["_jobs"]["tcav"].result
+    assert actual.sentences == 6 and len(actual.places) == len(rows)
     # What a filter leaves needs no name; an upload, and its columns, go along.
     app = open_app(
         page="dataset",

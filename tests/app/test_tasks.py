@@ -54,10 +54,10 @@ def tables(app):
 def test_classes_are_those_the_library_gives_with_the_words_that_mattered(open_app, task_home):
     app = open_app(page="task_predictions", a="the cat sat", **{"task_predictions.model": "classes"})
     no_trouble(app)
-    (said,) = loaded("classes", task_home).task.predict(["the cat sat"])
+    (output,) = loaded("classes", task_home).task.predict(["the cat sat"])
     drawn = component(run_until_done(app), "marks")
     assert [part["text"] for part in drawn["a"] if "tip" in part] == ["the", "cat", "sat"]
-    assert f"“{said['label']}”" in page_text(app)
+    assert f"“{output['label']}”" in page_text(app)
 
 
 def test_the_fine_tuned_model_of_the_sidebar_is_the_one_of_the_page(open_app, task_home):
@@ -108,8 +108,8 @@ def test_a_pair_task_asks_for_a_second_text(open_app):
 def test_a_regression_shows_its_number(open_app, task_home):
     app = open_app(page="task_predictions", a="the cat sat", **{"task_predictions.model": "score"})
     no_trouble(app)
-    (said,) = loaded("score", task_home).task.predict(["the cat sat"])
-    assert app.metric[0].value == f"{said['value']:.2f}"
+    (output,) = loaded("score", task_home).task.predict(["the cat sat"])
+    assert app.metric[0].value == f"{output['value']:.2f}"
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def test_the_lines_of_a_task_say_what_the_page_says(open_app, task_home, capsys,
     names = {}
     exec(app.code[0].value, names)
     bert = loaded(model, task_home)
-    (said,) = bert.task.predict([task_models.record(bert.task.settings, "the cat sat", b)])
-    assert capsys.readouterr().out.startswith(f"{said}\n")
+    (output,) = bert.task.predict([task_models.record(bert.task.settings, "the cat sat", b)])
+    assert capsys.readouterr().out.startswith(f"{output}\n")
     assert ("result" in names) == (bert.task.settings.task == "classify")
     if "result" in names:
         shown = run_until_done(app).session_state["_jobs"]["task words"].result
@@ -152,8 +152,8 @@ def test_the_lines_of_before_and_after_give_the_map_of_the_page(open_app, capsys
     shown = np.frombuffer(base64.b64decode(drawn["bdata"]), drawn["dtype"]).reshape(2, 4)
     page_text = capsys.readouterr().out
     assert page_text.startswith(str(shown.round(3)))
-    (said,) = names["after"].task.predict([{"text": "the cat sat"}])
-    assert names["answer"] == said
+    (output,) = names["after"].task.predict([{"text": "the cat sat"}])
+    assert names["answer"] == output
     table = tables(app)[0]  # of the head that is open
     for token, before, after in zip(table["token"], table["before"], table["after"]):
         looks = f"{token} {before.split(' (')[0]} ", f" {after.split(' (')[0]} "
@@ -204,9 +204,9 @@ def test_a_class_is_followed_layer_by_layer(open_app, task_home):
     assert [one["name"] for one in drawn] == ["bad", "good"]
     assert np.allclose([one["y"] for one in drawn], lens.values.T, atol=1e-5)
     assert figure(finished(open_app(page="logit_lens", a="the cat sat", model="score")))["data"][0]["name"] == "value"
-    for method, said in (("deeplift", "The gain of the value"), ("relevance", "The value passed back")):
+    for method, output in (("deeplift", "The gain of the value"), ("relevance", "The value passed back")):
         app = finished(open_app(page="saliency", a="the cat sat", model="score", **{"saliency.method": method}))
-        assert said in page_text(app) and "log-" not in page_text(app)
+        assert output in page_text(app) and "log-" not in page_text(app)
     assert "The class after each layer" not in page_text(open_app(page="logit_lens", a="the cat sat", model="tags"))
 
 
@@ -237,9 +237,9 @@ def test_marked_words_are_cut_from_the_visitors_own_text(open_app, task_home):
     drawn = component(app, "spans")
     parts, marks = drawn["parts"], [part for part in drawn["parts"] if "kind" in part]
     assert "".join(part["text"] for part in parts) == text
-    (said,) = loaded("tags", task_home).task.predict([text])
-    assert [part["text"] for part in marks] == [one["text"] for one in said["entities"]]
-    labels = [one["type"] for one in said["entities"]]
+    (output,) = loaded("tags", task_home).task.predict([text])
+    assert [part["text"] for part in marks] == [one["text"] for one in output["entities"]]
+    labels = [one["type"] for one in output["entities"]]
     assert labels and {one["label"]: one["note"] for one in drawn["legend"]} == {
         label: f" {labels.count(label)}" for label in labels
     }
@@ -253,15 +253,15 @@ def test_every_word_is_marked_where_labels_are_no_entities(open_app, task_home):
     no_trouble(app)
     drawn = component(app, "spans")
     marks = [part for part in drawn["parts"] if "kind" in part]
-    (said,) = loaded("words", task_home).task.predict([text])
-    labels = list(said["labels"])
-    assert "".join(part["text"] for part in drawn["parts"]) == text and "entities" not in said
-    assert [part["text"] for part in marks] == list(said["words"]) and len(set(labels)) > 1
+    (output,) = loaded("words", task_home).task.predict([text])
+    labels = list(output["labels"])
+    assert "".join(part["text"] for part in drawn["parts"]) == text and "entities" not in output
+    assert [part["text"] for part in marks] == list(output["words"]) and len(set(labels)) > 1
     assert [drawn["legend"][part["kind"]]["label"] for part in marks] == labels
     assert [(one["label"], one["note"]) for one in drawn["legend"]] == [
         (label, f" {labels.count(label)}") for label in dict.fromkeys(labels)
     ]
-    for part, label, chance in zip(marks, labels, said["probabilities"]):
+    for part, label, chance in zip(marks, labels, output["probabilities"]):
         assert part["tip"] == f"{part['text']}: {label}, {percent(chance)}"
 
 
@@ -286,23 +286,25 @@ def test_a_question_without_an_answer_marks_nothing(open_app, doubtful):
     passage = "the cat sat on the mat. it was in London."
     app = open_app(page="task_predictions", a="where was it", b=passage, **{"task_predictions.model": "doubtful"})
     no_trouble(app)
-    (said,) = loaded("doubtful", doubtful).task.predict([{"question": "where was it", "passage": passage}])
-    assert said["start"] is None and said["n_best"]
-    assert f"finds no answer in the passage (probability of no answer {percent(said['probability'])})" in page_text(app)
+    (output,) = loaded("doubtful", doubtful).task.predict([{"question": "where was it", "passage": passage}])
+    assert output["start"] is None and output["n_best"]
+    assert f"finds no answer in the passage (probability of no answer {percent(output['probability'])})" in page_text(
+        app
+    )
     parts = component(app, "spans")["parts"]
     assert "".join(part["text"] for part in parts) == passage and not any("kind" in part for part in parts)
-    assert list(tables(app)[0]["answer"]) == [one["text"] for one in said["n_best"]]
+    assert list(tables(app)[0]["answer"]) == [one["text"] for one in output["n_best"]]
 
 
 def test_an_answer_is_marked_where_the_library_finds_it(open_app, task_home):
     passage = "the dog ran in the park. the cat sat on the mat. it was in London."
     app = open_app(page="task_predictions", a="where was it", b=passage, **{"task_predictions.model": "answers"})
     no_trouble(app)
-    (said,) = loaded("answers", task_home).task.predict([{"question": "where was it", "passage": passage}])
+    (output,) = loaded("answers", task_home).task.predict([{"question": "where was it", "passage": passage}])
     parts = component(app, "spans")["parts"]
     assert "".join(part["text"] for part in parts) == passage
-    assert [part["text"] for part in parts if "kind" in part] == [said["answer"]]
-    assert list(tables(app)[0]["answer"]) == [one["text"] for one in said["n_best"]]
+    assert [part["text"] for part in parts if "kind" in part] == [output["answer"]]
+    assert list(tables(app)[0]["answer"]) == [one["text"] for one in output["n_best"]]
 
 
 def test_endings_are_weighed_against_each_other(open_app):
@@ -417,8 +419,8 @@ def test_the_task_head_is_a_box_of_the_architecture(open_app, task_home, name):
     else:
         from bert_tf.explain.models.architecture import task_head_activations
 
-        found = task_head_activations(bert, bert.trace(a, b or None))
-        wanted = found["logits"] if name == "tags" else np.stack([found["start_logits"], found["end_logits"]], 1)
+        actual = task_head_activations(bert, bert.trace(a, b or None))
+        wanted = actual["logits"] if name == "tags" else np.stack([actual["start_logits"], actual["end_logits"]], 1)
         assert drawn_values(app) == pytest.approx(wanted, abs=1e-3)
 
 
@@ -462,7 +464,7 @@ def test_the_classes_of_both_sides_are_compared(open_app, task_home):
     first, second = loaded("classes", task_home).task.predict(["the cat sat", "a dog ran"])
     cards = [one["cards"][0] for one in components(app, "bars")]
     assert [[(one["text"], one["p"]) for one in card["predictions"]] for card in cards] == [
-        sorted(said["probabilities"].items(), key=lambda one: -one[1]) for said in (first, second)
+        sorted(output["probabilities"].items(), key=lambda one: -one[1]) for output in (first, second)
     ]
     table = tables(app)[0].set_index("class")
     for label, share in first["probabilities"].items():
@@ -509,8 +511,8 @@ def test_marks_that_differ_are_listed(open_app, task_home, tmp_path, monkeypatch
     app = beside(open_app, "tags", "tags-two", a=text)
     marks = []
     for folder in (home / "tags", home / "tags-two"):
-        (said,) = loaded(folder.name, home).task.predict([text])
-        marks.append({(one["start"], one["end"]): one["type"] for one in said["entities"]})
+        (output,) = loaded(folder.name, home).task.predict([text])
+        marks.append({(one["start"], one["end"]): one["type"] for one in output["entities"]})
     apart = [place for place in sorted(marks[0] | marks[1]) if marks[0].get(place) != marks[1].get(place)]
     assert apart and list(tables(app)[0]["text"]) == [text[start:end] for start, end in apart]
 
@@ -550,9 +552,9 @@ def test_before_and_after_says_what_both_say(open_app, task_home, saved):
     )
     no_trouble(app)
     before, after = (loaded(name, task_home) for name in ("plain", "classes"))
-    (said,) = after.task.predict(["the cat sat"])
+    (output,) = after.task.predict(["the cat sat"])
     task, words = [one["cards"][0] for one in components(app, "bars")]
-    assert {one["text"]: one["p"] for one in task["predictions"]} == said["probabilities"]
+    assert {one["text"]: one["p"] for one in task["predictions"]} == output["probabilities"]
     answers = [bert.fill_mask(bert.trace("the cat sat", "it ran", mask=["cat"]), 500)[0] for bert in (before, after)]
     shares = [{one.token: one.probability for one in answer.predictions} for answer in answers]
     for one in words["predictions"]:
@@ -560,7 +562,7 @@ def test_before_and_after_says_what_both_say(open_app, task_home, saved):
     assert "IsNext: " in page_text(app)
     rows = saved["what-it-says"]["json"]["rows"]
     assert [(row["item"], row["after"]) for row in rows if row["of"] == "classify"] == [
-        (label, pytest.approx(share)) for label, share in said["probabilities"].items()
+        (label, pytest.approx(share)) for label, share in output["probabilities"].items()
     ]
     guesses = [row for row in rows if row["of"].startswith("cat (token ")]
     assert [(row["item"], row["before"], row["after"]) for row in guesses] == [
@@ -663,8 +665,8 @@ def test_before_and_after_holds_its_maps_in_the_bounded_store_alone(open_app):
     app = open_app(page="fine_tuning_changes", a="the cat sat", **{"fine_tuning_changes.model": "classes"})
     no_trouble(app)
     places = app.session_state["_kept"]._places
-    moved, said = (places[name].value for name in ("fine_tuning_changes", "fine_tuning_changes_says"))
-    assert moved.divergences.shape == (2, 4) and all(one.attentions is None for one in said)
+    moved, output = (places[name].value for name in ("fine_tuning_changes", "fine_tuning_changes_says"))
+    assert moved.divergences.shape == (2, 4) and all(one.attentions is None for one in output)
     assert {key[1] for key in trace_store._store()._entries if key[3] == "the cat sat"} >= {"plain", "classes"}
 
 
@@ -687,19 +689,19 @@ def test_what_a_task_says_is_saved(open_app, task_home, saved, model, b, names):
         names,
     )
     bert = loaded(model, task_home)
-    (said,) = bert.task.predict([task_models.record(bert.task.settings, "the cat sat", b)])
-    found = saved[names[0]]
+    (output,) = bert.task.predict([task_models.record(bert.task.settings, "the cat sat", b)])
+    actual = saved[names[0]]
     if model == "classes":
-        shares = dict(zip(found["npz"]["class"].tolist(), column(found, "probability")))
-        near([shares[name] for name in said["probabilities"]], list(said["probabilities"].values()))
+        shares = dict(zip(actual["npz"]["class"].tolist(), column(actual, "probability")))
+        near([shares[name] for name in output["probabilities"]], list(output["probabilities"].values()))
     elif model == "score":
-        near(column(found, "value"), [said["value"]])
+        near(column(actual, "value"), [output["value"]])
     elif model == "tags":
-        assert len(found["rows"]) == len(said["entities"])
+        assert len(actual["rows"]) == len(output["entities"])
     elif model == "answers":
-        near(found["npz"]["start_probabilities"], said["start_probabilities"])
+        near(actual["npz"]["start_probabilities"], output["start_probabilities"])
     else:
-        near(column(found, "probability"), said["probabilities"])
+        near(column(actual, "probability"), output["probabilities"])
 
 
 def test_the_words_that_mattered_are_saved(open_app, task_home, saved):
@@ -753,21 +755,21 @@ def test_what_two_tasks_say_is_saved(open_app, task_home, saved, model, b, look,
 
     app = beside(open_app, model, model, b=b, **{"side_by_side.look": look})
     offered(app, saved, saved)
-    bert, found = loaded(model, task_home), saved[name]
+    bert, actual = loaded(model, task_home), saved[name]
     if look == "layers":
         lens = class_lens(bert, bert.trace("the cat sat"))
         near(
-            found["npz"]["values_a" if model == "classes" else "scores_a"],
+            actual["npz"]["values_a" if model == "classes" else "scores_a"],
             lens.values if model == "classes" else lens.values[1:, 0],
         )
     elif model == "classes":
-        (said,) = bert.task.predict(["the cat sat"])
-        shares = dict(zip(found["npz"]["class"].tolist(), column(found, "one")))
-        near([shares[label] for label in said["probabilities"]], list(said["probabilities"].values()))
+        (output,) = bert.task.predict(["the cat sat"])
+        shares = dict(zip(actual["npz"]["class"].tolist(), column(actual, "one")))
+        near([shares[label] for label in output["probabilities"]], list(output["probabilities"].values()))
     elif model == "tags":
-        assert found["json"]["one"] == found["json"]["other"] and len(found["rows"]) == len(found["json"]["one"])
+        assert actual["json"]["one"] == actual["json"]["other"] and len(actual["rows"]) == len(actual["json"]["one"])
     else:
-        assert len(found["rows"]) == 2 and found["rows"][0][1:] == found["rows"][1][1:]
+        assert len(actual["rows"]) == 2 and actual["rows"][0][1:] == actual["rows"][1][1:]
 
 
 def test_a_task_without_a_note_came_from_a_model_of_its_own_type(monkeypatch):

@@ -42,25 +42,25 @@ def test_scores_rows_files_and_lines_are_the_librarys(open_app, saved, explorer_
     app = run_until_done(open_app(**LAST, **{"tcav.concept": "negation", "tcav.word": "table", "tcav.layer": "2"}))
     offered(app, saved, ("concept-scores", "concept-rows-2"))
     rows, bert = sample("sentences.txt").rows, bert_tf.load(explorer_home / "tiny-cased")
-    found = concept_test(bert, rows, sentences("negation"), sentences(OTHERS), "word", "table", "last")
-    np.testing.assert_allclose(ran(app).slopes, found.slopes, atol=1e-4)
+    actual = concept_test(bert, rows, sentences("negation"), sentences(OTHERS), "word", "table", "last")
+    np.testing.assert_allclose(ran(app).slopes, actual.slopes, atol=1e-4)
     drawn, chance = figure(app, 0)
-    near(array(drawn["y"]), found.scores.mean(axis=1), 0.02)
-    near(array(chance["error_y"]["array"]), found.random_scores.std(axis=1, ddof=1), 0.05)
+    near(array(drawn["y"]), actual.scores.mean(axis=1), 0.02)
+    near(array(chance["error_y"]["array"]), actual.random_scores.std(axis=1, ddof=1), 0.05)
     filled = [symbol == "circle" for symbol in drawn["marker"]["symbol"]]
-    assert filled == found.is_significant.tolist()
-    near(array(figure(app, 1)[0]["y"]), found.accuracies.mean(axis=1), 0.02)
-    order = sorted(range(len(rows)), key=lambda one: -found.slopes[2, one])
-    near(list(app.dataframe[2].value["slope"]), found.slopes[2, order], 1e-3)
+    assert filled == actual.is_significant.tolist()
+    near(array(figure(app, 1)[0]["y"]), actual.accuracies.mean(axis=1), 0.02)
+    order = sorted(range(len(rows)), key=lambda one: -actual.slopes[2, one])
+    near(list(app.dataframe[2].value["slope"]), actual.slopes[2, order], 1e-3)
     assert set(app.dataframe[2].value["row"]) == {row.number for row in rows}
     menu = saved["concept-scores"]
-    near(column(menu, "accuracy"), found.accuracies.mean(axis=1), 0.02)
-    near(menu["npz"]["slopes"], found.slopes, 1e-3)
-    near(column(menu, "random_score"), found.random_scores.mean(axis=1), 0.02)
-    near(menu["json"]["p_values"], found.p_values, 1e-3)
+    near(column(menu, "accuracy"), actual.accuracies.mean(axis=1), 0.02)
+    near(menu["npz"]["slopes"], actual.slopes, 1e-3)
+    near(column(menu, "random_score"), actual.random_scores.mean(axis=1), 0.02)
+    near(menu["json"]["p_values"], actual.p_values, 1e-3)
     assert len(menu["rows"]) == 4 and menu["json"]["concept"] == "negation"
-    near(sorted(column(saved["concept-rows-2"], "slope")), sorted(found.slopes[2]), 1e-3)
-    assert f"After layer 2 the concept supports **table** in {100 * found.scores[2].mean():.1f}%" in page_text(app)
+    near(sorted(column(saved["concept-rows-2"], "slope")), sorted(actual.slopes[2]), 1e-3)
+    assert f"After layer 2 the concept supports **table** in {100 * actual.scores[2].mean():.1f}%" in page_text(app)
     app.slider(key="w_tcav_layer").set_value(1).run()
     assert param(app, "tcav.layer") == "1" and "After layer 1 the concept" in page_text(app)
 
@@ -77,8 +77,8 @@ def test_own_sentences_pairs_and_what_is_missing(open_app):
     app.text_area(key="w_tcav_own").set_value("\n".join(own)).run()
     app.button_group(key="w_tcav_file").set_value("pairs.jsonl").run()
     app.button_group(key="w_tcav_follows").set_value("NotNext").run()
-    found = ran(run_until_done(app))
-    assert (found.target.label, found.sentences, len(found.places)) == ("NotNext", 7, 16)
+    actual = ran(run_until_done(app))
+    assert (actual.target.label, actual.sentences, len(actual.places)) == ("NotNext", 7, 16)
     assert param(app, "tcav.own") == "\n".join(own)
     app.text_area(key="w_tcav_others").set_value("\n".join(own)).run()
     assert "Type at least 6 sentences with the concept" in page_text(app)
@@ -96,11 +96,11 @@ def test_own_sentences_pairs_and_what_is_missing(open_app):
 def test_classes_and_values_are_asked_about(open_app):
     app = run_until_done(open_app(page="tcav", model="classes"))
     assert app.selectbox(key="w_tcav_label").value == "good"
-    found = ran(app)
-    assert found.target.label == "good" and found.target.is_class
+    actual = ran(app)
+    assert actual.target.label == "good" and actual.target.is_class
     app.selectbox(key="w_tcav_label").set_value("bad").run()
     bad = ran(run_until_done(app))
-    np.testing.assert_allclose(bad.slopes, -found.slopes, atol=1e-4)
+    np.testing.assert_allclose(bad.slopes, -actual.slopes, atol=1e-4)
     app = run_until_done(open_app(page="tcav", model="score"))
     assert "supports the value in" in page_text(app) and "Slope, of the value" in str(app.dataframe[2].proto.columns)
 
@@ -113,7 +113,7 @@ def test_one_label_alone_is_asked_about(open_app, explorer_home):
     choice.set_value("negative").run()
     app = run_until_done(app)
     rows = [row for row in sample("reviews.csv").rows if row.label == "negative"]
-    found = concept_test(
+    actual = concept_test(
         bert_tf.load(explorer_home / "tiny-cased"),
         rows,
         sentences("positive"),
@@ -123,8 +123,8 @@ def test_one_label_alone_is_asked_about(open_app, explorer_home):
         "last",
     )
     shown = app.session_state["_jobs"]["tcav"].result
-    np.testing.assert_allclose(shown.slopes, found.slopes, atol=1e-4)
-    np.testing.assert_allclose(ran(app).slopes, found.slopes, atol=1e-4)
+    np.testing.assert_allclose(shown.slopes, actual.slopes, atol=1e-4)
+    np.testing.assert_allclose(ran(app).slopes, actual.slopes, atol=1e-4)
     assert set(app.dataframe[2].value["row"]) == {row.number for row in rows}
     assert param(app, "tcav.labelled") == "negative" and "left out" not in page_text(app)
     app = run_until_done(open_app(**link, **{"tcav.labelled": "none", "tcav.file": "sentences.txt"}))

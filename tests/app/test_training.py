@@ -78,7 +78,7 @@ def only_mini(run_folder, monkeypatch):
         training_jobs.remove(name)
 
 
-def said(app):
+def text_of(app):
     return " ".join(block.value for block in [*app.markdown, *app.caption, *app.info, *app.warning])
 
 
@@ -86,8 +86,8 @@ def test_the_curves_have_the_figures_of_the_log(open_app, only_mini):
     app = open_app(page="training_curves", **{"training_curves.run": "mini"})
     assert not app.exception and not app.error
     assert app.selectbox(key="w_run").value == "mini"
-    assert "loss **7.00**" in said(app) and "masked words right **20.0%**" in said(app)
-    assert "**25%** of the machine's measured peak" in said(app)
+    assert "loss **7.00**" in text_of(app) and "masked words right **20.0%**" in text_of(app)
+    assert "**25%** of the machine's measured peak" in text_of(app)
     figures = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
     assert [list(line["y"]) if isinstance(line["y"], list) else line["y"] for line in figures[1]["data"]][0] == [
         0.05,
@@ -104,12 +104,12 @@ def test_the_time_lapse_says_what_the_library_says(open_app, only_mini):
     assert not app.exception and not app.error
     series = SnapshotSeries(read_run(only_mini).snapshots)
     snapshot_traces = series.snapshot_traces("the cat sat on the mat.", "she ran.", mask=["cat"])
-    found = token_trajectory(snapshot_traces, series.tokenizer, 2)
-    steps = [step for step in found.first_step_within_rank.values() if step is not None]
-    text = said(app)
+    actual = token_trajectory(snapshot_traces, series.tokenizer, 2)
+    steps = [step for step in actual.first_step_within_rank.values() if step is not None]
+    text = text_of(app)
     assert "**cat**" in text and all(f"step {step}" in text for step in steps)
     figure = json.loads(app.get("plotly_chart")[0].proto.spec)
-    assert list(figure["data"][0]["y"]) == found.ranks.tolist()
+    assert list(figure["data"][0]["y"]) == actual.ranks.tolist()
     assert figure["data"][1]["y"] == pytest.approx([moment.trace.nsp.is_next for moment in snapshot_traces], abs=1e-6)
     app.select_slider(key="w_time_lapse_at").set_value(10).run()
     assert app.query_params["time_lapse.at"] in (["10"], "10")
@@ -158,18 +158,18 @@ def test_the_time_lapse_plays_to_its_end(open_app, only_mini, monkeypatch):
 
 def test_nothing_masked_and_nothing_there_are_said(open_app, only_mini, monkeypatch, tmp_path):
     app = open_app(page="time_lapse", a="the cat sat.", **{"time_lapse.run": "mini"})
-    assert "Nothing is hidden" in said(app) and not app.exception
+    assert "Nothing is hidden" in text_of(app) and not app.exception
     monkeypatch.setattr(runs, "SHIPPED", tmp_path)
     monkeypatch.setattr(runs, "folder", lambda: tmp_path / "none")
-    assert "no training to look at" in said(open_app(page="time_lapse", a="x"))
+    assert "no training to look at" in text_of(open_app(page="time_lapse", a="x"))
     app = open_app(page="training_curves")
-    assert "no training here yet. Start one below" in said(app) and not app.exception
+    assert "no training here yet. Start one below" in text_of(app) and not app.exception
     (form,) = [one for one in app.expander if one.label.startswith("Train a small model")]
     assert form.proto.expanded and app.button(key="w_training_curves_start")
     assert not [
         one for one in app.button_group if one.key == "w_training_curves_begin"
     ]  # no shipped model to go on from
-    assert "with the vocabulary of tiny-cased" in said(app).replace("\\", "")
+    assert "with the vocabulary of tiny-cased" in text_of(app).replace("\\", "")
 
 
 def test_a_link_opens_no_folder_of_its_own(open_app, only_mini):
@@ -272,14 +272,14 @@ def test_a_killed_training_says_that_it_was_killed(tmp_path):
 @pytest.fixture
 def begun(only_mini, monkeypatch):
     """The options of the trainings that would have begun, in order; none does."""
-    found = []
+    actual = []
 
     def made(folder, arguments, seconds, last_status=None):
-        found.append([str(one) for one in arguments])
+        actual.append([str(one) for one in arguments])
         return types.SimpleNamespace(folder=folder, status=last_status or "done", kill=lambda: None, problem=None)
 
     monkeypatch.setattr(training_jobs, "Training", made)
-    return found
+    return actual
 
 
 def _option(arguments, name):
@@ -357,7 +357,7 @@ def test_what_an_earlier_server_left_is_taken_up_from_its_files(open_app, kept_r
         "Delete it",
     ]
     app = open_app(page="training_curves", **{"training_curves.run": "own-bare"})
-    assert "The run ended before its first log record." in said(app)
+    assert "The run ended before its first log record." in text_of(app)
     app.button(key="w_training_curves_Delete").click().run()
     assert not app.exception and not kept_runs[2].exists() and "own-bare" not in runs.runs()
 
@@ -373,7 +373,7 @@ def test_a_run_that_another_server_trains_is_only_watched(kept_runs, open_app):
     os.utime(kept_runs[2] / "metrics.jsonl")
     assert training_jobs.started("own-bare") is None
     app = open_app(page="training_curves", **{"training_curves.run": "own-bare"})
-    assert "the first numbers come in a moment" in said(app)
+    assert "the first numbers come in a moment" in text_of(app)
     assert "w_training_curves_Delete" not in [one.key for one in app.button]
 
 
@@ -457,8 +457,8 @@ def test_failed_runs_do_not_count_against_the_limit(only_mini, begun):
 def test_a_series_too_large_is_thinned_out_and_the_lines_say_so(open_app, only_mini, monkeypatch):
     from bert_tf.explain.models.snapshot_series import snapshot_bytes
 
-    found = read_run(only_mini).snapshots
-    monkeypatch.setattr(snapshot_store, "_most", lambda: int(2.5 * snapshot_bytes(found[:1])))
+    actual = read_run(only_mini).snapshots
+    monkeypatch.setattr(snapshot_store, "_most", lambda: int(2.5 * snapshot_bytes(actual[:1])))
     app = open_app(page="time_lapse", a="the cat sat on the mat.", mask="a1", **{"time_lapse.run": "mini"})
     assert "2 of 3 snapshots are shown" in page_text(app) and "max_snapshot_megabytes" in page_text(app)
     assert app.select_slider(key="w_time_lapse_at").options == ["0", "20"]
@@ -502,11 +502,11 @@ def test_series_are_read_one_at_a_time_and_each_once(monkeypatch):
     class Slow:
         nbytes = 1
 
-        def __init__(self, found, progress):
-            inside.append(found)
-            read.append((found, len(inside)))
+        def __init__(self, actual, progress):
+            inside.append(actual)
+            read.append((actual, len(inside)))
             gate.wait(PATIENCE)
-            inside.remove(found)
+            inside.remove(actual)
 
     monkeypatch.setattr(snapshot_series, "SnapshotSeries", Slow)
     monkeypatch.setattr(snapshot_series, "snapshot_bytes", len)
@@ -543,8 +543,8 @@ def test_the_time_lapse_is_saved(open_app, only_mini, saved):
     offered(run_until_done(app), saved, ("time-lapse", "layer-1-head-1"))
     series = SnapshotSeries(read_run(only_mini).snapshots)
     snapshot_traces = series.snapshot_traces("the cat sat on the mat.", "she ran.", mask=["cat"])
-    found = token_trajectory(snapshot_traces, series.tokenizer, 2)
-    near(saved["time-lapse"]["npz"]["probability"], found.probabilities)
-    near(column(saved["time-lapse"], "rank"), found.ranks)
+    actual = token_trajectory(snapshot_traces, series.tokenizer, 2)
+    near(saved["time-lapse"]["npz"]["probability"], actual.probabilities)
+    near(column(saved["time-lapse"], "rank"), actual.ranks)
     near(column(saved["time-lapse"], "is_next"), [moment.trace.nsp.is_next for moment in snapshot_traces])
     near(saved["layer-1-head-1"]["npz"]["weights"], snapshot_traces[-1].trace.attentions[:1, 0], 1e-3)

@@ -114,8 +114,8 @@ def test_servers_that_share_a_folder_start_one_training(home, tmp_path):
     )
     servers = [on_another_server(home, code) for _ in range(3)]
     begin.touch()
-    said = sorted(server.communicate(timeout=PATIENCE)[0].strip().splitlines()[-1] for server in servers)
-    assert [sentence[:24] for sentence in said] == ["Another training is runn"] * 2 + ["started"]
+    output = sorted(server.communicate(timeout=PATIENCE)[0].strip().splitlines()[-1] for server in servers)
+    assert [sentence[:24] for sentence in output] == ["Another training is runn"] * 2 + ["started"]
     assert len(processes(home)) == 1
 
 
@@ -191,10 +191,10 @@ def test_another_process_with_the_number_of_a_training_is_not_taken_for_it(tmp_p
 def test_a_process_that_nobody_has_waited_for_counts_as_ended(tmp_path):
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     write_process(tmp_path / "process.json", child.pid)
-    found = find_process(tmp_path / "process.json")
+    actual = find_process(tmp_path / "process.json")
     os.kill(child.pid, signal.SIGKILL)
-    found.wait()
-    assert found.poll() == "unknown" and find_process(tmp_path / "process.json") is None
+    actual.wait()
+    assert actual.poll() == "unknown" and find_process(tmp_path / "process.json") is None
     child.wait()
 
 

@@ -12,9 +12,9 @@ from ui.server.uploads import BoundedUploads
 @pytest.fixture
 def manager():
     """A manager whose visits hold at most 100 bytes each, and 250 together."""
-    found = MemoryUploadedFileManager("/")
-    found.bounds = BoundedUploads(found, 100, 250)
-    return found
+    actual = MemoryUploadedFileManager("/")
+    actual.bounds = BoundedUploads(actual, 100, 250)
+    return actual
 
 
 @pytest.fixture

@@ -15,29 +15,29 @@ def skeletons(app):
 @pytest.fixture
 def drawn(monkeypatch):
     """The HTML and the messages that were drawn, also those that were replaced before the run ended."""
-    found = {"html": [], "messages": []}
+    actual = {"html": [], "messages": []}
     html, spinner = inputs.st.html, inputs.st.spinner
 
     def drawing(body, **named):
-        found["html"].append(body)
+        actual["html"].append(body)
         return html(body, **named)
 
     def saying(text, **named):
-        found["messages"].append((text, named))
+        actual["messages"].append((text, named))
         return spinner(text, **named)
 
     monkeypatch.setattr(inputs.st, "html", drawing)
     monkeypatch.setattr(inputs.st, "spinner", saying)
-    return found
+    return actual
 
 
 def test_a_model_that_is_read_is_named_with_its_size_and_the_seconds_over_grey_shapes(open_app, drawn):
     model_store._models.clear()
     trace_store._store().drop(lambda key: True)  # what another test has left needs no model
     app = open_app(page="predict", model="tiny-uncased")
-    said = dict(drawn["messages"])
-    (message,) = [text for text in said if text.startswith("Loading")]
-    assert "tiny-uncased, " in message and "MB" in message and said[message]["show_time"]
+    output = dict(drawn["messages"])
+    (message,) = [text for text in output if text.startswith("Loading")]
+    assert "tiny-uncased, " in message and "MB" in message and output[message]["show_time"]
     assert first_paint.SKELETON in drawn["html"] and not skeletons(app), page_text(app)
     drawn["html"].clear()
     app.run()

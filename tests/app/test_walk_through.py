@@ -112,13 +112,13 @@ def test_every_architecture_is_walked_through_by_what_it_declares(open_app, fami
     text = "w1 w2 w3 w4" if name in ("distilbert", *(one for one in HEADS if "electra" in one)) else "the work"
     app, data = walked(open_app, model=name, a=text, b=text)
     assert data["steps"][7:] == HEADS[name]
-    said = {text["name"]: text["text"] for text in data["texts"]}
+    output = {text["name"]: text["text"] for text in data["texts"]}
     kinds = {"roberta": "one that all tokens share", "distilbert": "two vectors"}
-    assert kinds.get(name, "vectors: ") in said["embeddings"]
+    assert kinds.get(name, "vectors: ") in output["embeddings"]
     one_way = name.startswith("reader")
-    assert ("every token" in said["head"]) == (not one_way)
+    assert ("every token" in output["head"]) == (not one_way)
     assert np.isnan(floats(data["scores"])).any() == one_way
-    assert ("of weights for all" in said["layers"]) == (name == "albert")
+    assert ("of weights for all" in output["layers"]) == (name == "albert")
 
 
 def test_a_pre_norm_model_is_walked_through_with_its_copies_gates_and_turned_queries(open_app, modernbert_home):
@@ -126,10 +126,10 @@ def test_a_pre_norm_model_is_walked_through_with_its_copies_gates_and_turned_que
     app, data = walked(open_app, **link, layer="2")
     assert not app.exception and not app.error, page_text(app)
     assert data["steps"][7:] == ["mlm"] and data["parts"] == ["token"]
-    said = {text["name"]: text["text"] for text in data["texts"]}
+    message = {text["name"]: text["text"] for text in data["texts"]}
     formulas = {text["name"]: " ".join(text["formula"]) for text in data["texts"]}
-    assert "turn their queries and keys" in said["embeddings"] and "turned by their positions" in said["head"]
-    assert "A copy of the sum" in said["attention_norm"] and "a gate scales each" in said["feed_forward"]
+    assert "turn their queries and keys" in message["embeddings"] and "turned by their positions" in message["head"]
+    assert "A copy of the sum" in message["attention_norm"] and "a gate scales each" in message["feed_forward"]
     assert "+ b" not in " ".join(formulas[step] for step in ENCODER_STEPS) and "β" not in formulas["attention_norm"]
     assert "+ b" not in formulas["mlm"].replace("+ b′", "")  # the output bias is the only one
     assert formulas["head"].startswith("x = LayerNorm(h)") and "turn(x · W_Q)" in formulas["head"]

@@ -94,8 +94,8 @@ def test_the_legacy_mlm_head_is_read_and_transformers_reads_what_is_saved(bert, 
         wanted = model(ids).logits[0, list(trace.masks)].numpy()
     np.testing.assert_allclose(trace.logits, wanted, atol=2e-5)
     checkpoints.save(tmp_path / "saved", ours.config, ours.tokenizer, ours.model)
-    again, said = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "saved", output_loading_info=True)
-    assert not any(said[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    again, output = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "saved", output_loading_info=True)
+    assert not any(output[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     with torch.no_grad():
         np.testing.assert_allclose(again.eval()(ids).logits[0, list(trace.masks)].numpy(), wanted, atol=2e-5)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "saved")

@@ -102,30 +102,30 @@ def test_sparks_function_predicts_as_one_machine(source, tiny_folder, tmp_path):
     job = pickle.loads(pickle.dumps(PredictJob(str(tiny_folder), top_k=2)))
     rows = pandas.DataFrame({"id": range(len(RECORDS)), "text_a": [r.get("text_a") for r in RECORDS]})
     frames = list(pandas_function(job)(iter([rows[:30], rows[30:]])))
-    found = pandas.concat(frames)
-    assert list(found.columns) == ["id", "text_a", "answer", "error"] and list(found["id"]) == list(range(40))
+    actual = pandas.concat(frames)
+    assert list(actual.columns) == ["id", "text_a", "answer", "error"] and list(actual["id"]) == list(range(40))
     options = ["--model", str(tiny_folder), "--input", str(source / "in.jsonl"), "--top-k", "2", "--quiet"]
     main(["predict", *options, "--output", str(tmp_path / "one.jsonl")])
     expected = [json.loads(line) for line in (tmp_path / "one.jsonl").read_text().splitlines()]
-    for answer, error, one in zip(found["answer"], found["error"], expected):
+    for answer, error, one in zip(actual["answer"], actual["error"], expected):
         assert (error is not None) == ("error" in one)
         if error is None:
             assert_near(json.loads(answer), one)
 
 
-def assert_near(found, expected):
+def assert_near(actual, expected):
     """Batches of other rows have other padding, which changes the last digits."""
-    assert found["tokens"] == expected["tokens"]
-    for one, other in zip(found["masks"], expected["masks"], strict=True):
+    assert actual["tokens"] == expected["tokens"]
+    for one, other in zip(actual["masks"], expected["masks"], strict=True):
         shares = [[p["probability"] for p in mask["predictions"]] for mask in (one, other)]
         np.testing.assert_allclose(*shares, rtol=1e-5)
 
 
 def test_sparks_function_gives_task_predictions_and_vectors(tasks, tiny_folder):
     rows = pandas.DataFrame({"text": ["the cat", None, "far"], "n": [1.0, float("nan"), 2.0]})
-    (found,) = pandas_function(TaskJob(str(tasks / "classes"), reading=(("text_column", "text"),)))(iter([rows]))
-    assert [error is None for error in found["error"]] == [True, False, True]
-    assert "label" in json.loads(found["answer"][0])
+    (actual,) = pandas_function(TaskJob(str(tasks / "classes"), reading=(("text_column", "text"),)))(iter([rows]))
+    assert [error is None for error in actual["error"]] == [True, False, True]
+    assert "label" in json.loads(actual["answer"][0])
     job = FeaturesJob(str(tiny_folder), text_column="text")
     (vectors,) = pandas_function(job)(iter([rows.iloc[[0, 2]]]))
     assert [len(vector) for vector in vectors["vector"]] == [32, 32]

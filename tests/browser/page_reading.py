@@ -73,9 +73,9 @@ def download(page, button, reach=lambda: None, suffix=""):
     while True:
         try:
             reach()
-            with page.expect_download(lambda file: file.suggested_filename.endswith(suffix), timeout=20_000) as found:
+            with page.expect_download(lambda file: file.suggested_filename.endswith(suffix), timeout=20_000) as actual:
                 button.click(timeout=20_000)
-            return found.value
+            return actual.value
         except Overdue:
             if time.monotonic() > end:
                 raise
@@ -96,17 +96,17 @@ def repeat_until(act, seen):
                 raise
 
 
-def point(page, place, hint, said):
+def point(page, place, hint, output):
     """Point at ``place`` until ``hint`` says it, a text or a pattern."""
 
     def act():
         page.mouse.move(0, 0)
         place.hover()
 
-    repeat_until(act, lambda patience: expect(hint).to_have_text(said, timeout=patience))
+    repeat_until(act, lambda patience: expect(hint).to_have_text(output, timeout=patience))
 
 
-def press_row(page, row, said="Open row"):
+def press_row(page, row, output="Open row"):
     """A press on the box before a row of the page's table, a canvas, until ``said`` stands below it."""
     table = page.get_by_test_id("stDataFrame").first
     chosen = table.locator(f"tr[aria-rowindex='{row + 2}'][aria-selected=true]")
@@ -116,7 +116,7 @@ def press_row(page, row, said="Open row"):
         if not chosen.count():
             table.locator(".dvn-scroller").click(position={"x": 18, "y": 35 * (row + 1) + 17})
 
-    repeat_until(act, lambda patience: expect(page.get_by_text(said).first).to_be_visible(timeout=patience))
+    repeat_until(act, lambda patience: expect(page.get_by_text(output).first).to_be_visible(timeout=patience))
 
 
 def share(text):

@@ -105,19 +105,19 @@ def test_every_page_is_read_by_axe_and_fits_a_telephone(visit, server):
         one.open(f"/?page={name.split()[0]}&{params}")
         expect(page.locator(sign).last, f"{name}: nothing is drawn").to_be_attached()
         settled(page, "dark")
-        found = _violations(page, "color-contrast")
+        actual = _violations(page, "color-contrast")
         if (pixels := wider_than_the_screen(page)) > 1:
-            found.append(f"{pixels} pixels wider than a telephone")
-        found += _cut_labels(page)
+            actual.append(f"{pixels} pixels wider than a telephone")
+        actual += _cut_labels(page)
         page.set_viewport_size({"width": 1440, "height": 900})
         page.emulate_media(color_scheme="light", reduced_motion="reduce")
         settled(page, "light")
-        wrong[name] = found + _violations(page) + _figures_without_words(page) + _cut_labels(page)
+        wrong[name] = actual + _violations(page) + _figures_without_words(page) + _cut_labels(page)
     # A telephone puts the sidebar away.
     page.emulate_media(color_scheme="dark", reduced_motion="reduce")
     settled(page, "dark")
     wrong["sidebar"] = _violations(page, "color-contrast")
-    assert {name: found for name, found in wrong.items() if found} == {}
+    assert {name: actual for name, actual in wrong.items() if actual} == {}
 
 
 def _violations(page, *rules):
@@ -125,10 +125,10 @@ def _violations(page, *rules):
     options = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = list(rules)
-    found = page.evaluate("(options) => axe.run(document, options).then((found) => found.violations)", options)
+    actual = page.evaluate("(options) => axe.run(document, options).then((found) => found.violations)", options)
     return [
         f"{one['id']}: {node['target'][-1]}: {node['html'][:120]}"
-        for one in found
+        for one in actual
         if one["impact"] in ("serious", "critical") or one["id"] == "heading-order"
         for node in one["nodes"]
         if not any(known in node["html"] for known in STREAMLIT.get(one["id"], ()))

@@ -86,9 +86,9 @@ def test_the_readers_expectations_stand_side_by_side(visit, home):
         predict_span(bert_tf.load(home / NAMES[way]), SENTENCE, start, start + 3, 5)
         for way in ("left_to_right", "two_one_way", "bidirectional")
     ]
-    found = [one for reading in readings for one in reading.answer.predictions]
-    expect(page.locator(".card .word")).to_have_text([one.token for one in found])
-    expect(page.locator(".card .share")).to_have_text([percent(one.probability) for one in found])
+    actual = [one for reading in readings for one in reading.answer.predictions]
+    expect(page.locator(".card .word")).to_have_text([one.token for one in actual])
+    expect(page.locator(".card .share")).to_have_text([percent(one.probability) for one in actual])
     expect(page.locator(".spans").first).to_contain_text("____")
     expect(page.get_by_text("How likely “mat” is to each")).to_be_visible()
 

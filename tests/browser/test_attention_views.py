@@ -68,14 +68,14 @@ def test_lines_that_are_not_drawn_are_told(visit, model, least):
     page, weights = visit(link).page, model.trace(words).attentions[1, 2]
     held = np.rint(255 * weights) / 255  # as the page gets them
     drawn = min(int((held >= max(least / 100, 0.02)).sum()), 500)
-    said = "" if least else f"The strongest {drawn} of {held.size:,} lines are drawn."
-    expect(page.locator(".lines .few")).to_have_text(said)
+    output = "" if least else f"The strongest {drawn} of {held.size:,} lines are drawn."
+    expect(page.locator(".lines .few")).to_have_text(output)
     expect(page.locator(".wires path")).to_have_count(drawn)
     token = page.locator(".lines .right .token").nth(4)
     point(page, token, page.locator(".lines .hint"), re.compile("is looked at most by|No weight of this token"))
     drawn = int((held[:, 4] >= max(least / 100, 0.003)).sum())
-    said = f"The strongest {drawn} of {len(held)} lines are drawn." if drawn < len(held) and not least else ""
-    expect(page.locator(".lines .few")).to_have_text(said)
+    output = f"The strongest {drawn} of {len(held)} lines are drawn." if drawn < len(held) and not least else ""
+    expect(page.locator(".lines .few")).to_have_text(output)
     expect(page.locator(".wires path")).to_have_count(drawn)
 
 
@@ -259,11 +259,11 @@ def test_methods_show_the_librarys_numbers_for_the_pressed_token(visit, model, t
     page.locator("button.token").nth(5).click()
     expect(page.get_by_role("heading", name=re.compile(re.escape(trace.tokens[5]) + ".*after layer 3"))).to_be_visible()
     expect(page.locator(".weights thead th")).to_have_count(6)
-    found, flow = token_attention(model, trace, 2, 5), attention_flow(trace, 2, [5])[0]
-    wanted = [found.raw, found.effective, found.norm_weighted, found.rollout, flow / flow.sum()]
+    actual, flow = token_attention(model, trace, 2, 5), attention_flow(trace, 2, [5])[0]
+    wanted = [actual.raw, actual.effective, actual.norm_weighted, actual.rollout, flow / flow.sum()]
     # The row of the token itself tells this token's table from the one before.
     expect(page.locator(".weights tbody tr").nth(5).locator(".bar").nth(3)).to_have_text(
-        f"{100 * found.rollout[5]:.1f}%"
+        f"{100 * actual.rollout[5]:.1f}%"
     )
     for row in (0, 5, trace.length - 1):
         shown = page.locator(".weights tbody tr").nth(row).locator(".bar").all_inner_texts()

@@ -33,11 +33,11 @@ def blank(chromium):
 
 
 def test_no_two_components_hold_the_same_function():
-    found = {}
+    actual = {}
     for path in SCRIPTS:
         for name, body in re.findall(r"^(?:export )?function (\w+)(\(.*?\n})", path.read_text("utf-8"), re.M | re.S):
-            assert body not in found, (name, path.name, found[body])
-            found[body] = path.name
+            assert body not in actual, (name, path.name, actual[body])
+            actual[body] = path.name
 
 
 def test_a_share_is_written_by_the_components_as_the_pages_write_it(blank):
@@ -83,8 +83,8 @@ def test_the_grid_has_the_ramps_colours(blank):
     packed = np.array(blank("grid").evaluate("(ramp) => [...colours(ramp)]", ramp), np.uint32)
     stops = np.array([[int(one[at : at + 2], 16) for at in (1, 3, 5)] for one in ramp])
     wanted = [np.interp(np.linspace(0, 1, 256), [0, 0.5, 1], stops[:, c]) for c in range(3)]
-    found = packed.view(np.uint8).reshape(256, 4)  # red, green, blue, opacity as the canvas has them
-    assert (found[:, 3] == 255).all() and np.abs(found[:, :3] - np.stack(wanted, 1)).max() <= 0.5 + 1e-9
+    actual = packed.view(np.uint8).reshape(256, 4)  # red, green, blue, opacity as the canvas has them
+    assert (actual[:, 3] == 255).all() and np.abs(actual[:, :3] - np.stack(wanted, 1)).max() <= 0.5 + 1e-9
 
 
 ENGLISH = "The cat sat on the mat"

@@ -85,8 +85,8 @@ def test_a_smaller_model_leaves_the_depth_and_the_maps_equal(visit, at, what, be
     def shows(layers, counts):
         expect(depth).to_have_attribute("aria-valuetext", " | ".join(f"layer {layer}" for layer in layers))
         for place, (layer, count) in enumerate(zip(layers, counts)):
-            said = page.get_by_text(re.compile(r"layer \d of \d, mean of its heads")).nth(place)
-            expect(said).to_contain_text(f"layer {layer} of {count}")
+            output = page.get_by_text(re.compile(r"layer \d of \d, mean of its heads")).nth(place)
+            expect(output).to_contain_text(f"layer {layer} of {count}")
 
     shows(before, (3, 2 if what == "models" else 3))
     choose_model(page, "tiny-uncased")
@@ -195,8 +195,8 @@ def test_all_heads_opens_what_predict_shows(visit, more):
     expect(page.get_by_role("heading", level=1, name="All heads")).to_be_visible()
     wait_for_link(page, "page", "all_heads")
     wanted = {"a": first, "b": "It was good.", "mask": "a1", "layer": "2", "head": "3"}
-    found = parameters(page)
-    assert {name: found.get(name) for name in wanted} == wanted
+    actual = parameters(page)
+    assert {name: actual.get(name) for name in wanted} == wanted
     expect(page.get_by_role("heading", name="Layer 2, head 3")).to_be_visible()
 
 

@@ -58,8 +58,8 @@ def test_a_sweep_colours_the_grid_and_ranks_the_heads(visit):
     expect(page.get_by_role("heading", name="The strongest parts")).to_be_visible()
     expect(page.locator(".cells .low")).to_have_text("opposes the answer")
     expect(page.locator(".js-plotly-plot .bars .point")).to_have_count(12)
-    said = re.compile(r"Layer 1, head 1: [+−]\d\.\d{3} nats")
-    point(page, page.locator(".cells td[data-at]").first, page.locator(".cells .hint"), said)
+    output = re.compile(r"Layer 1, head 1: [+−]\d\.\d{3} nats")
+    point(page, page.locator(".cells td[data-at]").first, page.locator(".cells .hint"), output)
 
 
 def test_words_stand_on_the_colours_of_their_scores(visit):

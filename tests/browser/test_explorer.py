@@ -54,13 +54,13 @@ def test_from_a_typed_pair_to_a_reopened_link(visit):
 
     open_page(page, "All heads")
     wait_for_link(page, "page", "all_heads")
-    found = parameters(page)
-    assert (found["a"], found["b"]) == ("The people changed the law.", "The house was good.")
-    assert (found["layer"], found["head"], found["mask"]) == ("2", "3", "a4")
+    actual = parameters(page)
+    assert (actual["a"], actual["b"]) == ("The people changed the law.", "The house was good.")
+    assert (actual["layer"], actual["head"], actual["mask"]) == ("2", "3", "a4")
     page.reload()
     expect(page.get_by_role("heading", name="Layer 2, head 3")).to_be_visible()
     expect(chip(page, "law")).to_have_attribute("aria-pressed", "true")
-    assert parameters(page) == found
+    assert parameters(page) == actual
 
 
 def test_the_frame_is_seen_before_the_scripts_and_gives_way_to_the_page(chromium, server):

@@ -25,10 +25,10 @@ TAGGER = "parts-of-speech-base-cased"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    found = tmp_path_factory.mktemp("places-browser")
-    save_tiny(found, "tiny-cased", "bert-base-cased-embedded", num_hidden_layers=3, num_attention_heads=4)
-    (found / "explorer.toml").write_text(LIMITS.replace('"tiny-uncased"', f'"{TAGGER}"'))
-    return found
+    actual = tmp_path_factory.mktemp("places-browser")
+    save_tiny(actual, "tiny-cased", "bert-base-cased-embedded", num_hidden_layers=3, num_attention_heads=4)
+    (actual / "explorer.toml").write_text(LIMITS.replace('"tiny-uncased"', f'"{TAGGER}"'))
+    return actual
 
 
 @pytest.fixture(scope="module")
@@ -60,14 +60,14 @@ def test_places_by_one_head_and_their_parts_of_speech(visit, home):
     wait_for_link(page, "nearest_words.tags", "1")
     tagger = bert_tf.load(TAGGER)
     counts = count_labels(matched_labels(tagger, places))
-    said = ", ".join(f"{tag} {number}" for tag, number in counts.items())
-    expect(page.get_by_text(f"Parts of speech: {said}")).to_be_visible()
+    output = ", ".join(f"{tag} {number}" for tag, number in counts.items())
+    expect(page.get_by_text(f"Parts of speech: {output}")).to_be_visible()
     assert len(counts) > 1 and sum(counts.values()) == len(places)
     expect(page.get_by_role("heading", name="What head 3 of layer 2 attends to there")).to_be_visible()
     table = list(csv.DictReader(io.StringIO(saved(page, result=2))))
     there = count_labels(matched_labels(tagger, [one.most_attended for one in places]))
-    told = {row["value"]: int(row["looked_at"]) for row in table if row["counted"] == "parts_of_speech"}
-    assert {label: number for label, number in told.items() if number} == there
+    messages = {row["value"]: int(row["looked_at"]) for row in table if row["counted"] == "parts_of_speech"}
+    assert {label: number for label, number in messages.items() if number} == there
     page.keyboard.press("Escape")
     page.set_viewport_size({"width": 390, "height": 844})
     assert wider_than_the_screen(page) <= 1

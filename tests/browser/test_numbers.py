@@ -51,8 +51,8 @@ from ui.widgets.formatting import signed
 
 def words_and_shares(answers):
     """What a page writes of the likeliest words of masks, card after card."""
-    found = [one for answer in answers for one in answer.predictions]
-    return [one.token for one in found], [percent(one.probability) for one in found]
+    actual = [one for answer in answers for one in answer.predictions]
+    return [one.token for one in actual], [percent(one.probability) for one in actual]
 
 
 def expect_cards(page, answers):
@@ -82,10 +82,10 @@ def test_the_model_view_s_open_head(visit, trace):
     page = visit(ASKED + "&page=model_view&layer=3&head=2&model_view.zoom=1").page
     for row in (1, 6):
         hint = page.locator(".lines .hint")
-        said = re.compile(f"“{re.escape(trace.tokens[row])}” looks most at")
-        point(page, page.locator(".lines .left .token").nth(row), hint, said)
-        found = share(hint.inner_text())
-        assert found == pytest.approx(float(trace.attentions[2, 1, row].max()), abs=6e-3)
+        output = re.compile(f"“{re.escape(trace.tokens[row])}” looks most at")
+        point(page, page.locator(".lines .left .token").nth(row), hint, output)
+        actual = share(hint.inner_text())
+        assert actual == pytest.approx(float(trace.attentions[2, 1, row].max()), abs=6e-3)
 
 
 def test_layer_by_layer(visit, bert, trace):
@@ -123,22 +123,22 @@ def test_the_sweep(visit, bert, trace):
 
 def test_which_words(visit, bert, trace):
     page = visit(ASKED + "&page=saliency&saliency.method=occlusion").page
-    found = occlusion(bert, trace, mask_target(bert, trace), unit="word")
+    actual = occlusion(bert, trace, mask_target(bert, trace), unit="word")
     expect(page.locator(".marks .word")).to_have_count(10)
     tips = page.locator(".marks .word").evaluate_all("words => words.map((word) => word.dataset.tip)")
-    wanted = {one.word.text: one.score for one in found.words if one.word.source == "b"}
+    wanted = {one.word.text: one.score for one in actual.words if one.word.source == "b"}
     for word, score in wanted.items():
         assert any(tip.startswith(f"{word}: {signed(score, 3)} nats") for tip in tips), (word, score, tips)
-    assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(one.score for one in found.words), abs=1e-4)
+    assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(one.score for one in actual.words), abs=1e-4)
 
 
 def test_patching(visit, bert):
     other = "The bunny ate a carrot."
     page = visit(PAIR + "&mask=a2&page=patching&patching.a=" + other.replace(" ", "+")).page
     clean, corrupted = (bert.trace(text, TEXTS[1], mask=["ate"]) for text in (TEXTS[0], other))
-    found = patch_states(bert, clean, corrupted, mask_target(bert, clean))
+    actual = patch_states(bert, clean, corrupted, mask_target(bert, clean))
     expect(page.locator(f"{FIGURE} .hm")).to_have_count(1)
-    assert numbers(page)[0]["z"] == pytest.approx(np.clip(found.recovered.T, -1, 1).ravel().tolist(), abs=1e-3)
+    assert numbers(page)[0]["z"] == pytest.approx(np.clip(actual.recovered.T, -1, 1).ravel().tolist(), abs=1e-3)
 
 
 def test_patched_heads(visit, bert):
@@ -149,17 +149,17 @@ def test_patched_heads(visit, bert):
     page.get_by_role("radio", name="What each head adds").click()
     expect(page.get_by_role("heading", name="Layer by head")).to_be_visible()
     clean, corrupted = (bert.trace(text, TEXTS[1], mask=["ate"]) for text in (TEXTS[0], other))
-    found = patch_heads(bert, clean, corrupted, mask_target(bert, clean))
+    actual = patch_heads(bert, clean, corrupted, mask_target(bert, clean))
     page.wait_for_function(f"() => document.querySelector('{FIGURE}')?.data?.[0]?.y?.length === 3")
-    wanted = np.clip(found.recovered, -1, 1).ravel().tolist()
+    wanted = np.clip(actual.recovered, -1, 1).ravel().tolist()
     assert numbers(page)[0]["z"] == pytest.approx(wanted, abs=1e-3)
     wait_for_link(page, "patching.part", "head")
     # Without a pointer: the map as a table.
     page.get_by_role("button", name="The numbers as a table").press("Enter")
-    told = page.get_by_role("figure", name="What each patch brings back").locator("tbody td")
-    expect(told).to_have_count(found.recovered.size)
-    shown = [float(text.rstrip("%")) for text in told.all_inner_texts()]
-    assert shown == pytest.approx((100 * found.recovered).ravel().tolist(), abs=0.2)
+    messages = page.get_by_role("figure", name="What each patch brings back").locator("tbody td")
+    expect(messages).to_have_count(actual.recovered.size)
+    shown = [float(text.rstrip("%")) for text in messages.all_inner_texts()]
+    assert shown == pytest.approx((100 * actual.recovered).ravel().tolist(), abs=0.2)
 
 
 def test_paths(visit, bert):
@@ -172,12 +172,12 @@ def test_paths(visit, bert):
     asked = bert, clean, corrupted, mask_target(bert, clean)
     cells = page.locator(".cells td[data-at]")
 
-    def shown(found):
-        layers = int(found.has_path.any(axis=1).sum())
+    def shown(actual):
+        layers = int(actual.has_path.any(axis=1).sum())
         expect(cells).to_have_count(5 * layers)
         tips = cells.evaluate_all("cells => cells.map((cell) => cell.getAttribute('aria-label'))")
         shares = [float(re.search(r"back (\S+)%", tip)[1]) for tip in tips]
-        assert shares == pytest.approx((100 * found.recovered[:layers]).ravel().tolist(), abs=0.06)
+        assert shares == pytest.approx((100 * actual.recovered[:layers]).ravel().tolist(), abs=0.06)
 
     shown(patch_paths(*asked))
     expect(page.get_by_text("embeddings alone")).to_be_visible()
@@ -191,15 +191,15 @@ def test_paths(visit, bert):
 
 def test_contributions(visit, bert, trace):
     page = visit(ASKED + "&page=contributions").page
-    found = contributions(bert, trace, mask_target(bert, trace))
-    expect(page.get_by_text(f"The parts add up to {signed(found.total)}")).to_be_visible()
+    actual = contributions(bert, trace, mask_target(bert, trace))
+    expect(page.get_by_text(f"The parts add up to {signed(actual.total)}")).to_be_visible()
     drawn = sorted(numbers(page)[0]["x"])
-    assert drawn == pytest.approx(sorted(found.heads.ravel().tolist()), abs=1e-4)
+    assert drawn == pytest.approx(sorted(actual.heads.ravel().tolist()), abs=1e-4)
     cell = page.locator(".cells td[data-at]").nth(8)  # layer 2, head 4: four heads and a block a layer
-    said = f"Layer 2, head 4: {signed(found.heads[1, 3], 3)} nats of log-odds"
-    point(page, cell, page.locator(".cells .hint"), re.compile(re.escape(said)))
+    output = f"Layer 2, head 4: {signed(actual.heads[1, 3], 3)} nats of log-odds"
+    point(page, cell, page.locator(".cells .hint"), re.compile(re.escape(output)))
     cell.click()
-    expect(page.get_by_test_id("stMarkdown").get_by_text(said)).to_be_visible()
+    expect(page.get_by_test_id("stMarkdown").get_by_text(output)).to_be_visible()
     wait_for_link(page, "contributions.part", "2-4")
     page.get_by_role("button", name="Switch it off").click()
     wait_for_link(page, "ablation.off", "2-4")
@@ -231,8 +231,8 @@ def test_architecture(visit, bert, trace):
     assert numbers(page)[0]["z"] == pytest.approx(wanted.ravel().tolist(), abs=2e-4)
     sizes = {part.name: part.parameters for part in parts(bert.model, trace.length, 1)}
     for name in ("embeddings", "feed_forward", "mlm"):
-        said = page.locator(f".tower .box[data-name={name}] .size").inner_text()
-        assert said == f"{sizes[name] / 1e3:.1f} k", name
+        output = page.locator(f".tower .box[data-name={name}] .size").inner_text()
+        assert output == f"{sizes[name] / 1e3:.1f} k", name
 
 
 def test_time_lapse_and_curves(visit):

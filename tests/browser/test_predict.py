@@ -354,8 +354,8 @@ def test_explain_this_walks_the_same_texts_through_the_model(visit):
     page.get_by_role("button", name="Explain this").click()
     expect(page.get_by_role("heading", level=1, name="Walk through")).to_be_visible()
     wait_for_link(page, "page", "walk_through")
-    found = parameters(page)
-    assert (found["page"], found["a"], found["mask"]) == ("walk_through", "The bunny ate the carrot.", "a1")
+    actual = parameters(page)
+    assert (actual["page"], actual["a"], actual["mask"]) == ("walk_through", "The bunny ate the carrot.", "a1")
 
 
 def test_on_paper_the_page_stands_alone(visit):
@@ -397,8 +397,8 @@ def test_a_menu_has_a_link_to_the_view(visit):
     link = page.get_by_test_id("stPopoverBody").locator("code").inner_text()
     page.goto(link)
     page.locator(".lines .left .token").first.wait_for()
-    found = parameters(page)
-    assert (found["a"], found["b"], found["mask"]) == ("The bunny ate the carrot.", "It was good.", "a1")
+    actual = parameters(page)
+    assert (actual["a"], actual["b"], actual["mask"]) == ("The bunny ate the carrot.", "It was good.", "a1")
 
 
 def test_why_leads_to_the_saliency_of_the_same_prediction(visit):
@@ -406,8 +406,8 @@ def test_why_leads_to_the_saliency_of_the_same_prediction(visit):
     page.get_by_role("button", name="Why?").click()
     expect(page.get_by_role("heading", level=1, name="Saliency")).to_be_visible()
     wait_for_link(page, "page", "saliency")
-    found = parameters(page)
-    assert (found["a"], found["mask"]) == ("The bunny ate the carrot.", "a1")
+    actual = parameters(page)
+    assert (actual["a"], actual["mask"]) == ("The bunny ate the carrot.", "a1")
 
 
 def test_a_prediction_that_is_pointed_at_shows_the_text_that_a_press_writes(visit):

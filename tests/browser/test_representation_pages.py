@@ -79,8 +79,8 @@ def test_the_sum_is_drawn_and_follows_a_mask(visit, cased):
 def test_a_word_moves_through_the_layers(visit, cased):
     page = visit("/?page=word_senses&word_senses.layer=1").page
     read = word_senses.read(word_senses.example("bank"), 100, 2000)
-    found = occurrences(cased, read.texts, "bank")
-    wanted, _ = principal_components(found.vectors[1], 2)
+    actual = occurrences(cased, read.texts, "bank")
+    wanted, _ = principal_components(actual.vectors[1], 2)
     money = [index for index, sense in enumerate(read.senses) if sense == "money"]
     page.wait_for_function(
         f"(wanted) => Math.abs(({NUMBERS})(['{FIGURE}', 0])[0]?.x?.[0] - wanted) < 1e-3",
@@ -89,7 +89,7 @@ def test_a_word_moves_through_the_layers(visit, cased):
     assert numbers(page)[0]["x"] == pytest.approx(wanted[money, 0].tolist(), abs=1e-3)
     page.get_by_role("slider").first.press("ArrowRight")
     wait_for_link(page, "word_senses.layer", "2")
-    wanted, _ = principal_components(found.vectors[2], 2)
+    wanted, _ = principal_components(actual.vectors[2], 2)
     page.wait_for_function(
         f"(wanted) => Math.abs(({NUMBERS})(['{FIGURE}', 0])[0]?.x?.[0] - wanted) < 1e-3",
         arg=float(wanted[money[0], 0]),
@@ -146,20 +146,20 @@ def test_neighbours_of_a_pressed_cell(visit, cased):
 def test_a_factor_on_the_words_and_its_unit_in_the_architecture(visit, cased):
     page = visit(PAIR + "&page=factors&factors.count=4&factors.at=1").page
     trace = cased.trace(*TEXTS)
-    found = factorise(feed_forward_activations(cased, trace), 4)
-    drawn = (found.weights / found.weights.max(axis=1, keepdims=True)).ravel()
+    actual = factorise(feed_forward_activations(cased, trace), 4)
+    drawn = (actual.weights / actual.weights.max(axis=1, keepdims=True)).ravel()
     assert numbers(page)[0]["z"] == pytest.approx(drawn.tolist(), abs=2e-3)
     page.get_by_role("radio", name="3", exact=True).click()
     wait_for_link(page, "factors.at", "3")
     places = [place for place, source in enumerate(trace.sources) if source is not None]
-    said = [f"{trace.tokens[place].removeprefix('##')}: {found.weights[2, place]:.2f}" for place in places]
-    expect(page.locator(".marks .word").first).to_have_attribute("data-tip", said[0])
-    assert page.locator(".marks .word").evaluate_all("(words) => words.map((word) => word.dataset.tip)") == said
+    output = [f"{trace.tokens[place].removeprefix('##')}: {actual.weights[2, place]:.2f}" for place in places]
+    expect(page.locator(".marks .word").first).to_have_attribute("data-tip", output[0])
+    assert page.locator(".marks .word").evaluate_all("(words) => words.map((word) => word.dataset.tip)") == output
     rows = list(csv.DictReader(io.StringIO(saved(page))))
     third = [float(row["weight"]) for row in rows if row["factor"] == "2"]
-    assert third == pytest.approx(sorted(found.weights[2].tolist(), reverse=True), abs=1e-3)
+    assert third == pytest.approx(sorted(actual.weights[2].tolist(), reverse=True), abs=1e-3)
     page.keyboard.press("Escape")
-    unit = found.strongest_units(2, 1)[0]
+    unit = actual.strongest_units(2, 1)[0]
     button = f"Layer {unit.layer + 1}, unit {unit.unit + 1} in Architecture"
     press_row(page, 0, button)
     page.get_by_role("button", name=button).click()
@@ -177,8 +177,8 @@ def test_layers_by_canonical_correlations(visit, cased, uncased):
     wait_for_link(page, "layer_similarity.measure", "svcca")
     traces = [[bert.trace(*TEXTS)] for bert in (cased, uncased)]
     expect(page.get_by_role("heading", name="SVCCA of every layer with every layer")).to_be_visible()
-    said = f"shuffled it is {chance_similarity(*traces, 'svcca'):.2f} here"
-    expect(page.get_by_text(said)).to_be_visible()
+    output = f"shuffled it is {chance_similarity(*traces, 'svcca'):.2f} here"
+    expect(page.get_by_text(output)).to_be_visible()
     wanted = layer_similarity(*traces, measure="svcca").ravel().tolist()
     assert numbers(page)[0]["z"] == pytest.approx(wanted, abs=2e-3)
 
@@ -199,10 +199,10 @@ def test_two_texts_stand_side_by_side(visit, cased):
         cased.trace(*TEXTS, mask=["carrot"]),
         cased.trace("The dog ate the bone.", second.get("side_by_side.b"), mask=["bone"]),
     ]
-    found = compare(*traces, cased.tokenizer, cased.tokenizer, 3, 3, across=True)
+    actual = compare(*traces, cased.tokenizer, cased.tokenizer, 3, 3, across=True)
     first = [row for row in rows if (row["question"], row["rank"]) == ("mask", "1")]
     assert [float(row["divergence_bits"]) for row in first] == pytest.approx(
-        [mask.divergence for mask in found.masks], abs=1e-4
+        [mask.divergence for mask in actual.masks], abs=1e-4
     )
     page.keyboard.press("Escape")
     page.get_by_role("radio", name="Logit lens").click()
@@ -226,16 +226,16 @@ def test_the_row_two_models_differ_on_most_opens_in_compare(visit, cased, uncase
     page = visit("/?page=agreement&agreement.file=pairs.jsonl").page
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
     rows = list(csv.DictReader(io.StringIO(saved(page))))
-    found = agreement(cased, uncased, read_rows((ROOT / "assets/samples/pairs.jsonl").read_bytes(), "jsonl").rows)
-    assert [int(row["row"]) for row in rows] == [one.row.number for one in found.rows]
+    actual = agreement(cased, uncased, read_rows((ROOT / "assets/samples/pairs.jsonl").read_bytes(), "jsonl").rows)
+    assert [int(row["row"]) for row in rows] == [one.row.number for one in actual.rows]
     assert [float(row["divergence_bits"]) for row in rows] == pytest.approx(
-        [one.divergence for one in found.rows], abs=1e-4
+        [one.divergence for one in actual.rows], abs=1e-4
     )
     page.keyboard.press("Escape")
     press_row(page, 0)
     page.get_by_role("button", name="Open here").click()
     expect(page.get_by_role("heading", name="Where they agree")).to_be_visible()
-    wait_for_link(page, "a", found.rows[0].row.text_a)
+    wait_for_link(page, "a", actual.rows[0].row.text_a)
     assert "mask" in parameters(page)
 
 
@@ -250,11 +250,11 @@ def test_an_uploaded_file_is_asked_filtered_and_opened(visit, cased):
     page.get_by_role("button", name="Run").click()
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
     expect(page.get_by_text("1 line skipped")).to_be_visible()
-    found = score_rows(cased, read_rows(data, "jsonl").rows, ("masks", "next"), "last")
+    actual = score_rows(cased, read_rows(data, "jsonl").rows, ("masks", "next"), "last")
     rows = list(csv.DictReader(io.StringIO(saved(page))))
-    assert [float(row["is_next"]) for row in rows] == pytest.approx([one.is_next for one in found], abs=1e-4)
-    assert [float(row["original_rank"]) for row in rows] == [one.masks[0].original_rank for one in found]
-    follows = summarise_rows(found).follows
+    assert [float(row["is_next"]) for row in rows] == pytest.approx([one.is_next for one in actual], abs=1e-4)
+    assert [float(row["original_rank"]) for row in rows] == [one.masks[0].original_rank for one in actual]
+    follows = summarise_rows(actual).follows
     expect(page.locator("[data-testid=stMetricValue]").last).to_have_text(share(follows))
     page.keyboard.press("Escape")
     page.get_by_label("Containing").fill("DOG RAN")

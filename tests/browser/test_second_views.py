@@ -105,16 +105,16 @@ SCORES = {
 @pytest.mark.parametrize("method", SCORES)
 def test_the_scores_of_the_words(visit, bert, trace, method):
     page = visit(ASKED + f"&page=saliency&saliency.method={method}").page
-    found = SCORES[method](bert, trace, mask_target(bert, trace))
+    actual = SCORES[method](bert, trace, mask_target(bert, trace))
     page.locator(".marks .word").first.wait_for()
-    wanted = [one.score for one in found.words]
+    wanted = [one.score for one in actual.words]
     assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(wanted), abs=2e-3)
     if method == "deeplift":
         expect(
-            page.get_by_text(f"it gains {signed(found.log_probability - found.baseline_log_probability, 3)} nats")
+            page.get_by_text(f"it gains {signed(actual.log_probability - actual.baseline_log_probability, 3)} nats")
         ).to_be_visible()
     if method == "relevance":
-        expect(page.get_by_text(f"Its log-odds, {signed(found.log_odds, 3)}, are")).to_be_visible()
+        expect(page.get_by_text(f"Its log-odds, {signed(actual.log_odds, 3)}, are")).to_be_visible()
 
 
 def test_the_scores_from_several_references(visit, bert, trace):
@@ -122,39 +122,39 @@ def test_the_scores_from_several_references(visit, bert, trace):
     page.get_by_role("radio", name="Sentences").click()
     page.get_by_role("radio", name="4", exact=True).click()
     page.get_by_text("averaged over 4 sentences of the project").wait_for()
-    found = deeplift(bert, trace, mask_target(bert, trace), sentences(OTHERS)[:4])
+    actual = deeplift(bert, trace, mask_target(bert, trace), sentences(OTHERS)[:4])
     expect(
-        page.get_by_text(f"it gains {signed(found.log_probability - found.baseline_log_probability, 3)} nats")
+        page.get_by_text(f"it gains {signed(actual.log_probability - actual.baseline_log_probability, 3)} nats")
     ).to_be_visible()
-    assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(one.score for one in found.words), abs=2e-3)
+    assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(one.score for one in actual.words), abs=2e-3)
 
 
 def test_the_weights_of_a_linear_model(visit, bert, trace):
     page = visit(ASKED + "&page=saliency&saliency.method=lime&saliency.samples=64").page
-    found = lime(bert, trace, mask_target(bert, trace), samples=64)
-    expect(page.get_by_text(f"Weighted R² {found.weighted_r2:.3f}")).to_be_visible()
-    assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(one.score for one in found.words), abs=2e-3)
+    actual = lime(bert, trace, mask_target(bert, trace), samples=64)
+    expect(page.get_by_text(f"Weighted R² {actual.weighted_r2:.3f}")).to_be_visible()
+    assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(one.score for one in actual.words), abs=2e-3)
     tips = page.locator(".marks .word").evaluate_all("words => words.map((word) => word.dataset.tip)")
-    for one in found.words[-5:]:
+    for one in actual.words[-5:]:
         assert any(tip.startswith(f"{one.word.text}: {signed(one.score, 3)} nats") for tip in tips), (one, tips)
     expect(page.get_by_role("radio", name="64", exact=True)).to_be_checked()
 
 
 def test_other_words_until_the_answer_is_another(visit, bert, trace):
     page = visit(ASKED + "&page=saliency&saliency.method=hotflip&saliency.flips=2").page
-    found = hotflip(bert, trace, mask_target(bert, trace), most=2)
-    expect(page.get_by_role("heading", name=f"Which other word changes “{found.target.label}”")).to_be_visible()
+    actual = hotflip(bert, trace, mask_target(bert, trace), most=2)
+    expect(page.get_by_role("heading", name=f"Which other word changes “{actual.target.label}”")).to_be_visible()
     steps = page.get_by_test_id("stMarkdown").locator("ol li")
-    expect(steps).to_have_count(len(found.applied))
-    for number, one in enumerate(found.applied):
-        said = steps.nth(number)
+    expect(steps).to_have_count(len(actual.applied))
+    for number, one in enumerate(actual.applied):
+        output = steps.nth(number)
         flip = f"{one.word.text} → {one.new}: {signed(one.change, 3)} nats (by the gradient {signed(one.estimate, 3)})"
-        expect(said).to_contain_text(flip)
-        expect(said).to_contain_text(f"{one.text_a} / {one.text_b}".replace(" the ", " [MASK] ", 1))
+        expect(output).to_contain_text(flip)
+        expect(output).to_contain_text(f"{one.text_a} / {one.text_b}".replace(" the ", " [MASK] ", 1))
     read, slope = numbers(page)
-    assert read["x"] == pytest.approx([one.change for one in found.tried[:15]], abs=1e-3)
-    assert slope["x"] == pytest.approx([one.estimate for one in found.tried[:15]], abs=1e-3)
-    first = found.tried[0]
+    assert read["x"] == pytest.approx([one.change for one in actual.tried[:15]], abs=1e-3)
+    assert slope["x"] == pytest.approx([one.estimate for one in actual.tried[:15]], abs=1e-3)
+    first = actual.tried[0]
     word = page.locator(".marks .word", has_text=re.compile(rf"^{re.escape(first.word.text)}$")).first
     tip = word.evaluate("(word) => word.dataset.tip")
     assert tip.startswith(f"{first.word.text}: {first.new} instead: {signed(first.change, 3)} nats")
@@ -164,13 +164,13 @@ def test_other_words_until_the_answer_is_another(visit, bert, trace):
 def test_meaning_s_matrix_its_map_and_where_senses_part(visit, bert):
     page = visit("/?page=word_senses&word_senses.layer=2&word_senses.way=umap").page
     read = word_senses.read(word_senses.example("bank"), 100, 2000)
-    found = occurrences(bert, read.texts, "bank")
-    labels = [read.senses[text] for text in found.texts]
+    actual = occurrences(bert, read.texts, "bank")
+    labels = [read.senses[text] for text in actual.texts]
     order = sorted(range(len(labels)), key=lambda index: labels[index])
-    cosines = cosine_similarities(found.vectors[2][order])
+    cosines = cosine_similarities(actual.vectors[2][order])
     expect(page.locator(FIGURE)).to_have_count(4)
     assert numbers(page, 1)[0]["z"] == pytest.approx(cosines.ravel().tolist(), abs=1e-3)
-    apart = sense_separation(found.vectors, labels)
+    apart = sense_separation(actual.vectors, labels)
     assert numbers(page, 2)[0]["y"] == pytest.approx(apart.nearest.tolist(), abs=1e-4)
     # UMAP's layout hangs on the last bits of the vectors: how many points each sense has does not.
     drawn = {one["name"]: len(one["x"]) for one in numbers(page)}
@@ -211,8 +211,8 @@ def test_two_models_beside_each_other(visit, bert, trace, server_home):
     page = visit(ASKED + "&page=side_by_side&with=tiny-uncased&depth=100").page
     other = bert_tf.load(server_home / "tiny-uncased")
     two = other.trace(*TEXTS, mask=["the"])
-    found = compare(trace, two, bert.tokenizer, other.tokenizer, 3, 2, top_k=5, across=True)
-    (mask,) = found.masks
+    actual = compare(trace, two, bert.tokenizer, other.tokenizer, 3, 2, top_k=5, across=True)
+    (mask,) = actual.masks
     guesses = [*mask.predictions_a, *mask.predictions_b]
     expect(page.locator(".card .word")).to_have_text([one.token for one in guesses])
     expect(page.locator(".card .share")).to_have_text([percent(one.probability) for one in guesses])
@@ -239,7 +239,7 @@ def test_switch_off_with_no_attention_to_a_token(visit, bert, trace):
     page.get_by_role("option", name=f"3: {trace.tokens[3]}").click()
     wait_for_link(page, "ablation.tokens", "3")
     effect = ablate(bert, trace, Ablation(tokens=(3,)), 1000, attention_shifts=True)
-    before, after = ({one.id: one for one in found[0].predictions} for found in (effect.before, effect.after))
+    before, after = ({one.id: one for one in actual[0].predictions} for actual in (effect.before, effect.after))
     expect(page.locator(".gauge .left")).to_have_text(f"IsNext {100 * effect.nsp_after.is_next:.1f}%")
     bars = page.locator(".bars .bar")
     for place, one in enumerate(list(after.values())[:5]):
@@ -248,8 +248,8 @@ def test_switch_off_with_no_attention_to_a_token(visit, bert, trace):
         expect(bars.nth(place).locator(".share")).to_have_text(f"{percent(was)} → {percent(one.probability)}")
     for layer, head in ((0, 1), (2, 3)):
         share = percent(effect.attention_shifts[layer, head])
-        said = f"Layer {layer + 1}, head {head + 1}: {share} of its attention goes elsewhere"
-        point(page, page.locator(".cells td[data-at]").nth(6 * layer + head), page.locator(".cells .hint"), said)
+        output = f"Layer {layer + 1}, head {head + 1}: {share} of its attention goes elsewhere"
+        point(page, page.locator(".cells td[data-at]").nth(6 * layer + head), page.locator(".cells .hint"), output)
 
 
 def test_compare_s_maps_and_how_widely_they_are_spread(visit, bert):

@@ -46,15 +46,15 @@ def test_a_model_is_picked_and_marks_the_visitors_own_text(visit, task_home):
     page = visit("/?page=task_predictions&task_predictions.model=tags").page
     page.get_by_label("Text").fill(text)
     page.get_by_label("Text").press("Tab")
-    (said,) = bert_tf.load(task_home / "tags").task.predict([text])
-    found = [entity["text"] for entity in said["entities"]]
+    (output,) = bert_tf.load(task_home / "tags").task.predict([text])
+    actual = [entity["text"] for entity in output["entities"]]
     expect(page.locator(".spans .text")).to_contain_text("London")
-    expect(page.locator(".spans .span")).to_have_count(len(found))
+    expect(page.locator(".spans .span")).to_have_count(len(actual))
     assert page.locator(".spans .text").inner_text().replace("\n", "").startswith("the")
     page.locator(".spans .span").first.focus()
-    expect(page.locator(".spans .hint")).to_contain_text(found[0])
+    expect(page.locator(".spans .hint")).to_contain_text(actual[0])
     page.keyboard.press("End")
-    expect(page.locator(".spans .hint")).to_contain_text(found[-1])
+    expect(page.locator(".spans .hint")).to_contain_text(actual[-1])
 
     page.get_by_role("radio", name="classes").click()
     expect(page.get_by_role("heading", name="Classes")).to_be_visible()
@@ -67,8 +67,8 @@ def test_a_model_is_picked_and_marks_the_visitors_own_text(visit, task_home):
 def test_classes_have_the_library_s_probabilities(visit, task_home):
     page = visit("/?page=task_predictions&task_predictions.model=classes&a=the+cat+sat").page
     expect(page.get_by_role("heading", name="Classes")).to_be_visible()
-    (said,) = bert_tf.load(task_home / "classes").task.predict(["the cat sat"])
-    wanted = sorted(said["probabilities"].values(), reverse=True)
+    (output,) = bert_tf.load(task_home / "classes").task.predict(["the cat sat"])
+    wanted = sorted(output["probabilities"].values(), reverse=True)
     assert numbers(page)[0]["x"] == pytest.approx(wanted, abs=1e-5)
 
 
@@ -78,10 +78,10 @@ def test_a_labelled_file_is_classified_and_a_row_opens_in_try_one(visit, task_ho
     data = "text,label\n" + "".join(f"{text},good\n" for text in texts)
     file = {"name": "mine.csv", "mimeType": "text/csv", "buffer": data.encode()}
     page.locator("input[type=file]").set_input_files(file)
-    found = bert_tf.load(task_home / "classes").task.predict(texts)
-    right = sum(one["label"] == "good" for one in found) / 3
+    actual = bert_tf.load(task_home / "classes").task.predict(texts)
+    right = sum(one["label"] == "good" for one in actual) / 3
     expect(page.locator("[data-testid=stMetricValue]").first).to_have_text(f"{right:.3f}")
-    counts = [[0, 0], [sum(one["label"] == label for one in found) for label in ("bad", "good")]]
+    counts = [[0, 0], [sum(one["label"] == label for one in actual) for label in ("bad", "good")]]
     assert numbers(page)[0]["z"] == pytest.approx([one / 3 for row in counts for one in row])
     press_row(page, 1)
     page.get_by_role("button", name="Open here").click()
@@ -114,16 +114,16 @@ def test_an_answer_stands_in_the_passage(visit, task_home):
     link = f"/?page=task_predictions&task_predictions.model=answers&a={question}&b={passage}".replace(" ", "+")
     page = visit(link).page
     asked = {"question": question, "passage": passage, "curves": True}
-    (said,) = bert_tf.load(task_home / "answers").task.predict([asked])
-    expect(page.locator(".spans .span")).to_have_text([said["answer"]])
+    (output,) = bert_tf.load(task_home / "answers").task.predict([asked])
+    expect(page.locator(".spans .span")).to_have_text([output["answer"]])
     begins, ends = numbers(page)
     assert (begins["name"], ends["name"]) == ("begins", "ends")
-    assert begins["y"] == pytest.approx(said["start_probabilities"], abs=1e-5)
-    assert ends["y"] == pytest.approx(said["end_probabilities"], abs=1e-5)
+    assert begins["y"] == pytest.approx(output["start_probabilities"], abs=1e-5)
+    assert ends["y"] == pytest.approx(output["end_probabilities"], abs=1e-5)
     saved_rows = list(csv.DictReader(io.StringIO(saved(page))))
-    assert [row["answer"] for row in saved_rows] == [one["text"] for one in said["n_best"]]
+    assert [row["answer"] for row in saved_rows] == [one["text"] for one in output["n_best"]]
     assert [float(row["probability"]) for row in saved_rows] == pytest.approx(
-        [one["probability"] for one in said["n_best"]], abs=1e-5
+        [one["probability"] for one in output["n_best"]], abs=1e-5
     )
 
 
@@ -143,12 +143,12 @@ def test_endings_are_weighed(visit, task_home):
         " ", "+"
     )
     page = visit(link).page
-    (said,) = bert_tf.load(task_home / "endings").task.predict([{"context": beginning, "choices": endings}])
+    (output,) = bert_tf.load(task_home / "endings").task.predict([{"context": beginning, "choices": endings}])
     bars = numbers(page)[0]
-    assert dict(zip(bars["y"], bars["x"])) == pytest.approx(dict(zip(endings, said["probabilities"])), abs=1e-5)
+    assert dict(zip(bars["y"], bars["x"])) == pytest.approx(dict(zip(endings, output["probabilities"])), abs=1e-5)
     page.get_by_role("button", name="Open its attention").click()
     # One pass reads one ending: the chosen one.
-    expect(page).to_have_url(re.compile(f"b={said['text'].replace(' ', '[+]')}(&|$)"))
+    expect(page).to_have_url(re.compile(f"b={output['text'].replace(' ', '[+]')}(&|$)"))
 
 
 def test_classes_layer_by_layer(visit, task_home):

@@ -9,28 +9,28 @@ from tests.browser.page_reading import press_row, repeat_until, wait_for_link
 from ui.samples.concepts import OTHERS, sentences
 
 
-def expect_in_help(page, said):
+def expect_in_help(page, output):
     """Point at the question mark behind the result's caption: its help has the text ``said``."""
     caption = page.get_by_test_id("stCaptionContainer").filter(has_text="The score is the share of ")
     repeat_until(
         caption.get_by_test_id("stTooltipIcon").hover,
-        lambda patience: expect(page.get_by_text(said)).to_be_visible(timeout=patience),
+        lambda patience: expect(page.get_by_text(output)).to_be_visible(timeout=patience),
     )
 
 
 def test_a_concept_is_tested_and_a_layer_chosen(visit, bert):
     link = "/?page=tcav&tcav.file=sentences.txt&tcav.hide=last&tcav.word=table"
     rows = sample("sentences.txt").rows
-    found = concept_test(bert, rows, sentences("questions"), sentences(OTHERS), "word", "table", "last")
-    page = visit(f"{link}&tcav.concept=questions&tcav.layer={len(found.scores) - 1}").page
-    said = page.get_by_text(f"After layer {len(found.scores) - 1} the concept supports table in ")
-    said.wait_for()
-    assert float(said.inner_text().split(" in ")[1].split("%")[0]) == pytest.approx(
-        100 * found.scores[-1].mean(), abs=2
+    actual = concept_test(bert, rows, sentences("questions"), sentences(OTHERS), "word", "table", "last")
+    page = visit(f"{link}&tcav.concept=questions&tcav.layer={len(actual.scores) - 1}").page
+    output = page.get_by_text(f"After layer {len(actual.scores) - 1} the concept supports table in ")
+    output.wait_for()
+    assert float(output.inner_text().split(" in ")[1].split("%")[0]) == pytest.approx(
+        100 * actual.scores[-1].mean(), abs=2
     )
     page.get_by_role("slider", name="After layer").press("ArrowLeft")
-    wait_for_link(page, "tcav.layer", str(len(found.scores) - 2))
-    page.get_by_text(f"After layer {len(found.scores) - 2} the concept supports table in ").wait_for()
+    wait_for_link(page, "tcav.layer", str(len(actual.scores) - 2))
+    page.get_by_text(f"After layer {len(actual.scores) - 2} the concept supports table in ").wait_for()
     page.get_by_role("radio", name="Negation").click()
     wait_for_link(page, "tcav.concept", "negation")
     expect(page.get_by_role("textbox", name="Word")).to_have_value("table")

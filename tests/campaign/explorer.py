@@ -81,12 +81,12 @@ def sessions(rng, count, home, args):
     def session(one):
         if args.limit and time.monotonic() - since > args.limit:
             return
-        said = []
+        output = []
         played.append(one)
         try:
-            random_sessions.play(one, _open, said.append)
+            random_sessions.play(one, _open, output.append)
         except AssertionError as error:
-            error.add_note("\n".join(said))
+            error.add_note("\n".join(output))
             raise
 
     try:

@@ -28,8 +28,8 @@ def _small_model(folder):
 
 
 def _other_weights(name, straight, broken):
-    found = [next(iter(sorted(folder.glob("**/model.safetensors"))), None) for folder in (straight, broken)]
-    if None in found or len({hashlib.sha256(path.read_bytes()).hexdigest() for path in found}) > 1:
+    actual = [next(iter(sorted(folder.glob("**/model.safetensors"))), None) for folder in (straight, broken)]
+    if None in actual or len({hashlib.sha256(path.read_bytes()).hexdigest() for path in actual}) > 1:
         return [f"{name}: the weights differ"]
     return []
 
@@ -112,8 +112,8 @@ def downloads(rng, count, home, args):
                 hub.redirect = True
             for attempt in range(2):
                 try:
-                    found = download(model.name, endpoint=hub.endpoint, folder=folder)
-                    if (found / "model.safetensors").read_bytes() != weights:
+                    actual = download(model.name, endpoint=hub.endpoint, folder=folder)
+                    if (actual / "model.safetensors").read_bytes() != weights:
                         defects.append(f"try {number} ({kind}): wrong weights accepted")
                 except DownloadError:
                     if (folder / model.name).exists():
@@ -163,9 +163,9 @@ def mistakes(rng, count, home, args):
             argv.remove("--help")
         if name == "predict" and rng.random() < 0.5:
             argv += ["--model", start]
-        said = io.StringIO()
+        output = io.StringIO()
         try:
-            with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()), _stdin(), _no_server():
+            with contextlib.redirect_stderr(output), contextlib.redirect_stdout(io.StringIO()), _stdin(), _no_server():
                 code = main(argv)
             if code not in (0, 1, 2, 3, 143):
                 defects.append(f"{argv}: exit code {code}")

@@ -110,15 +110,15 @@ def transformers_outputs(batch):
             "attention_mask": batch["padding_mask"],
         }
         with torch.no_grad():
-            found = model(
+            actual = model(
                 **{name: torch.tensor(value.astype(np.int64)) for name, value in inputs.items()},
                 output_hidden_states=True,
             )
         names = {
-            "sequence_output": found.hidden_states[-1],
-            "pooled_output": found.get("pooler_output"),
-            "mlm_logits_all": found.get("prediction_logits", found.get("logits")),
-            "nsp_logits": found.get("seq_relationship_logits"),
+            "sequence_output": actual.hidden_states[-1],
+            "pooled_output": actual.get("pooler_output"),
+            "mlm_logits_all": actual.get("prediction_logits", actual.get("logits")),
+            "nsp_logits": actual.get("seq_relationship_logits"),
         }
         return {name: value.numpy() for name, value in names.items() if value is not None}
 
@@ -256,8 +256,8 @@ class Hub:
             path.partition("/discussions") if path.endswith("/discussions") else path.partition("/revision/")
         )
         if path.endswith("/discussions"):
-            found = self.discussions.get(repo, [])
-            return self._send_json(handler, {"discussions": found, "count": len(found), "start": 0})
+            actual = self.discussions.get(repo, [])
+            return self._send_json(handler, {"discussions": actual, "count": len(actual), "start": 0})
         repo, revision = urllib.parse.unquote(repo), urllib.parse.unquote(rest)
         self.requests.append((handler.command, f"api:{revision}", None))
         key = self._stored(repo, revision)

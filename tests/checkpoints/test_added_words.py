@@ -32,11 +32,11 @@ def test_words_are_whole_and_other_texts_are_cut_as_before(pair):
     old, new = pair
     ids = [new.tokenizer.token_count - 2, new.tokenizer.token_count - 1]
     assert [new.tokenizer.vocab[row] for row in ids] == WORDS
-    found = new.tokenizer.tokenize(TEXT).ids.tolist()
-    assert found.count(ids[0]) == (2 if new.tokenizer.lower_case else 1) and found.count(ids[1]) == 1
+    actual = new.tokenizer.tokenize(TEXT).ids.tolist()
+    assert actual.count(ids[0]) == (2 if new.tokenizer.lower_case else 1) and actual.count(ids[1]) == 1
     for text in ("the license of the work", "a zyxologyx", "E1"):
         assert new.tokenizer.tokenize(text).ids.tolist() == old.tokenizer.tokenize(text).ids.tolist(), text
-    assert new.tokenizer.batch_ids([TEXT])[0].tolist() == found
+    assert new.tokenizer.batch_ids([TEXT])[0].tolist() == actual
 
 
 def test_rows_are_the_means_of_their_pieces(pair):

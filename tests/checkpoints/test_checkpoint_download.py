@@ -266,8 +266,8 @@ _SENT_ON = b'HTTP/1.1 302 Found\r\nETag: "x"\r\nContent-Length: 0\r\nLocation: '
 def test_a_lying_hub_is_one_clean_sentence(raw_hub, tmp_path, answer, reason):
     with pytest.raises(DownloadError, match=f"{MODEL.name} was not downloaded: .*{reason}") as caught:
         download(NAME, endpoint=raw_hub(answer), folder=tmp_path)
-    said = str(caught.value)
-    assert "bytearray" not in said and "garbage" not in said and "script" not in said and said.isprintable()
+    output = str(caught.value)
+    assert "bytearray" not in output and "garbage" not in output and "script" not in output and output.isprintable()
     assert not (tmp_path / MODEL.name).exists()
 
 

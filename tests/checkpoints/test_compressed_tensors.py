@@ -51,8 +51,8 @@ def test_transformers_computes_with_the_same_numbers(name, tmp_path):
     batch = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
     expected = ours.runtime.run(batch, ("sequence_output",))["sequence_output"]
     with torch.no_grad():
-        found = theirs(torch.from_numpy(ids).long()).last_hidden_state.numpy()
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+        actual = theirs(torch.from_numpy(ids).long()).last_hidden_state.numpy()
+    np.testing.assert_allclose(actual, expected, atol=1e-5)
 
 
 def test_shards_hold_the_parts_of_a_matrix_together_and_a_row_can_be_read(tmp_path):

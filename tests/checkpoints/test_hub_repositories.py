@@ -45,11 +45,11 @@ def test_names_of_repositories(name, parsed):
 
 
 def test_what_a_repository_holds_is_known_before_its_weights(served):
-    found = look_up(REPO, served.endpoint)
-    assert found.problem is None and found.licence == "mit" and found.config.num_hidden_layers == 2
-    assert set(found.heads) == {"pooler", "mlm", "nsp"} and {file.name for file in found.files} == set(FILES)
-    assert found.size_bytes == sum(len(served.files[REPO, name]) for name in FILES)
-    facts = " · ".join(found.facts())
+    actual = look_up(REPO, served.endpoint)
+    assert actual.problem is None and actual.licence == "mit" and actual.config.num_hidden_layers == 2
+    assert set(actual.heads) == {"pooler", "mlm", "nsp"} and {file.name for file in actual.files} == set(FILES)
+    assert actual.size_bytes == sum(len(served.files[REPO, name]) for name in FILES)
+    facts = " · ".join(actual.facts())
     assert "BERT, 2 layers of 32" in facts and "licence: mit" in facts and "model.safetensors" in facts
     assert not any(name == "model.safetensors" for _, name, _ in served.requests)
 
@@ -114,9 +114,9 @@ def test_the_hubs_own_conversion_is_taken_where_main_has_a_pickle(served, tmp_pa
 @pytest.mark.parametrize("other", [{"pickle": b"older weights"}, {"author": "somebody"}])
 def test_a_conversion_of_other_weights_or_by_somebody_else_is_not_taken(served, tmp_path, other):
     converted(served, pickled(served), **other)
-    found = look_up(REPO, served.endpoint)
-    assert not found.files and "only PyTorch pickle files (*.bin)" in found.problem
-    assert f'transformers.BertForPreTraining.from_pretrained("{REPO}")' in found.problem
+    actual = look_up(REPO, served.endpoint)
+    assert not actual.files and "only PyTorch pickle files (*.bin)" in actual.problem
+    assert f'transformers.BertForPreTraining.from_pretrained("{REPO}")' in actual.problem
     with pytest.raises(DownloadError, match="are never read. Convert it with Transformers"):
         download(REPO, endpoint=served.endpoint, folder=tmp_path)
     assert not any(name == "pytorch_model.bin" for _, name, _ in served.requests)
@@ -240,8 +240,8 @@ def test_the_command_says_what_there_is_before_it_downloads(served, tmp_path, mo
     assert main(["download", REPO, "--look"]) == 0
     assert "heads: pooler, mlm, nsp" in capsys.readouterr().out and not list(tmp_path.iterdir())
     assert main(["download", REPO, "--quiet"]) == 0
-    said = capsys.readouterr()
-    assert said.err.startswith(REPO) and said.out.strip() == str(tmp_path / "someone--tiny-bert")
+    output = capsys.readouterr()
+    assert output.err.startswith(REPO) and output.out.strip() == str(tmp_path / "someone--tiny-bert")
     del served.files[REPO, "model.safetensors"]
     assert main(["download", f"{REPO}@main", "--look"]) == 2
     assert "holds no weights" in capsys.readouterr().err

@@ -73,8 +73,8 @@ def test_their_weights_are_read_with_equal_outputs(name):
     ids = rng.integers(4, 50, (2, 9)).astype(np.int32)
     batch = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids * 0 + 1}
     own = Runtime(StoredModel(config, heads_present(tensors), weights))
-    found = own.run(batch, ("sequence_output",))["sequence_output"]
-    np.testing.assert_allclose(found, of_backbone(backbone, batch), atol=1e-5)
+    actual = own.run(batch, ("sequence_output",))["sequence_output"]
+    np.testing.assert_allclose(actual, of_backbone(backbone, batch), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bytes"])
@@ -265,8 +265,8 @@ def test_a_backbone_in_eight_bits_loads_in_keras_nlp_with_its_dtypes(tmp_path):
     folder = write_preset(bert, tmp_path / "preset", "int8")
     dtypes = json.loads((folder / "config.json").read_text("utf-8"))["config"]["dtype"]
     backbone = keras_nlp.models.BertBackbone.from_preset(str(folder), dtype=dtypes)
-    found, wanted = of_backbone(backbone, ids_of(bert)), own_sequence(bert_tf.load(folder), ids_of(bert))
-    assert np.abs(found - wanted).max() < 0.1 and str(np.asarray(backbone.token_embedding._embeddings).dtype) == "int8"
+    actual, wanted = of_backbone(backbone, ids_of(bert)), own_sequence(bert_tf.load(folder), ids_of(bert))
+    assert np.abs(actual - wanted).max() < 0.1 and str(np.asarray(backbone.token_embedding._embeddings).dtype) == "int8"
 
 
 def test_what_a_preset_cannot_hold_is_refused(tiny, tmp_path):
@@ -328,9 +328,9 @@ def test_keras_export_of_a_model_gives_its_outputs(tiny, outputs, tmp_path):
     expected = model(batch)
     model.export(str(tmp_path / "exported"), verbose=False)
     exported = tf.saved_model.load(str(tmp_path / "exported"))  # its variables live as long as it
-    found = exported.serve(batch)
+    actual = exported.serve(batch)
     for name in outputs:
-        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+        np.testing.assert_allclose(actual[name], expected[name], atol=1e-5)
 
 
 def test_keras_export_of_a_view_of_all_layers_names_each(tiny, tmp_path):
@@ -343,13 +343,13 @@ def test_keras_export_of_a_view_of_all_layers_names_each(tiny, tmp_path):
     expected = model(batch)
     model.export(str(tmp_path / "exported"), verbose=False)
     exported = tf.saved_model.load(str(tmp_path / "exported"))
-    found = exported.serve(batch)
+    actual = exported.serve(batch)
     names = {"attentions_0", "attentions_1", "hidden_states_0", "hidden_states_1", "hidden_states_2", "sequence_output"}
-    assert set(found) == names == set(exported.signatures["serving_default"].structured_outputs)
+    assert set(actual) == names == set(exported.signatures["serving_default"].structured_outputs)
     for name in names:
         output, _, index = name.rpartition("_")
         wanted = expected[output][int(index)] if index.isdigit() else expected[name]
-        np.testing.assert_allclose(found[name], wanted, atol=1e-5)
+        np.testing.assert_allclose(actual[name], wanted, atol=1e-5)
 
 
 def test_keras_export_on_another_backend_says_what_to_do(tiny, monkeypatch, tmp_path):

@@ -260,8 +260,8 @@ def test_a_file_is_answered_line_by_line_and_bad_lines_are_told(tmp_path, tiny_f
     assert len(records) == 10
     bad = {record["line"]: record["error"] for record in records if "error" in record}
     assert sorted(bad) == [3, 5, 6, 7, 8, 9, 10]
-    told = capsys.readouterr().err
-    assert all(f"line {number}: " in told for number in bad) and "3 answered, 7 bad lines." in told
+    messages = capsys.readouterr().err
+    assert all(f"line {number}: " in messages for number in bad) and "3 answered, 7 bad lines." in messages
     expected = tiny_bert.predict("the cat", "it ran", ["cat", 1], top_k=2).to_dict()
     assert records[2]["tokens"] == expected["tokens"] and records[2]["masks"][0]["original"] == "the"
     assert os.listdir(tmp_path) and not target.with_name("out.jsonl.part").exists()
@@ -345,10 +345,10 @@ def test_a_pair_that_the_model_cannot_judge_is_said(tmp_path, tiny_folder, capsy
     captured = capsys.readouterr()
     assert json.loads(captured.out)["nsp"] is None and captured.err.strip() == note
     source = tmp_path / "in.jsonl"
-    for record, told in (({"text_b": "it ran"}, note), ({"text_b": " "}, ""), ({}, "")):
+    for record, messages in (({"text_b": "it ran"}, note), ({"text_b": " "}, ""), ({}, "")):
         source.write_text(json.dumps({"text_a": "the [MASK]", **record}) + "\n")
         assert main(["predict", "--input", str(source), "--quiet", "--model", str(folder)]) == 0
-        assert capsys.readouterr().err.strip() == told
+        assert capsys.readouterr().err.strip() == messages
 
 
 def test_an_empty_file_is_answered_with_an_empty_file(tmp_path, tiny_folder):

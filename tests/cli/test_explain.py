@@ -21,11 +21,11 @@ def trace(tiny_bert):
 
 @pytest.fixture
 def say(tiny_folder, capsys):
-    def said(kind, *arguments, texts=TEXTS):
+    def output_of(kind, *arguments, texts=TEXTS):
         assert main(["explain", kind, *texts, *map(str, arguments), "--model", str(tiny_folder)]) == 0
         return capsys.readouterr().out
 
-    return said
+    return output_of
 
 
 @pytest.fixture
@@ -182,9 +182,9 @@ def test_ablation_of_named_parts_and_of_each(record, tiny_bert, trace):
     parts = explain.Ablation(heads=((0, 1),), feed_forward=(1,))
     effect = explain.ablate(tiny_bert, trace, parts, attention_shifts=True)
     assert agrees(record("ablation", "--heads", "0.1", "--feed-forward", 1), effect)
-    found, sweep = record("ablation"), explain.sweep(tiny_bert, trace, explain.every_head(tiny_bert.config))
-    assert agrees(found, sweep) and found["analysis"] == "ablation"
-    assert found["ablations"][1]["heads"] == [[0, 1]]
+    actual, sweep = record("ablation"), explain.sweep(tiny_bert, trace, explain.every_head(tiny_bert.config))
+    assert agrees(actual, sweep) and actual["analysis"] == "ablation"
+    assert actual["ablations"][1]["heads"] == [[0, 1]]
     for parts, count in (("layers", 2), ("feed-forward", 2), ("tokens", trace.length)):
         assert len(record("ablation", "--sweep", parts)["ablations"]) == count
     assert len(record("ablation", "--heads", "0.1", "--heads", "0.2")["ablation"]["heads"]) == 2
@@ -200,17 +200,17 @@ def test_patching(record, tiny_bert, trace, component):
         expected = explain.patch_states(tiny_bert, trace, other, target)
     else:
         expected = explain.patch_blocks(tiny_bert, trace, other, target, component.replace("-", "_"))
-    found = record("patching", "--corrupted", other.text_a, "--component", component)
-    assert agrees(found, expected) and found["corrupted_tokens"] == list(other.tokens)
+    actual = record("patching", "--corrupted", other.text_a, "--component", component)
+    assert agrees(actual, expected) and actual["corrupted_tokens"] == list(other.tokens)
     earlier = component.replace("hidden_state", "state")
-    assert record("patching", "--against", other.text_a, "--carry", earlier) == found
+    assert record("patching", "--against", other.text_a, "--carry", earlier) == actual
 
 
 def test_patching_hides_the_same_words_of_the_corrupted_text(record, tiny_bert):
     trace, other = tiny_bert.trace("the cats sat", mask=["sat"]), tiny_bert.trace("the dogs ran", mask=["ran"])
     expected = explain.patch_states(tiny_bert, trace, other, explain.mask_target(tiny_bert, trace))
-    found = record("patching", "--corrupted", "the dogs ran", "--mask", "sat", texts=["the cats sat"])
-    assert agrees(found, expected)
+    actual = record("patching", "--corrupted", "the dogs ran", "--mask", "sat", texts=["the cats sat"])
+    assert agrees(actual, expected)
 
 
 @pytest.mark.parametrize("at", [None, 4])
@@ -218,9 +218,9 @@ def test_patching_of_heads(record, tiny_bert, trace, at):
     other = tiny_bert.trace("the dogs [MASK] on the mat", TEXTS[1])
     expected = explain.patch_heads(tiny_bert, trace, other, explain.mask_target(tiny_bert, trace), at)
     given = ["--component", "head", *([] if at is None else ["--at", at])]
-    found = record("patching", "--corrupted", other.text_a, *given)
-    assert agrees(found, expected) and np.shape(found["recovered"]) == (2, 4)
-    assert (found["component"], found["position"]) == ("head", at)
+    actual = record("patching", "--corrupted", other.text_a, *given)
+    assert agrees(actual, expected) and np.shape(actual["recovered"]) == (2, 4)
+    assert (actual["component"], actual["position"]) == ("head", at)
 
 
 @pytest.mark.parametrize(
@@ -235,9 +235,9 @@ def test_path_patching(record, tiny_bert, trace, to, receiver, at):
     other = tiny_bert.trace("the dogs [MASK] on the mat", TEXTS[1])
     expected = explain.patch_paths(tiny_bert, trace, other, explain.mask_target(tiny_bert, trace), receiver, at)
     given = ["--corrupted", other.text_a, *([] if at is None else ["--at", at])]
-    found = record("path-patching", *given, *([] if to is None else ["--receiver", to]))
-    assert agrees(found, expected) and found["position"] == at
-    assert record("paths", *given, *(["--to", to or "answer"])) == found
+    actual = record("path-patching", *given, *([] if to is None else ["--receiver", to]))
+    assert agrees(actual, expected) and actual["position"] == at
+    assert record("paths", *given, *(["--to", to or "answer"])) == actual
 
 
 def test_contributions(record, tiny_bert, trace):
@@ -247,9 +247,9 @@ def test_contributions(record, tiny_bert, trace):
 
 
 def test_counterfactuals(record, tiny_bert, trace):
-    found = record("counterfactual", "--replace", "cats=big dogs")
-    assert agrees(found, explain.counterfactuals(tiny_bert, trace, [("cats", "big dogs")]))
-    labels = [one["variant"]["label"] for one in found["variants"]]
+    actual = record("counterfactual", "--replace", "cats=big dogs")
+    assert agrees(actual, explain.counterfactuals(tiny_bert, trace, [("cats", "big dogs")]))
+    labels = [one["variant"]["label"] for one in actual["variants"]]
     assert labels[:4] == [
         "A and B swapped",
         "only what stands before",
@@ -257,16 +257,16 @@ def test_counterfactuals(record, tiny_bert, trace):
         '"big dogs" for "cats"',
     ]
     assert labels[4:] == [f'without "{word}"' for word in ("the", "cats", "on", "the", "mat", "it", "ran")]
-    assert found["variants"][3]["variant"]["tokens"][2:5] == ["big", "dog", "##s"]
-    assert found["variants"][1]["nsp"] is None
+    assert actual["variants"][3]["variant"]["tokens"][2:5] == ["big", "dog", "##s"]
+    assert actual["variants"][1]["nsp"] is None
 
 
 def test_likelihood_of_one_text_and_of_two(record, tiny_bert):
     texts = ("the cats sat", "a dog ran")
     good, bad = (explain.pseudo_likelihood(tiny_bert, text) for text in texts)
-    found = record("pseudo-likelihood", "--other-text", texts[1], texts=texts[:1])
-    assert agrees(found, explain.MinimalPair(good, bad))
-    assert record("likelihood", "--against", texts[1], texts=texts[:1]) == found
+    actual = record("pseudo-likelihood", "--other-text", texts[1], texts=texts[:1])
+    assert agrees(actual, explain.MinimalPair(good, bad))
+    assert record("likelihood", "--against", texts[1], texts=texts[:1]) == actual
     single = record("likelihood", texts=texts[:1])
     assert agrees(single, good) and single["log_probabilities"][0] is None
     alone = explain.pseudo_likelihood(tiny_bert, texts[0], within_word=False)
@@ -274,11 +274,11 @@ def test_likelihood_of_one_text_and_of_two(record, tiny_bert):
 
 
 def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
-    found = record("vectors", "--top-k", 2)
+    actual = record("vectors", "--top-k", 2)
     parts = explain.embedding_parts(tiny_bert, trace)
-    np.testing.assert_allclose(found["shares"], parts.shares, atol=1e-4)
-    assert record("input-embeddings", "--top-k", 2) == found
-    assert all(len(near) == 2 and token != near[0]["token"] for token, near in zip(found["tokens"], found["nearest"]))
+    np.testing.assert_allclose(actual["shares"], parts.shares, atol=1e-4)
+    assert record("input-embeddings", "--top-k", 2) == actual
+    assert all(len(near) == 2 and token != near[0]["token"] for token, near in zip(actual["tokens"], actual["nearest"]))
     similarity = record("similarity", "--other", tiny_folder)
     np.testing.assert_allclose(np.diag(similarity["similarity"]), 1, atol=1e-4)
     assert similarity["analysis"] == "layer-similarity"

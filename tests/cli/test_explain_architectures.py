@@ -31,23 +31,23 @@ def folders(tmp_path_factory):
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.registry import task_type
 
-    home, found = tmp_path_factory.mktemp("tasks"), {"albert": ALBERT, "electra": ELECTRA, "distilbert": DISTILBERT}
+    home, actual = tmp_path_factory.mktemp("tasks"), {"albert": ALBERT, "electra": ELECTRA, "distilbert": DISTILBERT}
     for name, values in TASKS.items():
         settings, bert = TaskSettings(**values), make_bert(seed=3)
         network = network_over(bert.model, task_type(settings.task), settings)
         randomise(network, 3)
         save_task(home / name, bert.config, bert.tokenizer, network, settings)
-        found[name] = home / name
-    return found
+        actual[name] = home / name
+    return actual
 
 
 @pytest.fixture
 def say(folders, capsys):
-    def said(model, kind, *arguments):
+    def output_of(model, kind, *arguments):
         assert main(["explain", kind, *map(str, arguments), "--model", str(folders[model]), "--quiet"]) == 0
         return capsys.readouterr().out
 
-    return said
+    return output_of
 
 
 @pytest.fixture
@@ -58,12 +58,12 @@ def record(say):
 def test_a_head_switched_off_changes_a_class(record, say, folders, tmp_path):
     bert = bert_tf.load(folders["classes"])
     expected = explain.ablate(bert, bert.trace("the cat sat"), explain.Ablation(heads=((0, 0),)), attention_shifts=True)
-    found = record("classes", "ablation", "the cat sat", "--heads", "0.0", "--html", tmp_path / "x.html")
-    assert found["classes_before"] == pytest.approx(expected.classes_before, abs=1e-5)
-    assert found["classes_after"] == pytest.approx(expected.classes_after, abs=1e-5)
+    actual = record("classes", "ablation", "the cat sat", "--heads", "0.0", "--html", tmp_path / "x.html")
+    assert actual["classes_before"] == pytest.approx(expected.classes_before, abs=1e-5)
+    assert actual["classes_after"] == pytest.approx(expected.classes_after, abs=1e-5)
     before, after, attention_shifts = expected.figure().data
     np.testing.assert_allclose(attention_shifts.z, expected.attention_shifts)
-    np.testing.assert_allclose(found["attention_shifts"], expected.attention_shifts, atol=1e-5)
+    np.testing.assert_allclose(actual["attention_shifts"], expected.attention_shifts, atol=1e-5)
     assert list(before.x) == ["bad", "good"] and list(after.y) == list(expected.classes_after.values())
     assert (tmp_path / "x.html").stat().st_size > 1000
     lines = say("classes", "ablation", "the cat sat", "--heads", "0.0").splitlines()
@@ -76,8 +76,8 @@ def test_the_value_of_a_regression_is_drawn_as_it_is(record, folders):
     values = [getattr(effect, f"classes_{when}")["value"] for when in ("before", "after")]
     assert [bars.y[0] for bars in effect.figure().data] == values
     assert effect.to_frame()[["answer", "before", "after"]].values.tolist() == [["value", *values]]
-    found = record("score", "ablation", "the cat sat", "--layers", 0)
-    assert found["classes_after"]["value"] == pytest.approx(values[1], abs=1e-5)
+    actual = record("score", "ablation", "the cat sat", "--layers", 0)
+    assert actual["classes_after"]["value"] == pytest.approx(values[1], abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_a_sweep_ranks_by_the_answer_there_is(record, say, folders, model, texts
     bert = bert_tf.load(folders[model])
     swept = explain.sweep(bert, bert.trace(*texts), explain.every_head(bert.config))
     expected = swept.class_changes if model == "classes" else swept.sop_changes
-    found = record(model, "ablation", *texts)
-    np.testing.assert_allclose(found[name], expected, atol=1e-5)
+    actual = record(model, "ablation", *texts)
+    np.testing.assert_allclose(actual[name], expected, atol=1e-5)
     table = swept.to_frame()
     np.testing.assert_array_equal(table[column], expected[swept.ranked()])
     assert np.abs(table[column]).tolist() == sorted(np.abs(expected), reverse=True)
@@ -103,10 +103,10 @@ def test_a_sweep_ranks_by_the_answer_there_is(record, say, folders, model, texts
 def test_an_input_without_segments_is_taken_apart_in_two(record, say):
     bert = bert_tf.load(DISTILBERT)
     parts = explain.embedding_parts(bert, bert.trace("w1 w2 w3"))
-    found = record("distilbert", "vectors", "w1 w2 w3")
-    assert found["parts"] == ["token", "position"]
-    np.testing.assert_allclose(found["shares"], parts.shares, atol=1e-4)
-    np.testing.assert_allclose(found["norms"], parts.norms, atol=1e-4)
+    actual = record("distilbert", "vectors", "w1 w2 w3")
+    assert actual["parts"] == ["token", "position"]
+    np.testing.assert_allclose(actual["shares"], parts.shares, atol=1e-4)
+    np.testing.assert_allclose(actual["norms"], parts.norms, atol=1e-4)
     lines = say("distilbert", "vectors", "w1 w2 w3")
     assert "position_share" in lines and "segment" not in lines
 
@@ -116,17 +116,17 @@ def test_the_order_of_sentences_before_and_after(record):
     effect = explain.ablate(bert, bert.trace(*PAIR), explain.Ablation(layers=(0,)))
     shares = [effect.sop_before.in_order, effect.sop_after.in_order]
     assert [bars.y[0] for bars in effect.figure().data] == shares
-    found = record("albert", "ablation", *PAIR, "--layers", 0)
-    assert [found[f"sop_{when}"]["in_order"] for when in ("before", "after")] == pytest.approx(shares, abs=1e-5)
+    actual = record("albert", "ablation", *PAIR, "--layers", 0)
+    assert [actual[f"sop_{when}"]["in_order"] for when in ("before", "after")] == pytest.approx(shares, abs=1e-5)
 
 
 def test_counterfactuals_of_the_order_of_sentences(record, say):
-    found = record("albert", "counterfactual", *PAIR)
+    actual = record("albert", "counterfactual", *PAIR)
     bert = bert_tf.load(ALBERT)
     trace = bert.trace(*PAIR)
     (swapped,) = explain.predict_variants(bert, trace, [explain.swapped(bert, trace)])
-    assert found["variants"][0]["sop"]["in_order"] == pytest.approx(swapped.sop.in_order, abs=1e-5)
-    assert found["variants"][0]["sop_change"] == pytest.approx(swapped.sop_change, abs=1e-5)
+    assert actual["variants"][0]["sop"]["in_order"] == pytest.approx(swapped.sop.in_order, abs=1e-5)
+    assert actual["variants"][0]["sop_change"] == pytest.approx(swapped.sop_change, abs=1e-5)
     result = explain.counterfactuals(bert, trace)
     (bars,) = (figure := result.figure()).data
     assert list(bars.x) == [one.sop_change for one in result.variants] == result.to_frame()["in_order_change"].tolist()
@@ -141,26 +141,26 @@ def test_a_class_hangs_on_words_and_appears_in_a_layer(record, folders):
     for label in ("bad", "good", None):
         expected = explain.gradient_x_input(bert, trace, explain.class_target(bert, trace, label))
         given = () if label is None else ("--label", label)
-        found = record("classes", "saliency", "the cat sat", "--method", "gradient", *given)
-        assert found["target"] == plain(expected.target)
-        np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-4)
-    found = record("classes", "lens", "the cat sat")
+        actual = record("classes", "saliency", "the cat sat", "--method", "gradient", *given)
+        assert actual["target"] == plain(expected.target)
+        np.testing.assert_allclose(actual["scores"], expected.scores, atol=1e-4)
+    actual = record("classes", "lens", "the cat sat")
     lens = explain.class_lens(bert, trace)
-    np.testing.assert_allclose(found["values"], lens.values, atol=1e-5)
-    assert [curve.name for curve in lens.figure().data] == found["labels"] == ["bad", "good"]
+    np.testing.assert_allclose(actual["values"], lens.values, atol=1e-5)
+    assert [curve.name for curve in lens.figure().data] == actual["labels"] == ["bad", "good"]
     corrupted, target = bert.trace("the dog sat"), explain.class_target(bert, trace, "good")
-    found = record("classes", "patching", "the cat sat", "--against", "the dog sat", "--label", "good")
-    np.testing.assert_allclose(found["scores"], explain.patch_states(bert, trace, corrupted, target).scores, atol=1e-4)
+    actual = record("classes", "patching", "the cat sat", "--against", "the dog sat", "--label", "good")
+    np.testing.assert_allclose(actual["scores"], explain.patch_states(bert, trace, corrupted, target).scores, atol=1e-4)
 
 
 def test_the_head_of_a_task_is_a_part(record, folders):
     from bert_tf.explain.models.architecture import task_head_activations
 
     bert = bert_tf.load(folders["classes"])
-    found = record("classes", "architecture", "the cat sat")
-    assert found["parts"][-1]["name"] == "task" and found["parts"][-1]["shape"] == {"classes": 2}
+    actual = record("classes", "architecture", "the cat sat")
+    assert actual["parts"][-1]["name"] == "task" and actual["parts"][-1]["shape"] == {"classes": 2}
     expected = task_head_activations(bert, bert.trace("the cat sat"))
-    np.testing.assert_allclose(found["task_outputs"]["logits"], expected["logits"], atol=1e-4)
+    np.testing.assert_allclose(actual["task_outputs"]["logits"], expected["logits"], atol=1e-4)
 
 
 def test_the_order_of_sentences_hangs_on_words(record):
@@ -169,9 +169,9 @@ def test_the_order_of_sentences_hangs_on_words(record):
     for opposite in (False, True):
         expected = explain.occlusion(bert, trace, explain.sentence_order_target(bert, trace, not opposite))
         given = ("--sentence-order", *(["--opposite"] if opposite else []))
-        found = record("albert", "saliency", *PAIR, "--method", "occlusion", *given)
-        assert found["target"]["label"] == ("swapped" if opposite else "in order")
-        np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-4)
+        actual = record("albert", "saliency", *PAIR, "--method", "occlusion", *given)
+        assert actual["target"]["label"] == ("swapped" if opposite else "in order")
+        np.testing.assert_allclose(actual["scores"], expected.scores, atol=1e-4)
 
 
 def test_a_token_s_being_replaced_hangs_on_words_states_and_parts(record, say):
@@ -182,28 +182,28 @@ def test_a_token_s_being_replaced_hangs_on_words_states_and_parts(record, say):
         (("--replaced", "--position", 2, "--opposite"), explain.replaced_target(bert, trace, 2, False)),
     ):
         expected = explain.occlusion(bert, trace, target)
-        found = record("electra", "saliency", text, "--method", "occlusion", *given)
-        assert found["target"] == plain(target)
-        np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-4)
+        actual = record("electra", "saliency", text, "--method", "occlusion", *given)
+        assert actual["target"] == plain(target)
+        np.testing.assert_allclose(actual["scores"], expected.scores, atol=1e-4)
         expected = explain.patch_states(bert, trace, bert.trace("w1 w9 w3 w4"), target)
-        found = record("electra", "patching", text, "--against", "w1 w9 w3 w4", *given)
-        np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-4)
-    found = record("electra", "ablation", text, "--layers", 1)
+        actual = record("electra", "patching", text, "--against", "w1 w9 w3 w4", *given)
+        np.testing.assert_allclose(actual["scores"], expected.scores, atol=1e-4)
+    actual = record("electra", "ablation", text, "--layers", 1)
     effect = explain.ablate(bert, trace, explain.Ablation(layers=(1,)))
-    np.testing.assert_allclose(found["replaced_after"], effect.replaced_after, atol=1e-5)
+    np.testing.assert_allclose(actual["replaced_after"], effect.replaced_after, atol=1e-5)
     drawn = [list(bars.y) for bars in effect.figure().data]
     assert drawn == [effect.replaced_before.tolist(), effect.replaced_after.tolist()]
-    found = record("electra", "ablation", text)
+    actual = record("electra", "ablation", text)
     swept = explain.sweep(bert, trace, explain.every_head(bert.config))
-    np.testing.assert_allclose(found["replaced_changes"], swept.replaced_changes, atol=1e-5)
+    np.testing.assert_allclose(actual["replaced_changes"], swept.replaced_changes, atol=1e-5)
     values = np.abs(swept.replaced_changes).mean(axis=1)[swept.ranked()]
     assert list(swept.figure().data[0].x) == values.tolist() == swept.to_frame()["replaced_change"].tolist()
     assert "replaced_change" in say("electra", "ablation", text).splitlines()[1]
 
 
 def test_the_head_of_a_task_and_shared_weights_are_parts_of_the_architecture(record):
-    found = record("classes", "architecture", "the cat sat")
-    head = found["parts"][-1]
+    actual = record("classes", "architecture", "the cat sat")
+    head = actual["parts"][-1]
     assert (head["name"], head["shape"], head["parameters"]) == ("task", {"classes": 2}, 2 * 32 + 2)
     attention = record("albert", "architecture", *PAIR)["parts"][1]
     assert (attention["repeats"], attention["sets"]) == (4, 2)
@@ -212,10 +212,10 @@ def test_the_head_of_a_task_and_shared_weights_are_parts_of_the_architecture(rec
 def test_attention_to_tokens_is_cut_and_the_other_heads_shift(record, say, folders):
     bert, text = bert_tf.load(folders["classes"]), "the cat sat on the mat"
     expected = explain.ablate(bert, bert.trace(text), explain.Ablation(tokens=(0, 2)), attention_shifts=True)
-    found = record("classes", "ablation", text, "--tokens", 0, 2)
-    assert found["ablation"]["tokens"] == [0, 2]
-    np.testing.assert_allclose(found["attention_shifts"], expected.attention_shifts, atol=1e-5)
-    assert found["classes_after"] == pytest.approx(expected.classes_after, abs=1e-5)
+    actual = record("classes", "ablation", text, "--tokens", 0, 2)
+    assert actual["ablation"]["tokens"] == [0, 2]
+    np.testing.assert_allclose(actual["attention_shifts"], expected.attention_shifts, atol=1e-5)
+    assert actual["classes_after"] == pytest.approx(expected.classes_after, abs=1e-5)
     layer, head = np.unravel_index(expected.attention_shifts.argmax(), expected.attention_shifts.shape)
     lines = say("classes", "ablation", text, "--tokens", 0, 2).splitlines()
     first = next(line for line in lines if "goes elsewhere" in line)

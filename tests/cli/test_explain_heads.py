@@ -24,11 +24,11 @@ TREE = "".join(
 
 @pytest.fixture
 def say(tiny_folder, capsys):
-    def said(name, *arguments):
+    def output_of(name, *arguments):
         assert main(["explain", name, *map(str, arguments), "--model", str(tiny_folder), "--quiet"]) == 0
         return capsys.readouterr().out
 
-    return said
+    return output_of
 
 
 @pytest.fixture

@@ -66,13 +66,13 @@ def drawn(path):
     """The figure's traces and layout as they stand in an HTML page."""
     page = path.read_text("utf-8")
     start = page.rindex("Plotly.newPlot(")
-    decoder, found, at = json.JSONDecoder(), [], start + len("Plotly.newPlot(")
-    while len(found) < 3:
+    decoder, actual, at = json.JSONDecoder(), [], start + len("Plotly.newPlot(")
+    while len(actual) < 3:
         at += re.match(r"[\s,]*", page[at:]).end()
         one, length = decoder.raw_decode(page[at:])
-        found.append(one)
+        actual.append(one)
         at += length
-    return found[1], found[2]
+    return actual[1], actual[2]
 
 
 @pytest.mark.parametrize("name", [name for name in catalogue() if OTHER_TEXTS.get(name, TEXTS) is not None])

@@ -45,12 +45,12 @@ def run_folder(tmp_path_factory):
 
 @pytest.fixture
 def say(tiny_folder, capsys):
-    def said(kind, *arguments, model=tiny_folder):
+    def output_of(kind, *arguments, model=tiny_folder):
         own = [] if model is None else ["--model", str(model)]
         assert main(["explain", kind, *map(str, arguments), *own, "--quiet"]) == 0
         return capsys.readouterr().out
 
-    return said
+    return output_of
 
 
 @pytest.fixture
@@ -61,14 +61,14 @@ def record(say):
 def test_two_models_on_one_text(record, say, tiny_bert, other_bert, other_folder, tmp_path):
     traces = [bert.trace(*TEXTS) for bert in (tiny_bert, other_bert)]
     expected = explain.compare(*traces, tiny_bert.tokenizer, other_bert.tokenizer, 2, 3)
-    found = record("compare", *TEXTS, "--other", other_folder, "--html", tmp_path / "a.html")
-    comparison, (lenses,) = found["comparison"], found["lenses"]
+    actual = record("compare", *TEXTS, "--other", other_folder, "--html", tmp_path / "a.html")
+    comparison, (lenses,) = actual["comparison"], actual["lenses"]
     (mask,), (same,) = comparison["masks"], expected.masks
     assert mask["divergence"] == pytest.approx(same.divergence, abs=1e-5) and comparison["case_folded"]
     for side in ("predictions_a", "predictions_b"):
         assert [one["token"] for one in mask[side]] == [one.token for one in getattr(same, side)]
     assert comparison["layers"] == [list(pair) for pair in expected.layers]
-    for side, trace in zip((found["a"], found["b"]), traces):
+    for side, trace in zip((actual["a"], actual["b"]), traces):
         assert side["is_next"] == pytest.approx(trace.nsp.is_next, abs=1e-5)
         np.testing.assert_allclose(side["entropy"], explain.summarise_heads(trace).entropy.mean(axis=1), atol=1e-4)
     lens = explain.logit_lens(other_bert, traces[1], top_k=1)
@@ -88,23 +88,23 @@ def test_two_models_on_one_text(record, say, tiny_bert, other_bert, other_folder
 
 def test_one_model_on_two_texts(record, tiny_bert):
     asked = ("compare", "the cat sat", "--mask", "cat", "--other-text", "the dog sat", "--other-mask", "dog")
-    found = record(*asked, "--show", "difference", "--layer", 0, "--head", 3)
+    actual = record(*asked, "--show", "difference", "--layer", 0, "--head", 3)
     one, two = tiny_bert.trace("the cat sat", mask=["cat"]), tiny_bert.trace("the dog sat", mask=["dog"])
     expected = one.attentions[0, 3] - two.attentions[0, 3]
-    np.testing.assert_allclose(found["attention"]["difference"], expected, atol=1e-5)
+    np.testing.assert_allclose(actual["attention"]["difference"], expected, atol=1e-5)
     result = explain.side_by_side(tiny_bert, one, None, ("the dog sat",), ("dog",), 0, 3)
     np.testing.assert_allclose(result.figure("difference").data[0].z, expected, atol=1e-5)
-    assert found["comparison"]["masks"][0]["divergence"] == pytest.approx(0, abs=1e-6)
+    assert actual["comparison"]["masks"][0]["divergence"] == pytest.approx(0, abs=1e-6)
     shorter = record("compare", "the cat sat", "--other-text", "the dog")
     assert shorter["attention"] is None and [len(shorter[side]["tokens"]) for side in "ab"] == [5, 4]
 
 
 def test_the_order_of_sentences_side_by_side(record):
     pair, albert = ("the license of the work", "the work"), GOLDEN_FOLDERS / "albert"
-    found = record("compare", *pair, "--other-text", *reversed(pair), model=albert)
+    actual = record("compare", *pair, "--other-text", *reversed(pair), model=albert)
     bert = bert_tf.load(albert)
     shares = [bert.trace(*texts).sop.in_order for texts in (pair, pair[::-1])]
-    assert [found[side]["in_order"] for side in "ab"] == pytest.approx(shares, abs=1e-5)
+    assert [actual[side]["in_order"] for side in "ab"] == pytest.approx(shares, abs=1e-5)
     result = explain.side_by_side(bert, bert.trace(*pair), None, pair[::-1])
     assert [bars.y[0] for bars in result.figure().data] == pytest.approx(shares, abs=1e-5)
 
@@ -112,26 +112,26 @@ def test_the_order_of_sentences_side_by_side(record):
 def test_layers_alike_over_a_file(record, tiny_bert, other_bert, other_folder, file):
     texts = [tuple(line.split("\t")) for line in ROWS.splitlines() if line]
     traces = [[bert.trace(*text) for text in texts] for bert in (tiny_bert, other_bert)]
-    found = record("similarity", "--input", file, "--other", other_folder)
-    np.testing.assert_allclose(found["similarity"], explain.layer_similarity(*traces), atol=1e-4)
-    assert found["texts"] == 3 and found["words"] == sum(len(trace.words()) for trace in traces[0])
+    actual = record("similarity", "--input", file, "--other", other_folder)
+    np.testing.assert_allclose(actual["similarity"], explain.layer_similarity(*traces), atol=1e-4)
+    assert actual["texts"] == 3 and actual["words"] == sum(len(trace.words()) for trace in traces[0])
     for measure in ("svcca", "pwcca"):
-        found = record("similarity", "--input", file, "--other", other_folder, "--measure", measure)
+        actual = record("similarity", "--input", file, "--other", other_folder, "--measure", measure)
         wanted = explain.layer_similarity(*traces, measure=measure)
-        np.testing.assert_allclose(found["similarity"], wanted, atol=1e-3)
-        assert found["chance_similarity"] == pytest.approx(explain.chance_similarity(*traces, measure), abs=1e-3)
+        np.testing.assert_allclose(actual["similarity"], wanted, atol=1e-3)
+        assert actual["chance_similarity"] == pytest.approx(explain.chance_similarity(*traces, measure), abs=1e-3)
 
 
 def test_every_row_of_a_file(record, say, tiny_bert, file):
     rows = explain.read_rows(ROWS).rows
     expected = explain.score_rows(tiny_bert, rows, hide="last")
     asked = ("masks", "next", "perplexity")
-    found = record("dataset", "--input", file, "--ask", *asked, "--hide", "last")
-    for one, same in zip(found["rows"], expected, strict=True):
+    actual = record("dataset", "--input", file, "--ask", *asked, "--hide", "last")
+    for one, same in zip(actual["rows"], expected, strict=True):
         assert [mask["original_rank"] for mask in one["masks"]] == [mask.original_rank for mask in same.masks]
         assert one["perplexity"] == pytest.approx(same.perplexity, rel=1e-3)
         assert one["row"]["text_b"] == same.row.text_b
-    assert found["summary"]["masks"] == 3 and found["summary"]["next"] == 2
+    assert actual["summary"]["masks"] == 3 and actual["summary"]["next"] == 2
     part = record("dataset", "--input", file, "--ask", "masks", "--hide", "last", "--subset", "ends=2-3,4")["subsets"]
     own = explain.summarise_rows([one for one in expected if one.row.number in (2, 4)])
     assert part["ends"]["rows"] == [2, 4] and part["ends"]["summary"]["masks"] == own.masks == 2
@@ -151,11 +151,11 @@ def test_the_rows_of_a_file_are_laid_out(record, say, tiny_bert, file):
     rows = explain.read_rows(ROWS).rows
     vectors = explain.row_vectors(tiny_bert, rows, "first").vectors[1]
     given = ("--show", "map", "--pooling", "first", "--layer", 1, "--colour", "is_next")
-    found = record("dataset", "--input", file, *given)
+    actual = record("dataset", "--input", file, *given)
     coordinates, shares = explain.principal_components(vectors)
-    np.testing.assert_allclose(found["map"]["coordinates"], coordinates, atol=1e-4)
-    np.testing.assert_allclose(found["map"]["explained_variance"], shares, atol=1e-4)
-    assert found["map"]["values"] == [row["is_next"] for row in found["rows"]]
+    np.testing.assert_allclose(actual["map"]["coordinates"], coordinates, atol=1e-4)
+    np.testing.assert_allclose(actual["map"]["explained_variance"], shares, atol=1e-4)
+    assert actual["map"]["values"] == [row["is_next"] for row in actual["rows"]]
     result = explain.predict_dataset(tiny_bert, rows, show="map", pooling="first", layer=1, colour="is_next")
     known, unknown = result.figure().data
     assert len(known.x) + len(unknown.x) == len(rows) == 3
@@ -198,13 +198,13 @@ def test_a_concept_and_a_word_or_a_verdict(record, say, tiny_bert, file, concept
         (("--target", "dog", "--hide", "last"), {"of": "word", "answer": "dog", "hide": "last"}),
         (("--next-sentence", "--opposite"), {"of": "next", "answer": "NotNext"}),
     ):
-        found = record("concepts", "--input", file, *concept, "--runs", 3, *given)
+        actual = record("concepts", "--input", file, *concept, "--runs", 3, *given)
         expected = explain.concept_test(tiny_bert, rows, *texts, runs=3, **asked)
-        assert found["target"]["label"] == asked["answer"]
-        assert found["is_significant"] == expected.is_significant.tolist()
-        assert found["rows"] == [rows[place].number for place in expected.places]
+        assert actual["target"]["label"] == asked["answer"]
+        assert actual["is_significant"] == expected.is_significant.tolist()
+        assert actual["rows"] == [rows[place].number for place in expected.places]
         for name in ("scores", "random_scores", "accuracies", "slopes", "p_values"):
-            np.testing.assert_allclose(found[name], getattr(expected, name), atol=1e-4)
+            np.testing.assert_allclose(actual[name], getattr(expected, name), atol=1e-4)
     lines = say("concepts", "--input", file, *concept, "--runs", 3, "--next-sentence").splitlines()
     assert [line.split()[0] for line in lines[1:]] == ["hidden_state", "0", "1", "2"]
     assert lines[1].endswith("significant")
@@ -214,12 +214,12 @@ def test_a_concept_for_the_rows_of_one_label(record, tiny_bert, concept, tmp_pat
     path = tmp_path / "labelled.csv"
     path.write_text("text,label\nthe cat sat,x\nthe dog ran,y\nit ate the cat,x\n")
     given = ("--target", "dog", "--hide", "last", "--runs", 3)
-    found = record("concepts", "--input", path, "--labelled", "x", *concept, *given)
+    actual = record("concepts", "--input", path, "--labelled", "x", *concept, *given)
     texts = [[row.text_a for row in explain.read_rows(one.read_bytes()).rows] for one in concept[1::2]]
     rows = [row for row in explain.read_rows(path.read_bytes(), "table").rows if row.label == "x"]
     expected = explain.concept_test(tiny_bert, rows, *texts, "word", "dog", "last", 3)
-    assert found["rows"] == [1, 3] == [row.number for row in rows]
-    np.testing.assert_allclose(found["slopes"], expected.slopes, atol=1e-4)
+    assert actual["rows"] == [1, 3] == [row.number for row in rows]
+    np.testing.assert_allclose(actual["slopes"], expected.slopes, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -288,10 +288,10 @@ def test_the_rows_of_a_file_by_tsne_and_umap(record, tmp_path):
     path.write_text("".join(f"the cat number {number} sat\n" for number in range(7)))
     for way in ("tsne", "umap"):
         option = {"tsne": "--by", "umap": "--projection"}[way]  # the earlier name works as well
-        found = record("dataset", "--input", path, "--show", "map", option, way)["map"]
+        actual = record("dataset", "--input", path, "--show", "map", option, way)["map"]
         # The layout hangs on the last bits of the vectors.
-        assert np.shape(found["coordinates"]) == (7, 2) and np.ptp(found["coordinates"], axis=0).all()
-        assert found["projection"] == way and found["explained_variance"] is None
+        assert np.shape(actual["coordinates"]) == (7, 2) and np.ptp(actual["coordinates"], axis=0).all()
+        assert actual["projection"] == way and actual["explained_variance"] is None
 
 
 def test_every_row_of_a_file_is_classified(record, say, tmp_path):
@@ -308,16 +308,16 @@ def test_every_row_of_a_file_is_classified(record, say, tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in zip(texts, labels)))
     given = bert_tf.load(tmp_path / "judge").task.predict(texts)
-    found = record("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge")
-    assert [row["row"]["label"] for row in found["rows"]] == labels
-    assert [row["task_prediction"]["label"] for row in found["rows"]] == [one["label"] for one in given]
+    actual = record("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge")
+    assert [row["row"]["label"] for row in actual["rows"]] == labels
+    assert [row["task_prediction"]["label"] for row in actual["rows"]] == [one["label"] for one in given]
     right = sum(one["label"] == label for one, label in zip(given[:3], labels))
-    assert found["classes"]["scores"]["accuracy"] == pytest.approx(right / 3, abs=1e-6)
-    assert found["classes"]["unknown"] == {"odd": 1} and found["classes"]["rows"] == 3
+    assert actual["classes"]["scores"]["accuracy"] == pytest.approx(right / 3, abs=1e-6)
+    assert actual["classes"]["unknown"] == {"odd": 1} and actual["classes"]["rows"] == 3
     judge, rows = bert_tf.load(tmp_path / "judge"), explain.read_rows(path.read_bytes(), "table").rows
     bars, cells = explain.predict_dataset(judge, rows, ("classes",)).figure().data
     np.testing.assert_allclose(bars.x, [one["probability"] for one in given], atol=1e-5)
-    counts = found["classes"]["confusion"][1]
+    counts = actual["classes"]["confusion"][1]
     assert np.sum(counts) == 3 and np.array_equal(cells.text, counts)
     lines = say("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge").splitlines()
     assert f" good {given[0]['label']} " in " ".join(lines[2].split())
@@ -347,11 +347,11 @@ def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
     path.write_text("w1 w2 w3\nw4 w5\n")
     bert = bert_tf.load(judge)
     expected = explain.score_rows(bert, explain.read_rows(path.read_text()).rows)
-    found = record("dataset", "--input", path, model=judge)
-    for one, same in zip(found["rows"], expected, strict=True):
+    actual = record("dataset", "--input", path, model=judge)
+    for one, same in zip(actual["rows"], expected, strict=True):
         assert [token for token, _ in one["replaced"]] == [token for token, _ in same.replaced]
         assert [score for _, score in one["replaced"]] == pytest.approx([s for _, s in same.replaced], abs=1e-5)
-    assert found["summary"]["scored"] == 5
+    assert actual["summary"]["scored"] == 5
     agreed = record("agreement", "--input", path, "--other", judge, model=judge)
     assert agreed["replaced_rows"] == 2 and [one["replaced_difference"] for one in agreed["rows"]] == [0, 0]
     sides = record("compare", "w1 w2", "--other", judge, model=judge)
@@ -369,12 +369,12 @@ def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
 def test_minimal_pairs_of_a_file(record, say, tiny_bert, tmp_path):
     path, pairs = tmp_path / "pairs.txt", [("the cat sat", "the cat mat"), ("it ran", "ran it")]
     path.write_text("\n".join("\t".join(pair) for pair in pairs))
-    expected, found = explain.minimal_pairs(tiny_bert, pairs), record("minimal-pairs", "--input", path)
-    margins = [one["margin"] for one in found["pairs"]]
-    assert margins == pytest.approx([pair.margin for pair in expected], abs=1e-3) and found["names"] == [1, 2]
-    assert found["accuracy"] == sum(margin > 0 for margin in margins) / 2 and len(expected) == 2
+    expected, actual = explain.minimal_pairs(tiny_bert, pairs), record("minimal-pairs", "--input", path)
+    margins = [one["margin"] for one in actual["pairs"]]
+    assert margins == pytest.approx([pair.margin for pair in expected], abs=1e-3) and actual["names"] == [1, 2]
+    assert actual["accuracy"] == sum(margin > 0 for margin in margins) / 2 and len(expected) == 2
     assert list(expected.figure().data[0].x) == expected.to_frame()["margin"].tolist()
-    assert record("pairs", "--input", path) == found
+    assert record("pairs", "--input", path) == actual
     assert "ran it" in say("pairs", "--input", path).splitlines()[-1]
 
 
@@ -382,11 +382,11 @@ def test_the_sizes_of_architectures(record, say, tmp_path):
     from bert_tf.explain.models.architecture_table import architecture_rows
 
     expected = architecture_rows(64)
-    found = record("architectures", "--length", 64, "--html", tmp_path / "a.html", model=None)
-    assert [(one["size"], one["flops"]) for one in found["sizes"]] == [(row.size, row.flops) for row in expected]
-    (albert,) = (one for one in found["sizes"] if (one["architecture"], one["size"]) == ("ALBERT", "base"))
+    actual = record("architectures", "--length", 64, "--html", tmp_path / "a.html", model=None)
+    assert [(one["size"], one["flops"]) for one in actual["sizes"]] == [(row.size, row.flops) for row in expected]
+    (albert,) = (one for one in actual["sizes"] if (one["architecture"], one["size"]) == ("ALBERT", "base"))
     assert albert["learns_from"] == ["hidden words", "sentence order"] and "tanh GELU" in albert["changed"]
-    assert record("family", "--length", 64, "--show", "work", model=None) == found
+    assert record("family", "--length", 64, "--show", "work", model=None) == actual
     timed = record("architectures", "--largest", 4.5, "--speed", "--length", 8, model=None)["sizes"]
     assert timed and all(one["seconds"] > 0 and one["parameters"]["total"] <= 4.5e6 for one in timed)
     assert say("architectures", model=None).splitlines()[2].split()[0] == "BERT"
@@ -394,11 +394,11 @@ def test_the_sizes_of_architectures(record, say, tmp_path):
 
 def test_two_models_on_every_row(record, say, tiny_bert, other_bert, other_folder, file):
     expected = explain.agreement(tiny_bert, other_bert, explain.read_rows(ROWS).rows)
-    found = record("agreement", "--input", file, "--other", other_folder)
-    assert [one["row"]["number"] for one in found["rows"]] == [one.row.number for one in expected.rows]
-    divergences = [row["divergence"] for row in found["rows"]]
+    actual = record("agreement", "--input", file, "--other", other_folder)
+    assert [one["row"]["number"] for one in actual["rows"]] == [one.row.number for one in expected.rows]
+    divergences = [row["divergence"] for row in actual["rows"]]
     assert divergences == pytest.approx([one.divergence for one in expected.rows], abs=1e-5)
-    assert found["divergence"] == pytest.approx(expected.divergence, abs=1e-5)
+    assert actual["divergence"] == pytest.approx(expected.divergence, abs=1e-5)
     assert list(expected.figure().data[0].x) == [one.divergence for one in expected.rows]
     lines = say("agreement", "--input", file, "--other", other_folder).splitlines()
     assert [int(line.split()[0]) for line in lines[2:]] == [one.row.number for one in expected.rows]
@@ -408,21 +408,21 @@ def test_a_text_through_a_training(record, say, run_folder, tmp_path):
     berts = [make_bert(seed=seed) for seed in (7, 8)]
     traces = [bert.trace(*TEXTS) for bert in berts]
     asked = (run_folder, *TEXTS, "--target", "sat")
-    found = record("time-lapse", *asked, "--html", tmp_path / "x.html", model=None)
-    assert found["model"] == "small-run" and found["steps"] == [0, 10]
-    (trajectory,) = found["trajectories"]
+    actual = record("time-lapse", *asked, "--html", tmp_path / "x.html", model=None)
+    assert actual["model"] == "small-run" and actual["steps"] == [0, 10]
+    (trajectory,) = actual["trajectories"]
     token = berts[0].tokenizer.token_to_id("sat")
     assert trajectory["ranks"] == [1 + int((trace.logits[0] > trace.logits[0, token]).sum()) for trace in traces]
-    assert [one["is_next"] for one in found["snapshots"]] == pytest.approx([t.nsp.is_next for t in traces], abs=1e-4)
-    assert (tmp_path / "x.html").stat().st_size > 1000 and record("timelapse", *asked, model=None) == found
+    assert [one["is_next"] for one in actual["snapshots"]] == pytest.approx([t.nsp.is_next for t in traces], abs=1e-4)
+    assert (tmp_path / "x.html").stat().st_size > 1000 and record("timelapse", *asked, model=None) == actual
     result = explain.time_lapse(*TEXTS, (), run_folder, "sat")
-    assert result.to_dict() == {name: found[name] for name in result.to_dict()}
+    assert result.to_dict() == {name: actual[name] for name in result.to_dict()}
     assert result.to_frame()["rank"].tolist() == list(result.figure().data[0].y) == trajectory["ranks"]
     result = explain.time_lapse("the cat", None, (), run_folder, head=(1, 2))
-    found = record("time-lapse", run_folder, "the cat", "--head", "1.2", model=None)
-    np.testing.assert_allclose(found["attention"], result.attention, atol=1e-5)
-    np.testing.assert_allclose(found["attention"][1], berts[1].trace("the cat").attentions[1, 2], atol=1e-4)
-    assert [cells.visible for cells in result.figure().data] == [False, True] and (found["layer"], found["head"]) == (
+    actual = record("time-lapse", run_folder, "the cat", "--head", "1.2", model=None)
+    np.testing.assert_allclose(actual["attention"], result.attention, atol=1e-5)
+    np.testing.assert_allclose(actual["attention"][1], berts[1].trace("the cat").attentions[1, 2], atol=1e-4)
+    assert [cells.visible for cells in result.figure().data] == [False, True] and (actual["layer"], actual["head"]) == (
         1,
         2,
     )
@@ -435,17 +435,17 @@ def test_the_parts_of_a_model(record, say, tiny_bert):
 
     trace = tiny_bert.trace(*TEXTS)
     expected = parts(tiny_bert.model, trace.length)
-    found = record("architecture", *TEXTS)
-    assert [(one["name"], one["parameters"], one["flops"]) for one in found["parts"]] == [
+    actual = record("architecture", *TEXTS)
+    assert [(one["name"], one["parameters"], one["flops"]) for one in actual["parts"]] == [
         (one.name, one.parameters, one.flops) for one in expected
     ]
-    assert sum(one["flops_share"] for one in found["parts"]) == pytest.approx(1, abs=1e-5)
+    assert sum(one["flops_share"] for one in actual["parts"]) == pytest.approx(1, abs=1e-5)
     result = explain.architecture(tiny_bert, trace)
     assert list(result.figure().data[0].x) == [one.parameters for one in expected]
     assert list(result.figure("flops").data[0].x) == result.to_frame()["flops"].tolist()
-    found = record("architecture", *TEXTS, "--show", "sizes")
+    actual = record("architecture", *TEXTS, "--show", "sizes")
     sizes = all_sizes(tiny_bert.config, trace.length)
-    assert [size["flops"] for size in found["sizes"]] == [size.flops for size in sizes]
+    assert [size["flops"] for size in actual["sizes"]] == [size.flops for size in sizes]
     assert len(explain.architecture(tiny_bert, trace, "sizes").figure().data[0].y) == len(sizes) > 5
     values = layer_activations(tiny_bert, trace, 1)
     for name in ("feed_forward_norm", "queries", "attentions"):
@@ -461,10 +461,10 @@ def test_the_parts_of_a_model(record, say, tiny_bert):
 
 def test_readers_of_one_side_and_of_both(record, say, tiny_folder, other_folder, tiny_bert):
     text, models = "the cat sat on the mat", ("--models", tiny_folder, other_folder)
-    found = record("directionality", text, "--hide", "sat", *models, model=None)
+    actual = record("directionality", text, "--hide", "sat", *models, model=None)
     expected = explain.predict_span(tiny_bert, text, 8, 11)
-    first = found["readers"][0]
-    assert (found["start"], found["end"], first["attention_direction"]) == (8, 11, "bidirectional")
+    first = actual["readers"][0]
+    assert (actual["start"], actual["end"], first["attention_direction"]) == (8, 11, "bidirectional")
     assert first["answer"]["original_rank"] == expected.answer.original_rank
     assert [tuple(part) for part in first["visible_spans"]] == list(expected.visible_spans)
     predicted = [one["token"] for one in first["answer"]["predictions"]]
@@ -482,10 +482,10 @@ def test_the_game_of_replaced_words(record, say):
     text = "w1 w2 w3 w4 w5"
     game = explain.replace_and_detect(bert_tf.load(writer), bert_tf.load(judge), text, 0.5, seed=3)
     given = (text, "--generator", writer, "--share", 0.5, "--seed", 3)
-    found = record("replaced-token-detection", *given, model=judge)
-    assert found["tokens"] == list(game.tokens) and found["replaced"] == game.replaced.tolist()
-    np.testing.assert_allclose(found["scores"], game.scores, atol=1e-5)
-    assert found["true_positives"] == game.true_positives and found["positions"] == list(game.positions)
+    actual = record("replaced-token-detection", *given, model=judge)
+    assert actual["tokens"] == list(game.tokens) and actual["replaced"] == game.replaced.tolist()
+    np.testing.assert_allclose(actual["scores"], game.scores, atol=1e-5)
+    assert actual["true_positives"] == game.true_positives and actual["positions"] == list(game.positions)
     table = game.to_frame()
     assert table["token"].tolist() == list(game.tokens[1:-1])
     np.testing.assert_array_equal(table["score"], game.scores[1:-1])

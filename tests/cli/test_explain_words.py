@@ -37,11 +37,11 @@ TREE = "\n".join(
 
 @pytest.fixture
 def say(tiny_folder, capsys):
-    def said(kind, *arguments):
+    def output_of(kind, *arguments):
         assert main(["explain", kind, *map(str, arguments), "--model", str(tiny_folder), "--quiet"]) == 0
         return capsys.readouterr().out
 
-    return said
+    return output_of
 
 
 @pytest.fixture(scope="module")
@@ -61,21 +61,21 @@ def test_the_vectors_of_a_word_in_many_sentences(record, say, tiny_bert, tmp_pat
     models_loaded_once.clear()
     lines = [" | ".join(pair) for pair in BANK] + ["no word of that kind"]
     expected = explain.occurrences(tiny_bert, [text for _, text in BANK], "bank")
-    found = record("meaning", "Bank", *lines, "--layer", 1)
+    actual = record("meaning", "Bank", *lines, "--layer", 1)
     coordinates, shares = explain.principal_components(expected.vectors[1])
-    np.testing.assert_allclose(found["coordinates"], coordinates, atol=1e-4)
-    np.testing.assert_allclose(found["explained_variance_ratio"], shares, atol=1e-4)
-    np.testing.assert_allclose(found["cosines"], explain.cosine_similarities(expected.vectors[1]), atol=1e-4)
+    np.testing.assert_allclose(actual["coordinates"], coordinates, atol=1e-4)
+    np.testing.assert_allclose(actual["explained_variance_ratio"], shares, atol=1e-4)
+    np.testing.assert_allclose(actual["cosines"], explain.cosine_similarities(expected.vectors[1]), atol=1e-4)
     apart = explain.sense_separation(expected.vectors, [sense for sense, _ in BANK])
-    for name, values in found["separation"].items():
+    for name, values in actual["separation"].items():
         np.testing.assert_allclose(values, getattr(apart, name), atol=1e-4)
-    assert (found["senses"], found["sentences"]) == tuple(map(list, zip(*BANK)))
+    assert (actual["senses"], actual["sentences"]) == tuple(map(list, zip(*BANK)))
     result = explain.word_senses(tiny_bert, "Bank", lines, layer=1)
     record_of_library = result.to_dict()
     for name in ("coordinates", "cosines"):  # two passes may differ in their last bit
-        np.testing.assert_allclose(found[name], record_of_library.pop(name), atol=1e-5)
-    assert {name: found[name] for name in record_of_library} == record_of_library
-    assert found["analysis"] == "word-senses"
+        np.testing.assert_allclose(actual[name], record_of_library.pop(name), atol=1e-5)
+    assert {name: actual[name] for name in record_of_library} == record_of_library
+    assert actual["analysis"] == "word-senses"
     assert [points.name for points in result.figure("points").data] == ["river", "money"]
     file = tmp_path / "bank.tsv"
     file.write_text("\n".join("\t".join(pair) for pair in BANK))
@@ -88,10 +88,10 @@ def test_the_vectors_of_a_word_in_many_sentences(record, say, tiny_bert, tmp_pat
     assert np.shape(by_tsne["coordinates"]) == (len(BANK), 2) and by_tsne["projection"] == "tsne"
     assert by_tsne["explained_variance_ratio"] is None
     names = list(result.figure("similarity").layout.xaxis.ticktext)
-    assert names == sorted(names) and again["senses"] == found["senses"] and "cosine" in html.read_text()
+    assert names == sorted(names) and again["senses"] == actual["senses"] and "cosine" in html.read_text()
     curves = result.figure("senses").data
     assert [len(curve.y) for curve in curves] == [3, 3, 3]
-    np.testing.assert_allclose(curves[0].y, found["separation"]["nearest"])
+    np.testing.assert_allclose(curves[0].y, actual["separation"]["nearest"])
     assert "the bank of the river" in say("meaning", "bank", *lines).splitlines()[2]
 
 
@@ -104,10 +104,10 @@ def test_the_nearest_words_of_every_state(record, say, tiny_bert):
     from bert_tf.explain.representations.vectors import word_ids
 
     trace = tiny_bert.trace("the cats sat")
-    found = record("neighbours", "the cats sat", "--positions", 2, "--top-k", 3)
-    assert found["vectors"] == ["static", "0", "1", "2"] and found["positions"] == [2]
-    assert found["tokens"] == list(trace.tokens)
-    ((static, *states),) = found["nearest"]
+    actual = record("neighbours", "the cats sat", "--positions", 2, "--top-k", 3)
+    assert actual["vectors"] == ["static", "0", "1", "2"] and actual["positions"] == [2]
+    assert actual["tokens"] == list(trace.tokens)
+    ((static, *states),) = actual["nearest"]
     assert static[0]["token"] == "cat" and static[0]["similarity"] == pytest.approx(1, abs=1e-4)
     near = explain.nearest_tokens(tiny_bert, trace.hidden_states[:, 2], 3, True, word_ids(tiny_bert.tokenizer))
     assert [[one["token"] for one in row] for row in states] == [[one.token for one in row] for row in near]
@@ -125,15 +125,15 @@ def test_factors_of_some_layers(record, say, tiny_bert):
     kept = [place for place, source in enumerate(trace.sources) if source is not None]
     wanted = explain.factorise(explain.feed_forward_activations(tiny_bert, trace, 1, 1, kept), 3)
     asked = ("factors", "the cats sat", "it ran", "--factors", 3, "--layers", 1, 1, "--no-special")
-    found = record(*asked)
+    actual = record(*asked)
     wanted = wanted.named(trace.tokens, kept, 1, 5)
-    assert found["explained"] == pytest.approx(wanted.explained, abs=1e-4) and found["first_layer"] == 1
-    assert found["positions"] == kept and found["tokens"] == list(trace.tokens)
-    np.testing.assert_allclose(found["shares"], wanted.shares, atol=1e-4)
-    np.testing.assert_allclose(found["weights"], wanted.weights, atol=1e-3)
-    for units, same in zip(found["units"], wanted.units, strict=True):
+    assert actual["explained"] == pytest.approx(wanted.explained, abs=1e-4) and actual["first_layer"] == 1
+    assert actual["positions"] == kept and actual["tokens"] == list(trace.tokens)
+    np.testing.assert_allclose(actual["shares"], wanted.shares, atol=1e-4)
+    np.testing.assert_allclose(actual["weights"], wanted.weights, atol=1e-3)
+    for units, same in zip(actual["units"], wanted.units, strict=True):
         assert units == [pytest.approx(unit._asdict(), abs=1e-3) for unit in same]
-    assert {unit["layer"] for units in found["units"] for unit in units} == {1}
+    assert {unit["layer"] for units in actual["units"] for unit in units} == {1}
     (cells,) = wanted.figure().data
     np.testing.assert_allclose(cells.z, wanted.weights / wanted.weights.max(axis=1, keepdims=True), atol=1e-3)
     lines = say(*asked).splitlines()
@@ -152,10 +152,10 @@ def test_the_nearest_places_of_a_file(record, say, tiny_bert, tmp_path):
     rows = explain.read_rows(path.read_text()).rows
     wanted = explain.nearest_contexts(tiny_bert, trace.hidden_states[1, [1, 3]], 1, rows, 3, True)
     given = ("neighbours", "the cats sat", "--input", path, "--positions", 1, 3, "--layer", 1, "--top-k", 3)
-    found = record(*given)
-    assert (found["rows_read"], found["tokens_compared"], found["layer"]) == (5, wanted.tokens_compared, 1)
-    assert found["positions"] == [1, 3] and found["tokens"] == list(trace.tokens)
-    for one, near in zip(found["nearest"], wanted.nearest, strict=True):
+    actual = record(*given)
+    assert (actual["rows_read"], actual["tokens_compared"], actual["layer"]) == (5, wanted.tokens_compared, 1)
+    assert actual["positions"] == [1, 3] and actual["tokens"] == list(trace.tokens)
+    for one, near in zip(actual["nearest"], wanted.nearest, strict=True):
         assert [(place["row"], place["word"], place["position"]) for place in one] == [
             (place.row.number, place.word.text, place.position) for place in near
         ]
@@ -164,7 +164,9 @@ def test_the_nearest_places_of_a_file(record, say, tiny_bert, tmp_path):
         np.testing.assert_allclose(cosines, [place.similarity for place in near], atol=1e-5)
     result = explain.nearest(tiny_bert, trace, rows, [1, 3], 3, layer=1)
     (cells,) = result.figure().data
-    np.testing.assert_allclose(cells.z, [[place["similarity"] for place in one] for one in found["nearest"]], atol=1e-5)
+    np.testing.assert_allclose(
+        cells.z, [[place["similarity"] for place in one] for one in actual["nearest"]], atol=1e-5
+    )
     np.testing.assert_allclose(result.to_frame()["similarity"], np.ravel(cells.z), atol=1e-5)
     assert record("neighbours", "the cats sat", "--input", path)["layer"] == 2
     assert wanted.nearest[0][0].word.text in say(*given).splitlines()[2].split()
@@ -177,9 +179,9 @@ def test_the_nearest_places_by_one_head_and_what_they_are(record, say, tiny_bert
     vectors = explain.head_outputs(tiny_bert, trace.hidden_states[1], 1, 2)
     wanted = explain.nearest_contexts(tiny_bert, vectors, 1, rows, 4, True, head=2)
     given = ("neighbours", "the cats sat", "--input", path, "--head", 2, "--top-k", 4)
-    found = record(*given)
-    assert (found["layer"], found["heads"]) == (1, [2])  # the last layer, from 0
-    for one, near, counts in zip(found["nearest"], wanted.nearest, found["counts"], strict=True):
+    actual = record(*given)
+    assert (actual["layer"], actual["heads"]) == (1, [2])  # the last layer, from 0
+    for one, near, counts in zip(actual["nearest"], wanted.nearest, actual["counts"], strict=True):
         cosines = [place["similarity"] for place in one]
         np.testing.assert_allclose(cosines, [place.similarity for place in near], atol=1e-5)
         assert counts["parts_of_speech"] is None and {place["part_of_speech"] for place in one} == {None}
@@ -188,9 +190,9 @@ def test_the_nearest_places_by_one_head_and_what_they_are(record, say, tiny_bert
     tagger = task_folders / "words"
     labelled = record(*given, "--tagger", tagger)
     for one, near, counts in zip(labelled["nearest"], wanted.nearest, labelled["counts"], strict=True):
-        said = explain.matched_labels(bert_tf.load(tagger), near)
-        assert [place["part_of_speech"] for place in one] == list(said)
-        assert counts["parts_of_speech"] == explain.count_labels(said)
+        output_of = explain.matched_labels(bert_tf.load(tagger), near)
+        assert [place["part_of_speech"] for place in one] == list(output_of)
+        assert counts["parts_of_speech"] == explain.count_labels(output_of)
         there = explain.matched_labels(bert_tf.load(tagger), [place.most_attended for place in near])
         assert [place["most_attended"]["part_of_speech"] for place in one] == list(there)
         assert counts["looked_at_parts_of_speech"] == explain.count_labels(there)
@@ -217,9 +219,9 @@ def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, t
         "--top-k",
         9,
     )
-    found = record(*given)
-    (one,), most_attended = found["nearest"], [place.most_attended for place in near]
-    assert found["heads"] == [1, 3]
+    actual = record(*given)
+    (one,), most_attended = actual["nearest"], [place.most_attended for place in near]
+    assert actual["heads"] == [1, 3]
     assert [place["part_of_speech"] for place in one] == list(explain.parsed_labels(near)[0])
     for place, wanted, relation in zip(one, near, explain.parsed_labels(most_attended)[1], strict=True):
         there = place["most_attended"]
@@ -230,7 +232,7 @@ def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, t
             relation,
         )
         assert there["share"] == pytest.approx(wanted.most_attended.share, abs=1e-5)
-    (counted,) = found["counts"]
+    (counted,) = actual["counts"]
     assert counted["relations"] == explain.count_labels(explain.parsed_labels(near)[1])
     assert counted["looked_at_relations"] == explain.count_labels(explain.parsed_labels(most_attended)[1])
     assert counted["offsets"] == {str(offset): number for offset, number in explain.count_offsets(near).items()}
@@ -248,13 +250,13 @@ def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, t
 
 
 def test_positions_that_are_alike(record, say, tiny_bert):
-    found = record("positions", "--step", 8)
+    actual = record("positions", "--step", 8)
     table = explain.embedding_table(tiny_bert, "position")
-    np.testing.assert_allclose(found["cosines"], explain.cosine_similarities(table[::8]), atol=1e-5)
-    assert found["positions"] == list(range(0, len(table), 8)) and found["analysis"] == "position-embeddings"
+    np.testing.assert_allclose(actual["cosines"], explain.cosine_similarities(table[::8]), atol=1e-5)
+    assert actual["positions"] == list(range(0, len(table), 8)) and actual["analysis"] == "position-embeddings"
     result = explain.position_similarity(tiny_bert, 8)
-    np.testing.assert_allclose(result.figure().data[0].z, found["cosines"], atol=1e-5)
-    np.testing.assert_allclose(result.to_frame()["cosine"], np.ravel(found["cosines"]), atol=1e-5)
+    np.testing.assert_allclose(result.figure().data[0].z, actual["cosines"], atol=1e-5)
+    np.testing.assert_allclose(result.to_frame()["cosine"], np.ravel(actual["cosines"]), atol=1e-5)
     assert len(say("positions", "--step", 8).splitlines()) == 2 + min(len(result.to_frame()), 61)
 
 

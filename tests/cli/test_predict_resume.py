@@ -105,9 +105,9 @@ def rows_of_partial(predict):
 def test_a_full_disk_keeps_the_answers(predict, capsys):
     with small_disk(9000 if predict.kind == "jsonl" else 1500):
         code = predict()
-    said = capsys.readouterr().err
-    assert code == 2 and "answers are kept in" in said and f"{predict.target}: File too large" in said
-    done = int(said[: said.index(" answers are kept")].splitlines()[-1])
+    output = capsys.readouterr().err
+    assert code == 2 and "answers are kept in" in output and f"{predict.target}: File too large" in output
+    done = int(output[: output.index(" answers are kept")].splitlines()[-1])
     assert 0 < done < INPUTS
     assert predict("--resume") == 3 and len(rows(predict.target)) == INPUTS
 

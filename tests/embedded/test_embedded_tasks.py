@@ -23,18 +23,18 @@ def test_they_answer_sensibly(bert):
         assert [one["label"] for one in bert.task.predict(texts)] == ["positive", "negative"]
     elif bert.task.settings.task == "answer":
         asked = {"Who kept the lamp burning?": "Anna Berg", "When was the lighthouse built?": "1862"}
-        found = bert.task.predict([{"question": one, "passage": LIGHTHOUSE} for one in asked])
-        assert [one["answer"] for one in found] == list(asked.values())
-        assert [LIGHTHOUSE[one["start"] : one["end"]] for one in found] == list(asked.values())
+        actual = bert.task.predict([{"question": one, "passage": LIGHTHOUSE} for one in asked])
+        assert [one["answer"] for one in actual] == list(asked.values())
+        assert [LIGHTHOUSE[one["start"] : one["end"]] for one in actual] == list(asked.values())
     elif "B-person" in bert.task.settings.labels:
-        (found,) = bert.task.predict(["Angela Merkel met Barack Obama in Berlin on a rainy Friday."])
-        kinds = {one["text"]: one["type"] for one in found["entities"]}
+        (actual,) = bert.task.predict(["Angela Merkel met Barack Obama in Berlin on a rainy Friday."])
+        kinds = {one["text"]: one["type"] for one in actual["entities"]}
         assert kinds == {"Angela Merkel": "person", "Barack Obama": "person", "Berlin": "location"}
     else:
-        (found,) = bert.task.predict(["The old dog slept in Berlin."])
-        assert found["labels"] == ["DET", "ADJ", "NOUN", "VERB", "ADP", "PROPN", "PUNCT"]
-        start, end = found["spans"][5]
-        assert found["text"][start:end] == "Berlin"
+        (actual,) = bert.task.predict(["The old dog slept in Berlin."])
+        assert actual["labels"] == ["DET", "ADJ", "NOUN", "VERB", "ADP", "PROPN", "PUNCT"]
+        start, end = actual["spans"][5]
+        assert actual["text"][start:end] == "Berlin"
 
 
 def test_their_attention_can_be_looked_at(bert):

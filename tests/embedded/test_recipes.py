@@ -81,7 +81,7 @@ def test_mixed_text_is_in_one_part_only_and_without_the_benchmarks(tmp_path, mon
         "news": [f"News of day {number}." for number in range(100)],
         "wiki": [f"Article {number}.\nThe capital of Italy is Rome." for number in range(100)],
     }
-    texts = {name: "\n\n".join(found) + "\n\n" for name, found in documents.items()}
+    texts = {name: "\n\n".join(actual) + "\n\n" for name, actual in documents.items()}
     for name, content in (("wiki", texts["wiki"]), ("everyday", texts["everyday"] + texts["news"])):
         (tmp_path / f"{name}.txt.xz").write_bytes(lzma.compress(content.encode()))
     sources = [
@@ -124,8 +124,8 @@ def test_an_average_is_the_weighted_mean_of_every_weight(tmp_path):
 
     _, _, mean = checkpoints.read(folder)
     parts = (one.model.get_weights() for one in models.values())
-    for found, first, second in zip(mean.get_weights(), *parts, strict=True):
-        np.testing.assert_allclose(found, 0.25 * first + 0.75 * second, atol=1e-7)
+    for actual, first, second in zip(mean.get_weights(), *parts, strict=True):
+        np.testing.assert_allclose(actual, 0.25 * first + 0.75 * second, atol=1e-7)
 
 
 def test_untrained_position_vectors_follow_what_training_did_to_the_others():
@@ -203,9 +203,9 @@ def test_a_model_of_masked_words_alone_gets_back_the_heads_it_had(tmp_path):
 
     folder = embedded.with_lost_heads(tmp_path / "run" / "model", tmp_path / "before")
 
-    _, _, found = checkpoints.read(folder)
-    weights, old, new = (named_variables(model) for model in (found, before.model, after.model))
-    assert found.bert_heads == before.model.bert_heads and set(new) < set(old)
+    _, _, actual = checkpoints.read(folder)
+    weights, old, new = (named_variables(model) for model in (actual, before.model, after.model))
+    assert actual.bert_heads == before.model.bert_heads and set(new) < set(old)
     for name, variable in weights.items():
         np.testing.assert_array_equal(variable, (new if name in new else old)[name])
     assert embedded.with_lost_heads(folder, tmp_path / "before") == folder

@@ -59,44 +59,44 @@ def made(words=WORDS, **settings):
 def test_the_score_is_the_log_probability_that_the_task_gives(pooling):
     bert = made(pooling=pooling)
     trace = bert.trace("it was a good film")
-    (said,) = bert.task.predict(["it was a good film"])
-    found = occlusion(bert, trace, class_target(bert, trace))
-    assert found.target.label == said["label"]
-    assert found.log_probability == pytest.approx(np.log(said["probability"]), abs=1e-5)
+    (output,) = bert.task.predict(["it was a good film"])
+    actual = occlusion(bert, trace, class_target(bert, trace))
+    assert actual.target.label == output["label"]
+    assert actual.log_probability == pytest.approx(np.log(output["probability"]), abs=1e-5)
 
 
 def test_several_labels_and_a_number_are_scored_in_their_own_ways():
     bert = made(multi_label=True)
-    (said,) = bert.task.predict(["it was bad"])
+    (output,) = bert.task.predict(["it was bad"])
     trace = bert.trace("it was bad")
-    found = occlusion(bert, trace, class_target(bert, trace, "so"))
-    assert found.log_probability == pytest.approx(np.log(said["probabilities"]["so"]), abs=1e-5)
+    actual = occlusion(bert, trace, class_target(bert, trace, "so"))
+    assert actual.log_probability == pytest.approx(np.log(output["probabilities"]["so"]), abs=1e-5)
 
     bert = made(labels=(), regression=True)
-    (said,) = bert.task.predict(["it was bad"])
+    (output,) = bert.task.predict(["it was bad"])
     trace = bert.trace("it was bad")
-    assert occlusion(bert, trace, class_target(bert, trace)).log_probability == pytest.approx(said["value"], abs=1e-5)
+    assert occlusion(bert, trace, class_target(bert, trace)).log_probability == pytest.approx(output["value"], abs=1e-5)
 
 
 def test_integrated_gradients_of_a_class_add_up():
     bert = made()
     trace = bert.trace("it was a good film")
-    found = integrated_gradients(bert, trace, class_target(bert, trace, "good"), steps=64)
-    assert abs(found.convergence_delta) < 0.02
-    assert np.isfinite(gradient_x_input(bert, trace, found.target).scores).all()
+    actual = integrated_gradients(bert, trace, class_target(bert, trace, "good"), steps=64)
+    assert abs(actual.convergence_delta) < 0.02
+    assert np.isfinite(gradient_x_input(bert, trace, actual.target).scores).all()
 
 
 def test_parts_are_switched_off_under_a_class():
     bert = made()
     trace = bert.trace("it was a good film")
-    (said,) = bert.task.predict(["it was a good film"])
+    (output,) = bert.task.predict(["it was a good film"])
     effect = ablate(bert, trace, Ablation(heads=((0, 1),)))
-    assert effect.classes_before == pytest.approx(said["probabilities"], abs=1e-5)
+    assert effect.classes_before == pytest.approx(output["probabilities"], abs=1e-5)
     assert sum(effect.classes_after.values()) == pytest.approx(1) and effect.before == ()
-    found = sweep(bert, trace, every_head(bert.config))
-    gained = np.log(effect.classes_after[said["label"]] / effect.classes_before[said["label"]])
-    assert found.class_changes[1] == pytest.approx(gained, abs=1e-4) and abs(gained) > 1e-3
-    assert (np.diff(np.abs(found.class_changes)[found.ranked()]) <= 0).all()
+    actual = sweep(bert, trace, every_head(bert.config))
+    gained = np.log(effect.classes_after[output["label"]] / effect.classes_before[output["label"]])
+    assert actual.class_changes[1] == pytest.approx(gained, abs=1e-4) and abs(gained) > 1e-3
+    assert (np.diff(np.abs(actual.class_changes)[actual.ranked()]) <= 0).all()
 
 
 def test_a_switched_off_layer_is_a_classifier_without_it():
@@ -111,10 +111,10 @@ def test_every_layer_is_read_by_the_head_of_the_classes():
     for settings in ({}, {"multi_label": True}, {"labels": (), "regression": True}):
         bert = made(**settings)
         trace = bert.trace("it was a good film")
-        (said,) = bert.task.predict(["it was a good film"])
+        (output,) = bert.task.predict(["it was a good film"])
         lens = class_lens(bert, trace)
         assert lens.values.shape == (3, len(lens.labels))
-        wanted = said.get("probabilities", {"value": said.get("value")})
+        wanted = output.get("probabilities", {"value": output.get("value")})
         assert dict(zip(lens.labels, lens.values[-1])) == pytest.approx(wanted, abs=1e-5)
         assert not np.allclose(lens.values[0], lens.values[-1])
     with pytest.raises(InputError, match="no hidden states"):
@@ -135,14 +135,14 @@ def test_models_without_the_class_say_so():
 def test_words_are_taken_away_while_the_class_stays():
     bert = made(pooling="mean")
     trace = bert.trace("it was a good film")
-    found = reduce_input(bert, trace, class_target(bert, trace))
-    assert found.target_is_top and len(found.remaining) + len(found.removed) == 5 and found.remaining
+    actual = reduce_input(bert, trace, class_target(bert, trace))
+    assert actual.target_is_top and len(actual.remaining) + len(actual.removed) == 5 and actual.remaining
     away = []
-    for one in found.removed:
+    for one in actual.removed:
         away.append(one.word)
-        (said,) = bert.task.predict([" ".join(word.text for word in trace.words() if word not in away)])
-        assert said["label"] == found.target.label
-        assert one.log_probability == pytest.approx(np.log(said["probability"]), abs=1e-5)
+        (output,) = bert.task.predict([" ".join(word.text for word in trace.words() if word not in away)])
+        assert output["label"] == actual.target.label
+        assert one.log_probability == pytest.approx(np.log(output["probability"]), abs=1e-5)
     bert = made(labels=(), regression=True)
     trace = bert.trace("it was bad")
     with pytest.raises(InputError, match="Input reduction needs a target among several outcomes"):
@@ -152,13 +152,13 @@ def test_words_are_taken_away_while_the_class_stays():
 def test_a_class_is_flipped_by_other_words_and_explained_by_a_linear_model():
     bert = made(pooling="mean")
     trace = bert.trace("it was a good film")
-    found = hotflip(bert, trace, class_target(bert, trace), most=5, tried=5)
-    assert found.target_is_top and found.applied
-    for one in found.applied:
-        (said,) = bert.task.predict([one.text_a])
-        assert one.answer.label == said["label"] and one.flips_prediction == (said["label"] != found.target.label)
-        assert one.answer_log_probability == pytest.approx(np.log(said["probability"]), abs=1e-5)
-    explained = lime(bert, trace, found.target, samples=400, baseline="[PAD]", ridge=1e-6)
+    actual = hotflip(bert, trace, class_target(bert, trace), most=5, tried=5)
+    assert actual.target_is_top and actual.applied
+    for one in actual.applied:
+        (output,) = bert.task.predict([one.text_a])
+        assert one.answer.label == output["label"] and one.flips_prediction == (output["label"] != actual.target.label)
+        assert one.answer_log_probability == pytest.approx(np.log(output["probability"]), abs=1e-5)
+    explained = lime(bert, trace, actual.target, samples=400, baseline="[PAD]", ridge=1e-6)
     assert 0 < explained.weighted_r2 <= 1 and any(one.score for one in explained.words)
     bert = made(labels=(), regression=True)
     trace = bert.trace("it was bad")
@@ -172,13 +172,13 @@ def test_of_several_labels_each_stands_on_its_own():
     texts = ["it was a good film", "it was bad", "a bad film was good", "good good it"]
     checked = set()
     for text in texts:
-        trace, (said,) = bert.trace(text), bert.task.predict([text])
-        for label, share in said["probabilities"].items():
+        trace, (output,) = bert.trace(text), bert.task.predict([text])
+        for label, share in output["probabilities"].items():
             target = class_target(bert, trace, label)
-            found, left = hotflip(bert, trace, target, most=5, tried=5), reduce_input(bert, trace, target)
-            assert found.target_is_top == left.target_is_top == (share > 0.5)
-            checked.add((found.target_is_top, label == max(said["probabilities"], key=said["probabilities"].get)))
-            for one in found.tried + found.applied:
+            actual, left = hotflip(bert, trace, target, most=5, tried=5), reduce_input(bert, trace, target)
+            assert actual.target_is_top == left.target_is_top == (share > 0.5)
+            checked.add((actual.target_is_top, label == max(output["probabilities"], key=output["probabilities"].get)))
+            for one in actual.tried + actual.applied:
                 now = bert.task.predict([one.text_a])[0]["probabilities"][label]
                 assert one.flips_prediction == (now <= 0.5) and one.answer.label == (
                     f"not {label}" if one.flips_prediction else label
@@ -202,9 +202,9 @@ def test_words_with_vowel_signs_are_changed_for_each_other():
     bert = made(words, pooling="mean")
     trace = bert.trace("हिन्दी अच्छी है ।")
     assert [one.text for one in trace.words()][:3] == ["हिन्दी", "अच्छी", "है"]
-    found = hotflip(bert, trace, class_target(bert, trace), tried=5)
-    assert {one.word.text for one in found.tried} == {"हिन्दी", "अच्छी", "है"}
-    assert {one.new for one in found.tried} == {"हिन्दी", "अच्छी", "நல்ல", "है"}
+    actual = hotflip(bert, trace, class_target(bert, trace), tried=5)
+    assert {one.word.text for one in actual.tried} == {"हिन्दी", "अच्छी", "है"}
+    assert {one.new for one in actual.tried} == {"हिन्दी", "अच्छी", "நல்ல", "है"}
 
 
 def test_a_class_called_value_is_no_regression():

@@ -62,9 +62,9 @@ def text_for(bert):
 
 def test_activations_of_every_member_s_blocks_have_factors(bert):
     trace = bert.trace(text_for(bert), hidden_states=True)
-    found = factorise(feed_forward_activations(bert, trace), 3)
-    assert found.unit_weights.shape[1:] == (bert.config.num_hidden_layers, bert.config.intermediate_size)
-    assert found.weights.shape == (3, trace.length) and 0 < found.explained <= 1
+    actual = factorise(feed_forward_activations(bert, trace), 3)
+    assert actual.unit_weights.shape[1:] == (bert.config.num_hidden_layers, bert.config.intermediate_size)
+    assert actual.weights.shape == (3, trace.length) and 0 < actual.explained <= 1
 
 
 def test_a_trace_has_what_the_heads_give(bert):
@@ -119,8 +119,8 @@ def test_the_order_of_sentences_can_be_explained(berts):
     for in_order, share in ((True, trace.sop.in_order), (False, trace.sop.swapped)):
         target = sentence_order_target(bert, trace, in_order)
         assert occlusion(bert, trace, target).log_probability == pytest.approx(np.log(share), abs=1e-4)
-    found = gradient_x_input(bert, trace, target)
-    assert found.log_probability == pytest.approx(np.log(trace.sop.swapped), abs=1e-4) and found.scores.any()
+    actual = gradient_x_input(bert, trace, target)
+    assert actual.log_probability == pytest.approx(np.log(trace.sop.swapped), abs=1e-4) and actual.scores.any()
     with pytest.raises(NothingToPredict, match="sentence-order head judges a pair"):
         sentence_order_target(bert, bert.trace("the work"))
     with pytest.raises(MissingHead):
@@ -132,10 +132,10 @@ def test_the_order_of_sentences_hangs_on_parts_and_on_the_texts(berts):
     trace = bert.trace("the work", "the license of the work")
     effect = ablate(bert, trace, Ablation(layers=(1,)))
     assert effect.nsp_after is None and effect.sop_before == pytest.approx(trace.sop, abs=1e-5)
-    found = sweep(bert, trace, every_layer(bert.config))
+    actual = sweep(bert, trace, every_layer(bert.config))
     change = effect.sop_after.in_order - effect.sop_before.in_order
-    assert found.nsp_changes is None and found.sop_changes[1] == pytest.approx(change, abs=1e-5)
-    assert (np.diff(np.abs(found.sop_changes)[found.ranked()]) <= 0).all()
+    assert actual.nsp_changes is None and actual.sop_changes[1] == pytest.approx(change, abs=1e-5)
+    assert (np.diff(np.abs(actual.sop_changes)[actual.ranked()]) <= 0).all()
     (outcome,) = predict_variants(bert, trace, [swapped(bert, trace)])
     typed = bert.trace("the license of the work", "the work")
     assert outcome.sop == pytest.approx(typed.sop, abs=1e-5)
@@ -165,13 +165,13 @@ def test_a_token_s_score_can_be_explained(berts, place, is_replaced):
     step = 1e-2 * slope / np.linalg.norm(slope)
     moved = [bert.hooked().gradient(vectors + sign * step, trace.segments[None], target)[0][0] for sign in (1, -1)]
     assert (moved[0] - moved[1]) / 2e-2 == pytest.approx(np.linalg.norm(slope), rel=0.05)
-    found = occlusion(bert, trace, target, unit="token")
-    assert found.log_probability == pytest.approx(wanted, abs=1e-5)
+    actual = occlusion(bert, trace, target, unit="token")
+    assert actual.log_probability == pytest.approx(wanted, abs=1e-5)
     ids = trace.token_ids.copy()
     ids[1] = bert.tokenizer.mask_id
     without = float(replaced_scores(bert, ids, trace.segments)[target.position])
     score_drop = wanted - np.log(without if is_replaced else 1 - without)
-    assert found.scores[1] == pytest.approx(score_drop, abs=1e-5) and not found.scores[0]
+    assert actual.scores[1] == pytest.approx(score_drop, abs=1e-5) and not actual.scores[0]
     assert gradient_x_input(bert, trace, target).log_probability == pytest.approx(wanted, abs=1e-5)
     assert abs(integrated_gradients(bert, trace, target, steps=64).convergence_delta) < 0.01
     other = bert.trace("w1 w9 w3", "w4 w5")
@@ -199,14 +199,14 @@ def test_words_go_while_a_token_stays_judged_so(berts):
     bert = berts["electra-discriminator"]
     trace = bert.trace("w1 w2 w3", "w4 w5")
     target = replaced_target(bert, trace, 2, trace.replaced[2] >= 0.5)
-    found = reduce_input(bert, trace, target)
-    assert found.target_is_top and any(2 in word.positions for word in found.remaining)
-    removed = {position for one in found.removed for position in one.word.positions}
+    actual = reduce_input(bert, trace, target)
+    assert actual.target_is_top and any(2 in word.positions for word in actual.remaining)
+    removed = {position for one in actual.removed for position in one.word.positions}
     kept = [position for position in range(trace.length) if position not in removed]
     share = float(replaced_scores(bert, trace.token_ids[kept], trace.segments[kept])[kept.index(2)])
     likelier = max(share, 1 - share)
     assert (share >= 0.5) == (trace.replaced[2] >= 0.5)
-    assert found.remaining_log_probability == pytest.approx(np.log(likelier), abs=1e-5)
+    assert actual.remaining_log_probability == pytest.approx(np.log(likelier), abs=1e-5)
 
 
 def _any_answer(bert, trace):
@@ -219,32 +219,32 @@ def _any_answer(bert, trace):
 def test_changed_words_are_typed_as_they_are_read(bert):
     masks = [2] if "mlm" in bert.heads else []
     trace = bert.trace(text_for(bert), f"{text_for(bert)}.", mask=masks)
-    found = hotflip(bert, trace, _any_answer(bert, trace), most=2, tried=3)
-    assert found.tried and not any(2 in one.word.positions for one in found.tried)
-    for one in (*found.tried, *found.applied):
+    actual = hotflip(bert, trace, _any_answer(bert, trace), most=2, tried=3)
+    assert actual.tried and not any(2 in one.word.positions for one in actual.tried)
+    for one in (*actual.tried, *actual.applied):
         typed = bert.trace(one.text_a, one.text_b, mask=masks)
         assert typed.length == trace.length and typed.token_ids[one.word.positions[0]] == one.token_id
         changed = set(np.flatnonzero(typed.token_ids != trace.token_ids))
-        assert changed <= {place for other in (*found.applied, one) for place in other.word.positions}
+        assert changed <= {place for other in (*actual.applied, one) for place in other.word.positions}
         # The same question, asked of the text as it is typed.
-        asked = occlusion(bert, typed, found.target)
+        asked = occlusion(bert, typed, actual.target)
         assert asked.log_probability == pytest.approx(one.log_probability, abs=1e-4)
         assert bert.tokenizer.vocab[one.token_id].strip() == one.new and one.new.isalnum()
 
 
 def test_a_linear_model_covers_words_of_every_member(bert):
     trace = bert.trace(text_for(bert), mask=[2] if "mlm" in bert.heads else [])
-    found = lime(bert, trace, _any_answer(bert, trace), samples=50)
-    assert np.isfinite(found.scores).all() and found.scores.any() and 0 < found.weighted_r2 <= 1
+    actual = lime(bert, trace, _any_answer(bert, trace), samples=50)
+    assert np.isfinite(actual.scores).all() and actual.scores.any() and 0 < actual.weighted_r2 <= 1
 
 
 def test_the_order_of_sentences_is_changed_by_other_words(berts):
     bert = berts["albert"]
     trace = bert.trace("the license of the work", "the work")
-    found = hotflip(bert, trace, sentence_order_target(bert, trace, trace.sop.in_order >= 0.5))
-    for one in found.tried:
+    actual = hotflip(bert, trace, sentence_order_target(bert, trace, trace.sop.in_order >= 0.5))
+    for one in actual.tried:
         typed = bert.trace(one.text_a, one.text_b).sop
-        assert one.log_probability == pytest.approx(np.log(typed[found.target.id]), abs=1e-4)
+        assert one.log_probability == pytest.approx(np.log(typed[actual.target.id]), abs=1e-4)
         assert one.answer.label == ("in order" if typed.in_order >= 0.5 else "swapped")
 
 
@@ -266,10 +266,10 @@ def test_every_token_s_score_hangs_on_parts(berts):
     without = 1 / (1 + np.exp(-np.asarray(head(states[1]))[0].astype(np.float64)))
     np.testing.assert_allclose(effect.replaced_before, trace.replaced, atol=1e-5)
     np.testing.assert_allclose(effect.replaced_after, without, atol=1e-5)
-    found = sweep(bert, trace, every_layer(bert.config))
-    np.testing.assert_allclose(found.replaced_changes[1], without - trace.replaced, atol=1e-5)
-    assert found.nsp_changes is None and found.class_changes is None
-    assert (np.diff(np.abs(found.replaced_changes).mean(axis=1)[found.ranked()]) <= 0).all()
+    actual = sweep(bert, trace, every_layer(bert.config))
+    np.testing.assert_allclose(actual.replaced_changes[1], without - trace.replaced, atol=1e-5)
+    assert actual.nsp_changes is None and actual.class_changes is None
+    assert (np.diff(np.abs(actual.replaced_changes).mean(axis=1)[actual.ranked()]) <= 0).all()
 
 
 def test_embeddings_add_up_to_the_input(bert):
@@ -325,13 +325,13 @@ def test_a_token_is_found_as_a_person_writes_it(berts):
 
 
 def test_members_with_different_tokens_are_compared(berts):
-    found = compare(
+    actual = compare(
         *(berts[name].trace("the work of a license", mask=["license"]) for name in ("roberta", "albert")),
         *(berts[name].tokenizer for name in ("roberta", "albert")),
         2,
         4,
     )
-    assert found.common_tokens > 20 and found.layers == ((0, 0), (0, 1), (1, 2), (1, 3))
+    assert actual.common_tokens > 20 and actual.layers == ((0, 0), (0, 1), (1, 2), (1, 3))
 
 
 def test_the_game_of_generator_and_discriminator(berts):
@@ -375,43 +375,43 @@ def test_two_verdicts_on_the_order_are_subtracted(berts, others):
     pair = berts["albert"], others["albert"]
     tokenizer = pair[0].tokenizer
     traces = [bert.trace(ORDER[0].text_a, ORDER[0].text_b) for bert in pair]
-    found = compare(*traces, tokenizer, tokenizer, 4, 4)
-    assert found.in_order_difference == pytest.approx(traces[0].sop.in_order - traces[1].sop.in_order)
-    assert found.in_order_difference != 0 and found.is_next_difference is None and found.replaced_difference is None
+    actual = compare(*traces, tokenizer, tokenizer, 4, 4)
+    assert actual.in_order_difference == pytest.approx(traces[0].sop.in_order - traces[1].sop.in_order)
+    assert actual.in_order_difference != 0 and actual.is_next_difference is None and actual.replaced_difference is None
     rows = agreement(*pair, ORDER, "given").rows
     assert [one.row.number for one in rows][-1] == 2 and rows[-1].in_order_difference is None
     apart = [one.in_order_difference for one in rows[:2]]
     assert apart == sorted(apart, reverse=True) and apart[0] > 0
-    found = agreement(*pair, ORDER, "given")
+    actual = agreement(*pair, ORDER, "given")
     same = [(one.in_order_a > 0.5) == (one.in_order_b > 0.5) for one in rows[:2]]
-    assert (found.orders, found.pairs) == (2, 0) and found.same_order == pytest.approx(np.mean(same))
+    assert (actual.orders, actual.pairs) == (2, 0) and actual.same_order == pytest.approx(np.mean(same))
 
 
 def test_two_scores_of_every_token_are_subtracted(berts, others):
     pair = berts["electra-discriminator"], others["electra-discriminator"]
-    found = agreement(*pair, SCORED, "last")
-    for one in found.rows:
+    actual = agreement(*pair, SCORED, "last")
+    for one in actual.rows:
         scores = [bert.trace(one.row.text_a, one.row.text_b).replaced for bert in pair]
         own = [place for place, source in enumerate(pair[0].trace(one.row.text_a, one.row.text_b).sources) if source]
         assert one.places == () and one.replaced_difference == pytest.approx(
             np.abs(scores[0] - scores[1])[own].mean(), abs=1e-5
         )
-    assert found.replaced_rows == 2 and found.replaced_difference > 0
+    assert actual.replaced_rows == 2 and actual.replaced_difference > 0
 
 
 def test_rows_are_asked_for_the_order_and_for_replaced_tokens(berts):
-    found = score_rows(berts["albert"], ORDER, ("next", "order"), "given")
+    actual = score_rows(berts["albert"], ORDER, ("next", "order"), "given")
     alone = [berts["albert"].trace(row.text_a, row.text_b).sop for row in ORDER]
-    assert [one.in_order for one in found] == pytest.approx([one and one.in_order for one in alone], abs=1e-5)
-    assert all(one.is_next is None and one.problem is None for one in found)
-    assert summarise_rows(found).ordered == np.mean([one.in_order > 0.5 for one in alone if one])
-    found = score_rows(berts["electra-discriminator"], SCORED)
-    for row, one in zip(SCORED, found):
+    assert [one.in_order for one in actual] == pytest.approx([one and one.in_order for one in alone], abs=1e-5)
+    assert all(one.is_next is None and one.problem is None for one in actual)
+    assert summarise_rows(actual).ordered == np.mean([one.in_order > 0.5 for one in alone if one])
+    actual = score_rows(berts["electra-discriminator"], SCORED)
+    for row, one in zip(SCORED, actual):
         trace = berts["electra-discriminator"].trace(row.text_a, row.text_b)
         own = [(token, score) for token, score, side in zip(trace.tokens, trace.replaced, trace.sources) if side]
         assert [token for token, _ in one.replaced] == [token for token, _ in own]
         assert [score for _, score in one.replaced] == pytest.approx([score for _, score in own], abs=1e-5)
         assert one.suspected == sum(score > 0.5 for _, score in own)
         assert one.most_likely_replaced[1] == max(score for _, score in one.replaced)
-    summary = summarise_rows(found)
-    assert summary.scored == 6 and summary.suspected == sum(one.suspected for one in found) / 6
+    summary = summarise_rows(actual)
+    assert summary.scored == 6 and summary.suspected == sum(one.suspected for one in actual) / 6

@@ -47,17 +47,17 @@ def test_it_learns_a_made_set_and_beats_chance_on_other_passages(answerer):
 
 def test_answers_are_characters_of_the_users_own_text(answerer):
     passage = "  the cat ran in  big   red park\n"
-    (found,) = answerer.predict([{"question": "capital city", "passage": passage, "curves": True}])
-    assert found["answer"] == "big   red" == passage[found["start"] : found["end"]]
-    assert found["n_best"][0]["text"] == found["answer"]
-    chances = [one["probability"] for one in found["n_best"]]
+    (actual,) = answerer.predict([{"question": "capital city", "passage": passage, "curves": True}])
+    assert actual["answer"] == "big   red" == passage[actual["start"] : actual["end"]]
+    assert actual["n_best"][0]["text"] == actual["answer"]
+    chances = [one["probability"] for one in actual["n_best"]]
     assert chances == sorted(chances, reverse=True)
-    assert sum(chances) + found["no_answer_probability"] == pytest.approx(1)
-    assert len({(one["start"], one["end"]) for one in found["n_best"]}) == len(found["n_best"])
-    pieces = [passage[start:end] for start, end in found["pieces"]]
-    assert pieces[int(np.argmax(found["start_probabilities"]))] == "big"
-    assert pieces[int(np.argmax(found["end_probabilities"]))] == "red"
-    assert sum(found["end_probabilities"]) == pytest.approx(1)
+    assert sum(chances) + actual["no_answer_probability"] == pytest.approx(1)
+    assert len({(one["start"], one["end"]) for one in actual["n_best"]}) == len(actual["n_best"])
+    pieces = [passage[start:end] for start, end in actual["pieces"]]
+    assert pieces[int(np.argmax(actual["start_probabilities"]))] == "big"
+    assert pieces[int(np.argmax(actual["end_probabilities"]))] == "red"
+    assert sum(actual["end_probabilities"]) == pytest.approx(1)
 
 
 def test_a_passage_of_20_000_words(answerer):
@@ -67,8 +67,8 @@ def test_a_passage_of_20_000_words(answerer):
     example = Question("1", "capital city", passage, ())
     rows = TASK.encode([example], answerer._tokenizer, answerer.settings)
     assert max(rows.lengths) <= answerer.settings.max_length and len(rows) > 1000
-    (found,) = answerer.predict([example])
-    assert found["best"]["text"] == passage[found["best"]["start"] : found["best"]["end"]] == "small blue"
+    (actual,) = answerer.predict([example])
+    assert actual["best"]["text"] == passage[actual["best"]["start"] : actual["best"]["end"]] == "small blue"
 
 
 def test_the_threshold_is_tuned_and_turns_answers_off(answerer):
@@ -122,9 +122,9 @@ def test_the_best_spans_are_those_of_the_enumeration():
     every = sorted(
         ((starts[a] + ends[b], a, b) for a in range(20) for b in range(a, min(a + 4, 20)) if allowed[a]), reverse=True
     )
-    found = best_spans(starts, ends, 4, 7, allowed)
-    assert [(first, last) for _, first, last in found] == [(a, b) for _, a, b in every[:7]]
-    assert [score for score, _, _ in found] == pytest.approx([score for score, _, _ in every[:7]])
+    actual = best_spans(starts, ends, 4, 7, allowed)
+    assert [(first, last) for _, first, last in actual] == [(a, b) for _, a, b in every[:7]]
+    assert [score for score, _, _ in actual] == pytest.approx([score for score, _, _ in every[:7]])
     assert best_spans(starts[:0], ends[:0], 4, 7) == []
     assert len(best_spans(starts[:2], ends[:2], 30, 99)) == 3
 
@@ -169,8 +169,8 @@ def test_the_worst_errors_are_those_without_a_right_word_the_surest_of_them_firs
         Question("right", "who?", "the dog", ((4, "dog"),)),
         Question("none", "when?", "the river", ()),
     ]
-    found = [("the cat", 0.7), ("", 0.6), ("the dog", 0.5), ("river", 0.9)]
-    shown = TASK.findings(questions, [{"answer": text, "probability": share} for text, share in found], None)
+    actual = [("the cat", 0.7), ("", 0.6), ("the dog", 0.5), ("river", 0.9)]
+    shown = TASK.findings(questions, [{"answer": text, "probability": share} for text, share in actual], None)
     assert shown.worst == [
         {"probability": 0.9, "f1": 0, "question": "when?", "true": "(no answer)", "predicted": "river", "id": "none"},
         {"probability": 0.6, "f1": 0, "question": "where?", "true": "park", "predicted": "(no answer)", "id": "unsure"},

@@ -58,14 +58,14 @@ def test_errors_name_the_file_without_its_folder(chooser):
 
 def test_choices_of_other_lengths_do_not_change_a_score(chooser):
     short, long = "the cat", "the dog ran in park " * 5
-    (found,) = chooser.predict([{"context": "money", "choices": [short, "money is big"]}])
+    (actual,) = chooser.predict([{"context": "money", "choices": [short, "money is big"]}])
     (beside,) = chooser.predict([{"context": "money", "choices": [short, "money is big", long]}])
 
     def odds(one):
         return np.log(one["probabilities"][0] / one["probabilities"][1])
 
-    assert odds(found) == pytest.approx(odds(beside), abs=1e-4)
-    assert found["choice"] == 1 and found["text"] == "money is big"
+    assert odds(actual) == pytest.approx(odds(beside), abs=1e-4)
+    assert actual["choice"] == 1 and actual["text"] == "money is big"
     assert sum(beside["probabilities"]) == pytest.approx(1)
 
 
@@ -80,11 +80,11 @@ def test_swag(tmp_path):
 
 def test_other_columns_and_json_lines(tmp_path):
     (tmp_path / "a.tsv").write_text("q\tx\ty\tright\nWhy?\tno\tyes\t1\n")
-    (found,) = read_choices(tmp_path / "a.tsv", ChoiceColumns("q", None, ("x", "y"), "right"))
-    assert (found.context, found.choices, found.label) == ("Why?", ("no", "yes"), 1)
+    (actual,) = read_choices(tmp_path / "a.tsv", ChoiceColumns("q", None, ("x", "y"), "right"))
+    assert (actual.context, actual.choices, actual.label) == ("Why?", ("no", "yes"), 1)
     (tmp_path / "a.jsonl").write_text('{"context": "Why?", "choices": ["no", "yes"], "label": 1}\n')
-    (found,) = read_choices(tmp_path / "a.jsonl")
-    assert (found.context, found.choices, found.label) == ("Why?", ("no", "yes"), 1)
+    (actual,) = read_choices(tmp_path / "a.jsonl")
+    assert (actual.context, actual.choices, actual.label) == ("Why?", ("no", "yes"), 1)
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,8 @@ def test_a_tagger_is_trained_measured_and_used(tagger, capsys, tmp_path):
     code, out, _ = run(capsys, "evaluate", "tag", "--model", folder, "--data", data, "--json", "--quiet")
     assert code == 0 and json.loads(out)["f1"] == pytest.approx(metrics["dev"]["f1"])
     code, out, _ = run(capsys, "predict", "--model", folder, "the cat ran in  the park", "--json")
-    found = json.loads(out)
-    assert code == 0 and found["spans"][-1] == [20, 24] and len(found["labels"]) == 6
+    actual = json.loads(out)
+    assert code == 0 and actual["spans"][-1] == [20, 24] and len(actual["labels"]) == 6
     code, out, _ = run(capsys, "predict", "--model", folder, "the cat ran in the park")
     assert code == 0 and ("LOC  park  (19 to 23" in out or "No entities." in out)
     (tmp_path / "in.jsonl").write_text('{"text": "a park"}\n{"words": ["a", "b c"]}\n{"text": ""}\n')
@@ -166,14 +166,16 @@ def test_choices_are_read_from_columns_of_other_names(tiny_bert, capsys, tmp_pat
     expected = [json.loads(line) for line in out.splitlines()]
     assert code == 0 and expected[0]["text"] in ("it sat on a mat", "it ran")
     data = tmp_path / "own.csv"
-    lines = [f"{a},{b},{c},{d},other,one,more,{found['choice']}" for (a, b, c, d), found in zip(asked, expected)]
+    lines = [f"{a},{b},{c},{d},other,one,more,{actual['choice']}" for (a, b, c, d), actual in zip(asked, expected)]
     data.write_text("\n".join(["q,how,first,second,sent1,sent2,ending0,right", *lines]))
     names = ["--context-column", "q", "--start-column", "how", "--choice-columns"]
     code, out, _ = run(capsys, "predict", "--model", model, "--input", data, *names, "first, second", "--quiet")
     assert code == 0
     for line, one in zip(out.splitlines(), expected, strict=True):
-        found = json.loads(line)
-        assert found["text"] == one["text"] and found["probabilities"] == pytest.approx(one["probabilities"], abs=1e-6)
+        actual = json.loads(line)
+        assert actual["text"] == one["text"] and actual["probabilities"] == pytest.approx(
+            one["probabilities"], abs=1e-6
+        )
     measure = ["evaluate", "choose", "--model", model, "--data", data, "--label-column", "right", "--json", "--quiet"]
     code, out, _ = run(capsys, *measure, *names, "first,second")
     assert code == 0 and json.loads(out)["accuracy"] == 1
@@ -330,8 +332,8 @@ def test_answers_are_trained_measured_and_given(start_folder, capsys, tmp_path):
     # Nothing can be known here; the threshold that training tuned must do what is best, to answer them all.
     assert code == 0 and scores["answerable"] == 8 and scores["f1"] >= 100 / 3
     code, out, _ = run(capsys, "predict", "--model", model, "the city", "the cat big house ran", "--json")
-    found = json.loads(out)
-    assert code == 0 and found["n_best"][0]["text"] in "the cat big house ran"
+    actual = json.loads(out)
+    assert code == 0 and actual["n_best"][0]["text"] in "the cat big house ran"
     assert run(capsys, "predict", "--model", model, "the city", "the cat big house ran")[0] == 0
     code, out, _ = run(capsys, "predict", "--model", model, "--input", data, "--quiet")
     assert code == 0 and [json.loads(line)["id"] for line in out.splitlines()] == [str(n) for n in range(12)]

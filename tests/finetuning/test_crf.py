@@ -42,12 +42,12 @@ def every_path(chain, row):
 def test_the_likelihood_is_that_of_the_enumeration(chain):
     from bert_tf.layers.crf import crf_negative_log_likelihood
 
-    found = np.array(crf_negative_log_likelihood(**chain))
+    actual = np.array(crf_negative_log_likelihood(**chain))
     for row in range(4):
         paths, scores, _ = every_path(chain, row)
         given = paths.index(tuple(chain["labels"][row][chain["mask"][row] > 0]))
-        assert found[row] == pytest.approx(np.log(np.exp(scores).sum()) - scores[given], abs=1e-4)
-    assert found[4] == 0
+        assert actual[row] == pytest.approx(np.log(np.exp(scores).sum()) - scores[given], abs=1e-4)
+    assert actual[4] == 0
 
 
 def test_viterbi_finds_the_best_and_marginals_add_up_to_one(chain):
@@ -82,10 +82,10 @@ def test_the_gradient_is_the_difference_of_expected_and_seen_labels(chain):
             )
         return tape.gradient(loss, logits)
 
-    found = gradient(logits).numpy()
+    actual = gradient(logits).numpy()
     for row in range(B):
         real = chain["mask"][row] > 0
         seen = np.eye(K)[chain["labels"][row][real]]
         expected = marginals(chain["logits"][row][real], chain["transitions"]) - seen
-        assert found[row][real] == pytest.approx(expected, abs=1e-5)
-        assert not found[row][~real].any()
+        assert actual[row][real] == pytest.approx(expected, abs=1e-5)
+        assert not actual[row][~real].any()

@@ -224,5 +224,5 @@ def test_members_learn_a_set(name, tmp_path, capsys):
         == 0
     )
     assert json.loads((tmp_path / "model" / "report" / "metrics.json").read_text())["dev"]["accuracy"] == 1
-    (found,) = bert_tf.load(tmp_path / "model").task.predict(["the w2 of"])
-    assert found["label"] == "right"
+    (actual,) = bert_tf.load(tmp_path / "model").task.predict(["the w2 of"])
+    assert actual["label"] == "right"

@@ -46,15 +46,15 @@ def test_a_saved_model_takes_ids_or_raw_text(trained, tmp_path, capsys):
     bert = bert_tf.load(trained[0])
     served = tf.saved_model.load(str(tmp_path / "served")).signatures
     expected = shares(bert.task.predict(TEXTS))
-    found = served["text"](text_a=tf.constant(TEXTS))["probabilities"]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    actual = served["text"](text_a=tf.constant(TEXTS))["probabilities"]
+    np.testing.assert_allclose(actual, expected, atol=1e-5)
     rows = bert.task.task_type.encode(
         [bert.task.task_type.example(TEXTS[0], bert.task.settings)], bert.tokenizer, bert.task.settings
     )
     batch = {name: tf.constant(rows.batch([0])[name]) for name in ("token_ids", "segment_ids", "padding_mask")}
     np.testing.assert_allclose(served["serving_default"](**batch)["probabilities"], expected[:1], atol=1e-5)
-    told = capsys.readouterr().out
-    assert "ids only" not in told and "Checked: largest difference" in told
+    messages = capsys.readouterr().out
+    assert "ids only" not in messages and "Checked: largest difference" in messages
 
 
 @pytest.mark.parametrize("member, kind", [("roberta", "ByteLevelTokenizer"), ("albert", "SentencePieceTokenizer")])
@@ -66,8 +66,8 @@ def test_a_saved_model_without_raw_text_says_so(member, kind, tmp_path, capsys):
     network = network_over(bert.model, task_type("classify"), settings)
     save_task(tmp_path / "task", bert.config, bert.tokenizer, network, settings)
     assert main(["convert", str(tmp_path / "task"), str(tmp_path / "served"), "--to", "savedmodel"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[-1] == f"ids only: tensorflow-text has no tokenizer that cuts text as this model's {kind} does."
+    output = capsys.readouterr().out.splitlines()
+    assert output[-1] == f"ids only: tensorflow-text has no tokenizer that cuts text as this model's {kind} does."
     assert list(tf.saved_model.load(str(tmp_path / "served")).signatures) == ["serving_default"]
 
 
@@ -91,9 +91,9 @@ def test_raw_pairs_are_cut_as_the_tokenizer_cuts_them(pair_folder, tmp_path):
 
     export_task(pair_folder, tmp_path / "served", "savedmodel")
     served = tf.saved_model.load(str(tmp_path / "served")).signatures["text"]
-    found = served(text_a=tf.constant(TEXTS), text_b=tf.constant(SECOND))["probabilities"]
+    actual = served(text_a=tf.constant(TEXTS), text_b=tf.constant(SECOND))["probabilities"]
     task = bert_tf.load(pair_folder).task
-    np.testing.assert_allclose(found, shares(task.predict(list(zip(TEXTS, SECOND)))), atol=1e-5)
+    np.testing.assert_allclose(actual, shares(task.predict(list(zip(TEXTS, SECOND)))), atol=1e-5)
 
 
 def test_a_classifier_of_others_reads_texts_and_pairs(tiny_bert, tmp_path):
@@ -116,8 +116,8 @@ def test_a_classifier_of_others_reads_texts_and_pairs(tiny_bert, tmp_path):
     assert np.abs(np.subtract(shares(expected[:3]), shares(expected[3:]))).max() > 1e-4
     write_saved_model(tmp_path / "served", bert)
     served = tf.saved_model.load(str(tmp_path / "served")).signatures["text"]
-    found = served(text_a=tf.constant(texts), text_b=tf.constant(seconds))["probabilities"]
-    np.testing.assert_allclose(found, shares(expected), atol=1e-5)
+    actual = served(text_a=tf.constant(texts), text_b=tf.constant(seconds))["probabilities"]
+    np.testing.assert_allclose(actual, shares(expected), atol=1e-5)
 
     for name, header in (("single", "text,label"), ("pair", "text,text2,label")):
         row = "the cat,a" if name == "single" else "the cat,big,a"
@@ -150,21 +150,23 @@ def served(tiny_bert, tmp_path):
 def test_tags_come_with_their_places_in_the_raw_text(served, crf):
     bert, text = served("tag", labels=("N", "V", "X"), max_length=32, extra={"crf": crf})
     texts = ["The cat sat, and she ran.", "", "Paris – “the bank”"]
-    found = {name: array.numpy() for name, array in text(text_a=np.array(texts)).items()}
+    actual = {name: array.numpy() for name, array in text(text_a=np.array(texts)).items()}
     for row, written in enumerate(texts):
         tokens = bert.tokenizer.tokenize(written)
         raw = written.encode()
-        pieces = [raw[start:end].decode() for start, end in zip(found["starts"][row], found["ends"][row]) if start >= 0]
+        pieces = [
+            raw[start:end].decode() for start, end in zip(actual["starts"][row], actual["ends"][row]) if start >= 0
+        ]
         assert pieces == [written[start:end] for start, end in tokens.offsets]
-        inside = found["starts"][row] >= 0
+        inside = actual["starts"][row] >= 0
         inputs = {name: array[None] for name, array in vars_of(bert.tokenizer.encode(written)).items()}
         outputs = bert.task.network(inputs, training=False)
         length = inputs["token_ids"].shape[1]
-        np.testing.assert_allclose(found["logits"][row, :length], outputs["logits"][0], atol=1e-5)
+        np.testing.assert_allclose(actual["logits"][row, :length], outputs["logits"][0], atol=1e-5)
         assert inside.sum() == len(tokens.ids) and not inside[[0, -1]].any()
         if not crf:
-            labels = [bert.task.settings.labels[best].encode() for best in found["logits"][row].argmax(-1)]
-            assert list(found["labels"][row]) == labels
+            labels = [bert.task.settings.labels[best].encode() for best in actual["logits"][row].argmax(-1)]
+            assert list(actual["labels"][row]) == labels
 
 
 def vars_of(encoding):
@@ -183,41 +185,43 @@ def test_the_answer_is_a_part_of_the_raw_passage(served, no_answer):
     )
     questions = ["Who sat on the mat?", "Where is it, and what was it that she ran for?", "who?"]
     passages = ["The big cat sat – on “the mat” in Paris.", "London and China and the river bank.", "she"]
-    found = {name: array.numpy() for name, array in text(text_a=np.array(questions), text_b=np.array(passages)).items()}
+    actual = {
+        name: array.numpy() for name, array in text(text_a=np.array(questions), text_b=np.array(passages)).items()
+    }
     expected = bert.task.predict(
         [{"question": question, "passage": passage} for question, passage in zip(questions, passages)]
     )
-    assert [answer.decode() for answer in found["answer"]] == [one["answer"] for one in expected]
+    assert [answer.decode() for answer in actual["answer"]] == [one["answer"] for one in expected]
     for row, one in enumerate(expected):
         if one["answer"]:
-            assert found["score"][row] == pytest.approx(one["best"]["score"], abs=1e-4)
-            before = passages[row].encode()[: found["answer_start"][row]].decode()
+            assert actual["score"][row] == pytest.approx(one["best"]["score"], abs=1e-4)
+            before = passages[row].encode()[: actual["answer_start"][row]].decode()
             assert len(before) == one["start"]
 
 
 def test_choices_of_raw_text(served):
     bert, text = served("choose", max_length=24, extra={"choices": 2})
     choices = [["The dog ran.", "It was small and big and small, and it ran on the river bank of Paris."], ["big", "a"]]
-    found = text(text_a=np.array(TEXTS[:2]), text_b=np.array(choices))["probabilities"].numpy()
+    actual = text(text_a=np.array(TEXTS[:2]), text_b=np.array(choices))["probabilities"].numpy()
     expected = bert.task.predict([{"context": a, "choices": b} for a, b in zip(TEXTS, choices)])
-    np.testing.assert_allclose(found, [one["probabilities"] for one in expected], atol=1e-5)
+    np.testing.assert_allclose(actual, [one["probabilities"] for one in expected], atol=1e-5)
 
 
 def test_each_of_several_labels_has_a_probability_of_its_own(served):
     bert, text = served("classify", labels=("a", "b", "c"), multi_label=True, max_length=24)
-    found = {name: array.numpy() for name, array in text(text_a=np.array(TEXTS)).items()}
-    assert set(found) == {"logits", "probabilities"}
-    np.testing.assert_allclose(found["probabilities"], 1 / (1 + np.exp(-found["logits"].astype(float))), atol=1e-6)
-    np.testing.assert_allclose(found["probabilities"], shares(bert.task.predict(TEXTS)), atol=1e-5)
-    assert np.abs(found["probabilities"].sum(axis=1) - 1).min() > 0.01
+    actual = {name: array.numpy() for name, array in text(text_a=np.array(TEXTS)).items()}
+    assert set(actual) == {"logits", "probabilities"}
+    np.testing.assert_allclose(actual["probabilities"], 1 / (1 + np.exp(-actual["logits"].astype(float))), atol=1e-6)
+    np.testing.assert_allclose(actual["probabilities"], shares(bert.task.predict(TEXTS)), atol=1e-5)
+    assert np.abs(actual["probabilities"].sum(axis=1) - 1).min() > 0.01
 
 
 def test_a_number_is_served_as_its_logit_alone(served):
     bert, text = served("classify", regression=True, pooling="mean", max_length=24)
-    found = {name: array.numpy() for name, array in text(text_a=np.array(TEXTS)).items()}
-    assert set(found) == {"logits"} and found["logits"].shape == (3, 1)
+    actual = {name: array.numpy() for name, array in text(text_a=np.array(TEXTS)).items()}
+    assert set(actual) == {"logits"} and actual["logits"].shape == (3, 1)
     values = [one["value"] for one in bert.task.predict(TEXTS)]
-    np.testing.assert_allclose(found["logits"][:, 0], values, atol=1e-5)
+    np.testing.assert_allclose(actual["logits"][:, 0], values, atol=1e-5)
     assert np.ptp(values) > 1e-3
 
 

@@ -108,7 +108,7 @@ def test_vectors_are_written_as_they_come(tmp_path, monkeypatch, ending, most):
 
 
 @pytest.mark.parametrize(
-    "changes, said",
+    "changes, output",
     [
         ({"pooling": "sum"}, "no pooling 'sum'"),
         ({"layer": 3}, "no layer 3; the model has 0"),
@@ -116,8 +116,8 @@ def test_vectors_are_written_as_they_come(tmp_path, monkeypatch, ending, most):
         ({"pooling": "attention"}, "has no weights for pooling attention"),
     ],
 )
-def test_what_cannot_be_had_is_told(tiny_bert, changes, said):
-    with pytest.raises(InputError, match=said):
+def test_what_cannot_be_had_is_told(tiny_bert, changes, output):
+    with pytest.raises(InputError, match=output):
         sentence_vectors(tiny_bert, TEXTS, **changes)
 
 
@@ -169,10 +169,10 @@ def test_a_layer_and_a_length_are_given_by_the_command(tiny_bert, tiny_folder, t
         )
         == 0
     )
-    found = np.load(tmp_path / "out.npy")
-    np.testing.assert_allclose(found, list(sentence_vectors(tiny_bert, TEXTS, layer=-2, max_length=6)), atol=1e-5)
+    actual = np.load(tmp_path / "out.npy")
+    np.testing.assert_allclose(actual, list(sentence_vectors(tiny_bert, TEXTS, layer=-2, max_length=6)), atol=1e-5)
     for other in ({"layer": -2}, {"max_length": 6}):
-        assert np.abs(found[0] - next(sentence_vectors(tiny_bert, TEXTS, **other))).max() > 1e-3
+        assert np.abs(actual[0] - next(sentence_vectors(tiny_bert, TEXTS, **other))).max() > 1e-3
 
 
 def test_the_help_names_every_pooling(capsys):

@@ -156,8 +156,8 @@ def test_it_learns_in_every_precision_and_the_model_loads_in_float32(start_folde
     assert losses[-1] < 0.75 * losses[0] and best_scores(done.rounds, "accuracy")["accuracy"] == 1
     bert = bert_tf.load(tmp_path)
     assert {str(value.dtype) for value in bert.task.network.named_variables().values()} == {"float32"}
-    found = bert.task.predict([one.text_a for one in EXAMPLES])
-    assert [one["label"] for one in found] == [one.target for one in EXAMPLES]
+    actual = bert.task.predict([one.text_a for one in EXAMPLES])
+    assert [one["label"] for one in actual] == [one.target for one in EXAMPLES]
     kept = weights(tmp_path)
     if "precision" in how:  # it was indeed computed otherwise
         assert not all(np.array_equal(value, exact[name]) for name, value in kept.items())
@@ -201,8 +201,8 @@ def test_a_run_from_before_examples_were_noted_goes_on(start_folder, tmp_path):
 
 
 def test_settings_that_were_refused_do_not_bind_the_next_call(start_folder, tmp_path):
-    for wrong, said in (({"freeze_layers": 9}, "--freeze-layers is 9"), ({"optimizer": "sgd"}, "'sgd'")):
-        with pytest.raises(ValueError, match=said):
+    for wrong, output in (({"freeze_layers": 9}, "--freeze-layers is 9"), ({"optimizer": "sgd"}, "'sgd'")):
+        with pytest.raises(ValueError, match=output):
             run(start_folder, tmp_path, **wrong)
     assert run(start_folder, tmp_path, epochs=1).finished
 
@@ -213,8 +213,8 @@ def test_layers_that_share_their_weights_are_frozen_together(tmp_path, capsys):
     data.write_text("text,label\nthe work,a\nthe license,b\n")
     options = ["--model", albert, "--train", data, "--output", output, *QUICK, "--epochs", 1, "--freeze-layers"]
     assert finetune("classify", *options, 3) == 2
-    said = "layer 3 shares its weights with layer 4, which is to learn; with this model it can be 0, 2 or 4."
-    assert said in capsys.readouterr().err
+    message = "layer 3 shares its weights with layer 4, which is to learn; with this model it can be 0, 2 or 4."
+    assert message in capsys.readouterr().err
     assert finetune("classify", *options, 2) == 0
     assert "the lowest 2 layers frozen" in (output / "README.md").read_text()
     before, after = weights(albert), weights(output)
@@ -225,19 +225,19 @@ def test_layers_that_share_their_weights_are_frozen_together(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "task, settings, said",
+    "task, settings, output",
     [
         ("classify", SETTINGS, "--pooling mean, max or attention"),
         ("choose", TaskSettings("choose", max_length=16), "a bidirectional model"),
     ],
 )
-def test_a_first_token_that_has_read_nothing_is_not_learnt_from(task, settings, said, tmp_path):
+def test_a_first_token_that_has_read_nothing_is_not_learnt_from(task, settings, output, tmp_path):
     from tests.layers.test_causal import LEFT, make_reader
 
     reader = make_reader(LEFT)
     start = checkpoints.save(tmp_path / "start", reader.config, reader.tokenizer, reader.model)
     how = FitSettings(epochs=1, batch_size=8, strategy="one", lengths=1)
-    with pytest.raises(TaskError, match=f"first token of a left to right model .* give {said}"):
+    with pytest.raises(TaskError, match=f"first token of a left to right model .* give {output}"):
         fit(task_type(task), start, EXAMPLES, [], settings, how, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     if task == "classify":
@@ -258,9 +258,9 @@ def test_the_epoch_with_the_lowest_error_is_kept(start_folder, tmp_path, monkeyp
     done = run(start_folder, tmp_path, numbers, settings, epochs=9, patience=2)
     assert [one["best"] for one in done.rounds] == [True, True, False, False]
     assert best_scores(done.rounds, "mean_squared_error") == {"mean_squared_error": 1.0}
-    found = weights(tmp_path)
-    assert all(np.array_equal(value, kept[2][name]) for name, value in found.items())
-    assert not all(np.array_equal(value, kept[1][name]) for name, value in found.items())
+    actual = weights(tmp_path)
+    assert all(np.array_equal(value, kept[2][name]) for name, value in actual.items())
+    assert not all(np.array_equal(value, kept[1][name]) for name, value in actual.items())
 
 
 def test_a_metric_that_is_not_measured_is_refused_before_training(start_folder, tmp_path):
@@ -272,8 +272,8 @@ def test_a_metric_that_is_not_measured_is_refused_before_training(start_folder, 
 def test_a_learning_rate_that_is_far_too_high_ends_in_a_sentence(start_folder, trained, tmp_path, capsys):
     options = ["--model", start_folder, "--train", trained[1], "--output", tmp_path / "model", *QUICK]
     assert finetune("classify", *options, "--learning-rate", "1e38") == 2
-    said = capsys.readouterr().err.strip().splitlines()[-1]
-    assert "The loss became" in said and "give another --output with a lower --learning-rate" in said
+    output = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "The loss became" in output and "give another --output with a lower --learning-rate" in output
 
 
 def test_it_stops_when_the_score_no_longer_rises(start_folder, tmp_path):
@@ -328,7 +328,7 @@ def test_the_command_has_the_defaults_of_the_settings():
 
 
 @pytest.mark.parametrize(
-    "wrong, said",
+    "wrong, output",
     [
         ({"epochs": 0}, "--epochs is 0"),
         ({"learning_rate": 0}, "--learning-rate"),
@@ -337,8 +337,8 @@ def test_the_command_has_the_defaults_of_the_settings():
         ({"store": "fp16"}, "--store is 'fp16'; choose from float32, float16, int8"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(wrong, said):
-    with pytest.raises(TaskError, match=said):
+def test_settings_that_cannot_be_are_refused(wrong, output):
+    with pytest.raises(TaskError, match=output):
         FitSettings(**wrong)
 
 
@@ -368,9 +368,9 @@ def test_a_log_that_was_cut_off_is_reported_to_its_last_whole_line(tmp_path):
 
 
 def test_mean_and_spread_over_seeds():
-    found = spread([{"seed": 0, "accuracy": 0.8}, {"seed": 1, "accuracy": 0.9}])
-    assert found["accuracy"]["mean"] == pytest.approx(0.85)
-    assert found["accuracy"]["std"] == pytest.approx(np.std([0.8, 0.9], ddof=1))
+    actual = spread([{"seed": 0, "accuracy": 0.8}, {"seed": 1, "accuracy": 0.9}])
+    assert actual["accuracy"]["mean"] == pytest.approx(0.85)
+    assert actual["accuracy"]["std"] == pytest.approx(np.std([0.8, 0.9], ddof=1))
 
 
 def test_several_seeds_keep_the_best_model(start_folder, trained, tmp_path):

@@ -82,8 +82,8 @@ def test_conllu_and_json_lines(tmp_path):
     assert [one.labels for one in read_labelled_words(tmp_path / "a.conllu")] == [("AUX", "PART")]
     assert read_labelled_words(tmp_path / "a.conllu", column="xpos")[0].labels == ("VBP", "RB")
     (tmp_path / "a.jsonl").write_text('{"tokens": ["do", "n\'t"], "tags": ["AUX", "PART"]}\n')
-    (found,) = read_labelled_words(tmp_path / "a.jsonl", words_field="tokens", labels_field="tags")
-    assert found.words == ("do", "n't") and found.labels == ("AUX", "PART")
+    (actual,) = read_labelled_words(tmp_path / "a.jsonl", words_field="tokens", labels_field="tags")
+    assert actual.words == ("do", "n't") and actual.labels == ("AUX", "PART")
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_bytes_that_are_no_utf8_are_named(tmp_path):
 
 def test_a_file_without_labels_is_read_where_none_are_wanted(tmp_path):
     (tmp_path / "a.txt").write_text("EU\nrejects\n")
-    (found,) = read_labelled_words(tmp_path / "a.txt", labelled=False)
-    assert found.words == ("EU", "rejects") and found.labels is None
+    (actual,) = read_labelled_words(tmp_path / "a.txt", labelled=False)
+    assert actual.words == ("EU", "rejects") and actual.labels is None
     (tmp_path / "a.conllu").write_text("1\tEU" + "\t_" * 8)
     assert read_labelled_words(tmp_path / "a.conllu", labelled=False)[0].words == ("EU",)
 

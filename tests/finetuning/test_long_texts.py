@@ -58,9 +58,9 @@ def test_the_logits_are_pooled_over_windows_that_cover_the_text(task, pool, text
     settings = model.settings.replace(pair=text_b is not None)
     model = type(model)(settings, model.weights, tokenizer, task._runtime)
     short = "a dog" if text_b is None else ("a dog", "ran")
-    found, beside = model.predict([record, short])
+    actual, beside = model.predict([record, short])
     expected = probabilities(getattr(np, pool)(logits, axis=0).astype(np.float64))
-    assert len(windows) > 3 and found["probabilities"]["yes"] == pytest.approx(expected[1], abs=1e-5)
+    assert len(windows) > 3 and actual["probabilities"]["yes"] == pytest.approx(expected[1], abs=1e-5)
     plain = type(model)(settings.replace(extra={}), model.weights, tokenizer, task._runtime)
     assert beside["probabilities"] == pytest.approx(plain.predict([short])[0]["probabilities"], abs=1e-5)
 
@@ -89,9 +89,9 @@ def test_the_command_line_trains_and_predicts_with_windows(start_folder, tmp_pat
     from bert_tf.cli import main
 
     capsys.readouterr()
-    found = {}
+    actual = {}
     for windows in ([], ["--windows", "mean"]):
         assert main(["predict", LONG, "--model", str(tmp_path / "model"), "--json", *windows]) == 0
-        found[bool(windows)] = json.loads(capsys.readouterr().out)["probabilities"]
-    assert found[True] != found[False]
+        actual[bool(windows)] = json.loads(capsys.readouterr().out)["probabilities"]
+    assert actual[True] != actual[False]
     assert main(["evaluate", "classify", "--model", str(tmp_path / "model"), "--data", str(held), "--quiet"]) == 0

@@ -80,8 +80,8 @@ def test_merging_writes_a_whole_model_with_the_same_predictions(adapter, tmp_pat
     whole = export_task(adapter[0], tmp_path / "whole", "own")
     tensors = load_file(whole / "model.safetensors")
     assert not any("lora" in name for name in tensors) and (whole / "vocab.txt").is_file()
-    found = [one["probabilities"] for one in bert_tf.load(whole).task.predict(TEXTS)]
-    for one, other in zip(found, expected):
+    actual = [one["probabilities"] for one in bert_tf.load(whole).task.predict(TEXTS)]
+    for one, other in zip(actual, expected):
         assert one == pytest.approx(other, abs=1e-5)
 
 
@@ -107,8 +107,8 @@ def test_the_networks_of_the_family_have_the_same_outputs_when_read(model_type, 
     expected = np.asarray(network(batch)["logits"])
     loaded = bert_tf.load(tmp_path / "adapter")
     states = loaded.runtime.run(batch, ("sequence_output",))["sequence_output"]
-    found = loaded.task.weights.outputs(states, None, batch["padding_mask"])["logits"]
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    actual = loaded.task.weights.outputs(states, None, batch["padding_mask"])["logits"]
+    np.testing.assert_allclose(actual, expected, atol=1e-4)
 
 
 def test_what_cannot_be_is_refused_in_a_sentence(adapter, start_folder, tmp_path, capsys):

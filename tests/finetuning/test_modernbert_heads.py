@@ -40,16 +40,16 @@ def test_transformers_and_we_read_one_another(task, pooling, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     assert config.get("classifier_pooling", "cls") == pooling
     kind = getattr(transformers, config["architectures"][0])
-    model, said = kind.from_pretrained(folder, output_loading_info=True)
-    assert not said["missing_keys"] and not said["mismatched_keys"] and not said["unexpected_keys"]
+    model, message = kind.from_pretrained(folder, output_loading_info=True)
+    assert not message["missing_keys"] and not message["mismatched_keys"] and not message["unexpected_keys"]
     task_model, rows, outputs = outputs_of(folder, task)
     batch = rows.batch(range(len(rows)))
     given = {"input_ids": batch["token_ids"], "attention_mask": batch["padding_mask"]}
     with torch.no_grad():
-        found = model.eval()(**{key: torch.tensor(value, dtype=torch.long) for key, value in given.items()})
+        actual = model.eval()(**{key: torch.tensor(value, dtype=torch.long) for key, value in given.items()})
     keras_outputs = task_model.network({key: batch[key] for key in ("token_ids", "segment_ids", "padding_mask")})
     for output in CASES[task][3]:
-        expected = found[output].numpy()
+        expected = actual[output].numpy()
         for row, mine in enumerate(outputs):
             length = rows.lengths[row] if task in ("tag", "answer") else None
             np.testing.assert_allclose(mine[output][:length], expected[row][:length], atol=1e-5)
@@ -73,7 +73,7 @@ def test_a_training_makes_the_head_that_transformers_has(tmp_path):
     how = FitSettings(epochs=8, batch_size=4, learning_rate=1e-2, strategy="one", lengths=1, delta=True)
     fit(CASES["classify"][0], FOLDER, examples, examples, settings, how, tmp_path / "new", say=lambda line: None)
     bert = bert_tf.load(tmp_path / "new")
-    assert [said["label"] for said in bert.task.predict(["a good day", "a bad one"])] == ["a", "b"]
+    assert [output["label"] for output in bert.task.predict(["a good day", "a bad one"])] == ["a", "b"]
     assert bert.heads == frozenset()
     export_task(tmp_path / "new", tmp_path / "hf", "hf")
     assert {"head.dense.weight", "head.norm.weight", "classifier.weight"} <= set(open_tensors(tmp_path / "hf"))
@@ -86,11 +86,11 @@ def test_a_class_is_explained(tmp_path):
     from bert_tf.explain.models.architecture import parts, task_head_activations
 
     bert = bert_tf.load(trained("classify", "mean", tmp_path / "ours"))
-    trace, (said,) = bert.trace("one two the", "three"), bert.task.predict([("one two the", "three")])
+    trace, (output,) = bert.trace("one two the", "three"), bert.task.predict([("one two the", "three")])
     target = class_target(bert, trace)
-    assert occlusion(bert, trace, target).log_probability == pytest.approx(np.log(said["probability"]), abs=1e-5)
+    assert occlusion(bert, trace, target).log_probability == pytest.approx(np.log(output["probability"]), abs=1e-5)
     assert len(gradient_x_input(bert, trace, target).words) == 4
-    assert class_lens(bert, trace).values[-1].max() == pytest.approx(said["probability"], abs=1e-5)
+    assert class_lens(bert, trace).values[-1].max() == pytest.approx(output["probability"], abs=1e-5)
     head, width = parts(bert.model, trace.length, task=bert.task)[-1], bert.config.hidden_size
     assert head.parameters == width * width + width + 3 * (width + 1)
     assert head.flops == 2 * width * (width + 3)

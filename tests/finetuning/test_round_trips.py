@@ -95,9 +95,9 @@ def test_a_folder_that_transformers_wrote_is_read_with_the_same_predictions(save
     assert not (theirs / "task.json").exists()
     assert json.loads((theirs / "config.json").read_text())["architectures"]
     first, _, expected = outputs_of(ours, examples)
-    second, _, found = outputs_of(theirs, examples)
+    second, _, actual = outputs_of(theirs, examples)
     assert second.settings.task == first.settings.task and second.settings.labels == first.settings.labels
-    for before, after in zip(expected, found):
+    for before, after in zip(expected, actual):
         for name in names:
             assert np.abs(before[name] - after[name]).max() <= 1e-5
     assert len(second.predict(examples)) == len(examples)
@@ -112,13 +112,13 @@ def test_a_saved_model_computes_the_same(saved, tmp_path):
     _, rows, expected = outputs_of(folder, examples)
     module = tf.saved_model.load(str(export_task(folder, tmp_path / "serving", "savedmodel")))
     batch = rows.batch(range(len(rows)))
-    found = module.signatures["serving_default"](
+    actual = module.signatures["serving_default"](
         **{name: tf.constant(batch[name]) for name in ("token_ids", "segment_ids", "padding_mask")}
     )
     for name in names:
         for row, output in enumerate(expected):
             length = len(output[name]) if output[name].ndim == 1 and name == "logits" else rows.lengths[row]
-            assert np.abs(found[name][row].numpy()[:length] - output[name][:length]).max() <= 1e-5
+            assert np.abs(actual[name][row].numpy()[:length] - output[name][:length]).max() <= 1e-5
 
 
 def test_the_transitions_of_a_chain_are_kept(tiny_bert, tmp_path):

@@ -98,17 +98,17 @@ def test_transformers_and_we_read_one_another(name, task, tmp_path):
 
     folder = trained(name, task, tmp_path / "ours")
     kind = json.loads((folder / "config.json").read_text())["architectures"][0]
-    model, said = getattr(transformers, kind).from_pretrained(folder, output_loading_info=True)
-    assert not said["missing_keys"] and not said["mismatched_keys"]
+    model, message = getattr(transformers, kind).from_pretrained(folder, output_loading_info=True)
+    assert not message["missing_keys"] and not message["mismatched_keys"]
     task_model, rows, outputs = outputs_of(folder, task)
     batch = rows.batch(range(len(rows)))
     given = {"input_ids": batch["token_ids"], "attention_mask": batch["padding_mask"]}
     if getattr(model.config, "type_vocab_size", 0) > 1:
         given["token_type_ids"] = batch["segment_ids"]
     with torch.no_grad():
-        found = model.eval()(**{key: torch.tensor(value, dtype=torch.long) for key, value in given.items()})
+        actual = model.eval()(**{key: torch.tensor(value, dtype=torch.long) for key, value in given.items()})
     for output in CASES[task][3]:
-        expected = found[output].numpy()
+        expected = actual[output].numpy()
         for row, mine in enumerate(outputs):
             length = rows.lengths[row] if task in ("tag", "answer") else None
             np.testing.assert_allclose(mine[output][:length], expected[row][:length], atol=1e-5)
@@ -168,9 +168,9 @@ def test_a_class_is_explained_through_the_layer_on_the_first_token(name, tmp_pat
     from bert_tf.explain.models.architecture import parts, task_head_activations
 
     bert = bert_tf.load(trained(name, "classify", tmp_path / "ours"))
-    trace, (said,) = bert.trace("w1 w2 the", "w3"), bert.task.predict([("w1 w2 the", "w3")])
+    trace, (output,) = bert.trace("w1 w2 the", "w3"), bert.task.predict([("w1 w2 the", "w3")])
     target = class_target(bert, trace)
-    assert occlusion(bert, trace, target).log_probability == pytest.approx(np.log(said["probability"]), abs=1e-5)
+    assert occlusion(bert, trace, target).log_probability == pytest.approx(np.log(output["probability"]), abs=1e-5)
     assert len(gradient_x_input(bert, trace, target).words) == 4
     (row,) = outputs_of(tmp_path / "ours", "classify")[2][:1]
     np.testing.assert_allclose(task_head_activations(bert, trace)["logits"], row["logits"], atol=1e-5)

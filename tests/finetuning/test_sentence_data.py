@@ -67,12 +67,12 @@ def test_json_lines_with_several_labels_as_a_list_and_columns_by_name(tmp_path):
 
 def test_a_file_without_a_header_takes_the_names_given(tmp_path):
     path = write(tmp_path, "a.csv", "one,two,4.5\nthree,four,0\n")
-    found = read(path, text="s", text2="t", label="n", columns=("s", "t", "n"), regression=True)
-    assert found == [("one", "two", 4.5), ("three", "four", 0.0)]
+    actual = read(path, text="s", text2="t", label="n", columns=("s", "t", "n"), regression=True)
+    assert actual == [("one", "two", 4.5), ("three", "four", 0.0)]
 
 
 @pytest.mark.parametrize(
-    "text, layout, said",
+    "text, layout, output",
     [
         ("text,label\na,x\nb\n", {}, "line 3: 1 fields, where 2 are expected (text, label)"),
         ("text,label\na,x\n ,y\n", {}, "line 3: text holds no text (' ')"),
@@ -92,11 +92,11 @@ def test_a_file_without_a_header_takes_the_names_given(tmp_path):
         (b"text,label\na,x\n\xff,y\n", {}, "line 3: not UTF-8"),
     ],
 )
-def test_bad_files_are_named_with_the_line(tmp_path, text, layout, said):
+def test_bad_files_are_named_with_the_line(tmp_path, text, layout, output):
     path = write(tmp_path, "bad.csv", text)
     with pytest.raises(DataError) as error:
         read(path, **layout)
-    assert said in str(error.value) and str(path) in str(error.value)
+    assert output in str(error.value) and str(path) in str(error.value)
 
 
 def test_empty_columns_of_a_spreadsheet_need_no_names(tmp_path):
@@ -104,8 +104,8 @@ def test_empty_columns_of_a_spreadsheet_need_no_names(tmp_path):
 
 
 def test_bad_json_lines_are_named(tmp_path):
-    for text, said in (('{"text": "a"}\n{"text": \n', "line 2: not JSON"), ("[1]\n", "line 1: a JSON list")):
-        with pytest.raises(DataError, match=said):
+    for text, output in (('{"text": "a"}\n{"text": \n', "line 2: not JSON"), ("[1]\n", "line 1: a JSON list")):
+        with pytest.raises(DataError, match=output):
             list(read_sentences(write(tmp_path, "bad.jsonl", text), ColumnLayout(), labelled=False))
 
 
@@ -135,7 +135,7 @@ GLUE_FILES = {
 
 
 @pytest.mark.parametrize(
-    "name, text, found",
+    "name, text, actual",
     [
         ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n{"text": "b"}\n', {1: "a", 2: "line 2: not UTF-8", 3: "b"}),
         ("a.tsv", b"text\tn\na\t1\n\xff\t2\nb\t3\n", {2: "a", 3: "line 3: not UTF-8", 4: "b"}),
@@ -151,17 +151,17 @@ GLUE_FILES = {
         ("a.csv", b'text,n\na,1\n"b', {2: "a", 3: "line 3: not CSV"}),
     ],
 )
-def test_a_bad_row_has_its_error_in_its_place_and_the_others_are_read(tmp_path, name, text, found):
+def test_a_bad_row_has_its_error_in_its_place_and_the_others_are_read(tmp_path, name, text, actual):
     path, read = write(tmp_path, name, text), {}
     for number, record in records_or_errors(path):
         assert number not in read
         read[number] = record
-    assert list(read) == list(found)
+    assert list(read) == list(actual)
     for number, record in read.items():
         if isinstance(record, DataError):
-            assert found[number] in str(record)
+            assert actual[number] in str(record)
         else:
-            assert record["text"] == found[number]
+            assert record["text"] == actual[number]
 
 
 def test_lines_of_text_too_have_an_error_in_the_place_of_a_bad_one(tmp_path):
@@ -201,8 +201,8 @@ def test_a_glue_file_of_another_task_says_found_and_expected(tmp_path):
         ("cola", "id\tlabel\tnote\ttext", "sentence, label"),
     ):
         path = write(tmp_path, f"{name}.tsv", f"{header}\na\t1\t1\tb\n")
-        said = f"its header is {header.replace(chr(9), ', ')}; GLUE's {name} has the columns {expected}"
-        with pytest.raises(DataError, match=said):
+        output = f"its header is {header.replace(chr(9), ', ')}; GLUE's {name} has the columns {expected}"
+        with pytest.raises(DataError, match=output):
             list(TASK.read(path, options(glue=name)))
 
 
@@ -211,8 +211,8 @@ def test_the_broken_rows_of_a_glue_file_are_left_out_and_counted(tmp_path, capsy
     rows = ["0\t1\t2\tWho?\tWhat?\t0", "1\t3\t4\tcut", "2\t5\t6\tWhy?\t\t0", "3\t7\t8\tHow?\tHow so?\t1"]
     path = write(tmp_path, "train.tsv", head + "\n".join(rows) + "\n")
     assert [one.text_a for one in TASK.read(path, options(glue="qqp"))] == ["Who?", "How?"]
-    said = capsys.readouterr().err.strip().splitlines()
-    assert len(said) == 1 and "left out 2 rows" in said[0] and "line 3: 4 fields" in said[0]
+    output = capsys.readouterr().err.strip().splitlines()
+    assert len(output) == 1 and "left out 2 rows" in output[0] and "line 3: 4 fields" in output[0]
     own = {"text_column": "question1", "text2_column": "question2", "label_column": "is_duplicate"}
     with pytest.raises(DataError, match="line 3: 4 fields"):
         list(TASK.read(path, options(**own)))
@@ -271,10 +271,10 @@ def test_the_one_of_several_labels_that_every_example_has_is_nothing_to_learn(tm
 def test_class_weights_are_balanced_or_as_given(tmp_path):
     examples = list(TASK.read(write(tmp_path, "a.csv", "text,label\na,x\nb,y\nc,y\nd,y\n"), options()))
     settings = TASK.settings(options(), examples)
-    found = TASK.training_settings(options(class_weights="balanced"), examples, settings)
-    assert found.extra["class_weights"] == {"x": 2.0, "y": pytest.approx(4 / 6)}
-    found = TASK.training_settings(options(class_weights="x=3,y=0.5"), examples, settings)
-    assert found.extra["class_weights"] == {"x": 3.0, "y": 0.5}
+    actual = TASK.training_settings(options(class_weights="balanced"), examples, settings)
+    assert actual.extra["class_weights"] == {"x": 2.0, "y": pytest.approx(4 / 6)}
+    actual = TASK.training_settings(options(class_weights="x=3,y=0.5"), examples, settings)
+    assert actual.extra["class_weights"] == {"x": 3.0, "y": 0.5}
     for wrong in ("z=1", "x", "x=-1", "x=nan"):
         with pytest.raises(TaskError, match="--class-weights has"):
             TASK.training_settings(options(class_weights=wrong), examples, settings)

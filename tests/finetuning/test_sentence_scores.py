@@ -17,26 +17,26 @@ LABELS = ("a", "b", "c")
 
 
 def test_scores_of_one_label_are_scikit_learns():
-    true, found = (RNG.choice(LABELS, 60).tolist() for _ in range(2))
+    true, actual = (RNG.choice(LABELS, 60).tolist() for _ in range(2))
     examples = [SentenceExample("x", target=label) for label in true]
-    predictions = [{"label": label, "probability": 0.5} for label in found]
+    predictions = [{"label": label, "probability": 0.5} for label in actual]
     scores = score(examples, predictions, TaskSettings("classify", LABELS))
-    assert scores["accuracy"] == pytest.approx(np.mean([x == y for x, y in zip(true, found)]))
-    assert scores["f1_macro"] == pytest.approx(metrics.f1_score(true, found, average="macro"))
-    macro = metrics.precision_recall_fscore_support(true, found, average="macro")
+    assert scores["accuracy"] == pytest.approx(np.mean([x == y for x, y in zip(true, actual)]))
+    assert scores["f1_macro"] == pytest.approx(metrics.f1_score(true, actual, average="macro"))
+    macro = metrics.precision_recall_fscore_support(true, actual, average="macro")
     assert (scores["precision_macro"], scores["recall_macro"]) == pytest.approx(macro[:2])
-    assert scores["matthews"] == pytest.approx(metrics.matthews_corrcoef(true, found))
+    assert scores["matthews"] == pytest.approx(metrics.matthews_corrcoef(true, actual))
     assert "f1" not in scores
     shown = findings(examples, predictions, TaskSettings("classify", LABELS))
-    np.testing.assert_array_equal(shown.confusion[1], metrics.confusion_matrix(true, found, labels=LABELS))
+    np.testing.assert_array_equal(shown.confusion[1], metrics.confusion_matrix(true, actual, labels=LABELS))
     assert [row["examples"] for row in shown.per_label] == [true.count(label) for label in LABELS]
 
 
 def test_the_f1_of_two_labels_is_that_of_the_second():
-    true, found = ["n", "p", "p", "p", "n"], ["p", "p", "p", "n", "n"]
+    true, actual = ["n", "p", "p", "p", "n"], ["p", "p", "p", "n", "n"]
     scores = score(
         [SentenceExample("x", target=one) for one in true],
-        [{"label": one, "probability": 1.0} for one in found],
+        [{"label": one, "probability": 1.0} for one in actual],
         TaskSettings("classify", ("n", "p")),
     )
     assert scores["f1"] == pytest.approx(2 / 3) and scores["accuracy"] == pytest.approx(3 / 5)
@@ -53,14 +53,14 @@ def test_a_set_of_one_class_has_no_correlation_and_no_crash():
 
 def test_scores_of_numbers_are_scipys():
     true = RNG.normal(size=30)
-    found = true + RNG.normal(size=30)
+    actual = true + RNG.normal(size=30)
     settings = TaskSettings("classify", regression=True)
     scores = score(
-        [SentenceExample("x", target=float(one)) for one in true], [{"value": float(one)} for one in found], settings
+        [SentenceExample("x", target=float(one)) for one in true], [{"value": float(one)} for one in actual], settings
     )
-    assert scores["pearson"] == pytest.approx(stats.pearsonr(true, found).statistic)
-    assert scores["spearman"] == pytest.approx(stats.spearmanr(true, found).statistic)
-    assert scores["mean_squared_error"] == pytest.approx(metrics.mean_squared_error(true, found))
+    assert scores["pearson"] == pytest.approx(stats.pearsonr(true, actual).statistic)
+    assert scores["spearman"] == pytest.approx(stats.spearmanr(true, actual).statistic)
+    assert scores["mean_squared_error"] == pytest.approx(metrics.mean_squared_error(true, actual))
     flat = score([SentenceExample("x", target=1.0)] * 2, [{"value": 1.0}] * 2, settings)
     assert flat == {"pearson": 0.0, "spearman": 0.0, "mean_squared_error": 0.0}
 
@@ -85,33 +85,33 @@ def test_the_worst_numbers_are_those_farthest_off(tmp_path):
 
 
 def test_scores_of_several_labels_are_scikit_learns():
-    true, found = RNG.integers(0, 2, (2, 40, 3))
+    true, actual = RNG.integers(0, 2, (2, 40, 3))
 
     def named(rows):
         return [tuple(label for label, on in zip(LABELS, row) if on) for row in rows]
 
     examples = [SentenceExample("x", target=labels) for labels in named(true)]
-    predictions = [{"labels": list(labels), "probabilities": dict.fromkeys(LABELS, 0.5)} for labels in named(found)]
+    predictions = [{"labels": list(labels), "probabilities": dict.fromkeys(LABELS, 0.5)} for labels in named(actual)]
     settings = TaskSettings("classify", LABELS, multi_label=True)
     scores = score(examples, predictions, settings)
-    assert scores["f1_micro"] == pytest.approx(metrics.f1_score(true, found, average="micro"))
-    assert scores["f1_macro"] == pytest.approx(metrics.f1_score(true, found, average="macro"))
-    assert scores["all_labels_right"] == pytest.approx(np.mean([(x == y).all() for x, y in zip(true, found)]))
+    assert scores["f1_micro"] == pytest.approx(metrics.f1_score(true, actual, average="micro"))
+    assert scores["f1_macro"] == pytest.approx(metrics.f1_score(true, actual, average="macro"))
+    assert scores["all_labels_right"] == pytest.approx(np.mean([(x == y).all() for x, y in zip(true, actual)]))
     shown = findings(examples, predictions, settings)
-    assert len(shown.worst) == sum((x != y).any() for x, y in zip(true, found))
-    columns = metrics.precision_recall_fscore_support(true, found)
+    assert len(shown.worst) == sum((x != y).any() for x, y in zip(true, actual))
+    columns = metrics.precision_recall_fscore_support(true, actual)
     for row, label, precision, recall, f1, count in zip(shown.per_label, LABELS, *columns, strict=True):
         assert (row["label"], row["examples"]) == (label, count)
         assert (row["precision"], row["recall"], row["f1"]) == pytest.approx((precision, recall, f1))
 
 
 @pytest.mark.parametrize(
-    "found, precision, recall, f1, right",
+    "actual, precision, recall, f1, right",
     [([0, 0, 0, 0], 0, 0, 0, 3 / 4), ([1, 1, 0, 0], 1 / 2, 1, 2 / 3, 3 / 4), ([1, 0, 0, 0], 1, 1, 1, 1)],
 )
-def test_the_only_label_of_a_multi_label_task_is_measured_where_it_is(found, precision, recall, f1, right):
+def test_the_only_label_of_a_multi_label_task_is_measured_where_it_is(actual, precision, recall, f1, right):
     examples = [SentenceExample("x", target=target) for target in (("x",), (), (), ())]
-    predictions = [{"labels": ["x"] * on, "probabilities": {"x": float(on)}} for on in found]
+    predictions = [{"labels": ["x"] * on, "probabilities": {"x": float(on)}} for on in actual]
     settings = TaskSettings("classify", ("x",), multi_label=True)
     assert score(examples, predictions, settings) == pytest.approx(
         {"f1_micro": f1, "f1_macro": f1, "all_labels_right": right}

@@ -89,8 +89,8 @@ def test_a_folder_of_sentence_transformers_gives_its_vectors(bert):
     assert (settings.task, settings.pooling, settings.max_length) == ("similarity", "mean", 16)
     vectors = np.stack(list(sentence_vectors(bert, TEXTS)))
     np.testing.assert_allclose(vectors, by_hand(bert, TEXTS), atol=1e-6)
-    (found,) = bert.task.predict([(TEXTS[0], TEXTS[1])])
-    assert found["value"] == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-6) and list(found) == ["value"]
+    (actual,) = bert.task.predict([(TEXTS[0], TEXTS[1])])
+    assert actual["value"] == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-6) and list(actual) == ["value"]
 
 
 def test_all_minilm_is_pooled_as_transformers_pools_it_with_the_published_cosines():
@@ -148,9 +148,9 @@ def test_the_contrastive_loss_is_the_cross_entropy_of_the_cosines():
     units = vectors[:3] / np.linalg.norm(vectors[:3], axis=-1, keepdims=True)
     logits = 20 * units[:, 0] @ units[:, 1].T
     expected = np.mean(np.log(np.exp(logits).sum(axis=1)) - np.diag(logits))
-    found = ContrastiveLoss()({"vectors": vectors}, batch)
-    assert float(found["loss"]) == pytest.approx(expected, rel=1e-5)
-    assert float(found["accuracy"]) == pytest.approx(np.mean(logits.argmax(axis=1) == np.arange(3)))
+    actual = ContrastiveLoss()({"vectors": vectors}, batch)
+    assert float(actual["loss"]) == pytest.approx(expected, rel=1e-5)
+    assert float(actual["accuracy"]) == pytest.approx(np.mean(logits.argmax(axis=1) == np.arange(3)))
 
 
 def test_the_cosine_loss_is_the_squared_difference():
@@ -177,8 +177,8 @@ def test_it_learns_from_scores_and_the_metric_is_scipys(tiny_bert):
 
     examples, held = with_scores(0, 96), with_scores(7, 40)
     model = train(TASK, tiny_bert, examples, TASK.settings(options(pooling="max"), examples), 60, rate=3e-3)
-    found = [prediction["value"] for prediction in model.predict(held)]
-    expected = spearmanr([example.target for example in held], found).statistic
+    actual = [prediction["value"] for prediction in model.predict(held)]
+    expected = spearmanr([example.target for example in held], actual).statistic
     assert scored(model, held)["spearman"] == pytest.approx(expected) and expected > 0.6
 
 
@@ -236,14 +236,14 @@ def test_the_analysis_finds_the_most_similar_texts(bert):
     from bert_tf.explain import sentence_similarity
 
     others = [" ".join(words) for words in sentences(0, 6)]
-    found = sentence_similarity(bert, TEXTS, input=["", *others], top_k=2)
+    actual = sentence_similarity(bert, TEXTS, input=["", *others], top_k=2)
     expected = by_hand(bert, TEXTS) @ by_hand(bert, others).T
-    np.testing.assert_allclose(found.cosines, by_hand(bert, TEXTS) @ by_hand(bert, TEXTS).T, atol=1e-5)
-    for row, near in zip(expected, found.nearest):
+    np.testing.assert_allclose(actual.cosines, by_hand(bert, TEXTS) @ by_hand(bert, TEXTS).T, atol=1e-5)
+    for row, near in zip(expected, actual.nearest):
         assert [one.text for one in near] == [others[place] for place in np.argsort(-row)[:2]]
         assert near[0].similarity == pytest.approx(row.max(), abs=1e-5)
-    assert len(found.to_frame()) == 6 and len(sentence_similarity(bert, TEXTS).to_frame()) == 3
-    assert found.figure("nearest").data[0].x[0] == pytest.approx(expected[0].max(), abs=1e-5)
+    assert len(actual.to_frame()) == 6 and len(sentence_similarity(bert, TEXTS).to_frame()) == 3
+    assert actual.figure("nearest").data[0].x[0] == pytest.approx(expected[0].max(), abs=1e-5)
     with pytest.raises(InputError, match="at least two sentences"):
         sentence_similarity(bert, TEXTS[:1])
 

@@ -90,8 +90,8 @@ def test_a_classifier_with_the_pooler_learns_its_set(trained):
     task = bert_tf.load(folder).task
     for path in (train, held):
         rows = list(csv.DictReader(open(path, encoding="utf-8")))
-        found = [one["label"] for one in task.predict([row["text"] for row in rows])]
-        assert found == [row["label"] for row in rows]
+        actual = [one["label"] for one in task.predict([row["text"] for row in rows])]
+        assert actual == [row["label"] for row in rows]
 
 
 def test_the_report_says_what_was_measured(trained):
@@ -128,7 +128,7 @@ def test_measuring_writes_a_report_where_asked(trained, tmp_path, capsys):
 
 def test_a_report_leaves_nothing_of_an_earlier_one(tmp_path):
     metrics = {"task": "classify", "metric": "accuracy", "dev": {"accuracy": 0.5}}
-    found = ErrorAnalysis(
+    actual = ErrorAnalysis(
         confusion=(("a", "b"), [[1, 0], [0, 1]]),
         per_label=[{"label": "a", "precision": 1.0, "recall": 1.0, "f1": 1.0, "examples": 1}],
         worst=[{"text": "the cat", "expected": "a", "found": "b"}],
@@ -136,7 +136,7 @@ def test_a_report_leaves_nothing_of_an_earlier_one(tmp_path):
     records = [{"step": 1, "loss": 1.0}], [{"step": 1, "epoch": 1.0, "dev": {"accuracy": 0.5}, "best": True}]
     (tmp_path / "notes.txt").write_text("mine")
     own = {"notes.txt", "metrics.json", "report.html"}
-    write_findings(tmp_path, metrics, found, records)
+    write_findings(tmp_path, metrics, actual, records)
     more = {"errors.csv", "learning_curve.png", "confusion.png", "labels.png"}
     assert {path.name for path in tmp_path.iterdir()} == own | more
     write_findings(tmp_path, metrics, ErrorAnalysis())
@@ -159,8 +159,8 @@ def test_predictions_of_many_keep_their_order_and_tell_of_bad_ones(trained):
         "\ud800 a",
         "big",
     ]
-    found = list(task.predict_many(inputs, batch_size=2, errors="return"))
-    assert [one["label"] if isinstance(one, dict) else "bad" for one in found] == [
+    actual = list(task.predict_many(inputs, batch_size=2, errors="return"))
+    assert [one["label"] if isinstance(one, dict) else "bad" for one in actual] == [
         "large",
         "bad",
         "little",
@@ -168,7 +168,7 @@ def test_predictions_of_many_keep_their_order_and_tell_of_bad_ones(trained):
         "bad",
         "large",
     ]
-    assert sum(found[0]["probabilities"].values()) == pytest.approx(1, abs=1e-5)
+    assert sum(actual[0]["probabilities"].values()) == pytest.approx(1, abs=1e-5)
 
 
 def test_padding_and_company_do_not_change_a_prediction(trained):
@@ -282,7 +282,7 @@ def test_one_text_is_predicted_from_the_command_line(trained, capsys):
 
 
 @pytest.mark.parametrize(
-    "argv, said",
+    "argv, output",
     [
         (["evaluate", "tag", "--model", "{model}", "--data", "x"], "fine-tuned for 'classify', not 'tag'"),
         (["evaluate", "classify", "--model", "{start}", "--data", "x"], "not fine-tuned for any task"),
@@ -299,8 +299,8 @@ def test_one_text_is_predicted_from_the_command_line(trained, capsys):
         (["finetune", "sing", "--model", "x"], "invalid choice: 'sing'"),
     ],
 )
-def test_mistakes_are_told_in_one_line(trained, start_folder, capsys, argv, said):
+def test_mistakes_are_told_in_one_line(trained, start_folder, capsys, argv, output):
     argv = [part.format(model=trained[0], start=start_folder) for part in argv]
     assert main(argv) == 2
     lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1 and said in lines[0]
+    assert len(lines) == 1 and output in lines[0]

@@ -139,8 +139,8 @@ def test_the_script_measures_each_side(start_folder, tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    (found,) = json.loads((tmp_path / "found.json").read_text())
-    assert list(found) == ["ours", "transformers, own batches"]
-    for side in found.values():
+    (actual,) = json.loads((tmp_path / "found.json").read_text())
+    assert list(actual) == ["ours", "transformers, own batches"]
+    for side in actual.values():
         assert side["examples_per_second"] > 0 and 0 <= side["scores"]["f1"] <= 1
     assert "(ours" in done.stdout

@@ -50,10 +50,10 @@ def test_worked_examples():
 
 
 def test_an_answer_of_articles_alone_counts_as_each_script_has_it():
-    answers, said = {"a": ["the"], "b": ["red"]}, {"a": "the", "b": "red"}
-    assert squad_scores(said, answers) == {"exact_match": 100.0, "f1": 50.0, "questions": 2}  # 1.1
-    found = squad_scores({**said, "c": ""}, {**answers, "c": []})  # 2.0: "a" has no answer left
-    assert (found["exact_match"], found["f1"]) == pytest.approx((100.0, 100.0))
+    answers, output = {"a": ["the"], "b": ["red"]}, {"a": "the", "b": "red"}
+    assert squad_scores(output, answers) == {"exact_match": 100.0, "f1": 50.0, "questions": 2}  # 1.1
+    actual = squad_scores({**output, "c": ""}, {**answers, "c": []})  # 2.0: "a" has no answer left
+    assert (actual["exact_match"], actual["f1"]) == pytest.approx((100.0, 100.0))
     assert squad_scores({"a": "x", "b": "red", "c": ""}, {**answers, "c": []})["f1"] == pytest.approx(200 / 3)
 
 
@@ -63,9 +63,9 @@ def test_no_answer():
     assert question_scores("Paris", []) == (0, 0)
     assert question_scores("", ["Paris"]) == (0, 0)
     assert question_scores("", ["the"]) == (1, 1)  # an answer that nothing is left of does not count
-    found = squad_scores({"a": "Paris", "b": "", "c": "Rome"}, {"a": ["Paris"], "b": [], "c": []})
-    assert found["exact_match"] == found["f1"] == pytest.approx(200 / 3)
-    assert found["answerable_f1"] == 100 and found["unanswerable_accuracy"] == 50
+    actual = squad_scores({"a": "Paris", "b": "", "c": "Rome"}, {"a": ["Paris"], "b": [], "c": []})
+    assert actual["exact_match"] == actual["f1"] == pytest.approx(200 / 3)
+    assert actual["answerable_f1"] == 100 and actual["unanswerable_accuracy"] == 50
 
 
 def test_a_question_without_a_prediction_scores_nothing():

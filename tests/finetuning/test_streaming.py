@@ -37,16 +37,16 @@ def test_the_words_of_a_pipe_are_there_while_it_is_written(tmp_path):
             file.write("ran\n")
 
     threading.Thread(target=write, daemon=True).start()
-    found = labelled_words_or_errors(pipe, labelled=False)
-    assert next(found)[1].words == ("the", "cat") and next(found)[1].words == ("it",)
+    actual = labelled_words_or_errors(pipe, labelled=False)
+    assert next(actual)[1].words == ("the", "cat") and next(actual)[1].words == ("it",)
     may_end.set()
-    assert [(line, one.words) for line, one in found] == [(6, ("ran",))]
+    assert [(line, one.words) for line, one in actual] == [(6, ("ran",))]
 
 
 def test_a_document_is_joined_when_the_next_begins(tmp_path):
     (tmp_path / "a.conll").write_text("the\n\n-DOCSTART- O\n\na\nb c d e f\n\ncat\n\nsat\n-DOCSTART-\nran\n\nit\n")
-    found = labelled_words_or_errors(tmp_path / "a.conll", labelled=False, documents=True)
-    (first, the), (second, bad), (third, sat), (fourth, ran) = found
+    actual = labelled_words_or_errors(tmp_path / "a.conll", labelled=False, documents=True)
+    (first, the), (second, bad), (third, sat), (fourth, ran) = actual
     assert (first, second, third, fourth) == (1, 5, 8, 12)
     assert the.words == ("the",) and sat.words == ("cat", "sat") and ran.words == ("ran", "it")
     assert isinstance(bad, DataError) and "line 6: 5 columns" in str(bad)
@@ -58,8 +58,8 @@ def test_a_document_is_joined_when_the_next_begins(tmp_path):
         + "\n\n# newdoc\n1\tran"
         + "\t_" * 8
     )
-    found = labelled_words_or_errors(tmp_path / "a.conllu", labelled=False, documents=True)
-    assert [(line, one.words) for line, one in found] == [(3, ("the", "cat")), (8, ("ran",))]
+    actual = labelled_words_or_errors(tmp_path / "a.conllu", labelled=False, documents=True)
+    assert [(line, one.words) for line, one in actual] == [(3, ("the", "cat")), (8, ("ran",))]
 
 
 def test_a_sentence_that_cannot_be_read_is_told_in_its_place(tagger, tmp_path, capsys):

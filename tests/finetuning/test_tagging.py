@@ -49,14 +49,14 @@ def test_it_learns_a_made_set_and_beats_chance_on_other_sentences(tagger):
 
 def test_spans_are_those_of_the_users_own_text(tagger):
     text = "the  cat ran in  park river was  big"
-    (found,) = tagger.predict([text])
-    assert found["text"] == text
+    (actual,) = tagger.predict([text])
+    assert actual["text"] == text
     assert (
-        [text[start:end] for start, end in found["spans"]]
-        == found["words"]
+        [text[start:end] for start, end in actual["spans"]]
+        == actual["words"]
         == ("the cat ran in park river was big".split())
     )
-    (entity,) = found["entities"]
+    (entity,) = actual["entities"]
     assert entity["type"] == "LOC" and text[entity["start"] : entity["end"]] == entity["text"] == "park river"
     assert 0 < entity["probability"] <= 1
 
@@ -66,10 +66,10 @@ def test_long_documents_are_read_in_windows(tagger):
     document = LabelledSentence(tuple(words), None)
     rows = TASK.encode([document], tagger._tokenizer, tagger.settings)
     assert len(rows) > 5 and max(rows.lengths) <= tagger.settings.max_length
-    (found,) = tagger.predict([document])
-    assert len(found["labels"]) == len(words)
+    (actual,) = tagger.predict([document])
+    assert len(actual["labels"]) == len(words)
     assert (
-        np.mean([(label != "O") == (word in PLACES | {"money"}) for word, label in zip(words, found["labels"])]) > 0.9
+        np.mean([(label != "O") == (word in PLACES | {"money"}) for word, label in zip(words, actual["labels"])]) > 0.9
     )
 
 
@@ -143,13 +143,13 @@ def test_scores_equal_seqeval_and_scikit_learn():
 
     from bert_tf.finetuning.metrics.token_metrics import per_label, tag_scores
 
-    true, found = [["B-A", "I-A", "O", "B-B"], ["O", "B-B"]], [["B-A", "O", "B-A", "B-B"], ["B-B", "O"]]
-    scores = tag_scores(true, found, True)
-    assert scores["f1"] == f1_score(true, found) == pytest.approx(2 / 7)
-    assert scores["precision"] == precision_score(true, found) == pytest.approx(1 / 4)
-    assert scores["recall"] == recall_score(true, found) == pytest.approx(1 / 3)
-    assert scores["accuracy"] == accuracy_score(sum(true, []), sum(found, [])) == pytest.approx(1 / 3)
-    assert {row["label"]: row["f1"] for row in per_label(true, found, True)} == {"A": 0, "B": 0.5}
+    true, actual = [["B-A", "I-A", "O", "B-B"], ["O", "B-B"]], [["B-A", "O", "B-A", "B-B"], ["B-B", "O"]]
+    scores = tag_scores(true, actual, True)
+    assert scores["f1"] == f1_score(true, actual) == pytest.approx(2 / 7)
+    assert scores["precision"] == precision_score(true, actual) == pytest.approx(1 / 4)
+    assert scores["recall"] == recall_score(true, actual) == pytest.approx(1 / 3)
+    assert scores["accuracy"] == accuracy_score(sum(true, []), sum(actual, [])) == pytest.approx(1 / 3)
+    assert {row["label"]: row["f1"] for row in per_label(true, actual, True)} == {"A": 0, "B": 0.5}
     plain = tag_scores([["X", "Y", "Y"]], [["X", "Y", "X"]], False)
     assert plain["accuracy"] == pytest.approx(2 / 3) and plain["f1"] == pytest.approx(2 / 3)
 
@@ -163,14 +163,14 @@ def test_entities_of_random_labels_have_the_scores_of_seqeval():
     for _ in range(200):
         names = rng.choice(["O", "B-A", "I-A", "B-B", "I-B", "I-C"], rng.integers(1, 7), replace=False)
         lengths = rng.integers(1, 9, rng.integers(1, 5))
-        true, found = ([list(map(str, rng.choice(names, length))) for length in lengths] for _ in range(2))
-        if not any(label != "O" for labels in (*true, *found) for label in labels):
+        true, actual = ([list(map(str, rng.choice(names, length))) for length in lengths] for _ in range(2))
+        if not any(label != "O" for labels in (*true, *actual) for label in labels):
             continue  # seqeval's report has no averages then
-        report = classification_report(true, found, output_dict=True, zero_division=0)
-        scores = tag_scores(true, found, True)
+        report = classification_report(true, actual, output_dict=True, zero_division=0)
+        scores = tag_scores(true, actual, True)
         for name, key in (("precision", "precision"), ("recall", "recall"), ("f1", "f1-score")):
             assert scores[name] == pytest.approx(report["micro avg"][key], abs=1e-12)
-        rows = {row.pop("label"): row for row in per_label(true, found, True)}
+        rows = {row.pop("label"): row for row in per_label(true, actual, True)}
         assert list(rows) == [label for label in report if not label.endswith(" avg")]
         for label, row in rows.items():
             expected = {**report[label], "f1": report[label]["f1-score"]}

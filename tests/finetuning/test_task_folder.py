@@ -43,11 +43,11 @@ def their_logits(folder, kind="AutoModelForSequenceClassification"):
 
     model = getattr(transformers, kind).from_pretrained(folder).eval()
     tokenizer = bert_tf.load(folder).tokenizer
-    found = []
+    actual = []
     for text_a, text_b in TEXTS:
         packed = tokenizer.encode(text_a, text_b)
         with torch.no_grad():
-            found.append(
+            actual.append(
                 model(
                     input_ids=torch.tensor(packed.token_ids)[None].long(),
                     token_type_ids=torch.tensor(packed.segment_ids)[None].long(),
@@ -55,7 +55,7 @@ def their_logits(folder, kind="AutoModelForSequenceClassification"):
                 .logits[0]
                 .numpy()
             )
-    return found
+    return actual
 
 
 def test_transformers_gives_the_same_logits_of_our_folder(trained):
@@ -81,9 +81,9 @@ def test_transformers_reads_several_labels_and_numbers_as_what_they_are(tiny_ber
     export_task(tmp_path / "own", tmp_path / "theirs", "hf")
     config = json.loads((tmp_path / "theirs" / "config.json").read_text())
     assert config["problem_type"] == problem and config["architectures"] == ["BertForSequenceClassification"]
-    expected, found = our_logits(tmp_path / "own"), their_logits(tmp_path / "theirs")
-    assert found[0].shape == (max(len(settings.labels), 1),)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    expected, actual = our_logits(tmp_path / "own"), their_logits(tmp_path / "theirs")
+    assert actual[0].shape == (max(len(settings.labels), 1),)
+    np.testing.assert_allclose(actual, expected, atol=1e-5)
     assert np.abs(expected[0] - expected[1]).max() > 1e-3
 
 
@@ -191,8 +191,8 @@ def test_a_delta_over_a_delta_is_refused_before_training(tiny_bert, trained, tmp
     save_task(tmp_path / "delta", tiny_bert.config, tiny_bert.tokenizer, network, SETTINGS, delta_of=base)
     options = ["--model", tmp_path / "delta", "--train", trained[1], "--output", tmp_path / "new", *QUICK]
     assert finetune("classify", *options, "--delta") == 2
-    said = capsys.readouterr().err
-    assert f"{tmp_path / 'delta'} is stored over {base}" in said and "without --delta" in said
+    output = capsys.readouterr().err
+    assert f"{tmp_path / 'delta'} is stored over {base}" in output and "without --delta" in output
     assert not (tmp_path / "new").exists()
 
 

@@ -167,9 +167,9 @@ class DebertaV2ForMaskedLM(transformers.DebertaV2ForMaskedLM):
         self.mask_predictions = DetectsReplacedTokens(config)
 
     def forward(self, *inputs, **given):
-        found = super().forward(*inputs, **given)
-        found["replaced_logits"] = self.mask_predictions(found.hidden_states[-1])
-        return found
+        actual = super().forward(*inputs, **given)
+        actual["replaced_logits"] = self.mask_predictions(actual.hidden_states[-1])
+        return actual
 
 
 def deberta():
@@ -266,16 +266,16 @@ def outputs(model, inputs):
     if getattr(model.config, "type_vocab_size", 0):
         given["token_type_ids"] = segments
     with torch.no_grad():
-        found = model(**given, output_hidden_states=True, output_attentions=True)
+        actual = model(**given, output_hidden_states=True, output_attentions=True)
         pooled = getattr(model.base_model(**given), "pooler_output", None)
-    logits = found.get("prediction_logits", found.get("logits"))
+    logits = actual.get("prediction_logits", actual.get("logits"))
     values = {
         "pooled_output": pooled,
-        "sop_logits": found.get("sop_logits"),
-        **({"replaced_logits": found["replaced_logits"]} if "replaced_logits" in found else {}),
+        "sop_logits": actual.get("sop_logits"),
+        **({"replaced_logits": actual["replaced_logits"]} if "replaced_logits" in actual else {}),
         "replaced_logits" if logits.ndim == 2 else "mlm_logits_all": logits,
-        **{f"hidden_states.{i}": value for i, value in enumerate(found.hidden_states)},
-        **{f"attentions.{i}": value for i, value in enumerate(found.attentions)},
+        **{f"hidden_states.{i}": value for i, value in enumerate(actual.hidden_states)},
+        **{f"attentions.{i}": value for i, value in enumerate(actual.attentions)},
     }
     return {name: value.numpy().astype(np.float32) for name, value in values.items() if value is not None}
 
@@ -284,8 +284,8 @@ def tokens(tokenizer):
     """Ids, offsets and words of each text alone, ids and segments of each pair."""
     texts = []
     for text in TEXTS + OWN_TEXTS:
-        found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        texts.append({"ids": found.input_ids, "offsets": found.offset_mapping, "words": found.word_ids()})
+        actual = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        texts.append({"ids": actual.input_ids, "offsets": actual.offset_mapping, "words": actual.word_ids()})
     pairs = [
         tokenizer(a, b, truncation="longest_first", max_length=most, return_token_type_ids=True) for a, b, most in PAIRS
     ]

@@ -55,7 +55,7 @@ def outputs(model, inputs):
     ids, segments, mask = (torch.tensor(inputs[name]) for name in ("token_ids", "segment_ids", "padding_mask"))
     embeddings = model.bert.embeddings
     with torch.no_grad():
-        found = model(
+        actual = model(
             input_ids=ids,
             token_type_ids=segments,
             attention_mask=mask,
@@ -71,10 +71,10 @@ def outputs(model, inputs):
     return {
         "embeddings_sum": total,
         "pooled_output": pooled,
-        "mlm_logits_all": found.prediction_logits,
-        "nsp_logits": found.seq_relationship_logits,
-        **{f"hidden_states.{i}": value for i, value in enumerate(found.hidden_states)},
-        **{f"attentions.{i}": value for i, value in enumerate(found.attentions)},
+        "mlm_logits_all": actual.prediction_logits,
+        "nsp_logits": actual.seq_relationship_logits,
+        **{f"hidden_states.{i}": value for i, value in enumerate(actual.hidden_states)},
+        **{f"attentions.{i}": value for i, value in enumerate(actual.attentions)},
     }
 
 

@@ -102,8 +102,10 @@ def main():
     np.savez_compressed(HERE.with_suffix(".npz"), **inputs, **outputs(model, inputs), **long_text(model))
     texts = []
     for text in TEXTS + OWN_TEXTS + MODERN_TEXTS:
-        found = spelling(text, add_special_tokens=False, return_offsets_mapping=True)
-        texts.append({"text": text, "ids": found.input_ids, "offsets": found.offset_mapping, "words": found.word_ids()})
+        actual = spelling(text, add_special_tokens=False, return_offsets_mapping=True)
+        texts.append(
+            {"text": text, "ids": actual.input_ids, "offsets": actual.offset_mapping, "words": actual.word_ids()}
+        )
     pairs = [
         {"pair": [a, b, most], "ids": spelling(a, b, truncation="longest_first", max_length=most).input_ids}
         for a, b, most in PAIRS

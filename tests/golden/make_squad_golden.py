@@ -15,11 +15,11 @@ WORDS = "the a an The U.S. Denver denver, Broncos 1,000 of “quoted” it's - n
 
 def scores(predictions, answers):
     """torchmetrics' figures of these questions."""
-    found = squad(
+    actual = squad(
         [{"id": key, "prediction_text": text} for key, text in predictions.items()],
         [{"id": key, "answers": {"text": texts, "answer_start": [0] * len(texts)}} for key, texts in answers.items()],
     )
-    return {name: float(value) for name, value in found.items()}
+    return {name: float(value) for name, value in actual.items()}
 
 
 def main():

@@ -61,24 +61,24 @@ def task_model(settings, start=None):
 
 @pytest.mark.parametrize("to", FORMATS)
 def test_a_model_with_all_heads_of_bert(tiny, tmp_path, to):
-    found = check(tiny, write(tiny, tmp_path / "out", to), to)
-    assert found.passes and found.difference < 1e-4, found
+    actual = check(tiny, write(tiny, tmp_path / "out", to), to)
+    assert actual.passes and actual.difference < 1e-4, actual
 
 
 @pytest.mark.parametrize("name", [*FAMILY, *READERS])
 @pytest.mark.parametrize("to", ["onnx", "openvino"])
 def test_members_of_the_family(name, to, tmp_path):
     bert = load_member(name)
-    found = check(bert, write(bert, tmp_path / "out", to), to)
-    assert found.passes, found
+    actual = check(bert, write(bert, tmp_path / "out", to), to)
+    assert actual.passes, actual
 
 
 @pytest.mark.parametrize("name", TASKS)
 @pytest.mark.parametrize("to", ["onnx", "openvino"])
 def test_heads_of_tasks(name, to, tmp_path):
     bert = task_model(TASKS[name])
-    found = check(bert, write(bert, tmp_path / "out", to), to)
-    assert found.passes, found
+    actual = check(bert, write(bert, tmp_path / "out", to), to)
+    assert actual.passes, actual
     assert json.loads((tmp_path / "out" / "config.json").read_text())["task"]["task"] == TASKS[name].task
 
 
@@ -96,8 +96,8 @@ def test_matrices_in_eight_bits_make_a_small_file_with_near_outputs(tmp_path, to
     whole, small = (write(wide, tmp_path / dtype, to, dtype) for dtype in ("float32", "int8"))
     pattern = {"onnx": "model.onnx", "openvino": "model.bin", "saved-model": "variables/*", "keras": "model.keras"}[to]
     sizes = [sum(path.stat().st_size for path in folder.glob(pattern)) for folder in (whole, small)]
-    found = check(wide, small, to, "int8")
-    assert found.passes and found.difference > 1e-6 and sizes[1] < 0.5 * sizes[0]
+    actual = check(wide, small, to, "int8")
+    assert actual.passes and actual.difference > 1e-6 and sizes[1] < 0.5 * sizes[0]
 
 
 @pytest.mark.parametrize("name", ["classes", "tags", "choices"])
@@ -121,8 +121,8 @@ def test_a_model_stored_in_eight_bits_keeps_its_numbers_there(to, tmp_path):
 
     wide = make_bert(layers=2, seed=4, hidden=128)
     stored = bert_tf.load(save(tmp_path / "stored", wide.config, wide.tokenizer, wide.model, dtype="int8"))
-    found = check(stored, write(stored, tmp_path / "out", to, "int8"), to, "int8")
-    assert found.difference < 1e-4, found
+    actual = check(stored, write(stored, tmp_path / "out", to, "int8"), to, "int8")
+    assert actual.difference < 1e-4, actual
 
 
 @pytest.mark.parametrize("to", ["onnx", "openvino"])
@@ -131,8 +131,8 @@ def test_a_model_stored_in_eight_bits_is_computed_in_float_unless_asked_otherwis
 
     wide = make_bert(layers=2, seed=4, hidden=128)
     stored = bert_tf.load(save(tmp_path / "stored", wide.config, wide.tokenizer, wide.model, dtype="int8"))
-    found = check(stored, write(stored, tmp_path / "out", to), to)
-    assert found.passes and found.difference < 1e-4, found
+    actual = check(stored, write(stored, tmp_path / "out", to), to)
+    assert actual.passes and actual.difference < 1e-4, actual
 
 
 def test_the_sizes_of_the_batch_are_free(tiny, tmp_path):
@@ -144,8 +144,8 @@ def test_the_sizes_of_the_batch_are_free(tiny, tmp_path):
         ids = np.full(shape, 7, np.int32)
         batch = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
         expected = tiny.runtime.run(batch, ("sequence_output",))["sequence_output"]
-        (found,) = session.run(["sequence_output"], batch)
-        np.testing.assert_allclose(found, expected, atol=1e-4)
+        (actual,) = session.run(["sequence_output"], batch)
+        np.testing.assert_allclose(actual, expected, atol=1e-4)
 
 
 def test_the_command_line_writes_and_checks(tiny, tmp_path, capsys):

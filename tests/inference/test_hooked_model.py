@@ -27,8 +27,8 @@ def test_the_steps_one_after_another_are_the_model(tiny_bert, trace):
     for index, maps in enumerate(trace.attentions):
         np.testing.assert_allclose(hooked.values(index, states[index], ("pattern",))["pattern"][0], maps, atol=1e-5)
     logs = trace.logits - np.log(np.exp(trace.logits).sum(axis=1, keepdims=True))
-    found = hooked.mlm_log_probabilities(trace.hidden_states[-1][list(trace.masks)])
-    np.testing.assert_allclose(found, logs, atol=2e-5)
+    actual = hooked.mlm_log_probabilities(trace.hidden_states[-1][list(trace.masks)])
+    np.testing.assert_allclose(actual, logs, atol=2e-5)
     np.testing.assert_allclose(np.exp(hooked.nsp_log_probabilities(states[-1])[0]), trace.nsp, atol=1e-5)
 
 
@@ -62,9 +62,9 @@ def test_threads_get_what_one_thread_gets(tiny_bert, trace):
     hooked, target = HookedModel(tiny_bert), Target(6, 20, "cat")
     vectors = tiny_bert.hooked().token_vectors(trace.token_ids[None]).numpy()
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: hooked.gradient(vectors, trace.segments[None], target), range(8)))
+        actual = list(pool.map(lambda _: hooked.gradient(vectors, trace.segments[None], target), range(8)))
     score, gradient = tiny_bert.hooked().gradient(vectors, trace.segments[None], target)
-    for one in found:
+    for one in actual:
         np.testing.assert_allclose(one[0], score, atol=1e-5)
         np.testing.assert_allclose(one[1], gradient, atol=1e-4)
 
@@ -74,14 +74,14 @@ def test_a_head_whose_z_is_zero_takes_its_part_out_of_the_output(tiny_bert, trac
     x = trace.hidden_states[:1]
     gates = np.array([[1, 0, 1, 0]], np.float32)
     off, nothing = (gates == 0)[..., None, None], np.zeros((1, 1, 1, 1))
-    found = tiny_bert.hooked().layer(0, x, replace={"z": (off, nothing)})
+    actual = tiny_bert.hooked().layer(0, x, replace={"z": (off, nothing)})
     values = x[0] @ np.asarray(layer.attention.value.kernel) + np.asarray(layer.attention.value.bias)
     heads = values.reshape(trace.length, 4, 8).transpose(1, 0, 2)
     context = (trace.attentions[0] @ heads) * gates[0][:, None, None]
     attended = layer.attention.output_dense(context.transpose(1, 0, 2).reshape(1, trace.length, 32))
     middle = layer.attention_norm(x + attended)
     expected = layer.feed_forward_norm(middle + layer.feed_forward(middle))
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    np.testing.assert_allclose(actual, expected, atol=1e-4)
 
 
 def test_a_feed_forward_block_that_adds_zero_leaves_residual_and_norm(tiny_bert, trace):
@@ -89,19 +89,19 @@ def test_a_feed_forward_block_that_adds_zero_leaves_residual_and_norm(tiny_bert,
     x = trace.hidden_states[1:2]
     middle = layer.attention_norm(x + layer.attention(x, np.zeros((1, 1, 1, 1), np.float32)))
     nothing = np.ones((1, 1, 1), bool), np.zeros((1, 1, 1))
-    found = tiny_bert.hooked().layer(1, x, replace={"mlp_out": nothing})
-    np.testing.assert_allclose(found, layer.feed_forward_norm(middle), atol=1e-5)
+    actual = tiny_bert.hooked().layer(1, x, replace={"mlp_out": nothing})
+    np.testing.assert_allclose(actual, layer.feed_forward_norm(middle), atol=1e-5)
 
 
 def test_a_blocked_token_gets_no_attention_and_the_others_share_it(tiny_bert, trace):
     x = trace.hidden_states[:1]
     bias = blocked((2,), trace.length, links=((4, 5),))
-    found = np.asarray(tiny_bert.hooked().values(0, x, ("pattern",), bias)["pattern"])[0]
+    actual = np.asarray(tiny_bert.hooked().values(0, x, ("pattern",), bias)["pattern"])[0]
     kept = np.ones((trace.length, trace.length))
     kept[:, 2] = kept[4, 5] = 0
     expected = trace.attentions[0] * kept
     expected /= expected.sum(axis=-1, keepdims=True)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(actual, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("target", [Target(6, 20, "cat"), Target(None, 0, "IsNext")])
@@ -142,15 +142,15 @@ def test_targets_that_are_not_there_are_refused(tiny_bert, trace, headless_bert)
 TEXTS = ("the cats sat on the [MASK]", "it ran")
 
 
-def _same_trace(found, wanted):
-    assert (found.tokens, found.masks, found.heads, found.model) == (
+def _same_trace(actual, wanted):
+    assert (actual.tokens, actual.masks, actual.heads, actual.model) == (
         wanted.tokens,
         wanted.masks,
         wanted.heads,
         wanted.model,
     )
     for name in ("logits", "attentions", "hidden_states", "pooled", "replaced", "nsp", "sop"):
-        mine, other = getattr(found, name), getattr(wanted, name)
+        mine, other = getattr(actual, name), getattr(wanted, name)
         assert (mine is None) == (other is None), name
         if mine is not None:
             np.testing.assert_allclose(mine, other, atol=5e-5, err_msg=name)
@@ -168,8 +168,8 @@ def test_a_model_without_heads_has_hooks_too(headless_bert):
 def test_the_cache_holds_what_was_asked_for_by_name(tiny_bert, trace):
     hooked = tiny_bert.hooked()
     assert hooked is tiny_bert.hooked()
-    found, cache = hooked.run_with_cache(*TEXTS)
-    _same_trace(found, trace)
+    actual, cache = hooked.run_with_cache(*TEXTS)
+    _same_trace(actual, trace)
     assert list(cache) == hooked.hook_names and len(cache) == 13 * tiny_bert.config.num_hidden_layers
     for layer in range(tiny_bert.config.num_hidden_layers):
         np.testing.assert_allclose(cache[f"layer_{layer}.resid_pre"][0], trace.hidden_states[layer], atol=2e-5)
@@ -187,20 +187,20 @@ def test_hooks_at_one_point_follow_each_other_and_are_cached_as_they_leave_it(ti
         ("layer_1.mlp_out", lambda value: 2 * value),
     ]
     _, plain = tiny_bert.hooked().run_with_cache(*TEXTS)
-    found, cache = tiny_bert.hooked().run_with_cache(*TEXTS, names=["layer_1.mlp_out"], hooks=hooks)
+    actual, cache = tiny_bert.hooked().run_with_cache(*TEXTS, names=["layer_1.mlp_out"], hooks=hooks)
     np.testing.assert_allclose(seen[0], plain["layer_1.mlp_out"] + 1, atol=1e-6)
     np.testing.assert_allclose(cache["layer_1.mlp_out"], 2 * seen[0], atol=1e-6)
-    assert np.abs(found.hidden_states[-1] - trace.hidden_states[-1]).max() > 1e-3
-    np.testing.assert_allclose(found.hidden_states[1], trace.hidden_states[1], atol=2e-5)
+    assert np.abs(actual.hidden_states[-1] - trace.hidden_states[-1]).max() > 1e-3
+    np.testing.assert_allclose(actual.hidden_states[1], trace.hidden_states[1], atol=2e-5)
 
 
 def test_another_texts_states_give_its_answer(tiny_bert, trace):
     other = "the dogs ran in the [MASK]", "it sat"
     wanted, cache = tiny_bert.hooked().run_with_cache(*other)
     hooks = [("layer_0.resid_pre", lambda state: cache["layer_0.resid_pre"])]
-    found = tiny_bert.hooked().run_with_hooks(*TEXTS, hooks=hooks)
-    np.testing.assert_allclose(found.logits, wanted.logits, atol=1e-5)
-    assert np.abs(found.logits - trace.logits).max() > 1e-3
+    actual = tiny_bert.hooked().run_with_hooks(*TEXTS, hooks=hooks)
+    np.testing.assert_allclose(actual.logits, wanted.logits, atol=1e-5)
+    assert np.abs(actual.logits - trace.logits).max() > 1e-3
 
 
 @pytest.mark.parametrize(

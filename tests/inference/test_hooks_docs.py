@@ -32,5 +32,5 @@ def test_an_example_runs(title, small, monkeypatch, capsys):
 
 def test_the_table_names_every_hook_point_with_its_shape():
     rows = re.findall(r"^\| (`.+?) \| ([A-Z ]+) \|", TEXT, re.MULTILINE)
-    found = [(name, shape.replace(" ", "")) for names, shape in rows for name in re.findall(r"`(\w+)`", names)]
-    assert found == [(point.name, point.shape) for point in HOOK_POINTS]
+    actual = [(name, shape.replace(" ", "")) for names, shape in rows for name in re.findall(r"`(\w+)`", names)]
+    assert actual == [(point.name, point.shape) for point in HOOK_POINTS]

@@ -132,10 +132,10 @@ def test_words_asked_about_have_their_rank_and_probability(tiny_bert):
     everything = fill_mask(trace, tiny_bert.tokenizer, top_k=tiny_bert.tokenizer.vocab_size)
     answers = tiny_bert.fill_mask(trace, top_k=1, targets=["dog", "cat", "##s", "dog"])
     for answer, whole in zip(answers, everything):
-        found = {one.token: (rank, one.probability) for rank, one in enumerate(whole.predictions, 1)}
-        assert [one.rank for one in answer.targets] == sorted(found[word][0] for word in ("dog", "cat", "##s"))
+        actual = {one.token: (rank, one.probability) for rank, one in enumerate(whole.predictions, 1)}
+        assert [one.rank for one in answer.targets] == sorted(actual[word][0] for word in ("dog", "cat", "##s"))
         for one in answer.targets:
-            assert (one.rank, one.probability) == (found[one.token][0], pytest.approx(found[one.token][1]))
+            assert (one.rank, one.probability) == (actual[one.token][0], pytest.approx(actual[one.token][1]))
     assert tiny_bert.fill_mask(trace, targets="dog")[0].targets[0].token == "dog"
     assert [one.targets for one in tiny_bert.fill_mask(trace)] == [(), ()]
     joint = tiny_bert.fill_jointly(trace, top_k=1, targets=["dog"])
@@ -199,14 +199,16 @@ def test_to_ask_about_words_where_nothing_is_hidden_is_refused(tiny_bert):
 
 
 def test_results_of_predicting_agree_with_their_tables_and_records(tiny_bert):
-    found = tiny_bert.predict("the cat", "it ran", ["cat"], top_k=2)
-    table, (mask,) = found.to_frame(), found.masks
+    actual = tiny_bert.predict("the cat", "it ran", ["cat"], top_k=2)
+    table, (mask,) = actual.to_frame(), actual.masks
     assert table["token"].tolist() == [one.token for one in mask.predictions]
-    assert table["probability"].tolist() == [one["probability"] for one in found.to_dict()["masks"][0]["predictions"]]
+    assert table["probability"].tolist() == [one["probability"] for one in actual.to_dict()["masks"][0]["predictions"]]
     assert mask.to_dict()["predictions"][0]["id"] == mask.predictions[0].id
-    assert [list(bars.x) for bars in (*found.figure().data, *mask.figure().data)] == [table["probability"].tolist()] * 2
-    pair = found.nsp
-    assert found.to_dict()["nsp"] == pair.to_dict() == {"is_next": pair.is_next, "not_next": pair.not_next}
+    assert [list(bars.x) for bars in (*actual.figure().data, *mask.figure().data)] == [
+        table["probability"].tolist()
+    ] * 2
+    pair = actual.nsp
+    assert actual.to_dict()["nsp"] == pair.to_dict() == {"is_next": pair.is_next, "not_next": pair.not_next}
     assert pair.to_frame()["probability"].tolist() == list(pair) == list(pair.figure().data[0].x)
     filling = tiny_bert.fill_jointly(tiny_bert.trace("the cat sat", mask=["cat", "sat"]), 2)
     table = filling.to_frame()

@@ -61,6 +61,6 @@ def test_it_is_quantized_as_keras_own():
     expected = keras_own(x)
     for layer in (ours, keras_own):
         layer.quantize("int8")
-    found = ours(x)
-    np.testing.assert_allclose(found, keras_own(x), atol=1e-6)
-    assert 0 < np.abs(found - expected).max() < 0.5
+    actual = ours(x)
+    np.testing.assert_allclose(actual, keras_own(x), atol=1e-6)
+    assert 0 < np.abs(actual - expected).max() < 0.5

@@ -26,8 +26,8 @@ WEIGHTS = np.array([[0.7, 0.1, 0.1, 0.1], [0.2, 0.3, 0.5, 0], [0, 0, 0, 1], [0.2
 
 
 def test_a_map_is_said_by_its_greatest_and_least_in_the_words_of_hovering():
-    said = description(heatmap(TRACE, WEIGHTS, select(TRACE)))
-    assert said == (
+    output = description(heatmap(TRACE, WEIGHTS, select(TRACE)))
+    assert output == (
         "4 rows by 4 columns. Highest: from <b> to the, 1.000; from [CLS] to [CLS], 0.700; "
         "from the to <b>, 0.500. Lowest: from <b> to <b>, 0.000."
     )
@@ -49,8 +49,8 @@ def test_names_along_the_axes_are_said_in_the_place_of_numbers():
 def test_likeness_is_said_of_different_things_and_once_a_pair():
     values = np.array([[1, 0.9, 0.1], [0.9, 1, 0.2], [0.1, 0.2, 1]])
     figure = cosine_map(values, ["a", "b", "c"], ["first", "mid", "x"])
-    said = "Highest: mid, first, cosine 0.900; x, mid, cosine 0.200; x, first, cosine 0.100."
-    assert description(figure).endswith(said)
+    output = "Highest: mid, first, cosine 0.900; x, mid, cosine 0.200; x, first, cosine 0.100."
+    assert description(figure).endswith(output)
     assert [row[0] for row in table(figure)[1]] == ["first", "mid", "x"]
 
 

@@ -31,44 +31,44 @@ def agrees(result):
 
 
 def test_contributions(tiny_bert, trace, target):
-    found = explain.contributions(tiny_bert, trace, target)
-    table = agrees(found)
+    actual = explain.contributions(tiny_bert, trace, target)
+    table = agrees(actual)
     assert np.abs(table["contribution"]).is_monotonic_decreasing
     heads = table[table["component"] == "head"].sort_values(["layer", "head"])
-    np.testing.assert_array_equal(heads["contribution"], found.heads.ravel())
-    assert table["contribution"].sum() == pytest.approx(found.total)
-    (drawn,) = found.figure().data
+    np.testing.assert_array_equal(heads["contribution"], actual.heads.ravel())
+    assert table["contribution"].sum() == pytest.approx(actual.total)
+    (drawn,) = actual.figure().data
     assert (list(drawn.y), list(drawn.x)) == (["0", "1"], ["0", "1", "2", "3", "FF"])
-    np.testing.assert_allclose(drawn.customdata, np.column_stack([found.heads, found.feed_forward]))
-    strongest = found.figure("strongest").data[0]
+    np.testing.assert_allclose(drawn.customdata, np.column_stack([actual.heads, actual.feed_forward]))
+    strongest = actual.figure("strongest").data[0]
     assert list(strongest.x) == table["contribution"].tolist()[:15] and "layer " in strongest.y[0]
 
 
 def test_ablation_before_and_after(tiny_bert, trace):
-    found = explain.ablation_or_sweep(tiny_bert, trace, heads=[(0, 1)])
-    table = agrees(found)
+    actual = explain.ablation_or_sweep(tiny_bert, trace, heads=[(0, 1)])
+    table = agrees(actual)
     shifts = table[table["measure"] == "attention_shift"]
-    np.testing.assert_array_equal(shifts["change"], found.attention_shifts.ravel())
-    first, second, *_, shifted = found.figure().data
-    assert list(first.y) == [one.probability for one in found.before[0].predictions]
-    assert list(second.y) == [one.probability for one in found.after[0].predictions]
+    np.testing.assert_array_equal(shifts["change"], actual.attention_shifts.ravel())
+    first, second, *_, shifted = actual.figure().data
+    assert list(first.y) == [one.probability for one in actual.before[0].predictions]
+    assert list(second.y) == [one.probability for one in actual.after[0].predictions]
     assert (first.name, second.name) == ("as it is", "without")
-    np.testing.assert_array_equal(shifted.z, found.attention_shifts)
+    np.testing.assert_array_equal(shifted.z, actual.attention_shifts)
     verdict = table[table["measure"] == "is_next"]
-    assert verdict["change"].item() == pytest.approx(found.nsp_after.is_next - found.nsp_before.is_next)
+    assert verdict["change"].item() == pytest.approx(actual.nsp_after.is_next - actual.nsp_before.is_next)
 
 
 def test_a_sweep_and_what_one_answer_loses(tiny_bert, trace):
     parts = [make(tiny_bert.config) for make in (explain.every_head, explain.every_feed_forward, explain.every_layer)]
-    found = explain.sweep(tiny_bert, trace, sum(parts, ()))
-    table = agrees(found)
-    order = found.ranked()
-    np.testing.assert_allclose(table["divergence_bits"], found.divergences.mean(axis=1)[order])
-    assert table["part"].tolist() == [found.ablations[place].name for place in order]
-    assert list(found.figure().data[0].x) == table["divergence_bits"].tolist()
-    drops = found.score_drops(trace, "next", "of probability")
+    actual = explain.sweep(tiny_bert, trace, sum(parts, ()))
+    table = agrees(actual)
+    order = actual.ranked()
+    np.testing.assert_allclose(table["divergence_bits"], actual.divergences.mean(axis=1)[order])
+    assert table["part"].tolist() == [actual.ablations[place].name for place in order]
+    assert list(actual.figure().data[0].x) == table["divergence_bits"].tolist()
+    drops = actual.score_drops(trace, "next", "of probability")
     table = agrees(drops)
-    np.testing.assert_array_equal(np.sort(table["score_drop"]), np.sort(found.score_drop(trace, "next")))
+    np.testing.assert_array_equal(np.sort(table["score_drop"]), np.sort(actual.score_drop(trace, "next")))
     drawn = drops.figure("map").data[0]
     np.testing.assert_allclose(drawn.customdata[:, :4].ravel(), drops.score_drops[:8])
     np.testing.assert_allclose(drawn.customdata[:, 4:].T.ravel(), drops.score_drops[8:])
@@ -76,41 +76,41 @@ def test_a_sweep_and_what_one_answer_loses(tiny_bert, trace):
 
 @pytest.mark.parametrize("component, rows", [("hidden_state", 3), ("attention", 2), ("head", 2)])
 def test_patching(tiny_bert, trace, target, component, rows):
-    found = explain.patch(tiny_bert, trace, target, "the dogs [MASK] on the mat", component)
-    table = agrees(found)
-    np.testing.assert_array_equal(table["recovered"], found.recovered.ravel())
+    actual = explain.patch(tiny_bert, trace, target, "the dogs [MASK] on the mat", component)
+    table = agrees(actual)
+    np.testing.assert_array_equal(table["recovered"], actual.recovered.ravel())
     first = "hidden_state" if component == "hidden_state" else "layer"
     assert table.columns[0] == first and table[first].max() == rows - 1
-    (drawn,) = found.figure().data
+    (drawn,) = actual.figure().data
     if component == "head":
         assert (list(drawn.y), list(drawn.x)) == (["0", "1"], ["0", "1", "2", "3"])
-        np.testing.assert_allclose(drawn.customdata[..., 0], found.recovered, rtol=1e-5)
+        np.testing.assert_allclose(drawn.customdata[..., 0], actual.recovered, rtol=1e-5)
     else:
         assert list(drawn.x) == {"hidden_state": ["emb.", "1", "2"]}.get(component, ["0", "1"])
-        np.testing.assert_allclose(drawn.customdata[..., 0], found.recovered.T, rtol=1e-5)
+        np.testing.assert_allclose(drawn.customdata[..., 0], actual.recovered.T, rtol=1e-5)
 
 
 def test_path_patching(tiny_bert, trace, target):
     receiver = explain.Receiver("feed_forward", 1)
-    found = explain.path_patching(tiny_bert, trace, target, "the dogs [MASK] on the mat", receiver)
-    table = agrees(found)
-    (drawn,) = found.figure().data
+    actual = explain.path_patching(tiny_bert, trace, target, "the dogs [MASK] on the mat", receiver)
+    table = agrees(actual)
+    (drawn,) = actual.figure().data
     assert (list(drawn.y), list(drawn.x)) == (["0", "1"], ["0", "1", "2", "3", "FF"])
-    assert found.has_path.sum() == 9 and np.isnan(drawn.z[~found.has_path]).all()
-    np.testing.assert_allclose(drawn.customdata[found.has_path], found.recovered[found.has_path])
+    assert actual.has_path.sum() == 9 and np.isnan(drawn.z[~actual.has_path]).all()
+    np.testing.assert_allclose(drawn.customdata[actual.has_path], actual.recovered[actual.has_path])
     heads = table[table["sender"] == "head"].sort_values(["layer", "head"])
-    np.testing.assert_array_equal(heads["log_probability"], found.scores[:, :4].ravel())
-    assert table["log_probability"].iloc[-1] == found.whole
+    np.testing.assert_array_equal(heads["log_probability"], actual.scores[:, :4].ravel())
+    assert table["log_probability"].iloc[-1] == actual.whole
 
 
 def test_counterfactuals(tiny_bert, trace):
-    found = explain.counterfactuals(tiny_bert, trace, [("cats", "dogs")], top_k=2)
-    table = agrees(found)
+    actual = explain.counterfactuals(tiny_bert, trace, [("cats", "dogs")], top_k=2)
+    table = agrees(actual)
     first = table[table["rank"].fillna(1) == 1]
-    assert first["variant"].tolist() == [one.variant.label for one in found.variants]
-    masked = [one for one in found.variants if one.masks]
+    assert first["variant"].tolist() == [one.variant.label for one in actual.variants]
+    masked = [one for one in actual.variants if one.masks]
     np.testing.assert_array_equal(first["divergence_bits"].dropna(), [one.divergences[0] for one in masked])
-    assert list(found.figure().data[0].x) == [one.divergences[0] for one in masked]
+    assert list(actual.figure().data[0].x) == [one.divergences[0] for one in masked]
     verdicts = explain.counterfactuals(tiny_bert, tiny_bert.trace("the cat sat", "it ran"))
     table = agrees(verdicts)
     assert list(verdicts.figure("predictions").data[0].x) == [verdicts.nsp_before.is_next, *table["is_next"]]

@@ -36,8 +36,8 @@ def made_up(a=5, b=4, layers=2, heads=3, seed=0):
     ],
 )
 def test_a_selection_has_the_tokens_of_its_texts(shown, special, rows, columns):
-    found = plots.select(made_up(), shown, special)
-    assert (len(found.rows), len(found.columns)) == (rows, columns) and found
+    actual = plots.select(made_up(), shown, special)
+    assert (len(actual.rows), len(actual.columns)) == (rows, columns) and actual
 
 
 def test_a_selection_of_a_text_that_is_not_there_is_empty():
@@ -65,8 +65,8 @@ def test_an_unknown_selection_is_refused_by_name():
 
 def test_pooling_keeps_the_greatest_of_every_block():
     maps = np.arange(36, dtype=np.float32).reshape(6, 6)
-    found = plots.pooled(maps, plots.Selection(tuple(range(6)), tuple(range(6))), 3)
-    assert found.tolist() == [[7, 9, 11], [19, 21, 23], [31, 33, 35]]
+    actual = plots.pooled(maps, plots.Selection(tuple(range(6)), tuple(range(6))), 3)
+    assert actual.tolist() == [[7, 9, 11], [19, 21, 23], [31, 33, 35]]
 
 
 def test_what_fits_is_not_pooled():
@@ -108,10 +108,10 @@ def test_maps_in_half_precision_are_taken():
 
 def test_lines_carry_weights_tokens_and_sides():
     trace = made_up()
-    found = plots.lines(trace, trace.attentions[1, 2], plots.select(trace, "ab"))
-    assert found.left[0] == "[CLS]" and found.sides_left[0] == "" and set(found.sides_right) == {"b", ""}
+    actual = plots.lines(trace, trace.attentions[1, 2], plots.select(trace, "ab"))
+    assert actual.left[0] == "[CLS]" and actual.sides_left[0] == "" and set(actual.sides_right) == {"b", ""}
     expected = trace.attentions[1, 2][1, 7]
-    assert found.values[0, 1, 0] == pytest.approx(255 * expected, abs=0.51)
+    assert actual.values[0, 1, 0] == pytest.approx(255 * expected, abs=0.51)
 
 
 def test_lines_carry_several_heads():

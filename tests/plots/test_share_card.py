@@ -18,13 +18,13 @@ def test_a_card_has_the_texts_the_predictions_the_pair_and_the_head(tiny_bert):
     trace = tiny_bert.trace("the cats sat", "the cat sat", mask=[2, 3], attentions=True)
     answers = fill_mask(trace, tiny_bert.tokenizer, 3)
     card = share_card(trace, answers, trace.attentions[1, 2], "layer 2, head 3", "<Tiny>")
-    said = _texts(card)
+    output = _texts(card)
     assert (card.layout.width, card.layout.height) == (WIDTH, HEIGHT) == (1200, 630)
-    assert said[:2] == ["the [MASK] sat", "the cat sat"]
+    assert output[:2] == ["the [MASK] sat", "the cat sat"]
     for prediction in answers[0].predictions:
-        assert prediction.token in said and escape(percent(prediction.probability)) in said
-    assert f"B follows A: {escape(percent(trace.nsp.is_next))}" in said
-    assert "Attention, layer 2, head 3" in said and "&lt;Tiny&gt; · BERT explorer" in said
+        assert prediction.token in output and escape(percent(prediction.probability)) in output
+    assert f"B follows A: {escape(percent(trace.nsp.is_next))}" in output
+    assert "Attention, layer 2, head 3" in output and "&lt;Tiny&gt; · BERT explorer" in output
     paths = [shape for shape in card.layout.shapes if shape.type == "path"]
     assert len(paths) == min(160, int((trace.attentions[1, 2] >= 0.02).sum()))
 
@@ -32,6 +32,6 @@ def test_a_card_has_the_texts_the_predictions_the_pair_and_the_head(tiny_bert):
 def test_a_long_text_is_cut_and_says_so(tiny_bert):
     trace = tiny_bert.trace("the cat sat " * 30, attentions=True)
     card = share_card(trace, (), np.asarray(trace.attentions[0, 0]), "layer 1, head 1", "Tiny")
-    said = _texts(card)
-    assert f"first 26 of {trace.length} tokens" in said and any(line.endswith(" …") for line in said)
+    output = _texts(card)
+    assert f"first 26 of {trace.length} tokens" in output and any(line.endswith(" …") for line in output)
     assert all(0 <= annotation.y <= HEIGHT for annotation in card.layout.annotations)

@@ -61,10 +61,10 @@ def most_held(work):
         if thread.name.endswith("(work)"):  # of `prefetch`
             thread.join(60)
     tracemalloc.start()
-    found = work()
+    actual = work()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return found, peak
+    return actual, peak
 
 
 def test_archives_read_like_plain_text(text_file, tmp_path):
@@ -214,8 +214,8 @@ def test_another_text_of_the_same_name_and_size_is_another_corpus(tmp_path):
     for first, last in (("cat", "dog"), ("dog", "dog"), ("dog", "cat")):
         path.write_text(f"The {first} ran.\n\nThe {last} sat.")
         corpus = prepare_corpus([path], TOKENIZER, tmp_path / "corpus")
-        found = [TOKENIZER.decode(corpus.document(number)[0]) for number in (0, 1)]
-        assert found == [f"The {first} ran.", f"The {last} sat."]
+        actual = [TOKENIZER.decode(corpus.document(number)[0]) for number in (0, 1)]
+        assert actual == [f"The {first} ran.", f"The {last} sat."]
 
 
 def test_a_corpus_of_an_earlier_version_is_not_made_anew(text_file, tmp_path):
@@ -383,11 +383,11 @@ def test_a_saved_position_is_read_as_what_it_meant():
     division = {"seed": 1, "block_tokens": 400, "batch_size": 8}
     saved = json.loads(json.dumps(position_to_json(DataPosition(2, 3, 4), division)))
     assert position_from_json(saved, division) == (DataPosition(2, 3, 4), "")
-    place, told = position_from_json(saved, {**division, "batch_size": 16})
-    assert place == DataPosition(2, 4) and "another size; the next block" in told
+    place, messages = position_from_json(saved, {**division, "batch_size": 16})
+    assert place == DataPosition(2, 4) and "another size; the next block" in messages
     for other in ({"seed": 2}, {"block_tokens": 500}, {"block_tokens": 500, "batch_size": 16}):
-        place, told = position_from_json(saved, {**division, **other})
-        assert place == DataPosition(3) and "its next epoch begins" in told
+        place, messages = position_from_json(saved, {**division, **other})
+        assert place == DataPosition(3) and "its next epoch begins" in messages
     # A list is of an earlier version: there text was cut otherwise, records were not.
     assert position_from_json([2, 3, 4], division)[0] == DataPosition(3)
     assert position_from_json([2, 3, 4], {"seed": 1, "shards_together": 2, "batch_size": 8}) == (
@@ -457,5 +457,5 @@ def test_a_damaged_corpus_is_made_again_from_the_text(text_file, tmp_path, capsy
     content[-1] ^= 1
     (folder / "tokens.npy").write_bytes(content)
     again = prepare_corpus([text_file], TOKENIZER, folder)
-    assert "tokens.npy is damaged" in (said := capsys.readouterr().err) and "The text is tokenized again." in said
+    assert "tokens.npy is damaged" in (output := capsys.readouterr().err) and "The text is tokenized again." in output
     assert [sentence.tolist() for number in range(len(again)) for sentence in again.document(number)] == before

@@ -72,11 +72,11 @@ def test_a_student_has_the_teachers_layers():
 @pytest.mark.parametrize("way", ["states", "relations"])
 def test_the_teacher_as_its_own_student_has_nothing_to_learn_from_itself(way):
     teacher = model()
-    found = values_of(Distillation(MaskedLM(), way), build_student(teacher, 4), teacher, batch())
+    actual = values_of(Distillation(MaskedLM(), way), build_student(teacher, 4), teacher, batch())
     parts = {"states": ("soft_loss", "cosine_loss"), "relations": ("attention_loss", "value_loss")}[way]
     for part in parts:
-        assert found[part] == pytest.approx(0, abs=1e-5)
-    assert found["loss"] == pytest.approx(2 * found["mlm_loss"], rel=1e-5)
+        assert actual[part] == pytest.approx(0, abs=1e-5)
+    assert actual["loss"] == pytest.approx(2 * actual["mlm_loss"], rel=1e-5)
 
 
 def test_the_parts_are_those_of_the_papers_computed_by_torch():
@@ -84,7 +84,7 @@ def test_the_parts_are_those_of_the_papers_computed_by_torch():
     from torch.nn import functional
 
     teacher, student, data = model(seed=1), model(layers=2, seed=2), batch()
-    found = values_of(Distillation(MaskedLMAndNextSentence()), student, teacher, data)
+    actual = values_of(Distillation(MaskedLMAndNextSentence()), student, teacher, data)
     outputs = ("mlm_logits", "sequence_output")
     inputs = {name: data[name] for name in Distillation.model_inputs}
     ours, theirs = (
@@ -104,10 +104,10 @@ def test_the_parts_are_those_of_the_papers_computed_by_torch():
     cosine = functional.cosine_embedding_loss(
         ours["sequence_output"][real], theirs["sequence_output"][real], torch.ones(int(real.sum()))
     )
-    assert found["soft_loss"] == pytest.approx(float(soft), rel=1e-4)
-    assert found["cosine_loss"] == pytest.approx(float(cosine), rel=1e-4)
-    wanted = 5 * found["soft_loss"] + 2 * found["mlm_loss"] + found["cosine_loss"] + found["nsp_loss"]
-    assert found["loss"] == pytest.approx(wanted, rel=1e-5)
+    assert actual["soft_loss"] == pytest.approx(float(soft), rel=1e-4)
+    assert actual["cosine_loss"] == pytest.approx(float(cosine), rel=1e-4)
+    wanted = 5 * actual["soft_loss"] + 2 * actual["mlm_loss"] + actual["cosine_loss"] + actual["nsp_loss"]
+    assert actual["loss"] == pytest.approx(wanted, rel=1e-5)
 
 
 def test_relations_do_not_see_padding_and_take_a_student_of_another_width():
@@ -134,13 +134,13 @@ def test_states_of_a_student_of_another_width_are_brought_to_the_teachers():
         id(one) for one in view(student, ("mlm_logits", "sequence_output")).trainable_variables
     ]
     inputs = {name: data[name] for name in Distillation.model_inputs}
-    found = {name: float(value) for name, value in objective(network(inputs), data).items()}
+    actual = {name: float(value) for name, value in objective(network(inputs), data).items()}
     ours, theirs = (
         np.asarray(outputs_of(one, data, "sequence_output")["sequence_output"]) for one in (student, teacher)
     )
     ours = ours @ np.asarray(matrix) + np.asarray(shift)
     cosine = (ours * theirs).sum(-1) / np.linalg.norm(ours, axis=-1) / np.linalg.norm(theirs, axis=-1)
-    assert found["cosine_loss"] == pytest.approx((1 - cosine)[data["padding_mask"] == 1].mean(), rel=1e-4)
+    assert actual["cosine_loss"] == pytest.approx((1 - cosine)[data["padding_mask"] == 1].mean(), rel=1e-4)
 
 
 def test_relations_of_other_heads_are_those_of_minilm_2_computed_by_torch():
@@ -148,7 +148,7 @@ def test_relations_of_other_heads_are_those_of_minilm_2_computed_by_torch():
 
     teacher, student = model(seed=1, num_attention_heads=4), model(layers=1, seed=2, hidden_size=6)
     objective, data = Distillation(MaskedLM(), "relations"), batch()
-    found = values_of(objective, student, teacher, data)
+    actual = values_of(objective, student, teacher, data)
     names = ("queries", "keys", "values")
     last = [
         {name: torch.tensor(np.asarray(layers[-1])) for name, layers in outputs_of(one, data, *names).items()}
@@ -166,8 +166,8 @@ def test_relations_of_other_heads_are_those_of_minilm_2_computed_by_torch():
     for name, loss in zip(names, ("query_loss", "key_loss", "value_loss")):
         ours, theirs = (related(one[name]) for one in last)
         apart = (theirs.exp() * (theirs - ours)).sum(-1).mean(1)[real].mean()
-        assert found[loss] == pytest.approx(float(apart), rel=1e-4)
-    assert "attention_loss" not in found
+        assert actual[loss] == pytest.approx(float(apart), rel=1e-4)
+    assert "attention_loss" not in actual
 
 
 def test_models_that_do_not_fit_are_refused():

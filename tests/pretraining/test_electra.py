@@ -110,7 +110,7 @@ def test_the_losses_are_those_of_torch():
     network, data = objective.network(*pair()), batch()
     data["padding_mask"][0, 9:] = 0
     outputs = network({name: data[name] for name in objective.model_inputs}, training=False)
-    found = {name: float(value) for name, value in objective(outputs, data).items()}
+    actual = {name: float(value) for name, value in objective(outputs, data).items()}
     logits, labels = (torch.tensor(np.asarray(outputs[name])) for name in ("replaced_logits", "replaced_labels"))
     real = torch.tensor(data["padding_mask"]).bool()
     wanted = torch.nn.functional.binary_cross_entropy_with_logits(logits[real], labels[real])
@@ -118,11 +118,11 @@ def test_the_losses_are_those_of_torch():
         torch.tensor(np.asarray(outputs["mlm_logits"])).reshape(-1, 40),
         torch.tensor(data["mask_labels"]).long().reshape(-1),
     )
-    assert found["replaced_loss"] == pytest.approx(float(wanted), rel=1e-4)
-    assert found["loss"] == pytest.approx(float(mlm) + 50 * float(wanted), rel=1e-4)
+    assert actual["replaced_loss"] == pytest.approx(float(wanted), rel=1e-4)
+    assert actual["loss"] == pytest.approx(float(mlm) + 50 * float(wanted), rel=1e-4)
     caught = ((logits > 0) & (labels == 1))[real].float().mean()
-    assert found["replaced_caught"] == pytest.approx(float(caught), abs=1e-6)
-    assert found["replaced_share"] == pytest.approx(float(labels[real].mean()), abs=1e-6)
+    assert actual["replaced_caught"] == pytest.approx(float(caught), abs=1e-6)
+    assert actual["replaced_share"] == pytest.approx(float(labels[real].mean()), abs=1e-6)
 
 
 def test_both_learn_and_the_discriminator_beats_the_trivial_guess(tmp_path):
@@ -165,7 +165,7 @@ def test_the_loss_of_a_discriminator_alone_is_that_of_torch():
     network, data = objective.network(judge, writer), batch()
     data["padding_mask"][0, 9:] = 0
     outputs = network({name: data[name] for name in objective.model_inputs}, training=True)
-    found = {name: float(value) for name, value in objective(outputs, data).items()}
+    actual = {name: float(value) for name, value in objective(outputs, data).items()}
     # What was written, found out anew: the tokens that the discriminator must have read.
     asked = {name: data[name] for name in ("token_ids", "segment_ids", "padding_mask", "mask_positions")}
     logits = np.asarray(view(writer, ("mlm_logits",))(asked)["mlm_logits"])
@@ -173,9 +173,9 @@ def test_the_loss_of_a_discriminator_alone_is_that_of_torch():
     real = torch.tensor(data["padding_mask"]).bool()
     judged, labels = (torch.tensor(np.asarray(outputs[name])) for name in ("replaced_logits", "replaced_labels"))
     wanted = torch.nn.functional.binary_cross_entropy_with_logits(judged[real], labels[real])
-    assert found["loss"] == found["replaced_loss"] == pytest.approx(float(wanted), rel=1e-4)
-    assert found["mlm_accuracy"] == pytest.approx(np.mean(logits.argmax(-1) == data["mask_labels"]))
-    assert "mlm_loss" not in found
+    assert actual["loss"] == actual["replaced_loss"] == pytest.approx(float(wanted), rel=1e-4)
+    assert actual["mlm_accuracy"] == pytest.approx(np.mean(logits.argmax(-1) == data["mask_labels"]))
+    assert "mlm_loss" not in actual
 
 
 def test_a_model_that_only_writes_has_no_dropout_and_keeps_its_weights(tmp_path):
@@ -278,12 +278,12 @@ def test_a_discriminator_begins_with_the_encoder_of_a_bert(started, tmp_path):
     from bert_tf import checkpoints
 
     assert out_of_bert(started, tmp_path / "run", "--freeze-layers", "1") == 0
-    config, tokenizer, found = checkpoints.read(tmp_path / "run" / "model")
+    config, tokenizer, actual = checkpoints.read(tmp_path / "run" / "model")
     its_config, its_tokenizer, start = checkpoints.read(started / "bert")
-    assert found.bert_heads == {"replaced"} and tokenizer.vocab == its_tokenizer.vocab
+    assert actual.bert_heads == {"replaced"} and tokenizer.vocab == its_tokenizer.vocab
     assert config == its_config.replace(model_type="electra", embedding_size=its_config.hidden_size)
     assert not (tmp_path / "run" / "generator").exists()
-    known, ours = named_variables(start), named_variables(found)
+    known, ours = named_variables(start), named_variables(actual)
     assert {name for name in known if name not in ours} == {
         name for name in known if name.startswith(("cls.", "bert.pooler."))
     }
@@ -405,15 +405,15 @@ def test_the_command_writes_both_models_and_resumes(tmp_path, capsys):
         run(2, "--generator", "0.25")
     assert run(2, "--generator", "0.25", "--objective", "mlm") == 0
     assert run(4, "--generator", "0.25", "--objective", "mlm") == 0
-    found = checkpoints.read(tmp_path / "run" / "model")[2]
-    assert found.bert_heads == {"replaced"} and found.bert_config.model_type == "electra"
+    actual = checkpoints.read(tmp_path / "run" / "model")[2]
+    assert actual.bert_heads == {"replaced"} and actual.bert_config.model_type == "electra"
     generator = checkpoints.read(tmp_path / "run" / "generator")[2]
     assert generator.bert_heads == {"mlm"} and generator.bert_config.num_attention_heads == 1
     np.testing.assert_array_equal(
-        *(np.asarray(named_variables(one)["bert.embeddings.word_embeddings.weight"]) for one in (found, generator))
+        *(np.asarray(named_variables(one)["bert.embeddings.word_embeddings.weight"]) for one in (actual, generator))
     )
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    said = [line for line in capsys.readouterr().out.splitlines() if "  loss " in line]
-    assert len(said) == len(records) == 4
-    for line, record in zip(said, records):
+    output = [line for line in capsys.readouterr().out.splitlines() if "  loss " in line]
+    assert len(output) == len(records) == 4
+    for line, record in zip(output, records):
         assert f"  replaced {record['replaced_accuracy']:.3f}  found {record['replaced_found']:.3f}  " in line

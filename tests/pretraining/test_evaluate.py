@@ -181,8 +181,8 @@ def test_the_command_measures_several_lengths_and_draws_the_places(tiny_folder, 
 
 def test_the_command_reads_json_lines_and_splits_by_the_language(tiny_folder, tmp_path, capsys):
     """German writes ordinals with a full stop: only the German splitter knows that no sentence ends there."""
-    said = "The cat sat on the 3. mat in the park."
-    (tmp_path / "text.jsonl").write_text("\n".join(json.dumps({"body": said}) for _ in range(20)))
+    output = "The cat sat on the 3. mat in the park."
+    (tmp_path / "text.jsonl").write_text("\n".join(json.dumps({"body": output}) for _ in range(20)))
 
     def measured(*options):
         text = ["--text", str(tmp_path / "text.jsonl"), "--field", "body", "--length", "32", "--json", "--quiet"]
@@ -244,8 +244,8 @@ def test_replaced_tokens_are_counted(tiny_bert, text):
     writer = _judging(tiny_bert, {"mlm"})
     writer.runtime.run = lambda inputs, outputs: {"mlm_logits": np.tile(sure, (*inputs["mask_positions"].shape, 1))}
     knows = _judging(tiny_bert, {"replaced"}, scores=lambda ids: np.where(ids == china, 1.0, -1.0))
-    found = evaluate_mlm(knows, text, length=32, generator=writer)
-    assert found["replaced_accuracy"] == found["replaced_found"] == found["replaced_auc"] == 1
+    actual = evaluate_mlm(knows, text, length=32, generator=writer)
+    assert actual["replaced_accuracy"] == actual["replaced_found"] == actual["replaced_auc"] == 1
 
 
 @pytest.mark.parametrize("batch_size", [1, 7])

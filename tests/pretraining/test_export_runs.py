@@ -113,9 +113,9 @@ def test_the_newest_checkpoint_is_the_finished_model(folder, tmp_path, name):
     pretrain(folder, tmp_path / "run", *RUNS[name])
     done = export_run.export(tmp_path / "run", 2, tmp_path / "out")
     _, tokenizer, model = checkpoints.read(tmp_path / "run" / "model")
-    _, found_tokenizer, found = checkpoints.read(tmp_path / "out")
+    _, found_tokenizer, actual = checkpoints.read(tmp_path / "out")
     assert done.heads == model.bert_heads and found_tokenizer.vocab == tokenizer.vocab
-    values = named_variables(found)
+    values = named_variables(actual)
     assert values.keys() == named_variables(model).keys()
     for key, variable in named_variables(model).items():
         np.testing.assert_array_equal(np.asarray(values[key]), np.asarray(variable), err_msg=key)

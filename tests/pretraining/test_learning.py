@@ -141,8 +141,8 @@ def taught(folder):
 
 def test_masked_words_and_next_sentence(folder, taught):
     assert taught[-1]["mlm_loss"] < 0.6 * taught[0]["mlm_loss"] and taught[-1]["nsp_loss"] < 0.9 * taught[0]["nsp_loss"]
-    found = on_unseen_text(folder, "teacher")
-    assert found["top1"] > commonest_share(folder) + 0.3 and found["nsp_accuracy"] > 0.6
+    actual = on_unseen_text(folder, "teacher")
+    assert actual["top1"] > commonest_share(folder) + 0.3 and actual["nsp_accuracy"] > 0.6
 
 
 def test_masked_words_in_full_sentences(folder):
@@ -177,8 +177,8 @@ def test_sentence_order_and_masked_runs_with_lamb(folder):
     )
     assert records[-1]["mlm_loss"] < 0.6 * records[0]["mlm_loss"]
     assert records[-1]["sop_loss"] < 0.6 * records[0]["sop_loss"]
-    found = on_unseen_text(folder, "albert", text="order")
-    assert found["sop_accuracy"] > 0.8 and found["top1"] > commonest_share(folder, "order") + 0.2
+    actual = on_unseen_text(folder, "albert", text="order")
+    assert actual["sop_accuracy"] > 0.8 and actual["top1"] > commonest_share(folder, "order") + 0.2
 
 
 def test_replaced_tokens(folder):
@@ -197,9 +197,9 @@ def test_replaced_tokens(folder):
     )
     assert records[-1]["mlm_loss"] < 0.7 * records[0]["mlm_loss"]
     assert records[-1]["replaced_loss"] < 0.5 * records[0]["replaced_loss"]
-    found = on_unseen_text(folder, "electra", generator=bert_tf.load(folder / "electra" / "generator"))
+    actual = on_unseen_text(folder, "electra", generator=bert_tf.load(folder / "electra" / "generator"))
     # To take none for replaced is right in all but the replaced ones.
-    assert found["replaced_accuracy"] > 1 - found["replaced_share"] + 0.02 and found["replaced_auc"] > 0.75
+    assert actual["replaced_accuracy"] > 1 - actual["replaced_share"] + 0.02 and actual["replaced_auc"] > 0.75
 
 
 @pytest.mark.parametrize("model_type", ["left-to-right", "two-one-way"])

@@ -64,27 +64,27 @@ def _made(tmp_path, text, capsys, *options):
 
 
 def test_every_character_of_a_language_of_thousands_is_kept(tmp_path, capsys):
-    vocabulary, said = _made(tmp_path, "".join(CHINESE) * 2, capsys, "--size", "21128")
-    assert vocabulary > set(CHINESE) and "left out" not in said
+    vocabulary, output = _made(tmp_path, "".join(CHINESE) * 2, capsys, "--size", "21128")
+    assert vocabulary > set(CHINESE) and "left out" not in output
     assert not any(f"##{letter}" in vocabulary for letter in CHINESE)  # each is a word of its own
 
 
 def test_the_alphabet_is_as_large_as_asked_and_what_is_left_out_is_told(tmp_path, capsys):
     text = "".join(letter * (2 if number < 1000 else 3) for number, letter in enumerate(CHINESE))
-    vocabulary, said = _made(tmp_path, text, capsys, "--size", "21128", "--alphabet", "2000")
+    vocabulary, output = _made(tmp_path, text, capsys, "--size", "21128", "--alphabet", "2000")
     assert vocabulary & set(CHINESE) == set(CHINESE[1000:])
-    assert "1,000 characters are left out, 2,000 times in the text, most often '一'." in said
-    assert "[UNK]; --alphabet N keeps more." in said
+    assert "1,000 characters are left out, 2,000 times in the text, most often '一'." in output
+    assert "[UNK]; --alphabet N keeps more." in output
 
 
 def test_characters_that_are_rare_or_have_no_room_are_left_out(tmp_path, capsys):
     word = "thecatsat" * 5 + " "
     often = word * 25_000
-    vocabulary, said = _made(tmp_path, often + "日 語 日", capsys, "--min-frequency", "1")
+    vocabulary, output = _made(tmp_path, often + "日 語 日", capsys, "--min-frequency", "1")
     # Of 1.1 million characters one is rarer than one in a million, two are not.
-    assert "日" in vocabulary and "語" not in vocabulary and "1 character is left out" in said
-    vocabulary, said = _made(tmp_path, "".join(CHINESE) * 2 + "".join(CHINESE[:500]), capsys, "--size", "1000")
-    assert vocabulary & set(CHINESE) == set(CHINESE[:500]) and "2,500 characters are left out" in said
+    assert "日" in vocabulary and "語" not in vocabulary and "1 character is left out" in output
+    vocabulary, output = _made(tmp_path, "".join(CHINESE) * 2 + "".join(CHINESE[:500]), capsys, "--size", "1000")
+    assert vocabulary & set(CHINESE) == set(CHINESE[:500]) and "2,500 characters are left out" in output
 
 
 def test_what_cannot_be_trained_is_told(tmp_path, capsys):

@@ -84,13 +84,13 @@ def test_records_hold_the_examples_under_the_names_of_the_original(texts):
 
 def test_tf_data_reads_the_shards_and_the_manifest_counts_them(texts, tmp_path, small_chunks):
     counts = prepare(texts, tmp_path, TOKENIZER, SETTINGS, shards=5)
-    found = records_of(tmp_path)
+    actual = records_of(tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert len(found) == counts.examples == manifest["examples"] > 200
+    assert len(actual) == counts.examples == manifest["examples"] > 200
     assert manifest["documents"] == 180 and manifest["shards"] == 5
     per_shard = [len(list(group)) for group in map(_records_in, sorted(tmp_path.glob("*.tfrecord")))]
     assert max(per_shard) < 1.5 * min(per_shard)
-    batch = decode(found, 32, SETTINGS.masks.max_predictions(32))
+    batch = decode(actual, 32, SETTINGS.masks.max_predictions(32))
     assert manifest["masked"] == batch["mask_weights"].sum()
     assert 0.4 < batch["nsp_labels"].mean() < 0.75  # a lone sentence must take a random partner
     token_counts = np.load(tmp_path / "token_counts.npy")
@@ -191,7 +191,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_files(texts, tmp_path
 
 def test_a_finished_preparation_is_counted_again(texts, tmp_path, capsys):
     TOKENIZER.save(tmp_path / "vocab")
-    said = []
+    output = []
     for _ in range(2):
         assert (
             main(
@@ -210,8 +210,8 @@ def test_a_finished_preparation_is_counted_again(texts, tmp_path, capsys):
             )
             == 0
         )
-        said.append(capsys.readouterr().out)
-    assert said[0] == said[1] and "180 documents" in said[0]
+        output.append(capsys.readouterr().out)
+    assert output[0] == output[1] and "180 documents" in output[0]
     first = prepare(texts, tmp_path / "one", TOKENIZER, SETTINGS)
     again = prepare(texts, tmp_path / "one", TOKENIZER, SETTINGS)
     assert again.numbers() == first.numbers() and np.array_equal(again.token_counts, first.token_counts)
@@ -289,12 +289,12 @@ def test_any_kind_of_vocabulary_makes_records_by_every_way(name, tmp_path, capsy
     ):
         assert main([*options, "--output", str(tmp_path / output), *more]) == 0
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
-    found = [collections.Counter(records_of(tmp_path / output)) for output in ("one", "beam")]
-    assert found[0] == found[1] and len(found[0]) > 3
+    actual = [collections.Counter(records_of(tmp_path / output)) for output in ("one", "beam")]
+    assert actual[0] == actual[1] and len(actual[0]) > 3
     from bert_tf.tokenizers import read_tokenizer
 
     tokenizer = read_tokenizer(tmp_path / "beam")
-    batch = decode(list(found[0]), 48, MaskSettings().max_predictions(48))
+    batch = decode(list(actual[0]), 48, MaskSettings().max_predictions(48))
     spelled = np.array(tokenizer.spellings)[batch["mask_labels"]]
     # Whole words: what goes on a word is masked only where the piece before it is.
     positions, real = batch["mask_positions"], batch["mask_weights"] == 1
@@ -599,20 +599,20 @@ def test_what_failed_before_its_first_chunk_is_no_reason_against_another_text(te
 
 def test_chunks_are_the_whole_text_and_the_last_is_no_lone_document(tmp_path, small_chunks):
     path = write_text(tmp_path / "text.txt", 100)
-    found = list(read_chunks(4, [path]))
-    assert [(chunk.group, chunk.number) for chunk in found] == [(4, number) for number in range(len(found))]
-    joined = "\n\n".join("\n".join(document) for chunk in found for document in chunk.documents)
-    assert joined == path.read_text() and len(found) > 5
-    assert min(len(chunk.documents) for chunk in found) >= chunks.CHUNK_DOCUMENTS
+    actual = list(read_chunks(4, [path]))
+    assert [(chunk.group, chunk.number) for chunk in actual] == [(4, number) for number in range(len(actual))]
+    joined = "\n\n".join("\n".join(document) for chunk in actual for document in chunk.documents)
+    assert joined == path.read_text() and len(actual) > 5
+    assert min(len(chunk.documents) for chunk in actual) >= chunks.CHUNK_DOCUMENTS
     assert group_files([("a", 999), ("b", 5), ("c", 5), ("d", 2000)]) == [["a", "b"], ["c", "d"]]
 
 
 def test_an_endless_document_is_cut(tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "LONGEST_CHUNK", 1000)
     (tmp_path / "long.txt").write_text("\n".join(f"This is line {number}." for number in range(1000)))
-    found = [document for chunk in read_chunks(0, [tmp_path / "long.txt"]) for document in chunk.documents]
-    assert max(sum(map(len, document)) for document in found) <= 1000
-    assert sum(map(len, found)) == 1000
+    actual = [document for chunk in read_chunks(0, [tmp_path / "long.txt"]) for document in chunk.documents]
+    assert max(sum(map(len, document)) for document in actual) <= 1000
+    assert sum(map(len, actual)) == 1000
 
 
 def test_the_parts_of_a_cut_document_are_one_source_and_one_document(tmp_path, monkeypatch):
@@ -620,10 +620,12 @@ def test_the_parts_of_a_cut_document_are_one_source_and_one_document(tmp_path, m
     monkeypatch.setattr(chunks, "CHUNK_CHARACTERS", 3000)
     long = "\n".join(f"This is line {number}." for number in range(400))
     (tmp_path / "text.txt").write_text(f"The cat sat.\nIt ran.\n\n{long}\n\nThe dog ran.\nIt sat.")
-    found = list(read_chunks(0, [tmp_path / "text.txt"]))
-    assert len(found) > 1 and found[0].sources[:3] == [0, 1, 1] and not found[0].continues_document
-    assert all(chunk.sources[0] == 1 and chunk.continues_document for chunk in found[1:]) and found[-1].sources[-1] == 2
-    assert sum(make_examples(chunk, TOKENIZER, SETTINGS)[1].documents for chunk in found) == 3
+    actual = list(read_chunks(0, [tmp_path / "text.txt"]))
+    assert len(actual) > 1 and actual[0].sources[:3] == [0, 1, 1] and not actual[0].continues_document
+    assert (
+        all(chunk.sources[0] == 1 and chunk.continues_document for chunk in actual[1:]) and actual[-1].sources[-1] == 2
+    )
+    assert sum(make_examples(chunk, TOKENIZER, SETTINGS)[1].documents for chunk in actual) == 3
 
 
 def test_a_document_without_end_is_read_in_parts(tmp_path, monkeypatch):
@@ -645,8 +647,8 @@ def test_a_document_without_end_is_read_in_parts(tmp_path, monkeypatch):
             read += len(line)
             return len(line)
 
-    found = chunks.read_chunks(0, ["endless.txt"], open_file=lambda *_: io.BufferedReader(Endless(), 8192))
-    first, second = next(found), next(found)
+    actual = chunks.read_chunks(0, ["endless.txt"], open_file=lambda *_: io.BufferedReader(Endless(), 8192))
+    first, second = next(actual), next(actual)
     assert not first.continues_document and second.continues_document and {*first.sources, *second.sources} == {0}
     assert read < 100_000
 

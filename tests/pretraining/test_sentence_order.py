@@ -74,13 +74,13 @@ def test_transformers_reads_the_head_as_alberts_own(run, tmp_path):
         "segment_ids": np.repeat([[0] * 6 + [1] * 6], 2, axis=0).astype(np.int32),
         "padding_mask": np.ones_like(ids),
     }
-    found = view(ours, ("mlm_logits_all", "sop_logits"))(batch)
+    actual = view(ours, ("mlm_logits_all", "sop_logits"))(batch)
     with torch.no_grad():
         wanted = theirs.eval()(
             input_ids=torch.tensor(ids).long(), token_type_ids=torch.tensor(batch["segment_ids"]).long()
         )
-    np.testing.assert_allclose(np.asarray(found["sop_logits"]), wanted.sop_logits, atol=1e-5)
-    np.testing.assert_allclose(np.asarray(found["mlm_logits_all"]), wanted.prediction_logits, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(actual["sop_logits"]), wanted.sop_logits, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(actual["mlm_logits_all"]), wanted.prediction_logits, atol=1e-5)
 
 
 def test_a_fresh_model_for_it_is_an_albert_and_bert_is_refused(folder, tmp_path):
@@ -97,9 +97,9 @@ def test_runs_of_earlier_versions_are_read_and_not_gone_on_with(folder, tmp_path
     """They had a BERT's next-sentence head learn the order."""
     pretrain(folder, tmp_path / "run", "--size", "2x16x4", "--vocab", "{folder}/teacher", "--objective", "mlm+nsp")
     path = tmp_path / "run" / "settings.json"
-    found = json.loads(path.read_text())
-    found["settings"].update(objective="sop", model_type="bert")
-    path.write_text(json.dumps(found))
+    actual = json.loads(path.read_text())
+    actual["settings"].update(objective="sop", model_type="bert")
+    path.write_text(json.dumps(actual))
     shutil.rmtree(tmp_path / "run" / "model")
     assert export_run.export(tmp_path / "run", 2, tmp_path / "out").heads == {"pooler", "mlm", "nsp"}
     with pytest.raises(ValueError, match="learnt sentence order in the next-sentence head"):
@@ -110,9 +110,9 @@ def test_a_run_with_the_default_type_written_out_goes_on(folder, tmp_path):
     options = ["--size", "1x16x2", "--vocab", "{folder}/teacher", "--objective", "mlm"]
     pretrain(folder, tmp_path / "run", *options, "--stop-after", "1")
     path = tmp_path / "run" / "settings.json"
-    found = json.loads(path.read_text())
-    found["settings"]["model_type"] = "bert"
-    path.write_text(json.dumps(found))
+    actual = json.loads(path.read_text())
+    actual["settings"]["model_type"] = "bert"
+    path.write_text(json.dumps(actual))
     pretrain(folder, tmp_path / "run", *options)
     with pytest.raises(ValueError, match="another --model-type"):
         pretrain(folder, tmp_path / "run", *options, "--model-type", "roberta")

@@ -92,8 +92,8 @@ def test_predictions_for_a_file_go_on_in_a_bucket(bucket, predict_in_a_bucket, m
         assert predict_in_a_bucket() == 130
     monkeypatch.setattr(Mirror, "send", send)
     monkeypatch.setattr(answers._PartialFile, "keep", keep)
-    said = capsys.readouterr().err
-    assert ("17 answers are kept in memory://a/out.jsonl.partial; the same" in said) == (how == "interrupted")
+    message = capsys.readouterr().err
+    assert ("17 answers are kept in memory://a/out.jsonl.partial; the same" in message) == (how == "interrupted")
     noted = json.loads(bucket.cat_file("/a/out.jsonl.partial.json"))
     assert noted["good"] >= 16 and len(bucket.cat_file("/a/out.jsonl.partial")) >= noted["bytes"]
     assert predict_in_a_bucket() == 2

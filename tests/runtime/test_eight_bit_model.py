@@ -12,12 +12,12 @@ def test_the_rows_are_those_of_our_folders_and_the_file_loads_with_them(tmp_path
     model = make_bert(layers=1, seed=3).model
     copy = eight_bit_copy(model)
     dense = model.bert_layers["layer_0"].feed_forward.intermediate
-    (found,) = [
+    (actual,) = [
         layer for layer in copy._flatten_layers() if layer.path == dense.path and isinstance(layer, keras.layers.Dense)
     ]
     integers, scales = quantize_rows(np.asarray(dense.kernel).T)
-    np.testing.assert_array_equal(np.asarray(found._kernel).T, integers)
-    np.testing.assert_allclose(1 / np.asarray(found.kernel_scale), scales, rtol=1e-5)
+    np.testing.assert_array_equal(np.asarray(actual._kernel).T, integers)
+    np.testing.assert_allclose(1 / np.asarray(actual.kernel_scale), scales, rtol=1e-5)
     copy.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert type(loaded) is EightBitModel

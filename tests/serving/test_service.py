@@ -77,21 +77,21 @@ def ask(service, path, body=None):
         return status, text
 
 
-def near(found, expected):
+def near(actual, expected):
     """Equal, numbers up to the rounding of a batch of another size."""
-    assert type(found) is type(expected) or {type(found), type(expected)} == {int, float}
+    assert type(actual) is type(expected) or {type(actual), type(expected)} == {int, float}
     if isinstance(expected, dict):
-        assert found.keys() == expected.keys()
+        assert actual.keys() == expected.keys()
         for key in expected:
-            near(found[key], expected[key])
+            near(actual[key], expected[key])
     elif isinstance(expected, list):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected):
+        assert len(actual) == len(expected)
+        for one, other in zip(actual, expected):
             near(one, other)
     elif isinstance(expected, float):
-        assert found == pytest.approx(expected, rel=1e-3, abs=1e-5)
+        assert actual == pytest.approx(expected, rel=1e-3, abs=1e-5)
     else:
-        assert found == expected
+        assert actual == expected
 
 
 def printed(capsys, *arguments):
@@ -198,8 +198,8 @@ def test_an_analysis_of_rows(service, home, capsys, tmp_path):
     ],
 )
 def test_a_bad_request_gets_one_sentence(service, path, body, status, says):
-    found, answer = ask(service, path, body)
-    assert (found, list(answer)) == (status, ["error"]), answer
+    actual, answer = ask(service, path, body)
+    assert (actual, list(answer)) == (status, ["error"]), answer
     assert says in answer["error"] and "\n" not in answer["error"]
 
 

@@ -73,13 +73,13 @@ def launch(*arguments, **environment):
 def finish(*processes):
     """Waits for all; each must end well."""
     try:
-        said = [process.communicate(timeout=900)[0] for process in processes]
+        output = [process.communicate(timeout=900)[0] for process in processes]
     finally:
         for process in processes:
             process.kill()
-    for process, text in zip(processes, said):
+    for process, text in zip(processes, output):
         assert process.returncode == 0, text[-3000:]
-    return said
+    return output
 
 
 def two_machines():
@@ -96,12 +96,12 @@ def two_machines():
 
 def cases(path):
     """case -> dict of arrays"""
-    found = {}
+    actual = {}
     with np.load(path) as file:
         for key in file.files:
             case, name = key.split("/", 1)
-            found.setdefault(case, {})[name] = file[key]
-    return found
+            actual.setdefault(case, {})[name] = file[key]
+    return actual
 
 
 @pytest.fixture(scope="module")
@@ -125,10 +125,10 @@ def machines(tmp_path_factory):
     return [cases(output) for output in outputs]
 
 
-def assert_same(found, expected):
-    assert found.keys() == expected.keys()
+def assert_same(actual, expected):
+    assert actual.keys() == expected.keys()
     for name in expected:
-        np.testing.assert_allclose(found[name], expected[name], atol=1e-5, rtol=1e-5, err_msg=name)
+        np.testing.assert_allclose(actual[name], expected[name], atol=1e-5, rtol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("case", HERE[1:])
@@ -175,8 +175,8 @@ def test_two_machines_by_the_command_line(start, tmp_path):
     """The same command on both; the chief alone writes, and the model is that of one machine."""
     settings = ["--steps", 4, "--accumulate", 2, "--save-every", 2, "--log-every", 2]
     arguments = options(start, tmp_path / "two", *settings)
-    said = finish(*(launch("-m", "bert_tf", "pretrain", *arguments, TF_CONFIG=config) for config in two_machines()))
-    assert "Step 4: model written" in said[0] and "Step" not in said[1]
+    output = finish(*(launch("-m", "bert_tf", "pretrain", *arguments, TF_CONFIG=config) for config in two_machines()))
+    assert "Step 4: model written" in output[0] and "Step" not in output[1]
     assert [record["step"] for record in records(tmp_path / "two")] == [2, 4]
     assert (tmp_path / "two" / "checkpoints" / "step-4").is_dir()
     pretrain(start, tmp_path / "one", "--steps", 4)
@@ -210,22 +210,22 @@ def test_two_machines_fine_tune_by_the_command_line(tmp_path):
         "--threads",
         1,
     ]
-    said = finish(
+    output = finish(
         *(launch("-m", "bert_tf", "finetune", "classify", *arguments, TF_CONFIG=config) for config in two_machines())
     )
-    assert "after epoch 1" in said[0] and "f1_macro" in said[0] and "f1_macro" not in said[1]
+    assert "after epoch 1" in output[0] and "f1_macro" in output[0] and "f1_macro" not in output[1]
     assert json.loads((tmp_path / "two" / "report" / "metrics.json").read_text())["dev_examples"] == 16
     assert bert_tf.load(tmp_path / "two").task.settings.labels == ("large", "little")
 
 
 def test_only_one_device_does_one_operation_at_a_time(monkeypatch):
     for one_device, expected in ((True, [2, 1]), (False, [2])):
-        found = []
+        actual = []
         for kind in ("intra", "inter"):
-            monkeypatch.setattr(tf.config.threading, f"set_{kind}_op_parallelism_threads", found.append)
+            monkeypatch.setattr(tf.config.threading, f"set_{kind}_op_parallelism_threads", actual.append)
         use_threads(2, one_device)
         use_threads(None, one_device)
-        assert found == expected
+        assert actual == expected
 
 
 @pytest.mark.parametrize("name", ["parameter_server", "ParameterServer", "ps"])

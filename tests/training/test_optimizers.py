@@ -91,8 +91,8 @@ def muon_by_hand(value, gradients, rates, decay):
 @pytest.mark.parametrize(("products", "tolerance"), [("float32", 1e-4), ("bfloat16", 0.05)])
 def test_muon_is_the_papers(products, tolerance):
     model = build_pretraining_model(CONFIG)
-    found = {variable.path: variable for variable in model.trainable_variables}
-    kernel = found["layer_1/feed_forward/intermediate/kernel"]
+    actual = {variable.path: variable for variable in model.trainable_variables}
+    kernel = actual["layer_1/feed_forward/intermediate/kernel"]
     rng = np.random.default_rng(0)
     first = rng.normal(size=(16, 32)).astype("float32")
     kernel.assign(first)
@@ -132,11 +132,11 @@ def test_an_unknown_optimizer_is_refused():
 def test_lower_layers_learn_slower(name):
     model = build_pretraining_model(CONFIG)
     factors = layer_factors(model, 0.5)
-    found = {key: factors.get(id(variable), 1.0) for key, variable in named_variables(model).items()}
-    assert found["bert.embeddings.word_embeddings.weight"] == 1 / 16
-    layers = [found[f"bert.encoder.layer.{index}.output.dense.bias"] for index in range(3)]
+    actual = {key: factors.get(id(variable), 1.0) for key, variable in named_variables(model).items()}
+    assert actual["bert.embeddings.word_embeddings.weight"] == 1 / 16
+    layers = [actual[f"bert.encoder.layer.{index}.output.dense.bias"] for index in range(3)]
     assert layers == [1 / 8, 1 / 4, 1 / 2]
-    assert found["bert.pooler.dense.weight"] == found["cls.predictions.bias"] == 1
+    assert actual["bert.pooler.dense.weight"] == actual["cls.predictions.bias"] == 1
     biases = [named_variables(model)[f"{layer}.dense.bias"] for layer in ("bert.encoder.layer.0.output", "bert.pooler")]
     optimizer = make_optimizer(biases, 1e-2, 10, 0, name=name, factors=factors)
     optimizer.apply([keras.ops.ones(16)] * 2, biases)
@@ -150,12 +150,12 @@ def test_a_head_learns_fastest_and_each_layer_below_half_as_fast():
     settings = TaskSettings("classify", ("a", "b"), max_length=16)
     network = build_network(CONFIG, task_type("classify"), settings)
     factors = layer_factors(network, 0.5)
-    found = {name: factors.get(id(variable), 1.0) for name, variable in network.named_variables().items()}
-    assert found["classifier.weight"] == found["classifier.bias"] == 1
+    actual = {name: factors.get(id(variable), 1.0) for name, variable in network.named_variables().items()}
+    assert actual["classifier.weight"] == actual["classifier.bias"] == 1
     for index in range(3):
-        layer = {factor for name, factor in found.items() if f".layer.{index}." in name}
+        layer = {factor for name, factor in actual.items() if f".layer.{index}." in name}
         assert layer == {0.5 ** (3 - index)}
-    assert {factor for name, factor in found.items() if ".embeddings." in name} == {0.5**4}
+    assert {factor for name, factor in actual.items() if ".embeddings." in name} == {0.5**4}
 
 
 def test_the_weight_decay_of_a_lower_layer_is_smaller_alike():
@@ -195,10 +195,10 @@ def trained(rematerialised, jit_compile, accumulate):
 @pytest.mark.parametrize("jit_compile, accumulate", [(False, 1), (True, 1)])
 def test_rematerialised_layers_have_the_same_gradients_and_dropout(jit_compile, accumulate):
     plain, again = (trained(flag, jit_compile, accumulate) for flag in (False, True))
-    for expected, found in zip(plain[0], again[0]):
-        assert found == pytest.approx(expected, rel=1e-5)
-    for expected, found in zip(plain[1], again[1]):
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+    for expected, actual in zip(plain[0], again[0]):
+        assert actual == pytest.approx(expected, rel=1e-5)
+    for expected, actual in zip(plain[1], again[1]):
+        np.testing.assert_allclose(actual, expected, atol=1e-6)
     assert plain[2] == again[2]
 
 

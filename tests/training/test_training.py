@@ -247,8 +247,8 @@ def test_no_layer_is_frozen_that_shares_its_weights_with_one_that_learns(groups,
             assert learning == [index >= layers for index in range(4)]
         else:
             fewer = ", ".join(map(str, possible[:-1]))
-            said = f"layer {layers} shares its weights with layer {layers + 1}, .*{fewer} or 4"
-            with pytest.raises(ValueError, match=f"--freeze-layers is {layers}, but {said}"):
+            output = f"layer {layers} shares its weights with layer {layers + 1}, .*{fewer} or 4"
+            with pytest.raises(ValueError, match=f"--freeze-layers is {layers}, but {output}"):
                 freeze(model, layers)
             assert all(layer.trainable for layer in model.bert_layers.values())
 
@@ -272,7 +272,7 @@ def test_a_run_keeps_its_text_and_its_model(start, tmp_path, capsys):
     other.write_text((start / "text.txt").read_text() * 2)
     keras.utils.set_random_seed(2)
     checkpoints.save(tmp_path / "model", *checkpoints.read(start / "model"))
-    for wrong, said in (
+    for wrong, output in (
         (["--text", other], "on other text"),
         (["--length", 16], "another --length .32, not 16"),
         (["--max-documents", 5], "on other text"),
@@ -280,7 +280,7 @@ def test_a_run_keeps_its_text_and_its_model(start, tmp_path, capsys):
         (["--objective", "mlm"], "another --objective"),
         (["--init", tmp_path / "model"], "another --init"),
     ):
-        with pytest.raises(ValueError, match=f"holds a run .*{said}.*give another --output"):
+        with pytest.raises(ValueError, match=f"holds a run .*{output}.*give another --output"):
             pretrain(start, run, "--steps", 9, *wrong)
         assert (run / "settings.json").read_text() == settings
     pretrain(start, run, "--steps", 4, "--batch-size", 4, "--learning-rate", 1e-4, "--mask-rate", 0.2)
@@ -604,19 +604,19 @@ def test_a_snapshot_that_cannot_be_written_costs_the_run_nothing(start, tmp_path
     tried = on_a_small_disk(monkeypatch, "snapshots")
     assert pretrain(start, tmp_path / "run", "--steps", 3, "--save-every", 1, "--keep", 9, "--snapshots") == 0
     assert tried == [[], [1], [1, 2], [1, 2, 3]]  # a checkpoint comes before a snapshot
-    said = capsys.readouterr().err
+    output = capsys.readouterr().err
     for step in (0, 1, 2, 3):
-        assert f"Warning: Snapshot {tmp_path / 'run' / 'snapshots' / f'step-{step}'} was not written" in said
+        assert f"Warning: Snapshot {tmp_path / 'run' / 'snapshots' / f'step-{step}'} was not written" in output
     assert not list((tmp_path / "run" / "snapshots").iterdir())
     assert len(records(tmp_path / "run")) == 1
 
 
 def test_a_model_that_cannot_be_written_leaves_its_checkpoint(start, tmp_path, monkeypatch):
-    with monkeypatch.context() as patch, pytest.raises(CheckpointWriteError) as found:
+    with monkeypatch.context() as patch, pytest.raises(CheckpointWriteError) as actual:
         on_a_small_disk(patch, "model")
         pretrain(start, tmp_path / "run", "--steps", 2)
-    assert f"The model {tmp_path / 'run' / 'model'} was not written" in str(found.value)
-    assert "The checkpoint of step 2 is complete" in str(found.value)
+    assert f"The model {tmp_path / 'run' / 'model'} was not written" in str(actual.value)
+    assert "The checkpoint of step 2 is complete" in str(actual.value)
     assert pretrain(start, tmp_path / "run", "--steps", 2) == 0
     assert checkpoints.read(tmp_path / "run" / "model")
 
@@ -700,8 +700,8 @@ def test_a_gradient_that_is_not_finite_stops_the_run_unless_a_loss_scale_leaves_
     trainer.train([(batch, (0, 0, 7))] * 2, 0, 2, **how)
     np.testing.assert_array_equal(np.asarray(model.trainable_variables[0]), before)
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
-    found = [json.loads(line, parse_constant=pytest.fail) for line in lines]
-    assert len(found) == 2 and all("gradient_norm" not in one and one["loss_scale"] > 0 for one in found)
+    actual = [json.loads(line, parse_constant=pytest.fail) for line in lines]
+    assert len(actual) == 2 and all("gradient_norm" not in one and one["loss_scale"] > 0 for one in actual)
 
 
 def test_the_norm_of_a_step_that_was_left_out_counts_in_no_mean():

@@ -129,9 +129,9 @@ def test_tensorboard_reads_what_the_log_says(watched):
     events.Reload()
     records = read_run(watched).records
     for name in ("loss", "learning_rate", "peak_share"):
-        found = [(one.step, float(make_ndarray(one.tensor_proto))) for one in events.Tensors(name)]
-        assert [step for step, _ in found] == [1, 2, 3, 4, 5, 6]
-        np.testing.assert_allclose([value for _, value in found], [record[name] for record in records], rtol=1e-5)
+        actual = [(one.step, float(make_ndarray(one.tensor_proto))) for one in events.Tensors(name)]
+        assert [step for step, _ in actual] == [1, 2, 3, 4, 5, 6]
+        np.testing.assert_allclose([value for _, value in actual], [record[name] for record in records], rtol=1e-5)
 
 
 def test_machines_that_are_not_the_chief_write_no_log(tmp_path):
@@ -214,14 +214,14 @@ def test_a_share_of_a_part_is_the_ratio_of_the_means():
 def test_any_checkpoint_is_exported(watched, tmp_path, step, to):
     done = export_run.export(watched, step, tmp_path / "out", to)
     model = checkpoints.read(watched / "model")[2]
-    found = weights(tmp_path / "out")
+    actual = weights(tmp_path / "out")
     state = Checkpoints(watched / "checkpoints")
     assert done.heads == {"pooler", "mlm", "nsp"}
     state.restore(model.trainable_variables, step, partly=True)
     from bert_tf.models import named_variables
 
     for name, variable in named_variables(model).items():
-        np.testing.assert_array_equal(found[name], np.asarray(variable))
+        np.testing.assert_array_equal(actual[name], np.asarray(variable))
 
 
 def test_an_exported_model_gives_the_same_in_transformers(watched, tmp_path):
@@ -236,17 +236,17 @@ def test_an_exported_model_gives_the_same_in_transformers(watched, tmp_path):
     positions = np.tile(np.arange(12, dtype=np.int32), (2, 1))
     ours = model({"token_ids": ids, "segment_ids": zeros, "padding_mask": ones, "mask_positions": positions})
     with torch.no_grad():
-        found = theirs(torch.tensor(ids).long(), torch.tensor(ones).long(), torch.tensor(zeros).long())
-    np.testing.assert_allclose(np.asarray(ours["mlm_logits"]), found.prediction_logits.numpy(), atol=2e-5)
-    np.testing.assert_allclose(np.asarray(ours["nsp_logits"]), found.seq_relationship_logits.numpy(), atol=2e-5)
+        actual = theirs(torch.tensor(ids).long(), torch.tensor(ones).long(), torch.tensor(zeros).long())
+    np.testing.assert_allclose(np.asarray(ours["mlm_logits"]), actual.prediction_logits.numpy(), atol=2e-5)
+    np.testing.assert_allclose(np.asarray(ours["nsp_logits"]), actual.seq_relationship_logits.numpy(), atol=2e-5)
 
 
 def test_frozen_layers_are_exported_too(start_of_two, tmp_path):
     pretrain(start_of_two, tmp_path / "run", "--steps", 2, "--freeze-layers", 1)
     export_run.export(tmp_path / "run", 2, tmp_path / "out")
-    whole, found = weights(tmp_path / "run" / "model"), weights(tmp_path / "out")
+    whole, actual = weights(tmp_path / "run" / "model"), weights(tmp_path / "out")
     for name in whole:
-        np.testing.assert_array_equal(found[name], whole[name])
+        np.testing.assert_array_equal(actual[name], whole[name])
 
 
 def test_steps_are_found_by_name(watched, tmp_path):

@@ -408,7 +408,7 @@ def _layers(backbone, config):
         "bert.pooler.dense": lambda: backbone.pooled_dense,
     }
     layers = _encoder_layers(backbone)
-    found = {}
+    places = {}
     for name in _shapes(config):
         stem, kind = name.rsplit(".", 1)
         if stem in fixed:
@@ -419,5 +419,5 @@ def _layers(backbone, config):
             number, part = stem.removeprefix("bert.encoder.layer.").split(".", 1)
             layer = reduce(getattr, record.in_layer[part].split("/"), layers[int(number)])
         # A kernel, gamma or table is the first variable of its layer, a bias or beta the second.
-        found[name] = layer, 0 if kind == "weight" else 1
-    return found
+        places[name] = layer, 0 if kind == "weight" else 1
+    return places

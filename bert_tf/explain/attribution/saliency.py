@@ -301,19 +301,19 @@ class _Path:
 
     def gradients(self, shares):
         """The gradient times the whole way for each token, at S shares of the way: float64 [S, T]."""
-        found = []
+        products = []
         for vectors, segments in self._blocks(shares):
             _, gradient = self.hooked.gradient(vectors, segments, self.target, self._report)
-            found.append(np.einsum("th,sth->st", self.way.astype(np.float64), gradient))
+            products.append(np.einsum("th,sth->st", self.way.astype(np.float64), gradient))
             self.left -= len(vectors)
             self._report()
-        return np.concatenate(found)
+        return np.concatenate(products)
 
     def log_probabilities(self, shares):
         """The target's log-probability at S shares of the way, a list of floats."""
         blocks = self._blocks(shares)
-        found = [self.hooked.score_of_vectors(*block, self.target, self._report) for block in blocks]
-        return [float(value) for values in found for value in values]
+        scores = [self.hooked.score_of_vectors(*block, self.target, self._report) for block in blocks]
+        return [float(value) for values in scores for value in values]
 
     def _blocks(self, shares):
         """(vectors [S, T, H], segments [S, T]) at shares of the way, a batch at a time."""

@@ -26,19 +26,19 @@ def test_heads_that_look_at_other_tokens_lie_one_bit_apart(trace):
     there[0, 1] = np.roll(np.eye(length), 1, axis=1)
     there[0, 1, :, 0] = 0
     there[0, 1, length - 1] = np.eye(length)[1]
-    found = attention_divergence(
+    actual = attention_divergence(
         dataclasses.replace(trace, attentions=here), dataclasses.replace(trace, attentions=there)
     ).divergences
-    assert found[0, 1] == pytest.approx(1) and found.sum() == pytest.approx(1)
+    assert actual[0, 1] == pytest.approx(1) and actual.sum() == pytest.approx(1)
 
 
 def test_it_is_the_divergence_of_scipy(trace):
     from scipy.spatial.distance import jensenshannon
 
     other = make_bert(seed=2).trace("the cat sat on the mat")
-    found = attention_divergence(trace, other).divergences
+    actual = attention_divergence(trace, other).divergences
     wanted = jensenshannon(trace.attentions, other.attentions, base=2, axis=-1) ** 2
-    np.testing.assert_allclose(found, wanted.mean(axis=-1), atol=1e-6)
+    np.testing.assert_allclose(actual, wanted.mean(axis=-1), atol=1e-6)
 
 
 def test_other_tokens_are_refused(trace):

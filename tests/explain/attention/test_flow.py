@@ -35,8 +35,8 @@ def _greatest_flow(mixed, source, drain):
         if layer == 0 and j == drain:
             arrives[number] = -1
     equal = np.concatenate([balance.reshape(-1, len(pipes)), outside[None]])
-    found = linprog(arrives, A_eq=equal, b_eq=np.zeros(len(equal)), bounds=[(0, mixed[pipe]) for pipe in pipes])
-    return -found.fun
+    actual = linprog(arrives, A_eq=equal, b_eq=np.zeros(len(equal)), bounds=[(0, mixed[pipe]) for pipe in pipes])
+    return -actual.fun
 
 
 def test_flow_through_one_layer_is_its_mixed_map():
@@ -48,17 +48,17 @@ def test_flow_through_one_layer_is_its_mixed_map():
 def test_flow_is_the_greatest_that_the_pipes_let_through(residual):
     maps = _maps(3, 4, seed=2)
     mixed = (1 - residual) * maps.mean(axis=1) + residual * np.eye(4)
-    found = attention_flow(_trace(maps), residual=residual)
+    actual = attention_flow(_trace(maps), residual=residual)
     for source in range(4):
         expected = [_greatest_flow(mixed, source, drain) for drain in range(4)]
-        np.testing.assert_allclose(found[source], expected, atol=1e-4)
+        np.testing.assert_allclose(actual[source], expected, atol=1e-4)
 
 
 def test_two_ways_that_share_a_narrow_pipe():
     # Token 1 looks at both alike, both look at token 0 below: each way lets a half through.
     top, below = np.array([[1, 0], [0.5, 0.5]]), np.array([[1, 0], [0.25, 0.75]])
-    found = attention_flow(_trace(np.array([[below], [top]], np.float32)), residual=0.0, positions=[1])
-    np.testing.assert_allclose(found, [[0.75, 0.5]], atol=1e-5)
+    actual = attention_flow(_trace(np.array([[below], [top]], np.float32)), residual=0.0, positions=[1])
+    np.testing.assert_allclose(actual, [[0.75, 0.5]], atol=1e-5)
 
 
 def test_rows_and_a_layer_of_the_whole(tiny_bert):

@@ -10,33 +10,33 @@ from bert_tf.explain.attention.head_profile import cluster_heads, head_distances
 
 def test_distances_are_mean_divergences_between_what_heads_look_at(tiny_bert):
     maps = tiny_bert.trace("the cat sat", "it ran").attentions
-    found = head_distances(maps)
+    actual = head_distances(maps)
     flat = maps.reshape(8, *maps.shape[2:]).astype(np.float64)
     for one in range(8):
         for other in range(8):
             expected = np.mean([jensen_shannon(p, q) for p, q in zip(flat[one], flat[other])])
-            assert found[one, other] == pytest.approx(expected, abs=1e-5)
+            assert actual[one, other] == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_comparison_of_heads_tells_how_far_it_is_and_can_be_stopped(tiny_bert):
-    trace, told = tiny_bert.trace("the cat sat"), []
-    profile_trace(trace, progress=lambda *steps: told.append(steps))
-    assert told == [(one, 7) for one in range(1, 8)]
+    trace, messages = tiny_bert.trace("the cat sat"), []
+    profile_trace(trace, progress=lambda *steps: messages.append(steps))
+    assert messages == [(one, 7) for one in range(1, 8)]
     with pytest.raises(Cancelled):
         profile_trace(trace, progress=lambda done, total: done < 3)
 
 
 def test_a_profile_weighs_texts_by_their_tokens(tiny_bert):
     texts = ["the cat sat on the mat", ("it ran", "she sat")]
-    found = profile_heads(tiny_bert, texts)
+    actual = profile_heads(tiny_bert, texts)
     traces = [tiny_bert.trace(texts[0]), tiny_bert.trace(*texts[1])]
     lengths = [trace.length for trace in traces]
-    assert (found.num_texts, found.num_tokens, found.num_skipped) == (2, sum(lengths), 0)
+    assert (actual.num_texts, actual.num_tokens, actual.num_skipped) == (2, sum(lengths), 0)
     for name in ("entropy", "previous_share", "sep_share"):
         parts = [getattr(summarise_heads(trace), name) for trace in traces]
-        np.testing.assert_allclose(getattr(found.summary, name), np.average(parts, axis=0, weights=lengths))
+        np.testing.assert_allclose(getattr(actual.summary, name), np.average(parts, axis=0, weights=lengths))
     parts = [head_distances(trace.attentions) for trace in traces]
-    np.testing.assert_allclose(found.distances, np.average(parts, axis=0, weights=lengths), atol=1e-6)
+    np.testing.assert_allclose(actual.distances, np.average(parts, axis=0, weights=lengths), atol=1e-6)
 
 
 def test_a_trace_alone_has_the_profile_of_its_text(tiny_bert):
@@ -47,8 +47,8 @@ def test_a_trace_alone_has_the_profile_of_its_text(tiny_bert):
 
 def test_only_some_rows_of_a_long_text_are_compared(tiny_bert):
     trace = tiny_bert.trace("the cat sat on the mat in the park")
-    found = profile_trace(trace, tokens_per_text=2)
-    np.testing.assert_array_equal(found.distances, head_distances(trace.attentions[:, :, [0, trace.length - 1]]))
+    actual = profile_trace(trace, tokens_per_text=2)
+    np.testing.assert_array_equal(actual.distances, head_distances(trace.attentions[:, :, [0, trace.length - 1]]))
 
 
 def test_texts_without_anything_are_passed_over_and_counted(tiny_bert):

@@ -58,11 +58,11 @@ def _moved(bert, trace, layer):
 
 
 def test_norms_are_those_of_the_weighted_vectors(tiny_bert, trace):
-    found = norm_weighted_attention(tiny_bert, trace)
+    actual = norm_weighted_attention(tiny_bert, trace)
     for layer, maps in enumerate(trace.attentions):
         vectors = maps[:, :, :, None] * _moved(tiny_bert, trace, layer)[:, None]  # [N, T, T, H]
-        np.testing.assert_allclose(found.heads[layer], np.linalg.norm(vectors, axis=-1), atol=1e-5)
-        np.testing.assert_allclose(found.layers[layer], np.linalg.norm(vectors.sum(axis=0), axis=-1), atol=1e-4)
+        np.testing.assert_allclose(actual.heads[layer], np.linalg.norm(vectors, axis=-1), atol=1e-5)
+        np.testing.assert_allclose(actual.layers[layer], np.linalg.norm(vectors.sum(axis=0), axis=-1), atol=1e-4)
 
 
 def test_what_heads_move_adds_up_to_the_attention_output(tiny_bert, trace):

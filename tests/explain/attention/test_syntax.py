@@ -55,7 +55,7 @@ def test_bad_lines_are_named():
 
 
 def test_each_head_is_counted_by_its_most_attended_word(tiny_bert, sentences):
-    found = syntax_agreement(tiny_bert, sentences)
+    actual = syntax_agreement(tiny_bert, sentences)
     groups = {0: [[1], [2, 3], [4]], 1: [[1], [2]]}
     looks = np.zeros((2, 3, 2, 4))  # direction, dependent, layer, head
     for row, (which, dependent, head) in enumerate([(0, 0, 1), (0, 1, 2), (1, 0, 1)]):
@@ -67,19 +67,19 @@ def test_each_head_is_counted_by_its_most_attended_word(tiny_bert, sentences):
                 to = max(others, key=lambda word: attention[layer, one, dependent, word])
                 by = max(others, key=lambda word: attention[layer, one, word, dependent])
                 looks[:, row, layer, one] = to == head, by == head
-    np.testing.assert_allclose(found.overall.dependent_to_head, looks[0].mean(axis=0))
-    np.testing.assert_allclose(found.overall.head_to_dependent, looks[1].mean(axis=0))
-    np.testing.assert_allclose(found.overall.best_direction, looks.mean(axis=1).max(axis=0))
-    assert (found.overall.best_direction != found.overall.dependent_to_head).any()
-    np.testing.assert_allclose(found.relations["nsubj"].dependent_to_head, looks[0, 1:].mean(axis=0))
-    assert list(found.relations) == ["nsubj", "det"] and found.relations["nsubj"].count == 2
-    assert (found.overall.count, found.num_sentences, found.num_skipped) == (3, 2, 0)
+    np.testing.assert_allclose(actual.overall.dependent_to_head, looks[0].mean(axis=0))
+    np.testing.assert_allclose(actual.overall.head_to_dependent, looks[1].mean(axis=0))
+    np.testing.assert_allclose(actual.overall.best_direction, looks.mean(axis=1).max(axis=0))
+    assert (actual.overall.best_direction != actual.overall.dependent_to_head).any()
+    np.testing.assert_allclose(actual.relations["nsubj"].dependent_to_head, looks[0, 1:].mean(axis=0))
+    assert list(actual.relations) == ["nsubj", "det"] and actual.relations["nsubj"].count == 2
+    assert (actual.overall.count, actual.num_sentences, actual.num_skipped) == (3, 2, 0)
 
 
 def test_the_usual_distance_is_the_baseline(tiny_bert):
     chain = ParsedSentence(("the", "cat", "sat", "on"), (2, 3, 0, 1), ("det", "nsubj", "root", "case"))
-    found = syntax_agreement(tiny_bert, [chain]).overall
-    assert (found.offset, found.offset_accuracy) == (1, pytest.approx(2 / 3))
+    actual = syntax_agreement(tiny_bert, [chain]).overall
+    assert (actual.offset, actual.offset_accuracy) == (1, pytest.approx(2 / 3))
 
 
 def test_a_perfect_head_agrees_with_everything(sentences):
@@ -95,8 +95,8 @@ def test_a_perfect_head_agrees_with_everything(sentences):
             offsets=(None, (0, 3), (4, 7), (7, 8), (9, 12), None),
         )
 
-    found = syntax_agreement(SimpleNamespace(trace=trace), sentences[:1])
-    assert found.overall.dependent_to_head.tolist() == [[1.0]]
+    actual = syntax_agreement(SimpleNamespace(trace=trace), sentences[:1])
+    assert actual.overall.dependent_to_head.tolist() == [[1.0]]
 
 
 def test_long_sentences_are_skipped_and_work_can_be_cancelled(tiny_bert, sentences):

@@ -14,22 +14,22 @@ def trace(tiny_bert):
 
 @pytest.mark.parametrize("layer, position", [(0, 3), (1, 7)])
 def test_all_heads_together(tiny_bert, trace, layer, position):
-    found = token_attention(tiny_bert, trace, layer, position)
+    actual = token_attention(tiny_bert, trace, layer, position)
     norms = norm_weighted_attention(tiny_bert, trace).layers[layer, position]
     effective = effective_attention(tiny_bert, trace)[layer].mean(axis=0)[position]
-    np.testing.assert_allclose(found.raw, trace.attentions[layer].mean(axis=0)[position], atol=1e-6)
-    np.testing.assert_allclose(found.norm_weighted, norms / norms.sum(), atol=1e-5)
-    np.testing.assert_allclose(found.effective, effective, atol=1e-5)
-    np.testing.assert_allclose(found.rollout, attention_rollout(trace)[layer, position], atol=1e-5)
-    assert found.norm_weighted.sum() == pytest.approx(1) and found.rollout.sum() == pytest.approx(1, abs=1e-5)
+    np.testing.assert_allclose(actual.raw, trace.attentions[layer].mean(axis=0)[position], atol=1e-6)
+    np.testing.assert_allclose(actual.norm_weighted, norms / norms.sum(), atol=1e-5)
+    np.testing.assert_allclose(actual.effective, effective, atol=1e-5)
+    np.testing.assert_allclose(actual.rollout, attention_rollout(trace)[layer, position], atol=1e-5)
+    assert actual.norm_weighted.sum() == pytest.approx(1) and actual.rollout.sum() == pytest.approx(1, abs=1e-5)
 
 
 def test_one_head(tiny_bert, trace):
-    found = token_attention(tiny_bert, trace, 1, 4, head=2)
+    actual = token_attention(tiny_bert, trace, 1, 4, head=2)
     norms = norm_weighted_attention(tiny_bert, trace).heads[1, 2, 4]
-    np.testing.assert_allclose(found.raw, trace.attentions[1, 2, 4], atol=1e-6)
-    np.testing.assert_allclose(found.norm_weighted, norms / norms.sum(), atol=1e-5)
-    np.testing.assert_allclose(found.effective, effective_attention(tiny_bert, trace)[1, 2, 4], atol=1e-5)
+    np.testing.assert_allclose(actual.raw, trace.attentions[1, 2, 4], atol=1e-6)
+    np.testing.assert_allclose(actual.norm_weighted, norms / norms.sum(), atol=1e-5)
+    np.testing.assert_allclose(actual.effective, effective_attention(tiny_bert, trace)[1, 2, 4], atol=1e-5)
 
 
 @pytest.mark.parametrize(

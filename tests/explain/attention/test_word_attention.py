@@ -9,10 +9,10 @@ from bert_tf.explain import word_attention, word_trace
 
 def test_words_attend_with_the_mean_and_are_attended_with_the_sum(tiny_bert):
     trace = tiny_bert.trace("the cats sat")
-    found = word_attention(trace, [[1], [2, 3], [4]])
+    actual = word_attention(trace, [[1], [2, 3], [4]])
     maps = trace.attentions
-    np.testing.assert_allclose(found[:, :, 0, 1], maps[:, :, 1, 2] + maps[:, :, 1, 3], rtol=1e-5)
-    np.testing.assert_allclose(found[:, :, 1, 2], (maps[:, :, 2, 4] + maps[:, :, 3, 4]) / 2, rtol=1e-5)
+    np.testing.assert_allclose(actual[:, :, 0, 1], maps[:, :, 1, 2] + maps[:, :, 1, 3], rtol=1e-5)
+    np.testing.assert_allclose(actual[:, :, 1, 2], (maps[:, :, 2, 4] + maps[:, :, 3, 4]) / 2, rtol=1e-5)
 
 
 def test_a_trace_of_words_has_a_row_that_adds_up_to_one_for_every_word(tiny_bert):

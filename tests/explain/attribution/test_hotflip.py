@@ -32,8 +32,8 @@ def _answers(bert, trace, target):
         "padding_mask": np.ones((1, trace.length), np.int32),
         "mask_positions": np.array([[target.position or 0]], np.int32),
     }
-    found = bert.runtime.run(batch, ("mlm_logits", "nsp_logits"))
-    logits = (found["nsp_logits"][0] if target.position is None else found["mlm_logits"][0, 0]).astype(np.float64)
+    actual = bert.runtime.run(batch, ("mlm_logits", "nsp_logits"))
+    logits = (actual["nsp_logits"][0] if target.position is None else actual["mlm_logits"][0, 0]).astype(np.float64)
     return logits - np.log(np.exp(logits).sum())
 
 
@@ -52,13 +52,13 @@ def test_the_words_that_may_change_are_whole_and_not_asked_about(tiny_bert, trac
 
 
 def test_the_first_flip_is_the_worst_of_those_the_slope_likes_best(tiny_bert, trace, target):
-    found = hotflip(tiny_bert, trace, target, most=1, tried=3)
+    actual = hotflip(tiny_bert, trace, target, most=1, tried=3)
     tokenizer, hooked = tiny_bert.tokenizer, tiny_bert.hooked()
     vectors = hooked.token_vectors(trace.token_ids[None]).numpy()
     _, slope = hooked.gradient(vectors, trace.segments[None], target)
     table = hooked.token_vectors(np.arange(tokenizer.vocab_size)).numpy()
     answer, tried = _answers(tiny_bert, trace, target), {}
-    assert found.target_is_top and found.log_probability == pytest.approx(answer[target.id], abs=1e-4)
+    assert actual.target_is_top and actual.log_probability == pytest.approx(answer[target.id], abs=1e-4)
     for word in replaceable_words(tokenizer, trace, target):
         (place,) = word.positions
         estimates = {
@@ -67,13 +67,13 @@ def test_the_first_flip_is_the_worst_of_those_the_slope_likes_best(tiny_bert, tr
             if _is_word(token) and new != trace.token_ids[place]
         }
         best = sorted(estimates, key=estimates.get)[:3]
-        mine = [one for one in found.tried if one.word == word]
+        mine = [one for one in actual.tried if one.word == word]
         assert {one.token_id for one in mine} == set(best)
         for one in mine:
             assert one.estimate == pytest.approx(estimates[one.token_id], abs=1e-4)
             tried[word, one.token_id] = one
-    assert len(tried) == len(found.tried)
-    for one in found.tried:
+    assert len(tried) == len(actual.tried)
+    for one in actual.tried:
         # Typed as it says, the text is read by another pass.
         typed = tiny_bert.trace(one.text_a, one.text_b)
         answers = _answers(tiny_bert, typed, target)
@@ -83,8 +83,8 @@ def test_the_first_flip_is_the_worst_of_those_the_slope_likes_best(tiny_bert, tr
         assert one.answer_log_probability == pytest.approx(answers.max(), abs=2e-4)
         assert one.flips_prediction == (answers.argmax() != target.id)
         assert one.answer.id == answers.argmax()
-    scores = [one.log_probability for one in found.tried]
-    assert scores == sorted(scores) and found.applied == found.tried[:1]
+    scores = [one.log_probability for one in actual.tried]
+    assert scores == sorted(scores) and actual.applied == actual.tried[:1]
 
 
 def test_the_estimate_is_the_slope_of_a_small_step(tiny_bert, trace, target):
@@ -100,15 +100,15 @@ def test_the_estimate_is_the_slope_of_a_small_step(tiny_bert, trace, target):
 
 
 def test_flips_follow_each_other_until_the_answer_is_another(tiny_bert, trace, target):
-    found = hotflip(tiny_bert, trace, target, most=10, tried=1)
-    assert found.applied and found.flipped == found.applied[-1].flips_prediction
-    assert not any(one.flips_prediction for one in found.applied[:-1])
-    assert len({one.word for one in found.applied}) == len(found.applied)
-    score, now = found.log_probability, trace
-    for number, one in enumerate(found.applied):
+    actual = hotflip(tiny_bert, trace, target, most=10, tried=1)
+    assert actual.applied and actual.flipped == actual.applied[-1].flips_prediction
+    assert not any(one.flips_prediction for one in actual.applied[:-1])
+    assert len({one.word for one in actual.applied}) == len(actual.applied)
+    score, now = actual.log_probability, trace
+    for number, one in enumerate(actual.applied):
         # Each is the first flip of the text as the flips before have left it, among the words not changed yet.
         again = hotflip(tiny_bert, now, target, most=1, tried=1)
-        places = {before.word.positions for before in found.applied[:number]}
+        places = {before.word.positions for before in actual.applied[:number]}
         best = next(other for other in again.tried if other.word.positions not in places)
         assert (best.word.positions, best.token_id) == (one.word.positions, one.token_id)
         assert one.estimate == pytest.approx(best.estimate, abs=1e-3)
@@ -125,14 +125,14 @@ def test_as_many_words_are_changed_as_are_allowed(tiny_bert, trace):
 
 def test_an_answer_that_is_not_the_likeliest_is_left_alone(tiny_bert, trace, target):
     worst = Target(target.position, int(_answers(tiny_bert, trace, target).argmin()), "?")
-    found = hotflip(tiny_bert, trace, worst)
-    assert not (found.target_is_top or found.tried or found.applied or found.flipped)
+    actual = hotflip(tiny_bert, trace, worst)
+    assert not (actual.target_is_top or actual.tried or actual.applied or actual.flipped)
 
 
 def test_texts_without_a_word_to_change_have_no_flip(tiny_bert):
     trace = tiny_bert.trace("cats [MASK].")
-    found = hotflip(tiny_bert, trace, mask_target(tiny_bert, trace))
-    assert found.target_is_top and not found.tried and not found.applied
+    actual = hotflip(tiny_bert, trace, mask_target(tiny_bert, trace))
+    assert actual.target_is_top and not actual.tried and not actual.applied
 
 
 def test_a_text_that_was_cut_is_changed_as_far_as_it_was_read(tiny_bert, trace):
@@ -142,9 +142,11 @@ def test_a_text_that_was_cut_is_changed_as_far_as_it_was_read(tiny_bert, trace):
     cut = replace(short, text_a=whole, truncated=encoding.truncated)
     target = mask_target(tiny_bert, short)
     assert short.length == 12 and cut.truncated
-    wanted, found = (hotflip(tiny_bert, one, target) for one in (short, cut))
-    assert found.tried and [(one.word, one.new) for one in found.tried] == [(one.word, one.new) for one in wanted.tried]
-    assert all(len(one.text_a.split()) == len(whole.split()) for one in found.tried)
+    wanted, actual = (hotflip(tiny_bert, one, target) for one in (short, cut))
+    assert actual.tried and [(one.word, one.new) for one in actual.tried] == [
+        (one.word, one.new) for one in wanted.tried
+    ]
+    assert all(len(one.text_a.split()) == len(whole.split()) for one in actual.tried)
 
 
 @pytest.mark.parametrize("text", ["हिन्दी", "தமிழ்", "ที่", "नमस्ते", "cafe\u0301", "B2"])

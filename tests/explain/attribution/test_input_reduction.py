@@ -32,8 +32,8 @@ def _answers(bert, trace, target, away=()):
         "padding_mask": np.ones((1, len(kept)), np.int32),
         "mask_positions": np.array([[kept.index(target.position or 0)]], np.int32),
     }
-    found = bert.runtime.run(batch, ("mlm_logits", "nsp_logits"))
-    logits = found["nsp_logits"][0] if target.position is None else found["mlm_logits"][0, 0]
+    actual = bert.runtime.run(batch, ("mlm_logits", "nsp_logits"))
+    logits = actual["nsp_logits"][0] if target.position is None else actual["mlm_logits"][0, 0]
     logits = logits.astype(np.float64)
     return logits - np.log(np.exp(logits).sum())
 
@@ -46,11 +46,11 @@ def _may_go(trace, target, away):
 
 
 def test_each_time_the_word_goes_that_is_missed_least(tiny_bert, trace, target):
-    found = reduce_input(tiny_bert, trace, target)
-    assert found.target_is_top and found.removed
-    assert found.log_probability == pytest.approx(_answers(tiny_bert, trace, target)[target.id], abs=1e-4)
+    actual = reduce_input(tiny_bert, trace, target)
+    assert actual.target_is_top and actual.removed
+    assert actual.log_probability == pytest.approx(_answers(tiny_bert, trace, target)[target.id], abs=1e-4)
     away = []
-    for one in found.removed:
+    for one in actual.removed:
         allowed = {}
         for word in _may_go(trace, target, away):
             answers = _answers(tiny_bert, trace, target, [*away, word])
@@ -62,23 +62,23 @@ def test_each_time_the_word_goes_that_is_missed_least(tiny_bert, trace, target):
     # No word of those that are left can go.
     for word in _may_go(trace, target, away):
         assert _answers(tiny_bert, trace, target, [*away, word]).argmax() != target.id
-    assert found.remaining == tuple(word for word in trace.words() if word not in away)
-    assert found.remaining_log_probability == found.removed[-1].log_probability
+    assert actual.remaining == tuple(word for word in trace.words() if word not in away)
+    assert actual.remaining_log_probability == actual.removed[-1].log_probability
 
 
 def test_hidden_words_and_the_last_of_a_text_stay(tiny_bert):
     trace = tiny_bert.trace("the [MASK]", "it")
     for target in (mask_target(tiny_bert, trace), next_sentence_target(tiny_bert, trace, trace.nsp.is_next > 0.5)):
-        found = reduce_input(tiny_bert, trace, target)
-        assert {word.text for word in found.remaining} >= {"[MASK]", "it"}
+        actual = reduce_input(tiny_bert, trace, target)
+        assert {word.text for word in actual.remaining} >= {"[MASK]", "it"}
 
 
 def test_an_answer_that_is_not_the_likeliest_loses_no_word(tiny_bert, trace, target):
     answers = _answers(tiny_bert, trace, target)
     worst = type(target)(target.position, int(answers.argmin()), "?")
-    found = reduce_input(tiny_bert, trace, worst)
-    assert not found.target_is_top and not found.removed and found.remaining == trace.words()
-    assert found.remaining_log_probability == found.log_probability == pytest.approx(answers.min(), abs=1e-4)
+    actual = reduce_input(tiny_bert, trace, worst)
+    assert not actual.target_is_top and not actual.removed and actual.remaining == trace.words()
+    assert actual.remaining_log_probability == actual.log_probability == pytest.approx(answers.min(), abs=1e-4)
 
 
 def test_inputs_in_blocks_give_the_same_and_can_be_cancelled(tiny_bert, trace, target, monkeypatch):

@@ -41,7 +41,7 @@ def _solved(kept, scores, ridge):
 
 @pytest.mark.parametrize("baseline", ["[MASK]", "[PAD]"])
 def test_the_scores_solve_the_normal_equations_of_covered_texts(tiny_bert, trace, target, baseline):
-    found = lime(tiny_bert, trace, target, samples=60, baseline=baseline, seed=3)
+    actual = lime(tiny_bert, trace, target, samples=60, baseline=baseline, seed=3)
     words = [word for word in trace.words() if word.text != "[MASK]"]
     kept = sample_word_masks(len(words), 60, seed=3)
     scores = []
@@ -57,17 +57,17 @@ def test_the_scores_solve_the_normal_equations_of_covered_texts(tiny_bert, trace
         covered = type(trace)(**{**vars(trace), "token_ids": ids})
         scores.append(_answers(tiny_bert, covered, target)[target.id])
     weights = _solved(kept, np.array(scores), 1e-3)[:-1]
-    by_word = {one.word: one.score for one in found.words}
+    by_word = {one.word: one.score for one in actual.words}
     assert [by_word[word] for word in words] == pytest.approx(weights, abs=1e-3)
     assert (
-        found.weighted_r2 == pytest.approx(fit_linear_model(kept, np.array(scores), seed=3)[1], abs=1e-2)
-        and found.weighted_r2 <= 1
+        actual.weighted_r2 == pytest.approx(fit_linear_model(kept, np.array(scores), seed=3)[1], abs=1e-2)
+        and actual.weighted_r2 <= 1
     )
-    assert found.log_probability == pytest.approx(_answers(tiny_bert, trace, target)[target.id], abs=1e-4)
+    assert actual.log_probability == pytest.approx(_answers(tiny_bert, trace, target)[target.id], abs=1e-4)
     # What the model adds and what is hidden scores nothing; both pieces of a word score alike.
     fixed = [place for place, source in enumerate(trace.sources) if source is None or place in trace.masks]
-    assert not found.scores[fixed].any() and found.scores[2] == found.scores[3]
-    assert found.words[1].score == pytest.approx(found.scores[2:4].sum())
+    assert not actual.scores[fixed].any() and actual.scores[2] == actual.scores[3]
+    assert actual.words[1].score == pytest.approx(actual.scores[2:4].sum())
 
 
 def test_the_fit_is_that_of_each_draw_by_the_other_ones():
@@ -124,11 +124,11 @@ def test_a_model_that_adds_up_gets_its_own_words_back(tiny_bert, trace, target, 
         return ((ids == trace.token_ids) * worth).sum(axis=1)
 
     monkeypatch.setattr("bert_tf.explain.attribution.lime.target_log_probabilities", added)
-    found = lime(tiny_bert, trace, target, ridge=1e-9)
+    actual = lime(tiny_bert, trace, target, ridge=1e-9)
     wanted = [0.0 if word.text == "[MASK]" else worth[list(word.positions)].sum() for word in trace.words()]
-    assert [one.score for one in found.words] == pytest.approx(wanted, abs=1e-6) and found.weighted_r2 == pytest.approx(
-        1
-    )
+    assert [one.score for one in actual.words] == pytest.approx(
+        wanted, abs=1e-6
+    ) and actual.weighted_r2 == pytest.approx(1)
 
 
 def test_as_many_words_are_covered_as_a_fair_draw_says():
@@ -155,15 +155,15 @@ def test_equal_inputs_are_read_once(tiny_bert, target):
 def test_one_word_is_worth_what_it_costs_to_cover_it(tiny_bert):
     trace = tiny_bert.trace("the [MASK]")
     target = mask_target(tiny_bert, trace)
-    found = lime(tiny_bert, trace, target, ridge=0)
-    np.testing.assert_allclose(found.scores, occlusion(tiny_bert, trace, target).scores, atol=1e-4)
-    assert found.weighted_r2 is None  # there is one other text, and nothing to foretell it from
+    actual = lime(tiny_bert, trace, target, ridge=0)
+    np.testing.assert_allclose(actual.scores, occlusion(tiny_bert, trace, target).scores, atol=1e-4)
+    assert actual.weighted_r2 is None  # there is one other text, and nothing to foretell it from
 
 
 def test_without_a_word_to_cover_there_is_no_model(tiny_bert):
     trace = tiny_bert.trace("[MASK]")
-    found = lime(tiny_bert, trace, mask_target(tiny_bert, trace))
-    assert found.weighted_r2 is None and not found.scores.any() and np.isfinite(found.log_probability)
+    actual = lime(tiny_bert, trace, mask_target(tiny_bert, trace))
+    assert actual.weighted_r2 is None and not actual.scores.any() and np.isfinite(actual.log_probability)
 
 
 def test_long_work_can_be_cancelled(tiny_bert, trace, target):

@@ -84,7 +84,7 @@ def asked(name):
 @pytest.mark.parametrize("name", EVERY)
 def test_nothing_of_the_log_odds_gets_lost(name):
     bert, trace, target = asked(name)
-    found = layerwise_relevance(bert, trace, target)
+    actual = layerwise_relevance(bert, trace, target)
     ((_, answers),) = batched_answers(bert, trace.token_ids[None], trace.segments, target)
     answers = answers[0].astype(np.float64)
     own, others, spread = answers[target.id], np.delete(answers, target.id), 0.0
@@ -92,12 +92,12 @@ def test_nothing_of_the_log_odds_gets_lost(name):
     if not (target.is_regression or target.is_multi_label):
         shares = np.exp(others - logsumexp(others))
         spread = xlogy(shares, shares).sum()
-    assert found.log_probability == pytest.approx(own, abs=1e-5) and found.log_odds == pytest.approx(odds, abs=1e-4)
-    assert found.rest["spread"] == pytest.approx(spread, abs=1e-5)
-    assert found.scores.sum() + sum(found.rest.values()) == pytest.approx(odds, abs=1e-4)
-    assert np.abs(found.scores).max() > 1e-4 and abs(found.rest["biases"]) > 1e-4
-    assert [one.score for one in found.words] == pytest.approx(
-        [found.scores[list(one.word.positions)].sum() for one in found.words]
+    assert actual.log_probability == pytest.approx(own, abs=1e-5) and actual.log_odds == pytest.approx(odds, abs=1e-4)
+    assert actual.rest["spread"] == pytest.approx(spread, abs=1e-5)
+    assert actual.scores.sum() + sum(actual.rest.values()) == pytest.approx(odds, abs=1e-4)
+    assert np.abs(actual.scores).max() > 1e-4 and abs(actual.rest["biases"]) > 1e-4
+    assert [one.score for one in actual.words] == pytest.approx(
+        [actual.scores[list(one.word.positions)].sum() for one in actual.words]
     )
 
 
@@ -161,19 +161,19 @@ def held(bert, trace, target):
 @pytest.mark.parametrize("name", ["another word", "next"])
 def test_a_token_s_relevance_is_what_is_lost_without_it_where_all_else_is_held(name):
     bert, trace, target = asked(name)
-    found, (run, vectors) = layerwise_relevance(bert, trace, target), held(bert, trace, target)
+    actual, (run, vectors) = layerwise_relevance(bert, trace, target), held(bert, trace, target)
     whole = run(vectors)
-    assert whole + found.rest["spread"] == pytest.approx(found.log_odds, abs=1e-4)
+    assert whole + actual.rest["spread"] == pytest.approx(actual.log_odds, abs=1e-4)
     lost = [whole - run(vectors * (np.arange(trace.length) != place)[:, None]) for place in range(trace.length)]
-    np.testing.assert_allclose(found.scores, lost, atol=1e-4)
-    assert found.rest["places"] == pytest.approx(whole - run(vectors, with_places=0), abs=1e-4)
-    assert found.rest["biases"] == pytest.approx(whole - run(vectors, with_biases=0), abs=1e-4)
+    np.testing.assert_allclose(actual.scores, lost, atol=1e-4)
+    assert actual.rest["places"] == pytest.approx(whole - run(vectors, with_places=0), abs=1e-4)
+    assert actual.rest["biases"] == pytest.approx(whole - run(vectors, with_biases=0), abs=1e-4)
 
 
 def test_what_a_reader_has_not_read_has_no_relevance():
     bert, trace, target = asked(LEFT)
-    found = layerwise_relevance(bert, trace, target)
-    assert not found.scores[target.position :].any() and found.scores[: target.position].all()
+    actual = layerwise_relevance(bert, trace, target)
+    assert not actual.scores[target.position :].any() and actual.scores[: target.position].all()
 
 
 def test_where_an_answer_is_certain_there_is_still_something_to_share_out():
@@ -192,9 +192,9 @@ def test_where_an_answer_is_certain_there_is_still_something_to_share_out():
 
 
 def test_it_says_how_far_it_is_and_what_it_cannot_do():
-    told, (bert, trace, target) = [], asked("mask")
-    layerwise_relevance(bert, trace, target, lambda *steps: told.append(steps))
-    assert told == [(done, 6) for done in range(6)]
+    messages, (bert, trace, target) = [], asked("mask")
+    layerwise_relevance(bert, trace, target, lambda *steps: messages.append(steps))
+    assert messages == [(done, 6) for done in range(6)]
     with pytest.raises(Cancelled):
         layerwise_relevance(bert, trace, target, lambda done, total: done < 4)
     bert = made(labels=("good",))

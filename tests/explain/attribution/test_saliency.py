@@ -32,14 +32,14 @@ def _score(bert, trace, ids, target):
         "padding_mask": np.ones((1, trace.length), np.int32),
         "mask_positions": np.array([[target.position or 0]], np.int32),
     }
-    found = bert.runtime.run(batch, ("mlm_logits", "nsp_logits"))
-    logits = (found["nsp_logits"][0] if target.position is None else found["mlm_logits"][0, 0]).astype(np.float64)
+    actual = bert.runtime.run(batch, ("mlm_logits", "nsp_logits"))
+    logits = (actual["nsp_logits"][0] if target.position is None else actual["mlm_logits"][0, 0]).astype(np.float64)
     return logits[target.id] - np.log(np.exp(logits).sum())
 
 
 def test_gradient_x_input_is_the_slope_when_a_vector_grows(tiny_bert, trace, target):
-    found = gradient_x_input(tiny_bert, trace, target)
-    assert found.log_probability == pytest.approx(_score(tiny_bert, trace, trace.token_ids, target), abs=1e-4)
+    actual = gradient_x_input(tiny_bert, trace, target)
+    assert actual.log_probability == pytest.approx(_score(tiny_bert, trace, trace.token_ids, target), abs=1e-4)
     vectors = tiny_bert.hooked().token_vectors(trace.token_ids[None]).numpy()
     for position in (0, 2, 6, 8):
         ends = []
@@ -47,12 +47,12 @@ def test_gradient_x_input_is_the_slope_when_a_vector_grows(tiny_bert, trace, tar
             grown = vectors.copy()
             grown[0, position] *= factor
             ends.append(float(tiny_bert.hooked().gradient(grown, trace.segments[None], target)[0][0]))
-        assert found.scores[position] == pytest.approx((ends[0] - ends[1]) / 0.02, rel=0.05, abs=0.003)
-    assert (found.gradient_norms >= 0).all() and found.gradient_norms.shape == (trace.length,)
+        assert actual.scores[position] == pytest.approx((ends[0] - ends[1]) / 0.02, rel=0.05, abs=0.003)
+    assert (actual.gradient_norms >= 0).all() and actual.gradient_norms.shape == (trace.length,)
 
 
 def test_smoothgrad_is_the_mean_slope_of_noisy_copies_times_the_words(tiny_bert, trace, target):
-    found = smoothgrad(tiny_bert, trace, target, copies=7, noise=0.1)
+    actual = smoothgrad(tiny_bert, trace, target, copies=7, noise=0.1)
     hooked = tiny_bert.hooked()
     vectors = hooked.token_vectors(trace.token_ids[None]).numpy()
     noise_std = 0.1 * (vectors.max() - vectors.min())
@@ -62,40 +62,40 @@ def test_smoothgrad_is_the_mean_slope_of_noisy_copies_times_the_words(tiny_bert,
         score, slope = hooked.gradient(vectors + noise[None], trace.segments[None], target)
         slopes.append(slope[0])
         scores.append(score[0])
-    np.testing.assert_allclose(found.scores, (np.mean(slopes, axis=0) * vectors[0]).sum(axis=1), atol=1e-3)
-    assert found.noise_std == pytest.approx(noise_std) and found.noisy_log_probability == pytest.approx(
+    np.testing.assert_allclose(actual.scores, (np.mean(slopes, axis=0) * vectors[0]).sum(axis=1), atol=1e-3)
+    assert actual.noise_std == pytest.approx(noise_std) and actual.noisy_log_probability == pytest.approx(
         np.mean(scores), abs=1e-3
     )
-    assert found.log_probability == pytest.approx(_score(tiny_bert, trace, trace.token_ids, target), abs=1e-4)
-    assert found.words[1].score == pytest.approx(found.scores[[2, 3]].sum())
+    assert actual.log_probability == pytest.approx(_score(tiny_bert, trace, trace.token_ids, target), abs=1e-4)
+    assert actual.words[1].score == pytest.approx(actual.scores[[2, 3]].sum())
     again, other = (smoothgrad(tiny_bert, trace, target, 7, 0.1, seed) for seed in (0, 1))
-    np.testing.assert_array_equal(again.scores, found.scores)
-    assert not np.allclose(other.scores, found.scores, atol=1e-3)
+    np.testing.assert_array_equal(again.scores, actual.scores)
+    assert not np.allclose(other.scores, actual.scores, atol=1e-3)
 
 
 def test_smoothgrad_without_noise_is_gradient_x_input(tiny_bert, trace, target):
-    found = smoothgrad(tiny_bert, trace, target, copies=3, noise=0)
-    np.testing.assert_allclose(found.scores, gradient_x_input(tiny_bert, trace, target).scores, atol=1e-4)
-    assert found.noisy_log_probability == pytest.approx(found.log_probability, abs=1e-4) and found.noise_std == 0
+    actual = smoothgrad(tiny_bert, trace, target, copies=3, noise=0)
+    np.testing.assert_allclose(actual.scores, gradient_x_input(tiny_bert, trace, target).scores, atol=1e-4)
+    assert actual.noisy_log_probability == pytest.approx(actual.log_probability, abs=1e-4) and actual.noise_std == 0
 
 
 @pytest.mark.parametrize("baseline", ["[MASK]", "[PAD]"])
 def test_integrated_gradients_add_up_to_the_difference(tiny_bert, trace, target, baseline):
-    found = integrated_gradients(tiny_bert, trace, target, steps=32, baseline=baseline)
+    actual = integrated_gradients(tiny_bert, trace, target, steps=32, baseline=baseline)
     fill = tiny_bert.tokenizer.token_to_id(baseline)
     baseline_token_ids = np.array(
         [i if s is None or p in trace.masks else fill for p, (i, s) in enumerate(zip(trace.token_ids, trace.sources))],
         np.int32,
     )
-    assert found.baseline_log_probability == pytest.approx(
+    assert actual.baseline_log_probability == pytest.approx(
         _score(tiny_bert, trace, baseline_token_ids, target), abs=1e-4
     )
-    assert found.scores.sum() == pytest.approx(found.log_probability - found.baseline_log_probability, abs=0.01)
-    assert found.convergence_delta == pytest.approx(
-        found.scores.sum() - found.log_probability + found.baseline_log_probability, abs=1e-9
+    assert actual.scores.sum() == pytest.approx(actual.log_probability - actual.baseline_log_probability, abs=0.01)
+    assert actual.convergence_delta == pytest.approx(
+        actual.scores.sum() - actual.log_probability + actual.baseline_log_probability, abs=1e-9
     )
     fixed = [p for p, source in enumerate(trace.sources) if source is None or p in trace.masks]
-    assert not found.scores[fixed].any()
+    assert not actual.scores[fixed].any()
 
 
 def test_integrated_gradients_equal_a_fine_riemann_sum(tiny_bert, trace, target):
@@ -107,8 +107,8 @@ def test_integrated_gradients_equal_a_fine_riemann_sum(tiny_bert, trace, target)
     path = (start + shares[:, None, None] * (vectors - start)).astype(np.float32)
     _, gradients = hooked.gradient(path, np.repeat(trace.segments[None], 300, axis=0), target)
     expected = ((vectors - start) * gradients.mean(axis=0)).sum(axis=1)
-    found = integrated_gradients(tiny_bert, trace, target, baseline="[MASK]")
-    np.testing.assert_allclose(found.scores, expected, atol=0.005)
+    actual = integrated_gradients(tiny_bert, trace, target, baseline="[MASK]")
+    np.testing.assert_allclose(actual.scores, expected, atol=0.005)
 
 
 @pytest.mark.parametrize("method", [integrated_gradients, smoothgrad])
@@ -125,7 +125,7 @@ def test_steps_in_blocks_give_the_same(tiny_bert, trace, target, monkeypatch, me
 
 @pytest.mark.parametrize("baseline", ["[MASK]", "[PAD]"])
 def test_occlusion_is_what_replacing_each_token_costs(tiny_bert, trace, target, baseline):
-    found = occlusion(tiny_bert, trace, target, baseline, unit="token")
+    actual = occlusion(tiny_bert, trace, target, baseline, unit="token")
     whole = _score(tiny_bert, trace, trace.token_ids, target)
     for position, source in enumerate(trace.sources):
         lost = 0.0
@@ -133,24 +133,24 @@ def test_occlusion_is_what_replacing_each_token_costs(tiny_bert, trace, target, 
             ids = np.array(trace.token_ids)
             ids[position] = tiny_bert.tokenizer.vocab.index(baseline)
             lost = whole - _score(tiny_bert, trace, ids, target)
-        assert found.scores[position] == pytest.approx(lost, abs=2e-4)
+        assert actual.scores[position] == pytest.approx(lost, abs=2e-4)
 
 
 def test_a_whole_word_is_taken_out_at_once(tiny_bert, trace, target):
-    found = occlusion(tiny_bert, trace, target, unit="word")
+    actual = occlusion(tiny_bert, trace, target, unit="word")
     cats = trace.words()[1]
     ids = np.array(trace.token_ids)
     ids[list(cats.positions)] = tiny_bert.tokenizer.mask_id
     lost = _score(tiny_bert, trace, trace.token_ids, target) - _score(tiny_bert, trace, ids, target)
-    assert len(cats.positions) == 2 and found.words[1].word == cats
-    assert found.words[1].score == pytest.approx(lost, abs=2e-4)
+    assert len(cats.positions) == 2 and actual.words[1].word == cats
+    assert actual.words[1].score == pytest.approx(lost, abs=2e-4)
 
 
 def test_words_are_the_sums_of_their_tokens(tiny_bert, trace, target):
-    found = gradient_x_input(tiny_bert, trace, target)
-    for one in found.words:
-        assert one.score == pytest.approx(found.scores[list(one.word.positions)].sum())
-    assert [one.word.text for one in found.words][:3] == ["the", "cats", "sat"]
+    actual = gradient_x_input(tiny_bert, trace, target)
+    for one in actual.words:
+        assert one.score == pytest.approx(actual.scores[list(one.word.positions)].sum())
+    assert [one.word.text for one in actual.words][:3] == ["the", "cats", "sat"]
 
 
 def test_long_work_can_be_cancelled(tiny_bert, trace, target):

@@ -10,30 +10,30 @@ ROWS = (TextRow(1, "The cat sat."), TextRow(2, "The [MASK] ran.", "It sat."), Te
 
 
 def test_a_model_agrees_with_itself(tiny_bert):
-    found = agreement(tiny_bert, tiny_bert, ROWS, "last")
-    assert (found.same_top_prediction, found.same_next, found.pairs) == (1.0, 1.0, 1)
-    assert found.divergence == pytest.approx(0, abs=1e-6)
+    actual = agreement(tiny_bert, tiny_bert, ROWS, "last")
+    assert (actual.same_top_prediction, actual.same_next, actual.pairs) == (1.0, 1.0, 1)
+    assert actual.divergence == pytest.approx(0, abs=1e-6)
 
 
 def test_rows_are_compared_as_one_by_one_and_the_most_different_come_first(tiny_bert, other_bert):
-    found = agreement(tiny_bert, other_bert, ROWS, "last", 3)
-    assert [one.row.number for one in found.rows][-1] == 3 and "horse" in found.rows[-1].problem
-    differences = [one.divergence for one in found.rows[:-1]]
+    actual = agreement(tiny_bert, other_bert, ROWS, "last", 3)
+    assert [one.row.number for one in actual.rows][-1] == 3 and "horse" in actual.rows[-1].problem
+    differences = [one.divergence for one in actual.rows[:-1]]
     assert differences == sorted(differences, reverse=True)
-    for one in found.rows[:-1]:
+    for one in actual.rows[:-1]:
         mask = () if one.row.number == 2 else ["sat"]
         traces = [bert.trace(one.row.text_a, one.row.text_b, mask) for bert in (tiny_bert, other_bert)]
         alone = compare(*traces, tiny_bert.tokenizer, other_bert.tokenizer, 2, 2, 3)
         assert [m.divergence for m in one.masks] == pytest.approx([m.divergence for m in alone.masks], abs=1e-6)
         assert one.originals[0] == (None if one.row.number == 2 else traces[0].original_tokens[3])
-    masks = [m for one in found.rows for m in one.masks]
+    masks = [m for one in actual.rows for m in one.masks]
     same = [m.predictions_a[0].token.lower() == m.predictions_b[0].token.lower() for m in masks]
-    assert found.same_top_prediction == pytest.approx(sum(same) / len(same)) and found.masks == len(masks)
+    assert actual.same_top_prediction == pytest.approx(sum(same) / len(same)) and actual.masks == len(masks)
 
 
 def test_a_model_without_heads_leaves_its_part_out(tiny_bert, headless_bert):
-    found = agreement(tiny_bert, headless_bert, ROWS[:2], "last")
-    assert (found.masks, found.same_top_prediction, found.pairs, found.same_next) == (0, None, 0, None)
+    actual = agreement(tiny_bert, headless_bert, ROWS[:2], "last")
+    assert (actual.masks, actual.same_top_prediction, actual.pairs, actual.same_next) == (0, None, 0, None)
 
 
 def test_progress_counts_rows_and_stops_the_work(tiny_bert):
@@ -47,6 +47,6 @@ def test_progress_counts_rows_and_stops_the_work(tiny_bert):
 def test_masks_of_two_inputs_are_paired_in_reading_order(tiny_bert):
     one = tiny_bert.trace("the [MASK] sat and the [MASK] ran")
     other = tiny_bert.trace("a [MASK]")
-    found = compare(one, other, tiny_bert.tokenizer, tiny_bert.tokenizer, 2, 2, across=True)
-    assert [(m.position_a, m.position_b) for m in found.masks] == [(one.masks[0], other.masks[0])]
-    assert found.unmatched_a == (one.masks[1],) and found.unmatched_b == ()
+    actual = compare(one, other, tiny_bert.tokenizer, tiny_bert.tokenizer, 2, 2, across=True)
+    assert [(m.position_a, m.position_b) for m in actual.masks] == [(one.masks[0], other.masks[0])]
+    assert actual.unmatched_a == (one.masks[1],) and actual.unmatched_b == ()

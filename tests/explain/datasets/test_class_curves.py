@@ -20,27 +20,27 @@ def by_hand(probabilities, is_positive, threshold):
 
 def test_every_threshold_is_as_counted_by_hand():
     bert = made(pooling="mean")
-    found = score_rows(bert, FILMS, ("classes",))
-    known = [one for one in found if one.row.label in ("good", "bad", "so")]
-    assert set(curve_labels(bert, found)) == {"good", "bad", "so"}
+    actual = score_rows(bert, FILMS, ("classes",))
+    known = [one for one in actual if one.row.label in ("good", "bad", "so")]
+    assert set(curve_labels(bert, actual)) == {"good", "bad", "so"}
     for label in ("good", "so"):
-        curve = class_curve(bert, found, label)
+        curve = class_curve(bert, actual, label)
         probabilities = [one.task_prediction["probabilities"][label] for one in known]
         is_positive = [one.row.label == label for one in known]
         assert curve.thresholds.tolist() == sorted(set(probabilities)) and curve.is_positive.tolist() == is_positive
         for place, threshold in enumerate(curve.thresholds):
             wanted, at = by_hand(probabilities, is_positive, threshold), curve.at(threshold)
-            told = curve.precision[place], curve.recall[place], curve.false_positive_rate[place]
-            assert told == pytest.approx(wanted) == (at.precision, at.recall, at.false_positive_rate)
+            messages = curve.precision[place], curve.recall[place], curve.false_positive_rate[place]
+            assert messages == pytest.approx(wanted) == (at.precision, at.recall, at.false_positive_rate)
             assert curve.f1[place] == pytest.approx(at.f1)
             total = at.true_positives + at.false_positives + at.false_negatives + at.true_negatives
             assert total == len(known)
         assert curve.average_precision == pytest.approx(average_precision_score(is_positive, probabilities))
         assert curve.auc == pytest.approx(roc_auc_score(is_positive, probabilities))
         assert curve.at(curve.best).f1 == pytest.approx(curve.f1.max())
-    nothing = class_curve(bert, found).at(1.1)
+    nothing = class_curve(bert, actual).at(1.1)
     assert nothing.precision is None and (nothing.recall, nothing.f1) == (0, 0)
-    assert class_curve(bert, found).label == curve_labels(bert, found)[-1] == bert.task.settings.labels[-1]
+    assert class_curve(bert, actual).label == curve_labels(bert, actual)[-1] == bert.task.settings.labels[-1]
 
 
 def test_several_classes_a_row_and_what_has_no_curve(tiny_bert):
@@ -50,16 +50,16 @@ def test_several_classes_a_row_and_what_has_no_curve(tiny_bert):
         TextRow(number, text, label=label)
         for number, (text, label) in enumerate(zip(texts, ("so|good", "bad", "so", "x")))
     ]
-    found = score_rows(bert, rows, ("classes",))
-    curve = class_curve(bert, found, "so")
+    actual = score_rows(bert, rows, ("classes",))
+    curve = class_curve(bert, actual, "so")
     assert curve.is_positive.tolist() == [True, False, True]
-    np.testing.assert_allclose(curve.probabilities, [one.task_prediction["probabilities"]["so"] for one in found[:3]])
+    np.testing.assert_allclose(curve.probabilities, [one.task_prediction["probabilities"]["so"] for one in actual[:3]])
     alone = score_rows(bert, rows[:1], ("classes",))
     assert curve_labels(bert, alone) == ()
     for results, label, sentence in (
         (alone, "so", "'so' has not both"),
         (alone, None, "the file has not both"),
-        (found, "odd", "no class 'odd'"),
+        (actual, "odd", "no class 'odd'"),
     ):
         with pytest.raises(InputError, match=sentence):
             class_curve(bert, results, label)

@@ -20,9 +20,9 @@ ROWS = (
 
 
 def test_every_row_is_answered_as_if_asked_alone(tiny_bert):
-    found = score_rows(tiny_bert, ROWS, hide="last", top_k=3)
-    assert [one.row for one in found] == list(ROWS)
-    for one in found[:3]:
+    actual = score_rows(tiny_bert, ROWS, hide="last", top_k=3)
+    assert [one.row for one in actual] == list(ROWS)
+    for one in actual[:3]:
         mask = {1: Word("a", 2), 2: (), 3: "dog"}[one.row.number]
         alone = tiny_bert.predict(one.row.text_a, one.row.text_b, mask, 3)
         assert [m.position for m in one.masks] == [m.position for m in alone.masks]
@@ -32,9 +32,9 @@ def test_every_row_is_answered_as_if_asked_alone(tiny_bert):
             assert mine.predictions[0].probability == pytest.approx(its.predictions[0].probability, abs=1e-5)
         scored = pseudo_likelihood(tiny_bert, one.row.text_a, one.row.text_b)
         assert one.perplexity == pytest.approx(scored.perplexity, rel=1e-4)
-    assert found[1].is_next == pytest.approx(tiny_bert.trace(*_texts(ROWS[1])).nsp.is_next, abs=1e-5)
-    assert found[0].is_next is None and found[1].places == ()
-    assert found[2].places == (("a", 1, -1),)
+    assert actual[1].is_next == pytest.approx(tiny_bert.trace(*_texts(ROWS[1])).nsp.is_next, abs=1e-5)
+    assert actual[0].is_next is None and actual[1].places == ()
+    assert actual[2].places == (("a", 1, -1),)
 
 
 def _texts(row):
@@ -42,10 +42,10 @@ def _texts(row):
 
 
 def test_a_row_that_cannot_be_read_says_why_and_the_others_are_answered(tiny_bert):
-    found = score_rows(tiny_bert, ROWS, ("masks",))
-    assert "horse" in found[3].problem and not found[3].masks
-    assert all(one.masks and one.problem is None for one in found[4:])
-    assert all(one.perplexity is None and one.is_next is None for one in found)
+    actual = score_rows(tiny_bert, ROWS, ("masks",))
+    assert "horse" in actual[3].problem and not actual[3].masks
+    assert all(one.masks and one.problem is None for one in actual[4:])
+    assert all(one.perplexity is None and one.is_next is None for one in actual)
 
 
 def test_progress_counts_rows_and_stops_the_work(tiny_bert):
@@ -57,8 +57,8 @@ def test_progress_counts_rows_and_stops_the_work(tiny_bert):
 
 
 def test_what_a_model_has_no_head_for_is_not_asked(headless_bert):
-    found = score_rows(headless_bert, ROWS[:1])
-    assert found[0].masks == () and found[0].perplexity is None and found[0].problem is None
+    actual = score_rows(headless_bert, ROWS[:1])
+    assert actual[0].masks == () and actual[0].perplexity is None and actual[0].problem is None
 
 
 def test_unknown_questions_are_refused(tiny_bert):
@@ -67,13 +67,13 @@ def test_unknown_questions_are_refused(tiny_bert):
 
 
 def test_the_summary_adds_up(tiny_bert):
-    found = score_rows(tiny_bert, ROWS, hide="last", top_k=4)
-    known = [m for one in found for m in one.masks if m.original is not None]
-    summary = summarise_rows(found)
+    actual = score_rows(tiny_bert, ROWS, hide="last", top_k=4)
+    known = [m for one in actual for m in one.masks if m.original is not None]
+    summary = summarise_rows(actual)
     assert (summary.rows, summary.masks, summary.next) == (13, len(known), 1)
     assert summary.first == np.mean([m.original == m.predictions[0].token for m in known])
     assert summary.among == np.mean([m.original in [p.token for p in m.predictions] for m in known])
-    readable = [one.row for one in found if one.problem is None]
+    readable = [one.row for one in actual if one.problem is None]
     scored = [pseudo_likelihood(tiny_bert, *_texts(row)).log_probabilities for row in readable]
     every = np.concatenate(scored)
     assert summary.perplexity == pytest.approx(np.exp(-np.nanmean(every)), rel=1e-3)
@@ -94,21 +94,21 @@ FILMS = (
 def test_every_row_has_the_class_that_the_task_gives_it_alone():
     bert = made(pooling="mean")
     assert supported_predictions(bert) == ("masks", "next", "classes", "perplexity")
-    found = score_rows(bert, FILMS, ("classes",))
-    for one in found:
+    actual = score_rows(bert, FILMS, ("classes",))
+    for one in actual:
         (alone,) = bert.task.predict([one.row.text_a])  # of a pair the first text, for it judges single texts
         assert one.predicted == alone["label"] and not one.masks and one.problem is None
         assert one.predicted_probability == pytest.approx(alone["probability"], abs=1e-5)
         known = one.row.label in ("good", "bad", "so")
         assert one.is_correct is (one.row.label == alone["label"] if known else None)
-    assert len({one.predicted for one in found}) > 1
+    assert len({one.predicted for one in actual}) > 1
 
 
 def test_classes_are_compared_as_by_hand():
     bert = made(pooling="mean")
-    found = score_rows(bert, FILMS, ("classes",))
-    summary = summarise_classes(bert, found)
-    pairs = [(one.row.label, one.predicted) for one in found if one.row.label in ("good", "bad", "so")]
+    actual = score_rows(bert, FILMS, ("classes",))
+    summary = summarise_classes(bert, actual)
+    pairs = [(one.row.label, one.predicted) for one in actual if one.row.label in ("good", "bad", "so")]
     assert (summary.rows, summary.unknown) == (11, {"unheard": 1})
     labels, counts = summary.confusion
     assert labels == ["bad", "good", "so"]
@@ -124,38 +124,38 @@ def test_classes_are_compared_as_by_hand():
 def test_several_classes_numbers_and_pairs_are_read_as_their_tasks_do():
     bert = made(pooling="mean", multi_label=True)
     rows = [TextRow(1, "it was good", label="so| good"), TextRow(2, "a bad film", label="bad|unheard")]
-    found = score_rows(bert, rows, ("classes",))
+    actual = score_rows(bert, rows, ("classes",))
     (alone,) = bert.task.predict(["it was good"])
-    assert found[0].predicted == "|".join(alone["labels"]) and found[0].predicted_probability is None
-    assert found[0].is_correct is (set(alone["labels"]) == {"so", "good"}) and found[1].is_correct is None
-    summary = summarise_classes(bert, found)
+    assert actual[0].predicted == "|".join(alone["labels"]) and actual[0].predicted_probability is None
+    assert actual[0].is_correct is (set(alone["labels"]) == {"so", "good"}) and actual[1].is_correct is None
+    summary = summarise_classes(bert, actual)
     assert (summary.rows, summary.unknown) == (1, {"bad|unheard": 1}) and summary.confusion is None
-    assert summary.scores["all_labels_right"] == float(found[0].is_correct)
+    assert summary.scores["all_labels_right"] == float(actual[0].is_correct)
 
     bert = made(pooling="mean", labels=(), regression=True)
     rows = [TextRow(number, "good " * number, label=str(number / 2)) for number in range(1, 5)] + [
         TextRow(5, "a", label="x")
     ]
-    found = score_rows(bert, rows, ("classes",))
+    actual = score_rows(bert, rows, ("classes",))
     values = [one["value"] for one in bert.task.predict([row.text_a for row in rows])]
-    assert [one.predicted for one in found] == pytest.approx(values, abs=1e-5)
-    summary = summarise_classes(bert, found)
+    assert [one.predicted for one in actual] == pytest.approx(values, abs=1e-5)
+    summary = summarise_classes(bert, actual)
     assert summary.scores["pearson"] == pytest.approx(np.corrcoef(values[:4], [0.5, 1, 1.5, 2])[0, 1], abs=1e-5)
-    assert summary.unknown == {"x": 1} and found[0].is_correct is None
+    assert summary.unknown == {"x": 1} and actual[0].is_correct is None
 
     bert = made(pair=True)
-    found = score_rows(bert, [TextRow(1, "a film", "it was good"), TextRow(2, "a film")], ("classes",))
+    actual = score_rows(bert, [TextRow(1, "a film", "it was good"), TextRow(2, "a film")], ("classes",))
     (alone,) = bert.task.predict([("a film", "it was good")])
     assert (
-        found[0].predicted == alone["label"]
-        and found[1].task_prediction is None
-        and "classifies pairs" in found[1].problem
+        actual[0].predicted == alone["label"]
+        and actual[1].task_prediction is None
+        and "classifies pairs" in actual[1].problem
     )
 
 
 def test_classes_are_asked_though_the_word_to_hide_is_not_there():
-    found = score_rows(made(), [TextRow(1, "a film", None, ("good",))], ("masks", "classes"))
-    assert "good" in found[0].problem and found[0].predicted
+    actual = score_rows(made(), [TextRow(1, "a film", None, ("good",))], ("masks", "classes"))
+    assert "good" in actual[0].problem and actual[0].predicted
 
 
 def test_a_model_without_classes_has_none(tiny_bert):

@@ -12,22 +12,22 @@ from bert_tf.inference.predictions import fill_mask
 
 def _by_hand(bert, text_a, text_b, masked, position):
     trace = bert.trace(text_a, text_b, mask=masked)
-    found = {mask.position: mask for mask in fill_mask(trace, bert.tokenizer)}[position]
-    return np.log(found.original_probability)
+    actual = {mask.position: mask for mask in fill_mask(trace, bert.tokenizer)}[position]
+    return np.log(actual.original_probability)
 
 
 @pytest.mark.parametrize("within_word", [True, False])
 def test_each_token_is_predicted_from_the_others(tiny_bert, within_word):
     texts = "the cats sat", "it played"
-    found = pseudo_likelihood(tiny_bert, *texts, within_word=within_word)
-    assert found.tokens == ("[CLS]", "the", "cat", "##s", "sat", "[SEP]", "it", "played", "[SEP]")
-    assert np.flatnonzero(np.isnan(found.log_probabilities)).tolist() == [0, 5, 8]
+    actual = pseudo_likelihood(tiny_bert, *texts, within_word=within_word)
+    assert actual.tokens == ("[CLS]", "the", "cat", "##s", "sat", "[SEP]", "it", "played", "[SEP]")
+    assert np.flatnonzero(np.isnan(actual.log_probabilities)).tolist() == [0, 5, 8]
     for position in (1, 2, 3, 4, 6, 7):
         masked = [2, 3] if position == 2 and within_word else [position]
         expected = _by_hand(tiny_bert, *texts, masked, position)
-        assert found.log_probabilities[position] == pytest.approx(expected, abs=1e-4)
-    assert found.total == pytest.approx(np.nansum(found.log_probabilities))
-    assert found.perplexity == pytest.approx(np.exp(-found.total / 6))
+        assert actual.log_probabilities[position] == pytest.approx(expected, abs=1e-4)
+    assert actual.total == pytest.approx(np.nansum(actual.log_probabilities))
+    assert actual.perplexity == pytest.approx(np.exp(-actual.total / 6))
 
 
 def test_in_blocks_it_is_the_same(tiny_bert, monkeypatch):
@@ -40,8 +40,8 @@ def test_in_blocks_it_is_the_same(tiny_bert, monkeypatch):
 
 
 def test_a_typed_mask_is_not_scored(tiny_bert):
-    found = pseudo_likelihood(tiny_bert, "the [MASK] sat")
-    assert np.isnan(found.log_probabilities).tolist() == [True, False, True, False, True]
+    actual = pseudo_likelihood(tiny_bert, "the [MASK] sat")
+    assert np.isnan(actual.log_probabilities).tolist() == [True, False, True, False, True]
 
 
 def test_minimal_pairs_are_judged_by_their_totals(tiny_bert):

@@ -22,12 +22,12 @@ READ = [place for place, row in enumerate(ROWS) if row.number != 3]
 
 @pytest.mark.parametrize("pooling", ["mean", "first"])
 def test_a_row_has_the_vector_it_has_alone(tiny_bert, pooling):
-    found = row_vectors(tiny_bert, ROWS, pooling)
-    assert found.places == tuple(READ) and found.vectors.shape[:2] == (3, len(READ))
+    actual = row_vectors(tiny_bert, ROWS, pooling)
+    assert actual.places == tuple(READ) and actual.vectors.shape[:2] == (3, len(READ))
     for index, place in enumerate(READ):
         states = tiny_bert.trace(ROWS[place].text_a, ROWS[place].text_b).hidden_states
         wanted = states.mean(axis=1) if pooling == "mean" else states[:, 0]
-        np.testing.assert_allclose(found.vectors[:, index], wanted, atol=1e-5)
+        np.testing.assert_allclose(actual.vectors[:, index], wanted, atol=1e-5)
 
 
 def test_rows_longer_than_the_model_reads_are_cut(tiny_bert):
@@ -38,9 +38,9 @@ def test_rows_longer_than_the_model_reads_are_cut(tiny_bert):
 
 
 def test_rows_are_counted_as_they_are_read_and_can_be_stopped(tiny_bert):
-    told = []
-    row_vectors(tiny_bert, ROWS, progress=lambda *now: told.append(now))
-    assert told == [(8, 12), (12, 12)]
+    messages = []
+    row_vectors(tiny_bert, ROWS, progress=lambda *now: messages.append(now))
+    assert messages == [(8, 12), (12, 12)]
     with pytest.raises(Cancelled):
         row_vectors(tiny_bert, ROWS, progress=lambda done, total: False)
     with pytest.raises(InputError, match="is mean or first, not 'max'"):
@@ -85,12 +85,12 @@ def test_rows_are_read_as_their_classifier_reads_them(tmp_path, pair, read_b):
     )
     judge = bert_tf.load(tmp_path / "judge")
     rows = (TextRow(1, "the cat", "it ran"), TextRow(2, "the cat sat on the mat " * 4))
-    found, plain = row_vectors(judge, rows, ask=("masks", "classes")).vectors, row_vectors(judge, rows).vectors
+    actual, plain = row_vectors(judge, rows, ask=("masks", "classes")).vectors, row_vectors(judge, rows).vectors
     states = judge.trace("the cat", "it ran" if read_b else None).hidden_states
-    np.testing.assert_allclose(found[:, 0], states.mean(axis=1), atol=1e-5)
+    np.testing.assert_allclose(actual[:, 0], states.mean(axis=1), atol=1e-5)
     cut = judge.trace("the cat sat on the mat").hidden_states
     assert cut.shape[1] == settings.max_length
-    np.testing.assert_allclose(found[:, 1], cut.mean(axis=1), atol=1e-5)
+    np.testing.assert_allclose(actual[:, 1], cut.mean(axis=1), atol=1e-5)
     both = judge.trace("the cat", "it ran").hidden_states
     np.testing.assert_allclose(plain[:, 0], both.mean(axis=1), atol=1e-5)
 
@@ -146,8 +146,8 @@ def test_what_is_known_of_rows_is_what_was_answered(tiny_bert):
 
 
 def test_classes_are_names_and_the_labels_of_a_regression_numbers():
-    def judged(given, **said):
-        return RowResult(TextRow(1, "a", label=given), task_prediction=said)
+    def judged(given, **output):
+        return RowResult(TextRow(1, "a", label=given), task_prediction=output)
 
     classes = {"probabilities": {"bad": 0.25, "good": 0.75}, "label": "good", "probability": 0.75}
     known = row_attributes([judged("good", **classes), judged("bad", **classes), judged("odd", **classes)])

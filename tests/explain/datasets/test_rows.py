@@ -11,23 +11,23 @@ from bert_tf.explain.datasets.text_rows import TextRow, hidden_words, labelled, 
 from bert_tf.inference.words import Word
 
 
-def texts(found):
-    return [(row.number, row.text_a, row.text_b) for row in found.rows]
+def texts(actual):
+    return [(row.number, row.text_a, row.text_b) for row in actual.rows]
 
 
 def test_a_line_is_a_text_and_a_tab_begins_the_second():
-    found = read_rows("one\n\n two\tthree \n")
-    assert texts(found) == [(1, "one", None), (3, " two", "three ")]
+    actual = read_rows("one\n\n two\tthree \n")
+    assert texts(actual) == [(1, "one", None), (3, " two", "three ")]
 
 
 def test_json_lines_name_texts_and_masks_and_bad_lines_are_told():
     good = '{"text": "a b", "mask": "b"}', '{"text": "c", "text_b": "d", "mask": ["c", 2]}'
     data = "\n".join([good[0], "not json", "[1]", good[1], '{"text": 5}'])
-    found = read_rows(data.encode(), "jsonl")
-    assert texts(found) == [(1, "a b", None), (4, "c", "d")]
-    assert [row.mask for row in found.rows] == [("b",), ("c", 2)]
-    assert [number for number, _ in found.problems] == [2, 3, 5]
-    assert "not JSON" in found.problems[0][1] and "list" in found.problems[1][1]
+    actual = read_rows(data.encode(), "jsonl")
+    assert texts(actual) == [(1, "a b", None), (4, "c", "d")]
+    assert [row.mask for row in actual.rows] == [("b",), ("c", 2)]
+    assert [number for number, _ in actual.problems] == [2, 3, 5]
+    assert "not JSON" in actual.problems[0][1] and "list" in actual.problems[1][1]
 
 
 def test_a_string_with_another_line_end_inside_stays_one_json_line():
@@ -40,10 +40,10 @@ def test_sentences_of_conllu_are_rows_with_their_trees():
     first = ["# text = The cats.", the, joined, cats, other, "", "", "# none", ""]
     data = "\r\n".join([*first, the, cats.replace("cats", "c" * 50), "", the.replace("\t2\t", "\t0\t")])
     assert file_kind("x.CoNLLU") == "conllu"
-    found = read_rows(data.encode("utf-8-sig"), "conllu", max_characters=20)
-    assert texts(found) == [(1, "The cats a\u2028b", None), (3, "The", None)]
-    assert (found.rows[0].parsed.tags, found.rows[0].parsed.heads) == (("DET", "NOUN", "X"), (2, 0, 2))
-    assert found.problems == ((2, "It has 54 characters; at most 20 of a text are read."),)
+    actual = read_rows(data.encode("utf-8-sig"), "conllu", max_characters=20)
+    assert texts(actual) == [(1, "The cats a\u2028b", None), (3, "The", None)]
+    assert (actual.rows[0].parsed.tags, actual.rows[0].parsed.heads) == (("DET", "NOUN", "X"), (2, 0, 2))
+    assert actual.problems == ((2, "It has 54 characters; at most 20 of a text are read."),)
     assert read_rows(data, "conllu", most_rows=1).left_out == 2 and read_rows("The cats").rows[0].parsed is None
     with pytest.raises(ConlluError, match="Line 1 has 2 fields"):
         read_rows("a\tb", "conllu")
@@ -54,9 +54,9 @@ def test_sentences_of_conllu_are_rows_with_their_trees():
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_tables_are_read_by_the_delimiter_of_their_header(delimiter):
     data = delimiter.join(["id", "sentence1", "sentence2"]) + "\r\n" + delimiter.join(["1", '"a, b"', "c"]) + "\r\n"
-    found = read_rows(data, "table")
-    assert texts(found) == [(1, "a, b", "c")]
-    assert (found.first, found.second, found.columns) == (
+    actual = read_rows(data, "table")
+    assert texts(actual) == [(1, "a, b", "c")]
+    assert (actual.first, actual.second, actual.columns) == (
         "sentence1",
         "sentence2",
         ("id", "sentence1", "sentence2"),
@@ -72,9 +72,9 @@ def test_columns_can_be_chosen_and_the_second_left_away():
 
 
 def test_rows_and_characters_are_bounded():
-    found = read_rows("a\nb\nc\n" + "d" * 50, most_rows=2, max_characters=20)
-    assert len(found.rows) == 2 and found.left_out == 1
-    assert found.problems == ((4, "It has 50 characters; at most 20 of a text are read."),)
+    actual = read_rows("a\nb\nc\n" + "d" * 50, most_rows=2, max_characters=20)
+    assert len(actual.rows) == 2 and actual.left_out == 1
+    assert actual.problems == ((4, "It has 50 characters; at most 20 of a text are read."),)
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_sentences_without_tags_or_heads_are_read_and_counted_as_sentences():
     line = "\t".join(["{}", "{}", "_", "{}", "_", "_", "{}", "_", "_", "_"])
     long = line.format(1, "x" * 40, "NOUN", "0")
     data = f"{long}\n\n{line.format(1, 'cats', '_', '_')}\n{line.format(2, 'sat', '_', '_')}\n"
-    found = read_rows(data, "conllu", max_characters=20)
-    assert [row.text_a for row in found.rows] == ["cats sat"] and found.rows[0].parsed.heads == (0, 0)
-    assert found.unit == "sentence" and [number for number, _ in found.problems] == [1]
+    actual = read_rows(data, "conllu", max_characters=20)
+    assert [row.text_a for row in actual.rows] == ["cats sat"] and actual.rows[0].parsed.heads == (0, 0)
+    assert actual.unit == "sentence" and [number for number, _ in actual.problems] == [1]
     assert read_rows("a,b\nx,y\n", "table").unit == "record"
 
 
@@ -171,10 +171,10 @@ def test_a_table_of_very_many_columns_is_refused_at_once():
 
 def test_a_quote_that_is_never_closed_leaves_out_its_line_alone():
     table = 'text,label\nGood film.,good\n"Not closed,bad\nLong film.,good\n"Two\nlines.",bad\nShort film.,bad\n'
-    found = read_rows(table, "table")
-    assert [row.text_a for row in found.rows] == ["Good film.", "Long film.", "Two\nlines.", "Short film."]
-    assert [row.label for row in found.rows] == ["good", "good", "bad", "bad"]
-    ((number, why),) = found.problems
+    actual = read_rows(table, "table")
+    assert [row.text_a for row in actual.rows] == ["Good film.", "Long film.", "Two\nlines.", "Short film."]
+    assert [row.label for row in actual.rows] == ["good", "good", "bad", "bad"]
+    ((number, why),) = actual.problems
     assert number == 2 and why == 'A quote in it is not closed: "Not closed,bad'
     closed = read_rows('text\nOne.\n"Two\nlines."\n', "table")
     assert not closed.problems and closed.rows[1].text_a == "Two\nlines."

@@ -39,8 +39,8 @@ def _answers(model, trace):
         "padding_mask": np.ones((1, trace.length), np.int32),
         "mask_positions": np.array([trace.masks]),
     }
-    found = view(model, ("mlm_logits", "nsp_logits"))(batch)
-    scores = [np.exp(np.asarray(found[name], np.float64)[0]) for name in ("mlm_logits", "nsp_logits")]
+    actual = view(model, ("mlm_logits", "nsp_logits"))(batch)
+    scores = [np.exp(np.asarray(actual[name], np.float64)[0]) for name in ("mlm_logits", "nsp_logits")]
     return scores[0] / scores[0].sum(axis=1, keepdims=True), scores[1][0] / scores[1].sum()
 
 
@@ -163,26 +163,26 @@ def test_a_sweep_is_each_ablation_alone(tiny_bert, trace, monkeypatch):
         *every_feed_forward(config),
     )
     monkeypatch.setattr("bert_tf.explain.interventions.ablation.TOKENS_PER_BATCH", 5 * trace.length)
-    found = sweep(tiny_bert, trace, ablations, progress=lambda *at: seen.append(at))
+    actual = sweep(tiny_bert, trace, ablations, progress=lambda *at: seen.append(at))
     assert len(ablations) == 1 + 2 + trace.length + 8 + 2 and seen[-1] == (len(ablations),) * 2
     for place, ablation in enumerate(ablations):
         alone = ablate(tiny_bert, trace, ablation)
-        np.testing.assert_allclose(found.log_probability_changes[place], alone.log_probability_changes, atol=1e-4)
-        np.testing.assert_allclose(found.divergences[place], alone.divergences, atol=1e-5)
-        assert found.nsp_changes[place] == pytest.approx(alone.nsp_after.is_next - alone.nsp_before.is_next, abs=1e-5)
-    effects = found.divergences.mean(axis=1)[found.ranked()]
+        np.testing.assert_allclose(actual.log_probability_changes[place], alone.log_probability_changes, atol=1e-4)
+        np.testing.assert_allclose(actual.divergences[place], alone.divergences, atol=1e-5)
+        assert actual.nsp_changes[place] == pytest.approx(alone.nsp_after.is_next - alone.nsp_before.is_next, abs=1e-5)
+    effects = actual.divergences.mean(axis=1)[actual.ranked()]
     assert (np.diff(effects) <= 0).all()
 
 
 def test_without_a_mask_the_next_sentence_answer_ranks(tiny_bert):
-    found = sweep(tiny_bert, tiny_bert.trace("the cat sat", "it ran"), every_head(tiny_bert.config))
-    assert found.log_probability_changes.shape == (8, 0)
-    assert (np.diff(np.abs(found.nsp_changes)[found.ranked()]) <= 0).all()
+    actual = sweep(tiny_bert, tiny_bert.trace("the cat sat", "it ran"), every_head(tiny_bert.config))
+    assert actual.log_probability_changes.shape == (8, 0)
+    assert (np.diff(np.abs(actual.nsp_changes)[actual.ranked()]) <= 0).all()
 
 
 def test_what_the_answer_loses_is_what_it_had_less_what_it_has(tiny_bert, trace):
     parts = every_layer(tiny_bert.config)
-    found = sweep(tiny_bert, trace, parts)
+    actual = sweep(tiny_bert, trace, parts)
     effects = [ablate(tiny_bert, trace, part, top_k=1000) for part in parts]
     wanted = np.zeros(len(parts))
     for mask, place in enumerate(trace.masks):
@@ -191,7 +191,7 @@ def test_what_the_answer_loses_is_what_it_had_less_what_it_has(tiny_bert, trace)
         for part, effect in enumerate(effects):
             has = next(one.probability for one in effect.after[mask].predictions if one.id == best)
             wanted[part] += np.log(had[best] / has) / len(trace.masks)
-    np.testing.assert_allclose(found.score_drop(trace, "masks"), wanted, atol=1e-4)
+    np.testing.assert_allclose(actual.score_drop(trace, "masks"), wanted, atol=1e-4)
     judged = set()
     for pair in (("the cat sat", "it ran"), ("it ran", "the cat sat"), ("a dog", "big mat"), ("London", "bank money")):
         read = tiny_bert.trace(*pair)
@@ -202,7 +202,7 @@ def test_what_the_answer_loses_is_what_it_had_less_what_it_has(tiny_bert, trace)
         np.testing.assert_allclose(score_drop, getattr(read.nsp, likelier) - np.array(after), atol=1e-5)
     assert len(judged) == 2
     with pytest.raises(InputError, match="no answer 'class'"):
-        found.score_drop(trace, "class")
+        actual.score_drop(trace, "class")
 
 
 def test_a_sweep_can_be_cancelled(tiny_bert, trace):

@@ -85,13 +85,13 @@ def odds_of(bert, states, target):
 
 def slope_by_differences(bert, states, target, among):
     """The slope of a target's log-odds at some numbers of the last states [1, T, H], by central differences."""
-    found = []
+    actual = []
     for position, unit in among:
         moved = np.repeat(states, 3, axis=0)
         moved[1:, position, unit] += (0.02, -0.02)
         _, high, low = odds_of(bert, moved, target)
-        found.append((float(high) - float(low)) / 0.04)
-    return found
+        actual.append((float(high) - float(low)) / 0.04)
+    return actual
 
 
 def test_the_parts_of_a_state_add_up_to_it(other_bert, trace):
@@ -105,8 +105,8 @@ def test_the_parts_of_a_state_add_up_to_it(other_bert, trace):
 def test_every_member_s_states_add_up(name):
     bert, trace = family(name)
     for position in (0, 2):
-        found = residual_decomposition(bert, trace, position).total()
-        np.testing.assert_allclose(found, trace.hidden_states[-1, position], atol=1e-4)
+        actual = residual_decomposition(bert, trace, position).total()
+        np.testing.assert_allclose(actual, trace.hidden_states[-1, position], atol=1e-4)
 
 
 def test_a_head_s_part_is_what_the_held_normalisations_leave_of_it(other_bert, trace):
@@ -124,12 +124,12 @@ def test_a_head_s_part_is_what_the_held_normalisations_leave_of_it(other_bert, t
     x, matrices, added = trace.hidden_states[0][None], [], {}
     for index in range(3):
         layer = other_bert.model.bert_layers[f"layer_{index}"]
-        _, found = layer(x, np.zeros((1, 1, 1, 1), np.float32), outputs=("pattern", "v", "attn_out"))
-        attended = found["attn_out"]
+        _, actual = layer(x, np.zeros((1, 1, 1, 1), np.float32), outputs=("pattern", "v", "attn_out"))
+        attended = actual["attn_out"]
         kernel = np.asarray(layer.attention.output_dense.kernel)
         size = layer.attention.head_size
         for head in range(layer.attention.num_heads):
-            mixed = np.asarray(found["pattern"])[0, head, at] @ np.asarray(found["v"])[0, head]
+            mixed = np.asarray(actual["pattern"])[0, head, at] @ np.asarray(actual["v"])[0, head]
             added[index, head] = len(matrices), mixed @ kernel[head * size : (head + 1) * size]
         x, matrix = norm_at(layer.attention_norm, x + attended)
         matrices.append(matrix)
@@ -156,7 +156,7 @@ def test_shares_are_the_slope_times_the_parts(other_bert, trace, kind):
 
 
 def check(bert, trace, target):
-    found = contributions(bert, trace, target)
+    actual = contributions(bert, trace, target)
     states = trace.hidden_states[-1][None]
     score, slope = (part[0] for part in bert.hooked().odds_gradient(tf.constant(states), target))
     assert score == pytest.approx(float(odds_of(bert, states, target)[0]), abs=1e-4)
@@ -164,15 +164,15 @@ def check(bert, trace, target):
     wanted = slope_by_differences(bert, states, target, among)
     np.testing.assert_allclose([slope[place] for place in among], wanted, atol=3e-3)
     own, heads, feed_forward, biases = shares_of(bert, trace, slope.astype(np.float64))
-    assert found.target == target and found.score == pytest.approx(float(score), abs=1e-5)
-    np.testing.assert_allclose(found.heads, heads, atol=1e-4)
-    np.testing.assert_allclose(found.feed_forward, feed_forward, atol=1e-4)
-    assert (found.input, found.biases) == pytest.approx((own, biases), abs=1e-4)
-    assert found.total == pytest.approx(float((slope * states[0]).sum()), abs=1e-4)
-    assert found.input + found.heads.sum() + found.feed_forward.sum() + found.biases == pytest.approx(
-        found.total, abs=1e-4
+    assert actual.target == target and actual.score == pytest.approx(float(score), abs=1e-5)
+    np.testing.assert_allclose(actual.heads, heads, atol=1e-4)
+    np.testing.assert_allclose(actual.feed_forward, feed_forward, atol=1e-4)
+    assert (actual.input, actual.biases) == pytest.approx((own, biases), abs=1e-4)
+    assert actual.total == pytest.approx(float((slope * states[0]).sum()), abs=1e-4)
+    assert actual.input + actual.heads.sum() + actual.feed_forward.sum() + actual.biases == pytest.approx(
+        actual.total, abs=1e-4
     )
-    assert np.abs(found.heads).max() > 1e-4
+    assert np.abs(actual.heads).max() > 1e-4
 
 
 @pytest.mark.parametrize("name", ["distilbert", LEFT, APART])
@@ -263,9 +263,9 @@ def test_the_layers_matrices_are_not_all_held_at_once():
 
 
 def test_it_says_how_far_it_is_and_stops(other_bert, trace):
-    told, target = [], mask_target(other_bert, trace)
-    contributions(other_bert, trace, target, progress=lambda *steps: told.append(steps))
-    assert told == [(0, 3), (1, 3), (2, 3)]
+    messages, target = [], mask_target(other_bert, trace)
+    contributions(other_bert, trace, target, progress=lambda *steps: messages.append(steps))
+    assert messages == [(0, 3), (1, 3), (2, 3)]
     with pytest.raises(Cancelled):
         contributions(other_bert, trace, target, progress=lambda done, total: done < 1)
 
@@ -282,8 +282,8 @@ def test_of_every_pooling_the_shares_add_up_to_the_whole_product(pooling):
     target = class_target(bert, trace)
     states = bert.hooked().states(trace.token_ids[None], trace.segments[None])
     score, slope = bert.hooked().odds_gradient(states[-1], target)
-    found = contributions(bert, trace, target)
-    assert found.score == pytest.approx(float(score[0]), abs=1e-5)
-    assert found.total == pytest.approx(float((slope * states[-1].numpy()).sum()), abs=1e-5)
-    parts = found.input + found.biases + found.heads.sum() + found.feed_forward.sum()
-    assert parts == pytest.approx(found.total, abs=1e-5)
+    actual = contributions(bert, trace, target)
+    assert actual.score == pytest.approx(float(score[0]), abs=1e-5)
+    assert actual.total == pytest.approx(float((slope * states[-1].numpy()).sum()), abs=1e-5)
+    parts = actual.input + actual.biases + actual.heads.sum() + actual.feed_forward.sum()
+    assert parts == pytest.approx(actual.total, abs=1e-5)

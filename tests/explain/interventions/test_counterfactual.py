@@ -118,10 +118,10 @@ def test_each_word_is_left_out_alone_and_hidden_ones_stay(tiny_bert, trace, monk
     # Three at a time, so that words are asked about in several passes.
     monkeypatch.setattr("bert_tf.explain.interventions.counterfactual.TOKENS_PER_BATCH", 3 * trace.length)
     seen = []
-    found = without_each_word(tiny_bert, trace, 3, progress=lambda *at: seen.append(at))
-    assert [word.text for word, _ in found] == "the cats sat on the in the park it to the river".split()
+    actual = without_each_word(tiny_bert, trace, 3, progress=lambda *at: seen.append(at))
+    assert [word.text for word, _ in actual] == "the cats sat on the in the park it to the river".split()
     assert seen == [(3, 12), (6, 12), (9, 12), (12, 12)]
-    for word, outcome in found:
+    for word, outcome in actual:
         (alone,) = predict_variants(tiny_bert, trace, [without_word(tiny_bert, trace, word)], 3)
         assert outcome.variant.tokens == alone.variant.tokens and len(outcome.masks) == 2
         np.testing.assert_allclose(outcome.divergences, alone.divergences, atol=1e-5)
@@ -131,8 +131,8 @@ def test_each_word_is_left_out_alone_and_hidden_ones_stay(tiny_bert, trace, monk
 
 
 def test_the_only_word_of_a_text_stays(tiny_bert):
-    found = without_each_word(tiny_bert, tiny_bert.trace("the cat", "dog"))
-    assert [word.text for word, _ in found] == ["the", "cat"]
+    actual = without_each_word(tiny_bert, tiny_bert.trace("the cat", "dog"))
+    assert [word.text for word, _ in actual] == ["the", "cat"]
 
 
 def test_what_makes_no_sense_is_refused(tiny_bert, trace):
@@ -227,8 +227,8 @@ def test_texts_swapped_and_one_side_of_another_packing(member):
 )
 def test_what_touches_a_word_is_read_with_its_successor(member, text, word, instead, typed):
     trace = member.trace(text)
-    found = next(one for one in trace.words() if one.text == word)
-    variant = with_word(member, trace, found, instead) if instead else without_word(member, trace, found)
+    actual = next(one for one in trace.words() if one.text == word)
+    variant = with_word(member, trace, actual, instead) if instead else without_word(member, trace, actual)
     _is(member, trace, variant, (typed,))
 
 

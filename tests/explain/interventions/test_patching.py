@@ -41,22 +41,22 @@ def _said(bert, x, target):
 @pytest.mark.parametrize("kind", ["mask", "next sentence"])
 def test_each_patch_is_the_run_with_that_vector(other_bert, pair, kind):
     target = mask_target(other_bert, pair[0]) if kind == "mask" else next_sentence_target(other_bert, pair[0])
-    found = patch_states(other_bert, *pair, target)
+    actual = patch_states(other_bert, *pair, target)
     length = pair[0].length
-    assert found.scores.shape == (4, length)
+    assert actual.scores.shape == (4, length)
     for layer, position in ((0, 2), (0, 5), (1, 0), (2, 3), (3, 3), (3, 0), (3, length - 1)):
         expected = _by_hand(other_bert, *pair, layer, position, target)
-        assert found.scores[layer, position] == pytest.approx(expected, abs=2e-4)
+        assert actual.scores[layer, position] == pytest.approx(expected, abs=2e-4)
 
 
 def test_the_last_state_at_the_mask_is_the_whole_answer(other_bert, pair):
-    found = patch_states(other_bert, *pair, mask_target(other_bert, pair[0]))
+    actual = patch_states(other_bert, *pair, mask_target(other_bert, pair[0]))
     mask = pair[0].masks[0]
-    assert found.recovered[-1, mask] == pytest.approx(1, abs=1e-3)
-    np.testing.assert_allclose(np.delete(found.recovered[-1], mask), 0, atol=1e-3)
+    assert actual.recovered[-1, mask] == pytest.approx(1, abs=1e-3)
+    np.testing.assert_allclose(np.delete(actual.recovered[-1], mask), 0, atol=1e-3)
     same = [p for p in range(pair[0].length) if pair[0].token_ids[p] == pair[1].token_ids[p]]
-    np.testing.assert_allclose(found.recovered[0, same], 0, atol=1e-3)
-    assert found.clean != found.corrupted
+    np.testing.assert_allclose(actual.recovered[0, same], 0, atol=1e-3)
+    assert actual.clean != actual.corrupted
 
 
 def _blocks(layer, x):
@@ -70,8 +70,8 @@ def _blocks(layer, x):
 @pytest.mark.parametrize("block", ["attention", "feed_forward"])
 def test_each_block_s_output_is_put_before_residual_and_norm(other_bert, pair, block, kind):
     target = mask_target(other_bert, pair[0]) if kind == "mask" else next_sentence_target(other_bert, pair[0])
-    found = patch_blocks(other_bert, *pair, target, block)
-    assert found.component == block and found.scores.shape == (3, pair[0].length)
+    actual = patch_blocks(other_bert, *pair, target, block)
+    assert actual.component == block and actual.scores.shape == (3, pair[0].length)
     layers = [other_bert.model.bert_layers[f"layer_{index}"] for index in range(3)]
     for at, position in ((0, 2), (0, 0), (1, 5), (2, 3), (2, pair[0].length - 1)):
         x = pair[1].hidden_states[at][None]
@@ -87,9 +87,9 @@ def test_each_block_s_output_is_put_before_residual_and_norm(other_bert, pair, b
         for layer in layers[at + 1 :]:
             _, middle, widened = _blocks(layer, x)
             x = np.asarray(layer.feed_forward_norm(middle + widened))
-        assert found.scores[at, position] == pytest.approx(_said(other_bert, x, target), abs=2e-4)
+        assert actual.scores[at, position] == pytest.approx(_said(other_bert, x, target), abs=2e-4)
     whole = patch_states(other_bert, *pair, target)
-    assert (found.clean, found.corrupted) == (whole.clean, whole.corrupted)
+    assert (actual.clean, actual.corrupted) == (whole.clean, whole.corrupted)
 
 
 def test_all_that_all_blocks_add_is_the_whole_run_where_the_embeddings_are_equal(other_bert, pair):
@@ -122,9 +122,9 @@ def test_another_block_is_refused(other_bert, pair):
 
 
 def test_an_input_patched_into_itself_has_nothing_to_recover(other_bert, pair):
-    found = patch_states(other_bert, pair[0], pair[0], mask_target(other_bert, pair[0]))
-    np.testing.assert_allclose(found.scores, found.clean, atol=1e-4)
-    assert np.isnan(found.recovered).all()
+    actual = patch_states(other_bert, pair[0], pair[0], mask_target(other_bert, pair[0]))
+    np.testing.assert_allclose(actual.scores, actual.clean, atol=1e-4)
+    assert np.isnan(actual.recovered).all()
 
 
 def test_long_inputs_go_in_blocks_and_can_be_cancelled(other_bert, pair, monkeypatch):
@@ -151,8 +151,8 @@ def _with_a_head(bert, clean, corrupted, at, head, position, target):
     zero, mixed = np.zeros((1, 1, 1, 1), np.float32), []
     layers = [bert.model.bert_layers[f"layer_{index}"] for index in range(bert.config.num_hidden_layers)]
     for trace in (clean, corrupted):
-        _, found = layers[at](trace.hidden_states[at][None], zero, outputs=("pattern", "v"))
-        mixed.append(np.einsum("nqk,nkd->nqd", *(np.asarray(found[name])[0] for name in ("pattern", "v"))))
+        _, actual = layers[at](trace.hidden_states[at][None], zero, outputs=("pattern", "v"))
+        mixed.append(np.einsum("nqk,nkd->nqd", *(np.asarray(actual[name])[0] for name in ("pattern", "v"))))
     places = slice(None) if position is None else position
     mixed[1][head, places] = mixed[0][head, places]
     together = mixed[1].transpose(1, 0, 2).reshape(1, clean.length, -1)
@@ -169,14 +169,14 @@ def test_each_head_is_put_over_alone(other_bert, pair, kind, position, monkeypat
     target = mask_target(other_bert, pair[0]) if kind == "mask" else next_sentence_target(other_bert, pair[0])
     monkeypatch.setattr("bert_tf.explain.interventions.patching.TOKENS_PER_BATCH", 3 * pair[0].length)
     seen = []
-    found = patch_heads(other_bert, *pair, target, position, progress=lambda *at: seen.append(at))
+    actual = patch_heads(other_bert, *pair, target, position, progress=lambda *at: seen.append(at))
     heads = other_bert.config.num_attention_heads
-    assert (found.component, found.position, found.scores.shape) == ("head", position, (3, heads))
+    assert (actual.component, actual.position, actual.scores.shape) == ("head", position, (3, heads))
     wanted = [[_with_a_head(other_bert, *pair, at, head, position, target) for head in range(heads)] for at in range(3)]
-    np.testing.assert_allclose(found.scores, wanted, atol=2e-4)
+    np.testing.assert_allclose(actual.scores, wanted, atol=2e-4)
     whole = patch_states(other_bert, *pair, target)
-    assert (found.clean, found.corrupted) == (whole.clean, whole.corrupted)
-    assert np.ptp(found.scores) > 1e-3 and seen[-1] == (3 * heads, 3 * heads)
+    assert (actual.clean, actual.corrupted) == (whole.clean, whole.corrupted)
+    assert np.ptp(actual.scores) > 1e-3 and seen[-1] == (3 * heads, 3 * heads)
     assert len({done for done, _ in seen} - {0}) == 3 * -(-heads // 3)
 
 
@@ -202,7 +202,7 @@ def test_heads_of_one_way_readers_are_put_over_too(name):
     bert = make_reader(name)
     clean, corrupted = (bert.trace(text) for text in ("the cat ran on", "the dog ran on"))
     target = mask_target(bert, clean, 3, "ran")
-    found = patch_heads(bert, clean, corrupted, target)
+    actual = patch_heads(bert, clean, corrupted, target)
     hooked = bert.hooked()
     states = hooked.states(corrupted.token_ids[None], corrupted.segments[None])
     good = hooked.states(clean.token_ids[None], clean.segments[None])
@@ -217,7 +217,7 @@ def test_heads_of_one_way_readers_are_put_over_too(name):
     for head in range(4):
         places = np.full((1, clean.length, 1), True)
         after = hooked.layer(1, states[1], replace={"attn_out": (places, (theirs["attention"] + moved[head])[None])})
-        assert found.scores[1, head] == pytest.approx(float(hooked.score(after, target)[0]), abs=1e-5)
+        assert actual.scores[1, head] == pytest.approx(float(hooked.score(after, target)[0]), abs=1e-5)
 
 
 def test_a_head_s_place_that_is_not_there_is_refused(other_bert, pair):

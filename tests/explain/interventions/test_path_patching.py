@@ -70,13 +70,13 @@ class Written:
         return np.concatenate([np.asarray(stack.feed_forward(own))[0] for stack, own in each], axis=-1)
 
     def norm(self, name, x):
-        found = []
+        actual = []
         for stack, own in zip(self.stacks, self._each(x)):
             norm = getattr(stack, name)
             centred = own - own.mean(axis=-1, keepdims=True)
             scaled = centred / np.sqrt(own.var(axis=-1, keepdims=True) + norm.epsilon)
-            found.append(scaled * np.asarray(norm.gamma) + np.asarray(norm.beta))
-        return np.concatenate(found, axis=-1)
+            actual.append(scaled * np.asarray(norm.gamma) + np.asarray(norm.beta))
+        return np.concatenate(actual, axis=-1)
 
 
 def _run(layers, x, outputs=None, reads=None):
@@ -131,14 +131,14 @@ def _receivers(layer, head):
 
 
 def _checked(bert, pair, target, receiver, senders, position=None):
-    found = patch_paths(bert, *pair, target, receiver, position)
+    actual = patch_paths(bert, *pair, target, receiver, position)
     heads, unpatched = bert.config.num_attention_heads, _unpatched(bert, pair)
     for sender in senders:
         layer, head = (None, None) if sender == "embeddings" else sender
-        score = found.embeddings if layer is None else found.scores[layer, heads if head is None else head]
+        score = actual.embeddings if layer is None else actual.scores[layer, heads if head is None else head]
         wanted = _by_hand(bert, *unpatched, target, receiver, sender, position)
         assert score == pytest.approx(wanted, abs=5e-6), (receiver, sender)
-    return found
+    return actual
 
 
 @pytest.mark.parametrize("kind, position", [("mask", None), ("next sentence", 2)])
@@ -152,12 +152,12 @@ def test_each_path_is_as_by_its_definition(other_bert, pair, kind, position, mon
             senders += [(2, 1), (2, None)]
         elif receiver.part == "feed_forward":
             senders.append((receiver.layer, 1))
-        found = _checked(other_bert, pair, target, receiver, senders, position)
+        actual = _checked(other_bert, pair, target, receiver, senders, position)
         # What is put over at another token than the answer is read at gets there by keys and values alone.
         elsewhere = position is not None and (receiver is None or receiver.layer == 2)
         reaches = not elsewhere or (receiver is not None and receiver.part in ("keys", "values"))
-        assert (np.ptp(found.scores) > 1e-6) == reaches
-        assert (found.receiver, found.position) == (receiver, position)
+        assert (np.ptp(actual.scores) > 1e-6) == reaches
+        assert (actual.receiver, actual.position) == (receiver, position)
 
 
 @pytest.mark.parametrize("name", [LEFT, APART])
@@ -171,12 +171,12 @@ def test_paths_of_one_way_readers(name):
         senders = ["embeddings", (0, 1), (0, 3), (0, None)]
         if receiver is None or receiver.part == "feed_forward":
             senders.append((1, 2))
-        found = _checked(bert, traces, target, receiver, senders)
-        assert np.ptp(found.scores) > 1e-6
+        actual = _checked(bert, traces, target, receiver, senders)
+        assert np.ptp(actual.scores) > 1e-6
         if name == APART and receiver is not None and receiver.head is not None:
             # The stacks never meet: nothing leads from one's heads to the other's.
             others = slice(2, 4) if receiver.head < 2 else slice(0, 2)
-            np.testing.assert_allclose(found.scores[0, others], found.corrupted, atol=1e-5)
+            np.testing.assert_allclose(actual.scores[0, others], actual.corrupted, atol=1e-5)
 
 
 def test_layers_that_are_shared_are_senders_and_receivers_of_their_own():
@@ -191,28 +191,28 @@ def test_layers_that_are_shared_are_senders_and_receivers_of_their_own():
 def test_what_does_not_come_before_the_receiver_changes_nothing(other_bert, pair):
     target = mask_target(other_bert, pair[0])
     for receiver in (*_receivers(1, 1), None):
-        found = patch_paths(other_bert, *pair, target, receiver)
+        actual = patch_paths(other_bert, *pair, target, receiver)
         layers, columns = np.indices((3, 3))
         wanted = layers < (3 if receiver is None else 1)
         if receiver is not None and receiver.part == "feed_forward":
             wanted |= (layers == 1) & (columns < 2)
-        np.testing.assert_array_equal(found.has_path, wanted)
-        np.testing.assert_array_equal(found.scores[~wanted], found.corrupted)
-        np.testing.assert_array_equal(found.recovered[~wanted], 0)
-        assert (found.recovered[wanted] != 0).all()
+        np.testing.assert_array_equal(actual.has_path, wanted)
+        np.testing.assert_array_equal(actual.scores[~wanted], actual.corrupted)
+        np.testing.assert_array_equal(actual.recovered[~wanted], 0)
+        assert (actual.recovered[wanted] != 0).all()
 
 
 def test_a_head_of_the_first_layer_reads_the_embeddings_alone(other_bert, pair):
-    found = patch_paths(other_bert, *pair, mask_target(other_bert, pair[0]), Receiver("values", 0, 1))
-    assert not found.has_path.any() and (found.scores == found.corrupted).all()
-    assert found.embeddings == pytest.approx(found.whole, abs=1e-6) and abs(found.share(found.whole)) > 1e-4
+    actual = patch_paths(other_bert, *pair, mask_target(other_bert, pair[0]), Receiver("values", 0, 1))
+    assert not actual.has_path.any() and (actual.scores == actual.corrupted).all()
+    assert actual.embeddings == pytest.approx(actual.whole, abs=1e-6) and abs(actual.share(actual.whole)) > 1e-4
 
 
 def test_what_the_answer_reads_is_all_there_is(other_bert, pair):
-    found = patch_paths(other_bert, *pair, mask_target(other_bert, pair[0]))
-    states = patch_states(other_bert, *pair, found.target)
-    assert (found.clean, found.corrupted) == (states.clean, states.corrupted) and found.whole == found.clean
-    assert found.share(found.whole) == 1 and found.has_path.all()
+    actual = patch_paths(other_bert, *pair, mask_target(other_bert, pair[0]))
+    states = patch_states(other_bert, *pair, actual.target)
+    assert (actual.clean, actual.corrupted) == (states.clean, states.corrupted) and actual.whole == actual.clean
+    assert actual.share(actual.whole) == 1 and actual.has_path.all()
 
 
 def test_in_the_last_layer_the_path_to_the_answer_is_all_that_its_block_does():
@@ -220,16 +220,16 @@ def test_in_the_last_layer_the_path_to_the_answer_is_all_that_its_block_does():
     bert = make_bert(seed=5, layers=1, heads=1)
     pair = [bert.trace(text, "it ran") for text in TEXTS]
     target = mask_target(bert, pair[0])
-    found, hooked = patch_paths(bert, *pair, target), bert.hooked()
+    actual, hooked = patch_paths(bert, *pair, target), bert.hooked()
     good, bad = (hooked.states(one.token_ids[None], one.segments[None])[0] for one in pair)
     everywhere = np.ones((1, pair[0].length, 1), bool)
     ours, theirs = (hooked.values(0, state, ("attn_out", "mlp_out")) for state in (good, bad))
     wanted = hooked.layer(0, bad, replace={"mlp_out": (everywhere, ours["mlp_out"])})
-    assert found.scores[0, 1] == pytest.approx(float(hooked.score(wanted, target)[0]), abs=1e-5)
+    assert actual.scores[0, 1] == pytest.approx(float(hooked.score(wanted, target)[0]), abs=1e-5)
     # The one head's path goes past the feed-forward block, which is held.
     both = {"attn_out": ours["attn_out"], "mlp_out": theirs["mlp_out"]}
     wanted = hooked.layer(0, bad, replace={name: (everywhere, value) for name, value in both.items()})
-    assert found.scores[0, 0] == pytest.approx(float(hooked.score(wanted, target)[0]), abs=1e-5)
+    assert actual.scores[0, 0] == pytest.approx(float(hooked.score(wanted, target)[0]), abs=1e-5)
     # At the mask alone, as the answer is read there: patching the block's output there.
     at = patch_paths(bert, *pair, target, position=pair[0].masks[0])
     blocks = patch_blocks(bert, *pair, target, "feed_forward")
@@ -238,9 +238,9 @@ def test_in_the_last_layer_the_path_to_the_answer_is_all_that_its_block_does():
 
 @pytest.mark.parametrize("receiver", [None, *_receivers(1, 0)[2:]])
 def test_the_same_text_twice_has_no_difference(other_bert, pair, receiver):
-    found = patch_paths(other_bert, pair[0], pair[0], mask_target(other_bert, pair[0]), receiver)
-    np.testing.assert_allclose([*found.scores.ravel(), found.whole, found.embeddings], found.clean, atol=1e-5)
-    assert np.isnan(found.recovered).all() and np.isnan(found.share(found.whole))
+    actual = patch_paths(other_bert, pair[0], pair[0], mask_target(other_bert, pair[0]), receiver)
+    np.testing.assert_allclose([*actual.scores.ravel(), actual.whole, actual.embeddings], actual.clean, atol=1e-5)
+    assert np.isnan(actual.recovered).all() and np.isnan(actual.share(actual.whole))
 
 
 def test_progress_counts_the_senders_and_can_cancel(other_bert, pair):

@@ -33,24 +33,24 @@ def test_the_parts_hold_every_weight_of_the_model(bert):
 
 def test_an_encoder_has_no_heads_and_no_weights_beside_its_parts():
     model = build_encoder(BertConfig.tiny(), outputs=("sequence_output",))
-    found = parts(model, 7)
-    assert [part.name for part in found] == [
+    actual = parts(model, 7)
+    assert [part.name for part in actual] == [
         "embeddings",
         "attention",
         "attention_norm",
         "feed_forward",
         "feed_forward_norm",
     ]
-    assert sum(part.parameters for part in found) == model.count_params()
+    assert sum(part.parameters for part in actual) == model.count_params()
 
 
 def test_the_work_of_base_is_counted_by_its_matrix_products():
     config = BertConfig(vocab_size=9, num_hidden_layers=3)
-    found = {part.name: part for part in parts(build_pretraining_model(config), 100, masks=2)}
-    assert found["attention"].flops == 3 * (4 * 2 * 100 * 768 * 768 + 2 * 2 * 100 * 100 * 768)
-    assert found["feed_forward"].flops == 3 * 2 * 2 * 100 * 768 * 3072
-    assert found["mlm"].flops == 2 * 2 * 768 * (768 + 9)
-    assert found["mlm"].shape == (("P", 2), ("V", 9))
+    actual = {part.name: part for part in parts(build_pretraining_model(config), 100, masks=2)}
+    assert actual["attention"].flops == 3 * (4 * 2 * 100 * 768 * 768 + 2 * 2 * 100 * 100 * 768)
+    assert actual["feed_forward"].flops == 3 * 2 * 2 * 100 * 768 * 3072
+    assert actual["mlm"].flops == 2 * 2 * 768 * (768 + 9)
+    assert actual["mlm"].shape == (("P", 2), ("V", 9))
 
 
 def test_what_passes_a_layer_ends_as_the_next_hidden_state(bert):
@@ -85,9 +85,9 @@ def test_the_parts_of_every_member_hold_all_its_weights_once(member):
         **({"embedding_size": 8} if member in ("albert", "electra") else {}),
     )
     model = build_pretraining_model(config)
-    found = parts(model, 5)
-    assert sum(part.parameters for part in found) == model.count_params()
-    assert {part.name for part in found} >= set(config.architecture.trained)
+    actual = parts(model, 5)
+    assert sum(part.parameters for part in actual) == model.count_params()
+    assert {part.name for part in actual} >= set(config.architecture.trained)
 
 
 def test_shared_weights_are_counted_by_their_sets():
@@ -140,9 +140,9 @@ def test_the_parts_of_a_size_are_those_of_a_real_model_of_it(member, sizes):
             **sizes,
         )
         model = build_pretraining_model(config)
-        found = parts_of(config, model.bert_heads, 5, masks=2)
-        assert found == parts(model, 5, masks=2)
-        assert sum(part.parameters for part in found) == model.count_params()
+        actual = parts_of(config, model.bert_heads, 5, masks=2)
+        assert actual == parts(model, 5, masks=2)
+        assert sum(part.parameters for part in actual) == model.count_params()
 
 
 def test_every_size_is_made_of_its_parts():
@@ -178,7 +178,7 @@ def test_the_task_head_is_a_part_and_its_values_are_those_of_the_whole_network(t
     trace = bert.trace("the cat sat on the mat", "a dog ran")
     head = parts(bert.model, trace.length, task=bert.task)[-1]
     assert head.name == "task" and head.parameters == network.head.count_params()
-    found = task_head_activations(bert, trace)
+    actual = task_head_activations(bert, trace)
     wide = 32
     outputs = {"classify": 2, "tag": 3, "answer": 2, "choose": 1}[task]
     assert (
@@ -199,11 +199,11 @@ def test_the_task_head_is_a_part_and_its_values_are_those_of_the_whole_network(t
     }
     axes = (None, None) if task == "choose" else (None,)
     wanted = network({name: value[axes] for name, value in batch.items()}, training=False)
-    for name, value in found.items():
+    for name, value in actual.items():
         np.testing.assert_allclose(value, np.asarray(wanted[name]).reshape(value.shape), atol=1e-5)
     if task == "choose":
         scores = choice_scores(bert, "the cat sat on the mat", ["a dog ran", "money"])
-        np.testing.assert_allclose(scores[0], found["logits"], atol=1e-5)
+        np.testing.assert_allclose(scores[0], actual["logits"], atol=1e-5)
         assert scores.shape == (2,)
 
 
@@ -319,9 +319,9 @@ def test_the_speed_of_encoders_is_measured_whole_or_by_layers(monkeypatch):
     # A layer takes 2 s, the rest 1 s.
     monkeypatch.setattr(architecture_table, "_seconds", lambda config, *_: 1.0 + 2 * config.num_hidden_layers)
     large = dataclasses.replace(row, config=BertConfig.named("large"), flops=10**11)
-    told = []
+    messages = []
     heavy = dataclasses.replace(large, parameters={"encoder": 24 * 10**9})
-    found = architecture_table.measure_speed([row, large, heavy], progress=lambda *at: told.append(at))
-    assert found == [5.0, 49.0, None]
-    assert told == [(1, 3), (2, 3), (3, 3)] and not large.timed_whole and not heavy.timed
+    actual = architecture_table.measure_speed([row, large, heavy], progress=lambda *at: messages.append(at))
+    assert actual == [5.0, 49.0, None]
+    assert messages == [(1, 3), (2, 3), (3, 3)] and not large.timed_whole and not heavy.timed
     assert [row.name for row in architecture_table.architecture_rows() if not row.timed] == ["ALBERT xxlarge"]

@@ -26,8 +26,8 @@ def test_it_is_the_model_s_answer_at_one_mask_compared_with_the_word(readers, wa
     reading = predict_span(bert, TEXT, START, END, top_k=bert.tokenizer.vocab_size)
     trace = bert.trace("The cat sat on the [MASK] in Paris.")
     (wanted,) = fill_mask(trace, bert.tokenizer, bert.tokenizer.vocab_size)
-    found, expected = ({one.id: one.probability for one in answer.predictions} for answer in (reading.answer, wanted))
-    assert found == pytest.approx(expected, rel=1e-4) and reading.attention_direction == way
+    actual, expected = ({one.id: one.probability for one in answer.predictions} for answer in (reading.answer, wanted))
+    assert actual == pytest.approx(expected, rel=1e-4) and reading.attention_direction == way
     ranked = [one.token for one in reading.answer.predictions]
     assert ranked.index("mat") == reading.answer.original_rank - 1
     assert reading.answer.original_probability == pytest.approx(

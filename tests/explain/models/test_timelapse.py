@@ -17,12 +17,12 @@ from tests.conftest import make_bert
 
 @pytest.fixture(scope="module")
 def snapshots(tmp_path_factory):
-    home, found = tmp_path_factory.mktemp("snapshots"), []
+    home, actual = tmp_path_factory.mktemp("snapshots"), []
     for step in (0, 10, 100):
         one = make_bert(seed=step, layers=1, hidden=16, heads=2)
         checkpoints.save(home / f"step-{step}", one.config, one.tokenizer, one.model, "float16")
-        found.append(Snapshot(step, home / f"step-{step}"))
-    return found
+        actual.append(Snapshot(step, home / f"step-{step}"))
+    return actual
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +57,14 @@ def test_weights_are_held_in_as_few_bytes_as_keep_them(series, snapshots, tmp_pa
 @pytest.mark.parametrize("room, steps", [(3.0, (0, 10, 100)), (2.5, (0, 100)), (1.9, (100,)), (0.5, ())])
 def test_a_series_that_is_too_large_is_thinned_out(room, steps, snapshots):
     each = snapshot_bytes(snapshots[:1])
-    found = spread_snapshots(snapshots, int(room * max(snapshot_bytes([one]) for one in snapshots)))
-    assert each > 0 and tuple(one.step for one in found) == steps
+    actual = spread_snapshots(snapshots, int(room * max(snapshot_bytes([one]) for one in snapshots)))
+    assert each > 0 and tuple(one.step for one in actual) == steps
 
 
 def test_of_many_snapshots_those_that_fit_are_spread_evenly(snapshots):
     many = [Snapshot(step, snapshots[0].folder) for step in range(11)]
-    found = spread_snapshots(many, snapshot_bytes(many) * 3 // 11)
-    assert [one.step for one in found] == [0, 5, 10]
+    actual = spread_snapshots(many, snapshot_bytes(many) * 3 // 11)
+    assert [one.step for one in actual] == [0, 5, 10]
 
 
 def test_asking_a_series_is_stopped(series):
@@ -74,9 +74,9 @@ def test_asking_a_series_is_stopped(series):
 
 def test_the_course_has_the_ranks_and_probabilities_of_the_answer(series):
     snapshot_traces = series.snapshot_traces("The cat sat on the mat.", mask=["cat"])
-    found = token_trajectory(snapshot_traces, series.tokenizer, 2)
-    assert found.token == "cat" and found.steps == (0, 10, 100)
-    for moment, rank, share in zip(snapshot_traces, found.ranks, found.probabilities):
+    actual = token_trajectory(snapshot_traces, series.tokenizer, 2)
+    assert actual.token == "cat" and actual.steps == (0, 10, 100)
+    for moment, rank, share in zip(snapshot_traces, actual.ranks, actual.probabilities):
         answer = fill_mask(moment.trace, series.tokenizer)[0]
         assert answer.original_rank == rank and answer.original_probability == pytest.approx(share, abs=1e-6)
 
@@ -108,9 +108,9 @@ def test_it_names_the_first_step_in_the_first_ten_five_and_one():
         scores = falling.copy()
         scores[14] = 0.5 - place
         snapshot_traces.append(_moment(step, scores))
-    found = token_trajectory(snapshot_traces, _Words(), 1, "o")
-    assert found.ranks.tolist() == [15, 9, 5, 4, 1, 3]
-    assert found.first_step_within_rank == {10: 2, 5: 5, 1: 20}
+    actual = token_trajectory(snapshot_traces, _Words(), 1, "o")
+    assert actual.ranks.tolist() == [15, 9, 5, 4, 1, 3]
+    assert actual.first_step_within_rank == {10: 2, 5: 5, 1: 20}
     late = token_trajectory(snapshot_traces[:2], _Words(), 1, "o")
     assert late.first_step_within_rank == {10: 2, 5: None, 1: None}
 

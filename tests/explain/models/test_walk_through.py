@@ -33,9 +33,9 @@ def test_the_values_inside_a_layer_are_those_of_the_hooks(name):
     for point, field in _LAYER_FIELDS.items():
         if norm_first and point == "resid_mid":
             continue  # the sum before the normalization: below
-        found, wanted = getattr(walk, field), np.asarray(hooked[point])[0]
-        seen = ~np.isnan(found)
-        np.testing.assert_allclose(found[seen], wanted[seen], atol=1e-5, rtol=1e-4, err_msg=field)
+        actual, wanted = getattr(walk, field), np.asarray(hooked[point])[0]
+        seen = ~np.isnan(actual)
+        np.testing.assert_allclose(actual[seen], wanted[seen], atol=1e-5, rtol=1e-4, err_msg=field)
     is_local = name == "modernbert" and trace.length > bert.config.local_attention // 2 + 1
     assert np.isnan(walk.scores).any() == (name in (LEFT, APART) or is_local)
     np.testing.assert_allclose(walk.weights, trace.attentions[1], atol=1e-5)

@@ -26,30 +26,30 @@ def planted():
 def test_planted_factors_are_found_the_longest_first(planted):
     activations, tokens, units = planted
     lengths = np.linalg.norm(units, axis=(1, 2))
-    found = factorise(activations, 3)
-    np.testing.assert_allclose(found.weights, tokens * lengths[:, None], atol=2e-3)
-    np.testing.assert_allclose(found.unit_weights, units / lengths[:, None, None], atol=2e-3)
-    assert found.explained == pytest.approx(1, abs=1e-5)
+    actual = factorise(activations, 3)
+    np.testing.assert_allclose(actual.weights, tokens * lengths[:, None], atol=2e-3)
+    np.testing.assert_allclose(actual.unit_weights, units / lengths[:, None, None], atol=2e-3)
+    assert actual.explained == pytest.approx(1, abs=1e-5)
     whole = (activations**2).sum()
     # Factors that share neither a unit nor a token add up.
     np.testing.assert_allclose(
-        found.shares, [np.sum(np.outer(u, t) ** 2) / whole for u, t in zip(units.reshape(3, -1), tokens)], atol=1e-4
+        actual.shares, [np.sum(np.outer(u, t) ** 2) / whole for u, t in zip(units.reshape(3, -1), tokens)], atol=1e-4
     )
-    assert sum(found.shares) == pytest.approx(1, abs=1e-4)
+    assert sum(actual.shares) == pytest.approx(1, abs=1e-4)
     assert module.MIN_FACTORS == 2 and factorise(activations, 2).explained < 0.995
 
 
 def test_the_strongest_units_of_a_factor_are_named_by_layer_and_number(planted):
     activations, _, units = planted
-    found = factorise(activations, 3)
-    named = found.named([str(place) for place in range(activations.shape[2])], range(activations.shape[2]), 4).units[1]
+    actual = factorise(activations, 3)
+    named = actual.named([str(place) for place in range(activations.shape[2])], range(activations.shape[2]), 4).units[1]
     weights = units[1] / np.linalg.norm(units[1])
     assert [(one.layer, one.unit) for one in named] == [
         (4 + at // 8, at % 8) for at in np.argsort(-weights, axis=None)[: len(named)].tolist()
     ]
     wanted = sorted(weights[weights > 0], reverse=True)
     assert len(named) == 5 and [one.weight for one in named] == pytest.approx(wanted, abs=2e-3)
-    assert len(found.strongest_units(1, 2)) == 2
+    assert len(actual.strongest_units(1, 2)) == 2
 
 
 def test_activations_are_those_inside_the_blocks_without_what_is_below_0(tiny_bert):
@@ -57,11 +57,11 @@ def test_activations_are_those_inside_the_blocks_without_what_is_below_0(tiny_be
     wide = np.stack([layer_activations(tiny_bert, trace, layer)["feed_forward_wide"].T for layer in range(2)])
     assert (wide < 0).any()
     seen = []
-    found = feed_forward_activations(tiny_bert, trace, progress=lambda *at: seen.append(at))
-    np.testing.assert_allclose(found, np.where(wide > 0, wide, 0), atol=1e-6)
+    actual = feed_forward_activations(tiny_bert, trace, progress=lambda *at: seen.append(at))
+    np.testing.assert_allclose(actual, np.where(wide > 0, wide, 0), atol=1e-6)
     assert seen == [(1, 2), (2, 2)]
     part = feed_forward_activations(tiny_bert, trace, 1, 1, [3, 1])
-    np.testing.assert_allclose(part, found[1:, :, [3, 1]], atol=1e-6)
+    np.testing.assert_allclose(part, actual[1:, :, [3, 1]], atol=1e-6)
 
 
 def test_a_model_s_factors_leave_as_little_as_scikit_learn_s_own_run(tiny_bert):
@@ -69,17 +69,19 @@ def test_a_model_s_factors_leave_as_little_as_scikit_learn_s_own_run(tiny_bert):
     activations = feed_forward_activations(tiny_bert, trace)
     flat = activations.reshape(-1, trace.length)
     for count in (2, 5):
-        found = factorise(activations, count)
+        actual = factorise(activations, count)
         model = NMF(count, init="nndsvd", max_iter=1000, tol=1e-6, random_state=0)
         rest = flat - model.fit_transform(flat) @ model.components_
-        assert found.explained == pytest.approx(1 - (rest**2).sum() / (flat**2).sum(), abs=5e-3)
-        left = flat - found.unit_weights.reshape(count, -1).T @ found.weights
-        assert found.explained == pytest.approx(1 - (left**2).sum() / (flat**2).sum(), abs=1e-5)
-        assert (found.weights >= 0).all() and (found.unit_weights >= 0).all()
-        np.testing.assert_allclose(np.linalg.norm(found.unit_weights, axis=(1, 2)), 1, atol=1e-5)
-        np.testing.assert_allclose(found.shares, (found.weights**2).sum(axis=1) / (flat**2).sum(), atol=1e-5)
-        assert (np.diff(found.shares) <= 0).all() and 0 < sum(found.shares) <= found.explained + 1e-3
-        np.testing.assert_array_equal(factorise(activations, count).weights, found.weights)  # nothing is left to chance
+        assert actual.explained == pytest.approx(1 - (rest**2).sum() / (flat**2).sum(), abs=5e-3)
+        left = flat - actual.unit_weights.reshape(count, -1).T @ actual.weights
+        assert actual.explained == pytest.approx(1 - (left**2).sum() / (flat**2).sum(), abs=1e-5)
+        assert (actual.weights >= 0).all() and (actual.unit_weights >= 0).all()
+        np.testing.assert_allclose(np.linalg.norm(actual.unit_weights, axis=(1, 2)), 1, atol=1e-5)
+        np.testing.assert_allclose(actual.shares, (actual.weights**2).sum(axis=1) / (flat**2).sum(), atol=1e-5)
+        assert (np.diff(actual.shares) <= 0).all() and 0 < sum(actual.shares) <= actual.explained + 1e-3
+        np.testing.assert_array_equal(
+            factorise(activations, count).weights, actual.weights
+        )  # nothing is left to chance
 
 
 def test_there_are_no_more_factors_than_tokens(planted):

@@ -42,9 +42,9 @@ def test_every_pair_of_layers_by_the_formula(debiased, formula):
     rng = np.random.default_rng(0)
     a = rng.normal(1, 1, (3, 12, 5))
     b = np.concatenate([rng.normal(0, 2, (1, 12, 7)), np.pad(a[:1], ((0, 0), (0, 0), (0, 2))) + 0.1])
-    found = linear_cka(a, b, debiased)
+    actual = linear_cka(a, b, debiased)
     expected = [[formula(x, y) for y in b] for x in a]
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    np.testing.assert_allclose(actual, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("debiased", [True, False])
@@ -66,9 +66,9 @@ def test_a_layer_that_tells_nothing_apart_has_no_similarity():
 
 def test_two_models_that_cut_words_differently_are_compared_by_words(tiny_bert, other_bert):
     a, b = tiny_bert.trace(TEXT, "it ran"), other_bert.trace(TEXT, "it ran")
-    found = layer_similarity(a, b)
-    assert found.shape == (3, 4)
-    assert found[1, 2] == pytest.approx(_unbiased(word_vectors(a)[1], word_vectors(b)[2]), abs=1e-4)
+    actual = layer_similarity(a, b)
+    assert actual.shape == (3, 4)
+    assert actual[1, 2] == pytest.approx(_unbiased(word_vectors(a)[1], word_vectors(b)[2]), abs=1e-4)
     np.testing.assert_allclose(np.diag(layer_similarity(a, a)), 1, atol=1e-6)
 
 
@@ -122,10 +122,10 @@ def _canonical(x, y):
 
 def _weighed(whole, part, other):
     """PWCCA word for word (Morcos et al. 2018, section 2.3; the canonical variables brought to length 1)."""
-    found, variables = _canonical(part, other)
+    actual, variables = _canonical(part, other)
     variables = variables / np.linalg.norm(variables, axis=0)
     weights = [sum(abs(h @ unit) for unit in whole.T) for h in variables.T]
-    return np.average(found, weights=weights)
+    return np.average(actual, weights=weights)
 
 
 def test_canonical_correlations_of_every_pair_of_layers_found_another_way():
@@ -194,6 +194,6 @@ def test_what_chance_gives_is_that_of_shuffled_words(tiny_bert, other_bert):
     one, other = (word_vectors(trace)[-1:] for trace in (a, b))
     rng = np.random.default_rng(7)
     drawn = [svcca(one, other[:, rng.permutation(one.shape[1])])[0, 0] for _ in range(300)]
-    found = chance_similarity(a, b, "svcca", draws=300)
-    assert found == pytest.approx(np.mean(drawn), abs=0.03) and found == chance_similarity(a, b, "svcca", 300)
+    actual = chance_similarity(a, b, "svcca", draws=300)
+    assert actual == pytest.approx(np.mean(drawn), abs=0.03) and actual == chance_similarity(a, b, "svcca", 300)
     assert chance_similarity(a, b, "svcca") > 0.2 > abs(chance_similarity(a, b, "cka", 300))

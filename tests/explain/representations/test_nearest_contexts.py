@@ -83,13 +83,13 @@ def test_the_nearest_places_are_those_of_the_largest_cosines(tiny_bert, layer, c
         queries = tiny_bert.trace("a bank by the river").hidden_states[layer, 2:4]
     else:
         queries = one_head(tiny_bert, "a bank by the river", None, layer, head)[1][2:4]
-    found = nearest_contexts(tiny_bert, queries, layer, ROWS, 6, centred, head=head)
+    actual = nearest_contexts(tiny_bert, queries, layer, ROWS, 6, centred, head=head)
     places, states = by_hand(tiny_bert, layer, [row for row in ROWS if row.number != 3], head)
     middle = states.mean(axis=0) * centred
     rows, asked = states - middle, queries - middle
     cosines = (asked @ rows.T) / np.linalg.norm(asked, axis=1)[:, None] / np.linalg.norm(rows, axis=1)
-    assert (found.tokens_compared, found.rows_read) == (len(places), len(ROWS) - 1)
-    for line, near in zip(cosines, found.nearest, strict=True):
+    assert (actual.tokens_compared, actual.rows_read) == (len(places), len(ROWS) - 1)
+    for line, near in zip(cosines, actual.nearest, strict=True):
         assert [one.similarity for one in near] == pytest.approx(np.sort(line)[::-1][:6], abs=1e-4)
         for one in near:
             place = places.index((one.row.number, one.position, one.token))
@@ -99,8 +99,8 @@ def test_the_nearest_places_are_those_of_the_largest_cosines(tiny_bert, layer, c
 def test_a_token_is_nearest_to_itself_and_its_word_is_marked(tiny_bert):
     trace = tiny_bert.trace("money in the bank", "the cats sat on the mat")
     position = trace.tokens.index("##s")
-    found = nearest_contexts(tiny_bert, trace.hidden_states[2, [position]], 2, ROWS, 1, True)
-    ((one,),) = found.nearest
+    actual = nearest_contexts(tiny_bert, trace.hidden_states[2, [position]], 2, ROWS, 1, True)
+    ((one,),) = actual.nearest
     assert (one.row.number, one.position, one.token) == (2, position, "##s")
     assert one.similarity == pytest.approx(1, abs=1e-5)
     assert one.parts == ("the ", "cats", " sat on the mat") and one.word.source == "b"
@@ -108,8 +108,8 @@ def test_a_token_is_nearest_to_itself_and_its_word_is_marked(tiny_bert):
 
 def test_what_is_read_is_bounded_and_can_be_stopped(tiny_bert):
     vector = tiny_bert.trace("the bank").hidden_states[1, [1]]
-    found = nearest_contexts(tiny_bert, vector, 1, ROWS, 50, most=7)
-    assert (found.tokens_compared, found.rows_read, len(found.nearest[0])) == (7, 2, 7)
+    actual = nearest_contexts(tiny_bert, vector, 1, ROWS, 50, most=7)
+    assert (actual.tokens_compared, actual.rows_read, len(actual.nearest[0])) == (7, 2, 7)
     seen = []
     nearest_contexts(tiny_bert, vector, 1, ROWS, progress=lambda *step: seen.append(step))
     assert seen == [(8, 13), (13, 13)]
@@ -126,10 +126,10 @@ def test_what_a_head_puts_together_is_its_attention_times_its_values(tiny_bert, 
     )
     for layer, head in ((0, 0), (layers - 1, heads - 1)):
         trace, wanted = one_head(bert, text_for(bert), None, layer, head)
-        found = head_outputs(bert, trace.hidden_states[layer], layer, head)
-        assert found.shape == (trace.length, width // heads) and found.dtype == np.float32
-        np.testing.assert_allclose(found, wanted, atol=2e-5)
-        near = nearest_contexts(bert, found[[2]], layer, [TextRow(1, text_for(bert))], 1, head=head).nearest[0]
+        actual = head_outputs(bert, trace.hidden_states[layer], layer, head)
+        assert actual.shape == (trace.length, width // heads) and actual.dtype == np.float32
+        np.testing.assert_allclose(actual, wanted, atol=2e-5)
+        near = nearest_contexts(bert, actual[[2]], layer, [TextRow(1, text_for(bert))], 1, head=head).nearest[0]
         assert near[0].position == 2 and near[0].similarity == pytest.approx(1, abs=1e-5)
 
 
@@ -149,7 +149,7 @@ def test_several_heads_are_compared_by_the_mean_of_their_cosines_and_say_where_t
     """Against vectors of length 1 put side by side, and maps of a trace, one text at a time."""
     bert = tiny_bert if name == "tiny" else make_reader(name)
     asked = head_outputs(bert, bert.trace("a bank by the river").hidden_states[layer], layer, heads)[[2, 3]]
-    found = nearest_contexts(bert, asked, layer, ROWS, 200, centred, head=heads)
+    actual = nearest_contexts(bert, asked, layer, ROWS, 200, centred, head=heads)
     read = [by_hand(bert, layer, [row for row in ROWS if row.number != 3], head) for head in heads]
     query = [one_head(bert, "a bank by the river", None, layer, head)[1][[2, 3]] for head in heads]
     joined = []
@@ -159,12 +159,12 @@ def test_several_heads_are_compared_by_the_mean_of_their_cosines_and_say_where_t
     own, states = (np.concatenate(side, axis=1) for side in zip(*joined))
     cosines = own @ states.T / np.linalg.norm(own, axis=1)[:, None] / np.linalg.norm(states, axis=1)
     places = read[0][0]
-    for line, near in zip(cosines, found.nearest, strict=True):
+    for line, near in zip(cosines, actual.nearest, strict=True):
         assert [one.similarity for one in near] == pytest.approx(np.sort(line)[::-1], abs=1e-4)
         for one in near:
             wanted = line[places.index((one.row.number, one.position, one.token))]
             assert wanted == pytest.approx(one.similarity, abs=1e-4)
-    for one in found.nearest[0]:
+    for one in actual.nearest[0]:
         trace = bert.trace(one.row.text_a, one.row.text_b)
         weights = trace.attentions[layer, list(heads), one.position].astype(np.float64).mean(axis=0)
         most_attended = one.most_attended
@@ -179,7 +179,7 @@ def test_several_heads_are_compared_by_the_mean_of_their_cosines_and_say_where_t
         ]
         assert ([most_attended.word] if most_attended.word else []) == words and most_attended.row is one.row
     without = nearest_contexts(bert, asked, layer, ROWS, 200, centred, head=heads, special=False).nearest[0]
-    for one, usual in zip(without, found.nearest[0], strict=True):
+    for one, usual in zip(without, actual.nearest[0], strict=True):
         trace = bert.trace(one.row.text_a, one.row.text_b)
         weights = trace.attentions[layer, list(heads), one.position].mean(axis=0)
         kept = [at for at, source in enumerate(trace.sources) if source is not None]
@@ -188,9 +188,9 @@ def test_several_heads_are_compared_by_the_mean_of_their_cosines_and_say_where_t
             one.most_attended.word is not None and one.most_attended.token == trace.tokens[one.most_attended.position]
         )
         assert (one.row, one.position, one.similarity) == (usual.row, usual.position, usual.similarity)
-    assert any(one.most_attended.word is None for one in found.nearest[0])
-    offsets = [one.most_attended.offset for one in found.nearest[0]]
-    assert count_offsets(found.nearest[0]) == {offset: offsets.count(offset) for offset in sorted(offsets)}
+    assert any(one.most_attended.word is None for one in actual.nearest[0])
+    offsets = [one.most_attended.offset for one in actual.nearest[0]]
+    assert count_offsets(actual.nearest[0]) == {offset: offsets.count(offset) for offset in sorted(offsets)}
     assert len(set(offsets)) > 1
 
 
@@ -203,7 +203,7 @@ def test_the_file_s_own_labels_are_those_of_the_words_found(tiny_bert):
     rows = read_rows(TREES, "conllu").rows
     vectors = head_outputs(tiny_bert, tiny_bert.trace("the cats").hidden_states[1], 1, 0)[[1]]
     (near,) = nearest_contexts(tiny_bert, vectors, 1, rows, 50, head=0).nearest
-    said = {
+    output = {
         "the": ("DET", "det"),
         "bank": ("NOUN", "nsubj"),
         "sat": ("VERB", "root"),
@@ -213,14 +213,14 @@ def test_the_file_s_own_labels_are_those_of_the_words_found(tiny_bert):
         "ts": ("X", "root"),
         ".": (None, "punct"),
     }
-    assert {one.word.text for one in near} == set(said)
-    assert list(zip(*parsed_labels(near))) == [said[one.word.text] for one in near]
+    assert {one.word.text for one in near} == set(output)
+    assert list(zip(*parsed_labels(near))) == [output[one.word.text] for one in near]
     special = MostAttendedToken(rows[0], None, "[SEP]", 4, 0.5, 3)
     assert parsed_labels([special]) == (("[SEP]",), ("[SEP]",)) and parsed_labels([]) == ((), ())
     bare = dataclasses.replace(rows[0], parsed=dataclasses.replace(rows[0].parsed, tags=()))
     assert parsed_labels([MostAttendedToken(bare, near[0].word, "x", 1, 0.5, 0)])[0] == (None,)
     most_attended = [one.most_attended for one in near]
-    wanted = [said[one.word.text] if one.word else (one.token, one.token) for one in most_attended]
+    wanted = [output[one.word.text] if one.word else (one.token, one.token) for one in most_attended]
     assert list(zip(*parsed_labels(most_attended))) == wanted
     (plain,) = nearest_contexts(tiny_bert, vectors, 1, ROWS, 2, head=0).nearest
     assert parsed_labels(plain) == ((None, None), (None, None))
@@ -274,33 +274,33 @@ def tagger():
 def test_the_found_words_have_the_tagger_s_labels(tiny_bert, tagger):
     trace, steps = tiny_bert.trace("a bank by the river"), []
     (near,) = nearest_contexts(tiny_bert, trace.hidden_states[1, [2]], 1, ROWS, 20).nearest
-    found = matched_labels(tagger, near, lambda *step: steps.append(step))
-    said = {text: tagger.task.predict([{"words": text.split()}])[0]["labels"] for text in {one.text for one in near}}
-    wanted = [said[one.text][one.word.index] for one in near]  # words parted by spaces alone
-    assert list(found) == wanted and len(set(wanted)) > 1
-    assert steps == [(done, len(said)) for done in range(1, len(said) + 1)]
-    counts = count_labels(found)
+    actual = matched_labels(tagger, near, lambda *step: steps.append(step))
+    output = {text: tagger.task.predict([{"words": text.split()}])[0]["labels"] for text in {one.text for one in near}}
+    wanted = [output[one.text][one.word.index] for one in near]  # words parted by spaces alone
+    assert list(actual) == wanted and len(set(wanted)) > 1
+    assert steps == [(done, len(output)) for done in range(1, len(output) + 1)]
+    counts = count_labels(actual)
     assert counts == {label: wanted.count(label) for label in set(wanted)}
     assert list(counts.values()) == sorted(counts.values(), reverse=True)
     most_attended = MostAttendedToken(near[0].row, near[0].word, "x", 1, 0.5, 0)
     special = MostAttendedToken(near[0].row, None, "[SEP]", 9, 0.5, 8)
-    assert matched_labels(tagger, [special, most_attended]) == ("[SEP]", found[0])
+    assert matched_labels(tagger, [special, most_attended]) == ("[SEP]", actual[0])
     with pytest.raises(Cancelled):
         matched_labels(tagger, near, lambda done, total: False)
 
 
 def test_a_word_that_the_tagger_parts_otherwise_has_the_label_at_its_first_letter(tiny_bert, tagger):
     text = "it don't rain, the 1.5 cats"
-    said = tagger.task.predict([{"text": text}])[0]
-    assert said["words"] == ["it", "do", "n't", "rain", ",", "the", "1.5", "cats"]
+    output = tagger.task.predict([{"text": text}])[0]
+    assert output["words"] == ["it", "do", "n't", "rain", ",", "the", "1.5", "cats"]
     every = tiny_bert.trace(text).hidden_states[1, [1]]
     (near,) = nearest_contexts(tiny_bert, every, 1, [TextRow(1, "the cat", text)], 40).nearest
     labels = matched_labels(tagger, near)
     wanted = {"it": 0, "don": 1, "'": 2, "t": 2, "rain": 3, ",": 4, "1": 6, ".": 6, "5": 6, "cats": 7}
     of_text = [(one.word.text, label) for one, label in zip(near, labels) if one.word.source == "b"]
     of_text = [(word, label) for word, label in of_text if word != "the"]
-    assert {word for word, _ in of_text} == set(wanted) and len(set(said["labels"])) > 1
-    assert all(label == said["labels"][wanted[word]] for word, label in of_text)
+    assert {word for word, _ in of_text} == set(wanted) and len(set(output["labels"])) > 1
+    assert all(label == output["labels"][wanted[word]] for word, label in of_text)
     assert count_labels((None, "NOUN", None)) == {"NOUN": 1}
 
 

@@ -25,20 +25,20 @@ def record(result):
 
 
 def test_input_embeddings(tiny_bert, trace):
-    found = explain.input_embeddings(tiny_bert, trace, 3)
-    table, plain = found.to_frame(), record(found)
+    actual = explain.input_embeddings(tiny_bert, trace, 3)
+    table, plain = actual.to_frame(), record(actual)
     assert plain["parts"] == ["token", "segment", "position"] and plain["tokens"] == list(table["token"])
-    for row, part in enumerate(found.parts):
-        np.testing.assert_allclose(table[f"{part}_share"], found.shares[row])
+    for row, part in enumerate(actual.parts):
+        np.testing.assert_allclose(table[f"{part}_share"], actual.shares[row])
         np.testing.assert_allclose(plain["norms"][row], table[f"{part}_norm"], atol=1e-6)
-    np.testing.assert_allclose(table["cosine_token_position"], found.cosines[:, 0, 2])
+    np.testing.assert_allclose(table["cosine_token_position"], actual.cosines[:, 0, 2])
     assert [near[0]["token"] for near in plain["nearest"]] == [words.split()[0] for words in table["nearest"]]
-    assert "vectors" not in plain and found.to_arrays()["vectors"] is found.vectors
+    assert "vectors" not in plain and actual.to_arrays()["vectors"] is actual.vectors
 
 
 def test_positions_and_other_vectors(tiny_bert):
-    found = explain.position_similarity(tiny_bert, 8)
-    table, plain = found.to_frame(), record(found)
+    actual = explain.position_similarity(tiny_bert, 8)
+    table, plain = actual.to_frame(), record(actual)
     np.testing.assert_allclose(np.ravel(plain["cosines"]), table["cosine"], atol=1e-6)
     last = table.iloc[-1]
     assert last["position_a"] == last["position_b"] == plain["positions"][-1]
@@ -50,19 +50,19 @@ def test_positions_and_other_vectors(tiny_bert):
 
 
 def test_nearest_words(tiny_bert, trace):
-    found = explain.nearest_words(tiny_bert, trace, (2, 1), 3)
-    table, plain = found.to_frame(), record(found)
-    arrays = found.to_arrays()
+    actual = explain.nearest_words(tiny_bert, trace, (2, 1), 3)
+    table, plain = actual.to_frame(), record(actual)
+    arrays = actual.to_arrays()
     assert arrays["ids"].shape == (2, 4, 3) and plain["vectors"] == ["static", "0", "1", "2"]
     np.testing.assert_allclose(table["similarity"], arrays["similarities"].ravel())
-    assert plain["nearest"][1][0][0]["token"] == table["neighbour"][12] == found.tokens[1]
-    assert found.nearest_other(1, 0).token != found.tokens[1]
+    assert plain["nearest"][1][0][0]["token"] == table["neighbour"][12] == actual.tokens[1]
+    assert actual.nearest_other(1, 0).token != actual.tokens[1]
     assert list(table["position"].unique()) == [2, 1]
 
 
 def test_nearest_contexts_and_their_counts(tiny_bert, trace):
-    found = explain.nearest(tiny_bert, trace, ROWS, (2, 3), 4, heads=(0, 1))
-    table, plain = found.to_frame(), record(found)
+    actual = explain.nearest(tiny_bert, trace, ROWS, (2, 3), 4, heads=(0, 1))
+    table, plain = actual.to_frame(), record(actual)
     flat = [one for near in plain["nearest"] for one in near]
     assert list(table["similarity"].round(7)) == [one["similarity"] for one in flat]
     assert list(table["context_token"]) == [one["token"] for one in flat] and set(table["token"]) == {
@@ -71,7 +71,7 @@ def test_nearest_contexts_and_their_counts(tiny_bert, trace):
     }
     assert list(table["looks_at_offset"]) == [one["most_attended"]["offset"] for one in flat]
     assert {one["row"] for one in flat} <= {5, 6, 7} and "part_of_speech" not in table
-    labelled = found.labelled([str(number) for number in range(len(found.places))])
+    labelled = actual.labelled([str(number) for number in range(len(actual.places))])
     assert [one["part_of_speech"] for near in labelled.to_dict()["nearest"] for one in near] == list("01234567")
     counts = explain.count_contexts(labelled.nearest[0])
     table, plain = counts.to_frame(), record(counts)
@@ -80,37 +80,37 @@ def test_nearest_contexts_and_their_counts(tiny_bert, trace):
 
 
 def test_factors_and_their_units(tiny_bert, trace):
-    found = explain.neuron_factors(tiny_bert, trace, 3, layers=(1, 1), special=False, top_k=4)
-    table, plain = found.to_frame(), record(found)
-    np.testing.assert_allclose(plain["weights"], found.weights, atol=1e-6)
+    actual = explain.neuron_factors(tiny_bert, trace, 3, layers=(1, 1), special=False, top_k=4)
+    table, plain = actual.to_frame(), record(actual)
+    np.testing.assert_allclose(plain["weights"], actual.weights, atol=1e-6)
     own = table[table["factor"] == 1]
-    np.testing.assert_allclose(own["weight"], sorted(found.weights[1], reverse=True))
-    assert own["token"].iloc[0] == trace.tokens[found.positions[found.weights[1].argmax()]]
-    assert "unit_weights" not in plain and found.to_arrays()["unit_weights"].shape[1] == 1
-    units = explain.FactorUnits(1, found.units[1])
+    np.testing.assert_allclose(own["weight"], sorted(actual.weights[1], reverse=True))
+    assert own["token"].iloc[0] == trace.tokens[actual.positions[actual.weights[1].argmax()]]
+    assert "unit_weights" not in plain and actual.to_arrays()["unit_weights"].shape[1] == 1
+    units = explain.FactorUnits(1, actual.units[1])
     assert [unit["weight"] for unit in record(units)["units"]] == list(units.to_frame()["weight"].round(7))
     assert plain["units"][1] == record(units)["units"] and set(units.to_frame()["layer"]) == {1}
 
 
 def test_word_senses(tiny_bert):
     lines = ["river | the bank of the river", "river | a big bank", "money | the bank has money", "money | a bank"]
-    found = explain.word_senses(tiny_bert, "bank", lines, layer=1, dimensions=3)
-    table, plain = found.to_frame(), record(found)
-    np.testing.assert_allclose(table[["x", "y", "z"]], found.coordinates)
-    np.testing.assert_allclose(plain["coordinates"], found.coordinates, atol=1e-6)
-    assert plain["senses"] == list(table["sense"]) and set(found.figures) == {"points", "similarity", "senses"}
-    np.testing.assert_allclose(plain["separation"]["within"], found.separation.to_frame()["within"], atol=1e-6)
-    assert record(found.separation) == plain["separation"]
-    assert "vectors" not in plain and found.to_arrays()["vectors"].shape[:2] == (3, 4)
+    actual = explain.word_senses(tiny_bert, "bank", lines, layer=1, dimensions=3)
+    table, plain = actual.to_frame(), record(actual)
+    np.testing.assert_allclose(table[["x", "y", "z"]], actual.coordinates)
+    np.testing.assert_allclose(plain["coordinates"], actual.coordinates, atol=1e-6)
+    assert plain["senses"] == list(table["sense"]) and set(actual.figures) == {"points", "similarity", "senses"}
+    np.testing.assert_allclose(plain["separation"]["within"], actual.separation.to_frame()["within"], atol=1e-6)
+    assert record(actual.separation) == plain["separation"]
+    assert "vectors" not in plain and actual.to_arrays()["vectors"].shape[:2] == (3, 4)
     assert "senses" not in explain.word_senses(tiny_bert, "bank", ["a bank", "the bank"]).figures
 
 
 def test_layer_similarity(tiny_bert, other_bert, trace):
-    found = explain.compare_layers(tiny_bert, trace, None, other_bert)
-    table, plain = found.to_frame(), record(found)
-    np.testing.assert_allclose(table["cka"], found.similarity.ravel())
+    actual = explain.compare_layers(tiny_bert, trace, None, other_bert)
+    table, plain = actual.to_frame(), record(actual)
+    np.testing.assert_allclose(table["cka"], actual.similarity.ravel())
     wanted = explain.layer_similarity(trace, other_bert.trace("the cats [MASK]", "it ran"))
-    np.testing.assert_allclose(found.similarity, wanted)
+    np.testing.assert_allclose(actual.similarity, wanted)
     assert plain["words"] == len(trace.words()) and plain["measure"] == "cka"
     masked = tiny_bert.trace("the cats sat", "it ran", mask=["sat"])
     np.testing.assert_allclose(explain.compare_layers(tiny_bert, masked, None, other_bert).similarity, wanted)
@@ -119,12 +119,12 @@ def test_layer_similarity(tiny_bert, other_bert, trace):
 def test_a_concept(tiny_bert):
     concept = [f"the cat {end}" for end in ENDS]
     others = [f"{who} {end}" for who in ("she", "a dog") for end in ENDS]
-    found = explain.tcav(tiny_bert, ROWS, concept, others, target="dog", hide="last", runs=3)
-    table, plain = found.to_frame(), record(found)
-    np.testing.assert_allclose(table["score"], found.scores.mean(axis=1))
+    actual = explain.tcav(tiny_bert, ROWS, concept, others, target="dog", hide="last", runs=3)
+    table, plain = actual.to_frame(), record(actual)
+    np.testing.assert_allclose(table["score"], actual.scores.mean(axis=1))
     np.testing.assert_allclose(table["random_score"], np.mean(plain["random_scores"], axis=1), atol=1e-6)
     assert plain["is_significant"] == list(table["significant"]) and plain["rows"] == [5, 6, 7]
-    slopes = found.at(1)
+    slopes = actual.at(1)
     rows = slopes.to_frame()
-    assert list(rows["slope"]) == sorted(found.slopes[1], reverse=True)
+    assert list(rows["slope"]) == sorted(actual.slopes[1], reverse=True)
     assert record(slopes)["rows"] == list(rows["row"]) and rows["text_a"][0] in {row.text_a for row in ROWS}

@@ -37,19 +37,19 @@ def log_odds(bert, states, target):
 def test_a_slope_is_what_a_step_of_every_token_does(tiny_bert, monkeypatch, of, answer):
     kept = {}
     monkeypatch.setattr(module, "_classifiers", lambda *given: kept.setdefault(len(kept), fixed(*given)))
-    found = concept_test(tiny_bert, ROWS, CAT, DOG, of, answer, runs=2)
+    actual = concept_test(tiny_bert, ROWS, CAT, DOG, of, answer, runs=2)
     wanted = (0, 2, 4)
-    assert found.places == wanted and found.slopes.shape == (3, 3) and found.target.label == answer
+    assert actual.places == wanted and actual.slopes.shape == (3, 3) and actual.target.label == answer
     for index, place in enumerate(wanted):
         trace = tiny_bert.trace(ROWS[place].text_a, ROWS[place].text_b)
-        target = module.dataclasses.replace(found.target, position=trace.masks[0] if of == "word" else None)
+        target = module.dataclasses.replace(actual.target, position=trace.masks[0] if of == "word" else None)
         states = tiny_bert.hooked().states(trace.token_ids[None], trace.segments[None])
         for layer, state in enumerate(states):
             vector = kept[layer][0][0].mean(axis=0).astype(np.float32)
             step = 1e-3 * vector  # of each token
             moved = [tiny_bert.hooked().finish(state + sign * step, layer) for sign in (1, -1)]
             ends = [log_odds(tiny_bert, one, target) for one in moved]
-            assert found.slopes[layer, index] == pytest.approx((ends[0] - ends[1])[0] / 2e-3, rel=0.03, abs=3e-3)
+            assert actual.slopes[layer, index] == pytest.approx((ends[0] - ends[1])[0] / 2e-3, rel=0.03, abs=3e-3)
 
 
 def fixed(states, own, rest, size, runs):
@@ -64,7 +64,7 @@ def test_vectors_are_those_of_classifiers_fitted_to_whole_states(tiny_bert):
         row_vectors(tiny_bert, [TextRow(n, text) for n, text in enumerate(CAT + DOG)]).vectors[1].astype(np.float64)
     )
     own, rest, size, held = list(range(8)), list(range(8, 40)), 8, 3
-    found, accuracies = module._classifiers(vectors, own, rest, size, 3)
+    actual, accuracies = module._classifiers(vectors, own, rest, size, 3)
     spread, rng = np.sqrt(((vectors - vectors.mean(axis=0)) ** 2).mean()), np.random.default_rng(0)
     for run in range(3):
         drawn, mixed = rng.permutation(rest), rng.permutation(rest)
@@ -72,23 +72,23 @@ def test_vectors_are_those_of_classifiers_fitted_to_whole_states(tiny_bert):
             model = LogisticRegression(max_iter=5000, tol=1e-8)
             model.fit(vectors[[*yes[held:], *no[held:]]] / spread, [1] * 5 + [0] * 5)
             wanted = model.coef_[0] / np.linalg.norm(model.coef_)
-            assert found[kind, run] @ wanted > 0.999
+            assert actual[kind, run] @ wanted > 0.999
             assert accuracies[kind, run] == model.score(vectors[[*yes[:3], *no[:3]]] / spread, [1] * 3 + [0] * 3)
 
 
 def test_scores_and_what_differs_from_chance(tiny_bert):
-    found = concept_test(tiny_bert, ROWS, CAT, DOG, "word", "dog", runs=20)
-    assert found.scores.shape == (3, 20) and found.sentences == 8
-    assert set(np.round(3 * np.r_[found.scores.ravel(), found.random_scores.ravel()], 9)) <= {0, 1, 2, 3}
+    actual = concept_test(tiny_bert, ROWS, CAT, DOG, "word", "dog", runs=20)
+    assert actual.scores.shape == (3, 20) and actual.sentences == 8
+    assert set(np.round(3 * np.r_[actual.scores.ravel(), actual.random_scores.ravel()], 9)) <= {0, 1, 2, 3}
     for layer in range(3):
-        far = [abs(one - 0.5) >= abs(found.scores[layer].mean() - 0.5) - 1e-9 for one in found.random_scores[layer]]
-        good = [one >= found.accuracies[layer].mean() - 1e-9 for one in found.random_accuracies[layer]]
-        assert found.p_values[layer] == (1 + sum(far)) / 21 and found.accuracy_p_values[layer] == (1 + sum(good)) / 21
-        assert found.is_decodable[layer] == (not any(good))
-        assert found.is_significant[layer] == (not any(good) and not any(far))
-    assert found.is_decodable[1:].all()  # every sentence of the concept has its word
+        far = [abs(one - 0.5) >= abs(actual.scores[layer].mean() - 0.5) - 1e-9 for one in actual.random_scores[layer]]
+        good = [one >= actual.accuracies[layer].mean() - 1e-9 for one in actual.random_accuracies[layer]]
+        assert actual.p_values[layer] == (1 + sum(far)) / 21 and actual.accuracy_p_values[layer] == (1 + sum(good)) / 21
+        assert actual.is_decodable[layer] == (not any(good))
+        assert actual.is_significant[layer] == (not any(good) and not any(far))
+    assert actual.is_decodable[1:].all()  # every sentence of the concept has its word
     again = concept_test(tiny_bert, ROWS, CAT, DOG, "word", "dog", runs=20)
-    np.testing.assert_array_equal(found.slopes, again.slopes)
+    np.testing.assert_array_equal(actual.slopes, again.slopes)
 
 
 def test_noise_differs_from_chance_no_more_often_than_it_says():
@@ -103,8 +103,8 @@ def test_noise_differs_from_chance_no_more_often_than_it_says():
 
 
 def test_sentences_drawn_from_the_others_are_no_concept(tiny_bert):
-    found = concept_test(tiny_bert, ROWS, DOG[::4], [*DOG[1::4], *DOG[2::4], *DOG[3::4]], "word", "dog", runs=12)
-    assert not found.is_significant[1:].any()
+    actual = concept_test(tiny_bert, ROWS, DOG[::4], [*DOG[1::4], *DOG[2::4], *DOG[3::4]], "word", "dog", runs=12)
+    assert not actual.is_significant[1:].any()
 
 
 def test_the_slope_of_a_class_and_a_pair_of_which_text_a_is_read(monkeypatch):
@@ -112,14 +112,14 @@ def test_the_slope_of_a_class_and_a_pair_of_which_text_a_is_read(monkeypatch):
     bert, texts = made(pair=False), ["it was a film", "a good film"]
     words = [f"{a} {b} {c}" for a in ("a", "it", "was") for b in ("a", "it") for c in ("bad", "film", "it", "a")]
     rows = [TextRow(1, texts[0]), TextRow(2, texts[1], "it was bad")]
-    found = concept_test(bert, rows, words[:8], words[8:], "class", "good", runs=2)
+    actual = concept_test(bert, rows, words[:8], words[8:], "class", "good", runs=2)
     vector = fixed(np.zeros((24, 16)), None, None, 8, 2)[0][0].mean(axis=0).astype(np.float32)
     for index, text in enumerate(texts):
         trace = bert.trace(text)
         (state, *_) = bert.hooked().states(trace.token_ids[None], trace.segments[None])
         step = 1e-3 * vector
-        ends = [log_odds(bert, bert.hooked().finish(state + sign * step, 0), found.target) for sign in (1, -1)]
-        assert found.slopes[0, index] == pytest.approx((ends[0] - ends[1])[0] / 2e-3, rel=0.03, abs=3e-3)
+        ends = [log_odds(bert, bert.hooked().finish(state + sign * step, 0), actual.target) for sign in (1, -1)]
+        assert actual.slopes[0, index] == pytest.approx((ends[0] - ends[1])[0] / 2e-3, rel=0.03, abs=3e-3)
     assert concept_test(bert, rows, words[:8], words[8:], runs=2).target.label == "bad"
 
 
@@ -136,8 +136,8 @@ def test_regressions_several_labels_and_the_only_class():
 
 @pytest.mark.parametrize("kind", [LEFT, APART])
 def test_readers_of_one_side_are_tested_too(kind):
-    found = concept_test(make_reader(kind), [TextRow(1, "the cat [MASK]")], CAT, DOG, "word", "dog", runs=2)
-    assert np.isfinite(found.slopes).all() and np.abs(found.slopes).max() > 0
+    actual = concept_test(make_reader(kind), [TextRow(1, "the cat [MASK]")], CAT, DOG, "word", "dog", runs=2)
+    assert np.isfinite(actual.slopes).all() and np.abs(actual.slopes).max() > 0
 
 
 def test_what_can_be_tested_and_what_cannot(tiny_bert, headless_bert):

@@ -19,23 +19,25 @@ from bert_tf.models import view
 
 def test_the_parts_add_up_to_what_the_model_normalises(tiny_bert):
     trace = tiny_bert.trace("the cats [MASK]", "it ran")
-    found = embedding_parts(tiny_bert, trace)
+    actual = embedding_parts(tiny_bert, trace)
     batch = {
         "token_ids": trace.token_ids[None],
         "segment_ids": trace.segments[None],
         "padding_mask": np.ones((1, trace.length), np.int32),
     }
     summed = np.asarray(view(tiny_bert.model, ("embeddings_sum",))(batch)["embeddings_sum"])[0]
-    np.testing.assert_allclose(found.total, summed, atol=1e-6)
-    np.testing.assert_array_equal(found.vectors[0, 4], embedding_table(tiny_bert, "token")[tiny_bert.tokenizer.mask_id])
+    np.testing.assert_allclose(actual.total, summed, atol=1e-6)
+    np.testing.assert_array_equal(
+        actual.vectors[0, 4], embedding_table(tiny_bert, "token")[tiny_bert.tokenizer.mask_id]
+    )
     for token in range(trace.length):
-        a, b = found.vectors[0, token], found.vectors[2, token]
+        a, b = actual.vectors[0, token], actual.vectors[2, token]
         cosine = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
-        assert found.cosines[token, 0, 2] == pytest.approx(cosine, abs=1e-5)
+        assert actual.cosines[token, 0, 2] == pytest.approx(cosine, abs=1e-5)
         share = a @ summed[token] / (summed[token] @ summed[token])
-        assert found.shares[0, token] == pytest.approx(share, abs=1e-4)
-    np.testing.assert_allclose(found.shares.sum(axis=0), 1, atol=1e-5)
-    np.testing.assert_allclose(found.norms, np.sqrt((found.vectors**2).sum(-1)), rtol=1e-5)
+        assert actual.shares[0, token] == pytest.approx(share, abs=1e-4)
+    np.testing.assert_allclose(actual.shares.sum(axis=0), 1, atol=1e-5)
+    np.testing.assert_allclose(actual.norms, np.sqrt((actual.vectors**2).sum(-1)), rtol=1e-5)
 
 
 def test_a_word_is_its_own_nearest_and_the_rest_follow_by_cosine(tiny_bert):
@@ -44,20 +46,20 @@ def test_a_word_is_its_own_nearest_and_the_rest_follow_by_cosine(tiny_bert):
     for centred in (False, True):
         rows = table - table.mean(axis=0) * centred
         cosines = rows @ rows[dog] / np.linalg.norm(rows, axis=1) / np.linalg.norm(rows[dog])
-        found = nearest_tokens(tiny_bert, table[dog], 5, centred)
-        assert [one.id for one in found] == np.argsort(-cosines)[:5].tolist()
-        assert found[0].token == "dog" and found[0].similarity == pytest.approx(1, abs=1e-5)
-        assert found[4].similarity == pytest.approx(np.sort(cosines)[-5], abs=1e-5)
+        actual = nearest_tokens(tiny_bert, table[dog], 5, centred)
+        assert [one.id for one in actual] == np.argsort(-cosines)[:5].tolist()
+        assert actual[0].token == "dog" and actual[0].similarity == pytest.approx(1, abs=1e-5)
+        assert actual[4].similarity == pytest.approx(np.sort(cosines)[-5], abs=1e-5)
 
 
 def test_several_vectors_have_each_their_neighbours(tiny_bert):
     rows = embedding_table(tiny_bert, "token")[[7, 9]]
-    found = nearest_tokens(tiny_bert, rows, 3)
-    for row, several in zip(rows, found):
+    actual = nearest_tokens(tiny_bert, rows, 3)
+    for row, several in zip(rows, actual):
         alone = nearest_tokens(tiny_bert, row, 3)
         assert [one.id for one in several] == [one.id for one in alone]
         assert [one.similarity for one in several] == pytest.approx([one.similarity for one in alone], abs=1e-5)
-    assert [one[0].id for one in found] == [7, 9]
+    assert [one[0].id for one in actual] == [7, 9]
 
 
 def test_neighbours_can_be_words_only(tiny_bert):
@@ -75,20 +77,20 @@ def test_a_zero_vector_is_like_nothing(tiny_bert):
 
 def test_a_word_of_several_pieces_is_their_mean(tiny_bert):
     trace = tiny_bert.trace("the cats sat", "it ran")
-    found = word_vectors(trace)
-    assert found.shape == (3, 5, 32)
-    np.testing.assert_allclose(found[:, 1], trace.hidden_states[:, 2:4].mean(axis=1), atol=1e-6)
+    actual = word_vectors(trace)
+    assert actual.shape == (3, 5, 32)
+    np.testing.assert_allclose(actual[:, 1], trace.hidden_states[:, 2:4].mean(axis=1), atol=1e-6)
     with pytest.raises(InputError, match="hidden_states=True"):
         word_vectors(tiny_bert.trace("the cat", hidden_states=False))
 
 
 def test_a_word_is_found_wherever_it_stands(tiny_bert):
     texts = ["the bank of the river", "a cat", "Bank money is in the bank"]
-    found = occurrences(tiny_bert, texts, "bank")
-    assert found.texts == (0, 2, 2) and [word.index for word in found.words] == [1, 0, 5]
-    assert found.vectors.shape == (3, 3, 32)
+    actual = occurrences(tiny_bert, texts, "bank")
+    assert actual.texts == (0, 2, 2) and [word.index for word in actual.words] == [1, 0, 5]
+    assert actual.vectors.shape == (3, 3, 32)
     trace = tiny_bert.trace(texts[0])
-    np.testing.assert_allclose(found.vectors[:, 0], trace.hidden_states[:, 2], atol=1e-5)
+    np.testing.assert_allclose(actual.vectors[:, 0], trace.hidden_states[:, 2], atol=1e-5)
     first = occurrences(tiny_bert, texts, "bank", most=2)
     assert first.texts == (0, 2) and [word.index for word in first.words] == [1, 0]
     with pytest.raises(WordNotFound, match="none of the 3 texts"):
@@ -120,6 +122,6 @@ def test_a_vector_of_another_size_is_refused(tiny_bert):
 def test_the_mean_by_distance_is_that_of_the_pairs_so_far_apart():
     values = np.random.default_rng(0).normal(size=(7, 7))
     for most, count in ((3, 4), (64, 7)):
-        found = mean_by_distance(values, most)
+        actual = mean_by_distance(values, most)
         wanted = [[values[row, row + gap] for row in range(7 - gap)] for gap in range(count)]
-        np.testing.assert_allclose(found, [sum(line) / len(line) for line in wanted])
+        np.testing.assert_allclose(actual, [sum(line) / len(line) for line in wanted])

@@ -22,23 +22,23 @@ def clusters(count=10, apart=6.0):
 
 def test_senses_that_lie_apart_are_told_apart_and_mixed_ones_are_not():
     vectors, senses = clusters()
-    found = sense_separation(np.stack([vectors, np.random.default_rng(1).normal(size=vectors.shape)]), senses)
-    assert found.nearest[0] == 1 and found.nearest[1] < 0.8
-    assert found.within[0] > 0.4 > found.between[0] and abs(found.within[1] - found.between[1]) < 0.1
+    actual = sense_separation(np.stack([vectors, np.random.default_rng(1).normal(size=vectors.shape)]), senses)
+    assert actual.nearest[0] == 1 and actual.nearest[1] < 0.8
+    assert actual.within[0] > 0.4 > actual.between[0] and abs(actual.within[1] - actual.between[1]) < 0.1
 
 
 def test_the_means_are_those_of_the_pairs():
     vectors = np.array([[1.0, 0], [3, 4], [0, 1], [0, 2]])[None]
-    found = sense_separation(vectors, ["x", "x", "y", "y"])
-    assert found.within[0] == pytest.approx((0.6 + 1) / 2)
-    assert found.between[0] == pytest.approx((0 + 0 + 0.8 + 0.8) / 4)
-    assert found.nearest[0] == 0.75
+    actual = sense_separation(vectors, ["x", "x", "y", "y"])
+    assert actual.within[0] == pytest.approx((0.6 + 1) / 2)
+    assert actual.between[0] == pytest.approx((0 + 0 + 0.8 + 0.8) / 4)
+    assert actual.nearest[0] == 0.75
 
 
 def test_equally_near_ones_share_the_credit_whatever_the_rounding():
     vectors = np.array([[1.0, 0], [1, 1e-9], [1, -1e-9], [0, 1]])[None]
-    found = sense_separation(vectors, ["x", "x", "y", "y"])
-    assert found.nearest[0] == pytest.approx((0.5 + 0.5 + 0 + 1 / 3) / 4)
+    actual = sense_separation(vectors, ["x", "x", "y", "y"])
+    assert actual.nearest[0] == pytest.approx((0.5 + 0.5 + 0 + 1 / 3) / 4)
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,11 @@ def test_umap_keeps_neighbours_near_and_is_the_same_each_time(count):
     from sklearn.manifold import trustworthiness
 
     vectors, senses = clusters()
-    found = umap(vectors, count)
-    assert found.shape == (20, count) and np.isfinite(found).all()
-    np.testing.assert_array_equal(found, umap(vectors, count))
-    assert trustworthiness(vectors, found, n_neighbors=5, metric="cosine") > 0.7
-    assert sense_separation(found[None] - found.mean(axis=0), senses).nearest[0] > 0.9
+    actual = umap(vectors, count)
+    assert actual.shape == (20, count) and np.isfinite(actual).all()
+    np.testing.assert_array_equal(actual, umap(vectors, count))
+    assert trustworthiness(vectors, actual, n_neighbors=5, metric="cosine") > 0.7
+    assert sense_separation(actual[None] - actual.mean(axis=0), senses).nearest[0] > 0.9
 
 
 @pytest.fixture
@@ -109,12 +109,12 @@ def test_tsne_is_scikit_learns_of_the_directions(count, perplexity, used):
     from sklearn.manifold import TSNE, trustworthiness
 
     vectors, _ = clusters()
-    found = tsne(vectors, count, perplexity)
+    actual = tsne(vectors, count, perplexity)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     wanted = TSNE(count, perplexity=used, random_state=0).fit_transform(unit)
-    np.testing.assert_allclose(found, wanted, atol=1e-3 * np.abs(wanted).max())
-    np.testing.assert_array_equal(found, tsne(vectors, count, perplexity))
-    assert trustworthiness(vectors, found, n_neighbors=5, metric="cosine") > 0.7
+    np.testing.assert_allclose(actual, wanted, atol=1e-3 * np.abs(wanted).max())
+    np.testing.assert_array_equal(actual, tsne(vectors, count, perplexity))
+    assert trustworthiness(vectors, actual, n_neighbors=5, metric="cosine") > 0.7
 
 
 def test_tsne_of_few_points_or_of_equal_ones():

@@ -5,10 +5,10 @@ from bert_tf.plots.description import description
 
 
 def test_labels_stand_side_by_side_told_apart_by_more_than_their_colour():
-    found, looked = paired_bars({"NOUN": 3, "<x>": 1}, {"DET": 2, "NOUN": 1}).data
-    assert list(found.y) == list(looked.y) == ["NOUN", "DET", "&lt;x&gt;"]
-    assert (list(found.x), list(looked.x)) == ([3, 0, 1], [1, 2, 0])
-    assert found.marker.pattern.shape != looked.marker.pattern.shape
+    actual, looked = paired_bars({"NOUN": 3, "<x>": 1}, {"DET": 2, "NOUN": 1}).data
+    assert list(actual.y) == list(looked.y) == ["NOUN", "DET", "&lt;x&gt;"]
+    assert (list(actual.x), list(looked.x)) == ([3, 0, 1], [1, 2, 0])
+    assert actual.marker.pattern.shape != looked.marker.pattern.shape
 
 
 def test_what_is_far_away_stands_in_one_bar_at_either_end():

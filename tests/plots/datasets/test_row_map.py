@@ -95,7 +95,7 @@ def test_whatever_is_known_of_a_row_has_a_title():
     from bert_tf.explain.datasets.text_rows import TextRow
     from bert_tf.inference.predictions import MaskPrediction
 
-    said = {"probabilities": {"x": 1.0}, "label": "x", "probability": 1.0}
+    output = {"probabilities": {"x": 1.0}, "label": "x", "probability": 1.0}
     one = RowResult(
         TextRow(1, "a", label="x"),
         3,
@@ -108,7 +108,7 @@ def test_whatever_is_known_of_a_row_has_a_title():
         None,
         0.5,
         (("a", 0.5),),
-        said,
+        output,
     )
     assert list(row_attributes([one])) == list(TITLES)
 
