@@ -107,7 +107,7 @@ def pytest_collectstart(collector):
 def pytest_collection_finish(session):
     """From now on garbage is looked for among the objects that the tests make, not among a million imported ones."""
     gc.freeze()
-    gc.set_threshold(10_000, 10, 5)
+    gc.set_threshold(50_000, 10, 5)
     gc.enable()
 
 
