@@ -90,16 +90,16 @@ def measure(name):
     import bert_tf
     from bert_tf.explain import integrated_gradients
 
-    bert, actual = bert_tf.load(name), {}
+    bert, gaps = bert_tf.load(name), {}
     for kind, trace, target in answers(bert):
         taken = []
         few = integrated_gradients(bert, trace, target)
         enough = integrated_gradients(
             bert, trace, target, most_gap=MOST_GAP, progress=lambda done, total: taken.append(done)
         )
-        actual.setdefault(kind, []).append((gap(few), gap(enough), taken[-1]))
-        print(name, kind, *actual[kind][-1], file=sys.stderr, flush=True)
-    return actual
+        gaps.setdefault(kind, []).append((gap(few), gap(enough), taken[-1]))
+        print(name, kind, *gaps[kind][-1], file=sys.stderr, flush=True)
+    return gaps
 
 
 def main():

@@ -38,14 +38,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    actual = {"after the start": [], "later": []}
+    waits = {"after the start": [], "later": []}
     with chromium() as browser:
         for _ in range(options.rounds):
             with explorer() as address:
-                for visits in actual.values():
+                for visits in waits.values():
                     visits.append(visit(browser, address))
     print(f"{'server':18}{'until':18}{'median ms':>11}{'slowest ms':>12}")
-    for server, visits in actual.items():
+    for server, visits in waits.items():
         for sign in SIGNS:
             times = [times[sign] for times in visits]
             print(f"{server:18}{sign:18}{statistics.median(times):11.0f}{max(times):12.0f}")

@@ -178,9 +178,9 @@ def _their_inputs(config, batch):
     return inputs
 
 
-def _their_outputs(actual):
-    pooled = getattr(actual, "pooler_output", None)
-    return (actual.last_hidden_state, *(() if pooled is None else (pooled,)), *(actual.attentions or ()))
+def _their_outputs(outputs):
+    pooled = getattr(outputs, "pooler_output", None)
+    return (outputs.last_hidden_state, *(() if pooled is None else (pooled,)), *(outputs.attentions or ()))
 
 
 def _exportable(config, maps):

@@ -250,12 +250,12 @@ def main():
     if args.trained:
         texts = [line.strip() for line in args.text.read_text("utf-8").splitlines() if len(line) >= 200][: args.texts]
     for name in args.trained or args.models:
-        actual = (
+        measured = (
             compare_trained(name, texts, args.tokens)
             if args.trained
             else compare(name, args.tokens, args.engines, not args.no_maps)
         )
-        for row in actual:
+        for row in measured:
             rows.append(row)
             print("| " + " | ".join(format_figure(row.get(column)) for column in columns) + " |", flush=True)
         gc.collect()

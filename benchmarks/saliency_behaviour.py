@@ -50,10 +50,10 @@ def main():
         return word_scores(saliency(bert, trace, target, method, baseline=baseline))
 
     for method, baseline in SIGNED:
-        actual = np.concatenate([scores(trace, target, method, baseline) for trace, target in cases])
+        values = np.concatenate([scores(trace, target, method, baseline) for trace, target in cases])
         print(
-            f"{method} from {baseline}: {(actual < 0).sum()} of {len(actual)} words below 0, "
-            f"the lowest {actual.min():.2f}"
+            f"{method} from {baseline}: {(values < 0).sum()} of {len(values)} words below 0, "
+            f"the lowest {values.min():.2f}"
         )
     for method, baseline in COMPARED:
         pairs = [(scores(*case, method, baseline), scores(*case, "occlusion", "[MASK]")) for case in cases]

@@ -41,7 +41,7 @@ def measure(address, model, rounds, tokens, width):
     """(dict from the name of a step to the milliseconds between its frames, characters of the data)."""
     first, second = texts(tokens)
     query = urllib.parse.urlencode({"page": "walk_through", "model": model, "a": first, "b": second, "mask": "a3"})
-    actual, data = {}, 0
+    step_times, data = {}, 0
     with chromium() as browser:
         page = browser.new_page(viewport={"width": width, "height": 900})
         page.goto(f"{address}/?{query}")
@@ -52,10 +52,10 @@ def measure(address, model, rounds, tokens, width):
             # The first step is open: begin with the second, so that every press draws a step.
             for index in (*range(1, count), 0):
                 step = page.evaluate(FRAMES, index)
-                actual.setdefault(step["name"], []).extend(step["times"])
+                step_times.setdefault(step["name"], []).extend(step["times"])
                 data = step["data"]
                 page.wait_for_timeout(300)
-    return actual, data
+    return step_times, data
 
 
 def main():
@@ -68,16 +68,16 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
     options = parser.parse_args()
     with explorer() as address:
-        actual, data = measure(address, options.model, options.rounds, options.tokens, options.width)
+        step_times, data = measure(address, options.model, options.rounds, options.tokens, options.width)
     print(f"{'step':20}{'frames':>8}{'a second':>10}{'longest ms':>12}{'over 50 ms':>12}")
-    for name, times in sorted(actual.items()):
+    for name, times in sorted(step_times.items()):
         slow = sum(time > SLOW for time in times)
         print(f"{name:20}{len(times):>8}{1000 / statistics.mean(times):>10.1f}{max(times):>12.1f}{slow:>12}")
     code = [ROOT / "assets" / "components" / name for name in ("walk.html", "walk.css", "walk.js", "shared.js")]
     print(f"code {sum(path.stat().st_size for path in code) / 1000:.0f} kB, data {data / 1000:.0f} kB")
     if options.json:
-        options.json.write_text(json.dumps(actual, indent=1) + "\n")
-    return int(any(time > SLOW for times in actual.values() for time in times))
+        options.json.write_text(json.dumps(step_times, indent=1) + "\n")
+    return int(any(time > SLOW for times in step_times.values() for time in times))
 
 
 if __name__ == "__main__":

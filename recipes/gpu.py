@@ -311,7 +311,7 @@ def train(training, steps, texts, peak, seconds, log, seed=0, most=None):
 
     rng = np.random.default_rng(seed)
     lengths, done = [], 0
-    start = messages = time.time()
+    start = logged = time.time()
     while True:
         share = done / most if most else (time.time() - start) / seconds
         if share >= 1:
@@ -329,10 +329,10 @@ def train(training, steps, texts, peak, seconds, log, seed=0, most=None):
             "step": done,
             "length": length,
             "rate": rate,
-            "tokens_per_second": STEPS_AT_ONCE * TOKENS / (now - messages),
+            "tokens_per_second": STEPS_AT_ONCE * TOKENS / (now - logged),
             **dict(zip(("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy", "norm"), map(float, values))),
         }
-        messages = now
+        logged = now
         log.write(json.dumps(record) + "\n")
         if not np.isfinite(values).all():
             raise ValueError(f"The loss is not finite after {done} updates at a learning rate of {rate:g}.")

@@ -54,11 +54,11 @@ def main():
         functions = __import__(f"tests.campaign.{module}", fromlist=[part])
         since = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="campaign-") as folder:
-            tries, actual = getattr(functions, part)(
+            tries, failures = getattr(functions, part)(
                 random.Random(args.seed), count if args.count is None else args.count, Path(folder), args
             )
-        rows.append(f"| {part} | {tries:,} | {len(actual)} | {time.monotonic() - since:,.0f} |")
-        defects += [f"{part}: {one}" for one in actual]
+        rows.append(f"| {part} | {tries:,} | {len(failures)} | {time.monotonic() - since:,.0f} |")
+        defects += [f"{part}: {one}" for one in failures]
     print("| part | tries | defects | seconds |\n|---|---|---|---|", *rows, *defects, sep="\n", flush=True)
     return int(bool(defects))
 

@@ -81,12 +81,12 @@ def sessions(rng, count, home, args):
     def session(one):
         if args.limit and time.monotonic() - since > args.limit:
             return
-        output = []
+        acts = []
         played.append(one)
         try:
-            random_sessions.play(one, _open, output.append)
+            random_sessions.play(one, _open, acts.append)
         except AssertionError as error:
-            error.add_note("\n".join(output))
+            error.add_note("\n".join(acts))
             raise
 
     try:

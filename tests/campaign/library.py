@@ -28,8 +28,8 @@ def _small_model(folder):
 
 
 def _other_weights(name, straight, broken):
-    actual = [next(iter(sorted(folder.glob("**/model.safetensors"))), None) for folder in (straight, broken)]
-    if None in actual or len({hashlib.sha256(path.read_bytes()).hexdigest() for path in actual}) > 1:
+    files = [next(iter(sorted(folder.glob("**/model.safetensors"))), None) for folder in (straight, broken)]
+    if None in files or len({hashlib.sha256(path.read_bytes()).hexdigest() for path in files}) > 1:
         return [f"{name}: the weights differ"]
     return []
 
@@ -112,8 +112,8 @@ def downloads(rng, count, home, args):
                 hub.redirect = True
             for attempt in range(2):
                 try:
-                    actual = download(model.name, endpoint=hub.endpoint, folder=folder)
-                    if (actual / "model.safetensors").read_bytes() != weights:
+                    downloaded = download(model.name, endpoint=hub.endpoint, folder=folder)
+                    if (downloaded / "model.safetensors").read_bytes() != weights:
                         defects.append(f"try {number} ({kind}): wrong weights accepted")
                 except DownloadError:
                     if (folder / model.name).exists():
