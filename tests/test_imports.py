@@ -66,16 +66,16 @@ def nodes_that_run(node):
 
 def imports(module):
     """The modules of ours that one imports, wherever in the file."""
-    actual = set()
+    names = set()
     for node in nodes_that_run(tree(module)):
         if isinstance(node, ast.Import):
-            actual |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{module} imports relatively; write the whole name"
-            actual |= {home_of(node.module, alias.name) for alias in node.names}
+            names |= {home_of(node.module, alias.name) for alias in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
-            actual.add(node.value)
-    return (actual & PATHS.keys()) - {module}
+            names.add(node.value)
+    return (names & PATHS.keys()) - {module}
 
 
 @cache

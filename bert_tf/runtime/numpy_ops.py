@@ -1,6 +1,6 @@
 """A model's dense layers, normalizations and activations in NumPy, over the weights as stored, and what its heads read.
 
-The encoder layers run on an engine. These operations are for what follows them: a head, or the gradient of one.
+The encoder layers run on an engine. These operations are for a head, its gradient, and what depends on weights alone.
 
 L layers, T tokens, H hidden size.
 """
@@ -114,14 +114,8 @@ def read_by_mlm(model: RunnableModel, states: np.ndarray) -> np.ndarray:
 
 def gradient_of_states(model: RunnableModel, gradient: np.ndarray) -> np.ndarray:
     """The gradient at the hidden states [..., T, H], from that at the vectors that `read_by_mlm` returns for them."""
-    architecture = model.bert_config.architecture
-    if architecture.attention_direction == "bidirectional":
-        return gradient
-    moved = np.zeros_like(gradient)
-    left = gradient.shape[-1] // architecture.stacks
-    moved[..., :-1, :left] = gradient[..., 1:, :left]
-    moved[..., 1:, left:] = gradient[..., :-1, left:]
-    return moved
+    # A causal model reads shifted states. Gradients shift the other way: as the states of the reversed text.
+    return read_by_mlm(model, gradient[..., ::-1, :])[..., ::-1, :]
 
 
 def _with_bias(model, name, x):

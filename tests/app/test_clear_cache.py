@@ -92,14 +92,14 @@ def test_a_value_is_computed_once_though_many_threads_ask_for_it():
         gate.wait(PATIENCE)
         return object()
 
-    actual = []
-    threads = [threading.Thread(target=lambda: actual.append(value("a"))) for _ in range(8)]
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(value("a"))) for _ in range(8)]
     for thread in threads:
         thread.start()
     gate.set()
     for thread in threads:
         thread.join(PATIENCE)
-    assert calls == ["a"] and len(actual) == 8 and len(set(map(id, actual))) == 1
+    assert calls == ["a"] and len(results) == 8 and len(set(map(id, results))) == 1
 
 
 def test_the_least_recently_used_value_goes_first_and_an_error_is_not_kept():

@@ -272,14 +272,14 @@ def test_a_killed_training_says_that_it_was_killed(tmp_path):
 @pytest.fixture
 def begun(only_mini, monkeypatch):
     """The options of the trainings that would have begun, in order; none does."""
-    actual = []
+    results = []
 
     def made(folder, arguments, seconds, last_status=None):
-        actual.append([str(one) for one in arguments])
+        results.append([str(one) for one in arguments])
         return types.SimpleNamespace(folder=folder, status=last_status or "done", kill=lambda: None, problem=None)
 
     monkeypatch.setattr(training_jobs, "Training", made)
-    return actual
+    return results
 
 
 def _option(arguments, name):

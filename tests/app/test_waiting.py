@@ -15,20 +15,20 @@ def skeletons(app):
 @pytest.fixture
 def drawn(monkeypatch):
     """The HTML and the messages that were drawn, also those that were replaced before the run ended."""
-    actual = {"html": [], "messages": []}
+    results = {"html": [], "messages": []}
     html, spinner = inputs.st.html, inputs.st.spinner
 
     def drawing(body, **named):
-        actual["html"].append(body)
+        results["html"].append(body)
         return html(body, **named)
 
     def saying(text, **named):
-        actual["messages"].append((text, named))
+        results["messages"].append((text, named))
         return spinner(text, **named)
 
     monkeypatch.setattr(inputs.st, "html", drawing)
     monkeypatch.setattr(inputs.st, "spinner", saying)
-    return actual
+    return results
 
 
 def test_a_model_that_is_read_is_named_with_its_size_and_the_seconds_over_grey_shapes(open_app, drawn):

@@ -33,11 +33,11 @@ def blank(chromium):
 
 
 def test_no_two_components_hold_the_same_function():
-    actual = {}
+    results = {}
     for path in SCRIPTS:
         for name, body in re.findall(r"^(?:export )?function (\w+)(\(.*?\n})", path.read_text("utf-8"), re.M | re.S):
-            assert body not in actual, (name, path.name, actual[body])
-            actual[body] = path.name
+            assert body not in results, (name, path.name, results[body])
+            results[body] = path.name
 
 
 def test_a_share_is_written_by_the_components_as_the_pages_write_it(blank):

@@ -89,16 +89,16 @@ def test_the_examples_of_the_two_banks_show_what_each_can_know(readers):
 
     asked = {one.label: one.a for one in ONE_WAY if one.masks == (MaskPosition("a", 1),) and "bank" in one.a}
     assert set(asked) == {"River bank", "Bank account"}
-    actual = {}
+    results = {}
     for way, bert in readers.items():
         for label, text in asked.items():
             start = text.index(" ") + 1
-            actual[way, label] = predict_span(bert, text, start, text.index(" ", start)).answer
-    guesses = {key: [one.token for one in answer.predictions] for key, answer in actual.items()}
+            results[way, label] = predict_span(bert, text, start, text.index(" ", start)).answer
+    guesses = {key: [one.token for one in answer.predictions] for key, answer in results.items()}
     assert guesses["left_to_right", "River bank"] == guesses["left_to_right", "Bank account"]
-    assert all(actual["left_to_right", label].original_rank > 20 for label in asked)
+    assert all(results["left_to_right", label].original_rank > 20 for label in asked)
     for way in ("two_one_way", "bidirectional"):
-        assert all(actual[way, label].original_rank <= 3 for label in asked)
+        assert all(results[way, label].original_rank <= 3 for label in asked)
         assert "bridge" not in guesses[way, "Bank account"] and "company" not in guesses[way, "River bank"]
 
 

@@ -89,9 +89,9 @@ def test_the_command_line_trains_and_predicts_with_windows(start_folder, tmp_pat
     from bert_tf.cli import main
 
     capsys.readouterr()
-    actual = {}
+    results = {}
     for windows in ([], ["--windows", "mean"]):
         assert main(["predict", LONG, "--model", str(tmp_path / "model"), "--json", *windows]) == 0
-        actual[bool(windows)] = json.loads(capsys.readouterr().out)["probabilities"]
-    assert actual[True] != actual[False]
+        results[bool(windows)] = json.loads(capsys.readouterr().out)["probabilities"]
+    assert results[True] != results[False]
     assert main(["evaluate", "classify", "--model", str(tmp_path / "model"), "--data", str(held), "--quiet"]) == 0

@@ -43,11 +43,11 @@ def their_logits(folder, kind="AutoModelForSequenceClassification"):
 
     model = getattr(transformers, kind).from_pretrained(folder).eval()
     tokenizer = bert_tf.load(folder).tokenizer
-    actual = []
+    results = []
     for text_a, text_b in TEXTS:
         packed = tokenizer.encode(text_a, text_b)
         with torch.no_grad():
-            actual.append(
+            results.append(
                 model(
                     input_ids=torch.tensor(packed.token_ids)[None].long(),
                     token_type_ids=torch.tensor(packed.segment_ids)[None].long(),
@@ -55,7 +55,7 @@ def their_logits(folder, kind="AutoModelForSequenceClassification"):
                 .logits[0]
                 .numpy()
             )
-    return actual
+    return results
 
 
 def test_transformers_gives_the_same_logits_of_our_folder(trained):

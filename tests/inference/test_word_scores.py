@@ -11,7 +11,7 @@ from bert_tf.inference.word_scores import score_words
 
 def by_hand(bert, words, pieces, start, count):
     """The logarithms of the pieces' probabilities in a text of single words, each piece masked alone."""
-    actual = []
+    results = []
     for place in range(count):
         hidden = list(pieces)
         hidden[place] = "[MASK]"
@@ -19,8 +19,8 @@ def by_hand(bert, words, pieces, start, count):
         ids = np.array([bert.tokenizer.token_to_id(token) for token in tokens], np.int32)
         logits = bert.mlm_logits(ids, np.zeros_like(ids), [1 + start + place])[0].astype(np.float64)
         shares = np.exp(logits - logits.max())
-        actual.append(np.log(shares[bert.tokenizer.token_to_id(pieces[place])] / shares.sum()))
-    return actual
+        results.append(np.log(shares[bert.tokenizer.token_to_id(pieces[place])] / shares.sum()))
+    return results
 
 
 def test_each_piece_is_masked_alone_in_the_place_of_the_mask(tiny_bert):

@@ -31,11 +31,11 @@ def norm(layer, x):
 
 def one_stack(stack, x, seen, instead):
     """The values of one stack in NumPy; instead: dict from a hook point to what goes on there."""
-    actual = {}
+    results = {}
 
     def at(name, value):
-        actual[name] = instead.get(name, value)
-        return actual[name]
+        results[name] = instead.get(name, value)
+        return results[name]
 
     def heads(part):
         made = dense(part, x).reshape(len(x), stack.attention.num_heads, -1)
@@ -50,7 +50,7 @@ def one_stack(stack, x, seen, instead):
     wide = at("mlp_pre", dense(stack.feed_forward.intermediate, x))
     wide = at("mlp_post", wide * (1 + erf(wide / np.sqrt(2))) / 2)
     at("resid_post", norm(stack.feed_forward_norm, x + at("mlp_out", dense(stack.feed_forward.output_dense, wide))))
-    return actual
+    return results
 
 
 def in_numpy(layer, x, instead=None):
@@ -59,16 +59,16 @@ def in_numpy(layer, x, instead=None):
     before = np.tril(np.ones((tokens, tokens), bool))
     every = np.ones((tokens, tokens), bool)
     seen = {"CausalEncoderLayer": before, "ReverseCausalEncoderLayer": before.T}
-    actual = []
+    results = []
     for side, stack in enumerate(stacks):
         own = {
             name: np.split(value, len(stacks), axis=0 if "N" in POINTS[name].shape else -1)[side]
             for name, value in (instead or {}).items()
         }
         share = np.split(x, len(stacks), axis=-1)[side]
-        actual.append(one_stack(stack, share, seen.get(type(stack).__name__, every), own))
+        results.append(one_stack(stack, share, seen.get(type(stack).__name__, every), own))
     return {
-        name: np.concatenate([one[name] for one in actual], axis=0 if "N" in POINTS[name].shape else -1)
+        name: np.concatenate([one[name] for one in results], axis=0 if "N" in POINTS[name].shape else -1)
         for name in NAMES
     }
 

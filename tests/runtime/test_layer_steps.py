@@ -1,7 +1,6 @@
 """A model in steps on OpenVINO gives what its Keras model gives, with values read, replaced and blocked."""
 
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,9 +17,9 @@ from bert_tf.layers.hook_points import HOOK_POINTS, blocked
 from bert_tf.runtime import Runtime
 from bert_tf.runtime.head_gradients import HEADS
 from bert_tf.runtime.layer_steps import LayerSteps
+from tests.app.family_models import GOLDEN_FOLDERS, MODERN_FOLDER
 from tests.layers.test_causal import make_reader
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "family"
 NAMES = ("roberta", "distilbert", "albert", "electra-discriminator", "electra-generator")
 #: Architectures whose encoder layer is not BERT's.
 OTHER_LAYERS = ("left-to-right", "two-one-way", "modernbert", "deberta")
@@ -82,9 +81,9 @@ def folder_of(tmp_path_factory):
 
     def folder(name):
         if name == "modernbert":
-            return GOLDEN.with_name(name)
+            return MODERN_FOLDER
         if name in NAMES or name == "deberta":
-            return GOLDEN / name
+            return GOLDEN_FOLDERS / name
         if not (home / name).exists():
             reader = make_reader(name)
             checkpoints.save(home / name, reader.config, reader.tokenizer, reader.model)

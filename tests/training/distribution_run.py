@@ -107,15 +107,15 @@ def poisoned(strategy, model, optimizer):
         optimizer = with_loss_scale(optimizer, model.trainable_variables, "mixed_float16", initial_scale=8.0)
     step = Step(model, Poisoned(), optimizer, CLIP, strategy)
     variable = named_variables(model)["cls.seq_relationship.weight"].value
-    actual = {"scales": [], "done": [], "weight": []}
+    results = {"scales": [], "done": [], "weight": []}
     for number, batch in enumerate(batches()):
         poison = np.ones(BATCH, np.float32)
         poison[BATCH // 2 :] = np.inf if number == 1 else 1
         step({**batch, "poison": poison})
-        actual["scales"].append(float(np.asarray(optimizer.dynamic_scale)))
-        actual["done"].append(int(np.asarray(optimizer.iterations)))
-        actual["weight"].append([copy.numpy() for copy in getattr(variable, "values", [variable])])
-    return actual
+        results["scales"].append(float(np.asarray(optimizer.dynamic_scale)))
+        results["done"].append(int(np.asarray(optimizer.iterations)))
+        results["weight"].append([copy.numpy() for copy in getattr(variable, "values", [variable])])
+    return results
 
 
 def seeds(strategy):
@@ -133,8 +133,8 @@ def main(output, *cases):
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * devices
     )
-    actual = {}
+    results = {}
     for case in cases:
         keras.utils.set_random_seed(0)
-        actual.update({f"{case}/{name}": value for name, value in run(case).items()})
-    np.savez(output, **actual)
+        results.update({f"{case}/{name}": value for name, value in run(case).items()})
+    np.savez(output, **results)

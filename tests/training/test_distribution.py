@@ -96,12 +96,12 @@ def two_machines():
 
 def cases(path):
     """case -> dict of arrays"""
-    actual = {}
+    results = {}
     with np.load(path) as file:
         for key in file.files:
             case, name = key.split("/", 1)
-            actual.setdefault(case, {})[name] = file[key]
-    return actual
+            results.setdefault(case, {})[name] = file[key]
+    return results
 
 
 @pytest.fixture(scope="module")
@@ -220,12 +220,12 @@ def test_two_machines_fine_tune_by_the_command_line(tmp_path):
 
 def test_only_one_device_does_one_operation_at_a_time(monkeypatch):
     for one_device, expected in ((True, [2, 1]), (False, [2])):
-        actual = []
+        results = []
         for kind in ("intra", "inter"):
-            monkeypatch.setattr(tf.config.threading, f"set_{kind}_op_parallelism_threads", actual.append)
+            monkeypatch.setattr(tf.config.threading, f"set_{kind}_op_parallelism_threads", results.append)
         use_threads(2, one_device)
         use_threads(None, one_device)
-        assert actual == expected
+        assert results == expected
 
 
 @pytest.mark.parametrize("name", ["parameter_server", "ParameterServer", "ps"])

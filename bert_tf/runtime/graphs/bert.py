@@ -135,7 +135,7 @@ class Graph:
 
     def __init__(self, model: RunnableModel, kind: str, eight_bits: bool) -> None:
         self.names = {parameter.name for parameter in parameter_spec(model.bert_config, model.bert_heads)}
-        self.config, self.heads, self.eight_bits = model.bert_config, model.bert_heads, eight_bits
+        self.runnable, self.config, self.heads, self.eight_bits = model, model.bert_config, model.bert_heads, eight_bits
         self.in_blocks = kind == "blocks"
         self.kind = "plain" if self.in_blocks else kind
         self.weights = graph_weights(model)

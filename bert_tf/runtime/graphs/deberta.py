@@ -11,6 +11,8 @@ import openvino.opset13 as op
 from bert_tf.layers.deberta.positions import bucket_rows
 from bert_tf.parameters import POSITIONS_TABLE
 from bert_tf.runtime.graphs.bert import Graph, Node, constant, integer, ints, real
+from bert_tf.runtime.numpy_ops import dense, layer_norm
+from bert_tf.runtime.weights import parameter
 
 _TABLE_NORM = POSITIONS_TABLE.replace("weight", "LayerNorm")
 
@@ -43,28 +45,15 @@ class DisentangledGraph(Graph):
         are known.
         """
         if self.weights_are_inputs:
-            table = self.once("table node", lambda: self.norm(_TABLE_NORM, self.vector(POSITIONS_TABLE)))
+            table = self.once("table", lambda: self.norm(_TABLE_NORM, self.vector(POSITIONS_TABLE)))
             projected = self.dense(name, op.unsqueeze(op.gather(table, rows, integer(0)), ints(0)))
             return op.multiply(self.split_heads(projected), real(self.score_scale))
-        projected = self.table_of_positions() @ self.out_in(f"{name}.weight").T + self.out_in(f"{name}.bias")
+        table = self.once(
+            "table", lambda: layer_norm(self.runnable, _TABLE_NORM, parameter(self.runnable, POSITIONS_TABLE).float32())
+        )
+        projected = dense(self.runnable, name, table)
         heads = projected.reshape(len(projected), self.config.num_attention_heads, -1).swapaxes(0, 1)
         return op.gather(constant(heads * np.float32(self.score_scale)), rows, integer(1))
-
-    def table_of_positions(self) -> np.ndarray:
-        """The normalized table of relative positions, float32 [2 S, H]."""
-        if "table" not in self.shared:
-            table = self.out_in(POSITIONS_TABLE)
-            centred = table - table.mean(axis=-1, keepdims=True)
-            scale = np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + np.float32(self.config.layer_norm_eps))
-            gain, shift = self.out_in(f"{_TABLE_NORM}.weight"), self.out_in(f"{_TABLE_NORM}.bias")
-            self.shared["table"] = centred / scale * gain + shift
-        return self.shared["table"]
-
-    def out_in(self, name: str) -> np.ndarray:
-        """A weight as a float32 array; a matrix of a dense layer is [out, in]."""
-        stored = self.weights(name)
-        values = stored.weight.float32()
-        return values if stored.is_out_in else values.T
 
     def shift_rows(self, x: Node) -> Node:
         """[B, N, T, 2 T - 1] -> [B, N, T, T]; see `bert_tf.layers.deberta.encoder.shift_rows`."""

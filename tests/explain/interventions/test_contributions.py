@@ -85,13 +85,13 @@ def odds_of(bert, states, target):
 
 def slope_by_differences(bert, states, target, among):
     """The slope of a target's log-odds at some numbers of the last states [1, T, H], by central differences."""
-    actual = []
+    results = []
     for position, unit in among:
         moved = np.repeat(states, 3, axis=0)
         moved[1:, position, unit] += (0.02, -0.02)
         _, high, low = odds_of(bert, moved, target)
-        actual.append((float(high) - float(low)) / 0.04)
-    return actual
+        results.append((float(high) - float(low)) / 0.04)
+    return results
 
 
 def test_the_parts_of_a_state_add_up_to_it(other_bert, trace):

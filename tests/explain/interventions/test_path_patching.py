@@ -70,13 +70,13 @@ class Written:
         return np.concatenate([np.asarray(stack.feed_forward(own))[0] for stack, own in each], axis=-1)
 
     def norm(self, name, x):
-        actual = []
+        results = []
         for stack, own in zip(self.stacks, self._each(x)):
             norm = getattr(stack, name)
             centred = own - own.mean(axis=-1, keepdims=True)
             scaled = centred / np.sqrt(own.var(axis=-1, keepdims=True) + norm.epsilon)
-            actual.append(scaled * np.asarray(norm.gamma) + np.asarray(norm.beta))
-        return np.concatenate(actual, axis=-1)
+            results.append(scaled * np.asarray(norm.gamma) + np.asarray(norm.beta))
+        return np.concatenate(results, axis=-1)
 
 
 def _run(layers, x, outputs=None, reads=None):
