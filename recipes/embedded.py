@@ -9,12 +9,11 @@ pre-training (`python -m bert_tf pretrain`, resumable), of Small the mean of its
 128 on (recipes/positions.py) and its further training on mixed text and longer sequences, the choice among what these
 gave, of Base its position vectors from 384 on (recipes/positions.py), storage in eight bits, measurement of both the
 float32 and the stored model (`python -m bert_tf evaluate mlm`), the model card. A model whose accuracy at 256 or 512
-tokens is more than two points below that at 128 is not shipped. The default training took two CPU cores about three
-hours (Base) and six and a half (Small). With `--gpu` Base is trained whole on 500 million tokens without padding, and
-Small goes on from there on a GPU (recipes/gpu.py, with Keras' JAX backend) and ends with pairs of all lengths; so the
-shipped Small was made, and the shipped Base without. Models that store only their differences must be made again if the
-tensors that they use have changed: after Small the questions of recipes/tasks.py, after Base with `--gpu` the student,
-the discriminator and all other models of recipes/tasks.py.
+tokens is more than two points below that at 128 is not shipped. The training took two CPU cores about three hours
+(Base) and six and a half (Small). With `--gpu` Small goes on from there on a GPU (recipes/gpu.py, with Keras' JAX
+backend) and ends with pairs of all lengths; so the shipped Small was made. Models that store only their differences
+must be made again if the tensors that they use have changed: after Small the questions of recipes/tasks.py. Base and
+all that lies over it can be trained further by recipes/gpu_base.py.
 """
 
 import argparse
@@ -106,13 +105,6 @@ MIXED = {
 MIXED_SHARE = 0.7
 #: Lengths to measure at, and the most that the accuracy may fall from the first of them to another.
 LENGTHS, MOST_LOST = (128, 256, 512), 0.02
-#: Of the 128 positions of a sequence 86.6% are real tokens of Wikipedia, the rest padding; of books 96%. Measured on
-#: every tenth article until there were 1,000 of each of three files, and on 20 books.
-GPU = {
-    "base": [
-        {"run": "gpu", "steps": 36000, "batch-size": 128, "learning-rate": 1e-4, "precision": "mixed_bfloat16"},
-    ],
-}
 #: Small's training on a GPU: options of recipes/gpu.py. The rate was chosen between the best two of 1e-3, 2e-3 and 4e-3
 #: after 400 updates.
 LONG = {"small": {"minutes": 8.2, "learning-rate": 1.5e-3}}
@@ -237,8 +229,7 @@ def train(args, source):
 
     Returns: (folders of all runs, in order; folders of the models to choose among).
     """
-    stages = GPU[args.kind] if args.gpu and args.kind in GPU else CPU[args.kind]
-    outputs = pretrain(stages, args, source, args.text, args.work / f"ids-{args.kind}")
+    outputs = pretrain(CPU[args.kind], args, source, args.text, args.work / f"ids-{args.kind}")
     best = start = outputs[-1] / "model"
     if args.kind in CPU_AVERAGE:
         shares = {
@@ -397,7 +388,7 @@ def long_training(result, ending):
     )
 
 
-def facts_of(args, outputs, target, full, lengths, registers, long=""):
+def facts_of(outputs, target, full, lengths, registers, long=""):
     """The figures of a model card.
 
     Args:
@@ -414,7 +405,6 @@ def facts_of(args, outputs, target, full, lengths, registers, long=""):
     sentences = json.loads(run(ROOT / "benchmarks" / "everyday.py", "--json", target, capture=True))
     facts.update({name: sentences[name] for name in ("first", "among_five", "repeats")})
     facts["megabytes"] = megabytes(target)
-    facts["machine"] = "one GPU" if args.gpu and args.kind in GPU else "two busy CPU cores"
     return {**facts, "long": long}
 
 
@@ -455,9 +445,11 @@ def main():
     parser.add_argument("--mixed", type=Path, required=True, help="folder made by recipes/registers.py")
     parser.add_argument("--valid", required=True, help="encyclopaedic text for the choice, not in the corpus")
     parser.add_argument(
-        "--gpu", action="store_true", help="base: train the whole network on a GPU; small: go on there at the end"
+        "--gpu", action="store_true", help="small: go on on a GPU at the end (base: recipes/gpu_base.py)"
     )
     args = parser.parse_args()
+    if args.gpu and args.kind not in LONG:
+        parser.error(f"{args.kind} is trained on a GPU by recipes/gpu_base.py, with all that lies over it.")
     args.work, args.mixed = args.work.resolve(), args.mixed.resolve()
     args.text = [str(Path(path).resolve()) for path in args.text]
     args.eval, args.valid = str(Path(args.eval).resolve()), str(Path(args.valid).resolve())
@@ -470,17 +462,17 @@ def main():
     shares_by_model = {model: by_register(model, args) for model in candidates}
     print(json.dumps({str(model): shares for model, shares in shares_by_model.items()}, indent=1))
     trained = max(shares_by_model, key=lambda model: sum(shares_by_model[model].values()))
-    if args.kind == "base" and not args.gpu:
+    if args.kind == "base":
         trained = continue_positions(trained, args.work / "base-positions", args.text, args.work / "ids-base-positions")
     long = ""
-    if args.gpu and args.kind in LONG:
+    if args.gpu:
         trained, *logs = train_long(args, trained)
         long = long_training(*logs)
     stored = args.work / NAMES[args.kind]
     store(trained, stored)
     lengths = by_length(stored, args.eval)
     check_lengths(lengths)
-    facts = facts_of(args, outputs, stored, measure(trained, args.eval), lengths, by_register(stored, args), long)
+    facts = facts_of(outputs, stored, measure(trained, args.eval), lengths, by_register(stored, args), long)
     (stored / "README.md").write_text(card(args.kind, facts), encoding="utf-8")
     shutil.copytree(stored, target, dirs_exist_ok=True)
     print(json.dumps(facts, indent=1))

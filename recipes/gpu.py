@@ -13,7 +13,6 @@ and minutes (`summary.json`). `python recipes/gpu.py MODEL OUTPUT --write FOLDER
 """
 
 import argparse
-import functools
 import json
 import os
 import sys
@@ -203,13 +202,20 @@ def losses(outputs, batch):
     return words[0] + pairs[0], jnp.stack([*words, *pairs])
 
 
+def outputs_of(model, weights, others, batch, training=False):
+    """The outputs of a model with these values of its variables, trainable and other. Returns: dict of arrays."""
+    return model.stateless_call(weights, others, {name: batch[name] for name in model.input}, training=training)[0]
+
+
 class Training:
     """The state of a training: the weights and the optimizer's variables, as JAX arrays.
 
-    Args: model: `BertModel` with mlm_logits and nsp_logits. special: `Special`.
+    Args: model: `BertModel` with mlm_logits and nsp_logits; its weights may change until `restart`. special: `Special`.
     """
 
-    inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
+    #: The names of the values of `values`.
+    names = ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
+    mask_rate = MASK_RATE
 
     def __init__(self, model, special):
         from bert_tf.training.optimizers.muon import Muon
@@ -234,26 +240,40 @@ class Training:
             [jnp.array(v.value, copy=True) for v in variables]
             for variables in (self.model.trainable_variables, self.optimizer.variables)
         )
-        self.fixed = [v.value for v in self.model.non_trainable_variables]
+        self.read = self.values_read()
 
-    @functools.cached_property
-    def steps(self):
-        """A compiled function (state, key, rate, texts, length) -> (state, values of `losses` [5])."""
+    def values_read(self):
+        """The arrays that a step reads and does not change."""
+        return [v.value for v in self.model.non_trainable_variables]
+
+    def values(self, weights, read, batch, key, training):
+        """The loss of a batch, and the values of `names`."""
+        return losses(outputs_of(self.model, weights, read, batch, training), batch)
+
+    def trained_values(self):
+        """The trained weights by their names in Hugging Face's files: dict of str -> float32 array."""
+        from bert_tf.models import named_variables
+
+        places = {id(v): index for index, v in enumerate(self.model.trainable_variables)}
+        return {
+            name: np.asarray(self.state[0][places[id(v)]])
+            for name, v in named_variables(self.model).items()
+            if id(v) in places
+        }
+
+    def _steps(self, state, read, key, rate, texts, length):
+        """`STEPS_AT_ONCE` updates. Returns: (state, the values of `names` and the norm of the gradient)."""
         import jax
         import jax.numpy as jnp
 
-        def step(state, key, rate, texts, length):
+        def step(state, key):
             weights, moments = state
-            keys = jax.random.split(key)
+            keys = jax.random.split(key, 3)
             drawn = draw(keys[0], texts, self.special, TOKENS // length, length, SHAPES[length][1])
-            batch = mask(keys[1], drawn, self.special, MASK_RATE)
-
-            def loss(weights):
-                inputs = {name: batch[name] for name in self.inputs}
-                outputs, _ = self.model.stateless_call(weights, self.fixed, inputs, training=True)
-                return losses(outputs, batch)
-
-            (_, values), gradients = jax.value_and_grad(loss, has_aux=True)(weights)
+            batch = mask(keys[1], drawn, self.special, self.mask_rate)
+            (_, values), gradients = jax.value_and_grad(
+                lambda weights: self.values(weights, read, batch, keys[2], training=True), has_aux=True
+            )(weights)
             norm = jnp.sqrt(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients))
             gradients = [gradient * jnp.minimum(1.0, CLIP_NORM / norm) for gradient in gradients]
             moments = [*moments]
@@ -261,50 +281,52 @@ class Training:
             weights, moments = self.optimizer.stateless_apply(moments, gradients, weights)
             return (weights, moments), jnp.append(values, norm)
 
-        def steps(state, key, rate, texts, length):
-            state, values = jax.lax.scan(
-                lambda state, key: step(state, key, rate, texts, length), state, jax.random.split(key, STEPS_AT_ONCE)
-            )
-            return state, values.mean(0)
+        state, values = jax.lax.scan(step, state, jax.random.split(key, STEPS_AT_ONCE))
+        return state, values.mean(0)
 
-        return jax.jit(steps, static_argnames="length", donate_argnums=0)
+    def _score(self, weights, read, key, texts, length):
+        import jax
 
-    def compile(self, texts):
-        """Compiles the steps of all shapes, at once. Returns: dict length -> compiled function."""
+        keys = jax.random.split(key, 3)
+        batch = draw(keys[0], texts, self.special, TOKENS // length, length, 0.5)
+        batch = mask(keys[1], batch, self.special, 0.15, mask_share=1.0, random_share=0.0)
+        return self.values(weights, read, batch, keys[2], training=False)[1]
+
+    def compile(self, texts, held):
+        """Compiles the steps and the scores of all shapes, at once.
+
+        Args: texts, held: `Texts`, or arrays' shapes and dtypes in their place.
+        """
         from concurrent.futures import ThreadPoolExecutor
 
         import jax
         import jax.numpy as jnp
 
-        def compiled(length):
-            key, rate = jax.random.key(0), jnp.float32(0)
-            return self.steps.lower(self.state, key, rate, texts, length=length).compile()
-
+        steps = jax.jit(self._steps, static_argnames="length", donate_argnums=0)
+        score = jax.jit(self._score, static_argnames="length")
+        key, rate = jax.random.key(0), jnp.float32(0)
+        lowered = [steps.lower(self.state, self.read, key, rate, texts, length=length) for length in SHAPES]
+        lowered += [score.lower(self.state[0], self.read, key, held, length=length) for length in SHAPES]
         with ThreadPoolExecutor() as pool:
-            return dict(zip(SHAPES, pool.map(compiled, SHAPES)))
+            compiled = list(pool.map(lambda one: one.compile(), lowered))
+        self.steps = dict(zip(SHAPES, compiled))
+        self.scores = dict(zip(SHAPES, compiled[len(SHAPES) :]))
 
-    @functools.cached_property
-    def _score(self):
-        import jax
-
-        def score(weights, key, texts, length):
-            keys = jax.random.split(key)
-            batch = draw(keys[0], texts, self.special, TOKENS // length, length, 0.5)
-            batch = mask(keys[1], batch, self.special, 0.15, mask_share=1.0, random_share=0.0)
-            outputs, _ = self.model.stateless_call(weights, self.fixed, {name: batch[name] for name in self.inputs})
-            return losses(outputs, batch)[1]
-
-        return jax.jit(score, static_argnames="length")
-
-    def evaluate(self, texts, length=128, batches=4):
-        """[masked-word loss, its accuracy, next-sentence loss, its accuracy] on text that was held back."""
+    def evaluate(self, held, length=128, batches=4):
+        """The values of `names` on text that was held back."""
         import jax
 
         keys = jax.random.split(jax.random.key(1), batches)
-        return np.mean([self._score(self.state[0], key, texts, length=length) for key in keys], axis=0)
+        return np.mean([self.scores[length](self.state[0], self.read, key, held) for key in keys], axis=0)
+
+    def report(self, held, say):
+        """Says the values of `names` on the held-back text, at each length."""
+        for length in SHAPES:
+            values = zip(self.names, self.evaluate(held, length))
+            say(f"held-back text, {length} tokens: " + ", ".join(f"{name} {value:.4f}" for name, value in values))
 
 
-def train(training, steps, texts, peak, seconds, log, seed=0, most=None):
+def train(training, texts, peak, seconds, log, seed=0, most=None):
     """Trains for a time (or a number of updates, for a comparison). Returns: the number of updates."""
     import jax
     import jax.numpy as jnp
@@ -321,7 +343,7 @@ def train(training, steps, texts, peak, seconds, log, seed=0, most=None):
         length = int(lengths.pop())
         rate = peak * min(1.0, share / WARMUP + 1e-2, (1 - share) / (1 - WARMUP))
         key = jax.random.key(int(rng.integers(1 << 31)))
-        training.state, values = steps[length](training.state, key, jnp.float32(rate), texts)
+        training.state, values = training.steps[length](training.state, training.read, key, jnp.float32(rate), texts)
         values = np.asarray(values)  # waits
         done += STEPS_AT_ONCE
         now = time.time()
@@ -330,7 +352,7 @@ def train(training, steps, texts, peak, seconds, log, seed=0, most=None):
             "length": length,
             "rate": rate,
             "tokens_per_second": STEPS_AT_ONCE * TOKENS / (now - logged),
-            **dict(zip(("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy", "norm"), map(float, values))),
+            **dict(zip((*training.names, "norm"), map(float, values))),
         }
         logged = now
         log.write(json.dumps(record) + "\n")
@@ -372,7 +394,7 @@ def main():
     parser.add_argument("--corpus", nargs="+", help="folders of tokenized text")
     parser.add_argument("--held", help="folder of tokenized text that was held back")
     parser.add_argument("--minutes", type=float, default=9.0)
-    parser.add_argument("--learning-rate", type=float, default=2e-3)
+    parser.add_argument("--learning-rate", type=float, default=1.5e-3)
     parser.add_argument("--compare", nargs="+", type=float, default=[], help="learning rates to try for --steps first")
     parser.add_argument("--steps", type=int, default=500)
     args = parser.parse_args()
@@ -389,44 +411,33 @@ def main():
 
     from safetensors.numpy import save_file
 
-    from bert_tf.models import named_variables
-
     args.output.mkdir(parents=True, exist_ok=True)
     _, tokenizer, model = load(args.model)
     texts, held = (jax.tree.map(jax.device_put, read_texts(folders)) for folders in (args.corpus, [args.held]))
     say(f"{jax.devices()}; {int(texts.documents[-1]):,} tokens")
     training = Training(model, special_of(tokenizer))
-    steps = training.compile(texts)
+    training.compile(texts, held)
     say("compiled")
-
-    def report():
-        for length in SHAPES:
-            values = training.evaluate(held, length)
-            say(f"held-back text, {length} tokens: " + ", ".join(f"{value:.4f}" for value in values))
-
-    report()
+    training.report(held, say)
     best = args.learning_rate
     scores = {}
     with open(args.output / "log.jsonl", "w", encoding="utf-8") as log:
         for rate in args.compare:
             training.restart()
-            train(training, steps, texts, rate, 0, log, most=args.steps)
+            train(training, texts, rate, 0, log, most=args.steps)
             scores[rate] = training.evaluate(held)[0]
             say(f"learning rate {rate:g}: held-back loss {scores[rate]:.4f} after {args.steps} updates")
         if scores:
             best = min(scores, key=scores.get)
         if args.minutes:
             training.restart()
-            done = train(training, steps, texts, best, args.minutes * 60, log)
+            done = train(training, texts, best, args.minutes * 60, log)
             say(f"{done:,} updates, {done * TOKENS / 1e6:,.0f} million tokens at a learning rate of {best:g}")
-            report()
+            training.report(held, say)
             summary = {"updates": done, "tokens": done * TOKENS, "minutes": args.minutes, "learning_rate": best}
             (args.output / "summary.json").write_text(json.dumps(summary))
-    places = {id(v): index for index, v in enumerate(model.trainable_variables)}
-    weights = {name: training.state[0][places[id(v)]] for name, v in named_variables(model).items()}
-    save_file(
-        {name: np.asarray(v).astype(np.float16) for name, v in weights.items()}, args.output / "weights.safetensors"
-    )
+    weights = {name: value.astype(np.float16) for name, value in training.trained_values().items()}
+    save_file(weights, args.output / "weights.safetensors")
     say("written")
 
 

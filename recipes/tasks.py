@@ -8,6 +8,7 @@
 Each model is based on an embedded model: only its head and what was trained are stored, so all four together take under
 40 MB. For sentiment low-rank updates of all layers of Base are trained (LoRA), on all examples in 40 minutes on two
 cores; for words too, in 25 minutes, and for entities, in 10.
+On a GPU they are trained with Base by recipes/gpu_base.py, after `--prepare` and before `--ship`.
 Questions need more trained layers, so there all layers of Small except the lowest are trained. The training is
 `python -m bert_tf finetune`, which resumes a stopped run; the folder is then copied without its checkpoints, and its
 card is completed.
@@ -22,7 +23,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parent.parent
+#: What `--prepare` writes for recipes/gpu_base.py.
+BATCHES, SETTINGS = "batches.npz", "fine-tuning.json"
 COMMON = {"precision": "bfloat16_products", "strategy": "one", "log-every": 20, "save-every": 200}
 
 
@@ -93,34 +98,60 @@ RECIPES = {
 }
 
 
+def command(kind, args, **others):
+    """The arguments of `finetune`. Args: others: settings in the place of the usual ones."""
+    held = ["--dev", args.dev] if args.dev else ["--dev-share", "0.1"]
+    settings = {**COMMON, **kind.options, **others, **dict(args.set)}
+    stored = [] if "lora" in settings else ["--delta"]
+    return [
+        *(kind.task, "--model", kind.start, "--train", args.train, *held),
+        *("--output", str(args.work / kind.name), *stored, "--store", "int8"),
+        *(str(part) for key, value in settings.items() for part in (f"--{key}", value)),
+    ]
+
+
 def train(kind, args):
     """Runs the training. Returns: its folder."""
-    output = args.work / kind.name
-    held = ["--dev", args.dev] if args.dev else ["--dev-share", "0.1"]
-    settings = {**COMMON, **kind.options, **dict(args.set)}
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "bert_tf",
-            "finetune",
-            kind.task,
-            "--model",
-            kind.start,
-            "--train",
-            args.train,
-            *held,
-            "--output",
-            output,
-            *([] if "lora" in settings else ["--delta"]),
-            "--store",
-            "int8",
-            *(str(part) for key, value in settings.items() for part in (f"--{key}", value)),
-        ],
-        cwd=ROOT,
-        check=True,
-    )
-    return output
+    subprocess.run([sys.executable, "-m", "bert_tf", "finetune", *command(kind, args)], cwd=ROOT, check=True)
+    return args.work / kind.name
+
+
+def gpu_training(kind, args):
+    """What recipes/gpu_base.py trains. Returns: (training examples, dev examples, `TaskSettings`, `FitSettings`)."""
+    sys.path.insert(0, str(ROOT))
+    from bert_tf.cli import finetune
+
+    options = finetune.parsed(command(kind, args, precision="mixed_bfloat16"))
+    return *finetune.checked_examples(options), finetune.fit_settings(options)
+
+
+def prepare(kind, args):
+    """Writes all batches of a training, all of one length, and its settings."""
+    train, _, settings, how = gpu_training(kind, args)
+    from bert_tf.checkpoints import find
+    from bert_tf.checkpoints.reading import open_folder
+    from bert_tf.finetuning.epoch_feed import EpochFeed
+    from bert_tf.finetuning.tasks.registry import task_type
+
+    config, tokenizer, _ = open_folder(find(kind.start))
+    settings = settings.on(config.architecture).replace(extra={**settings.extra, "lora_rank": how.lora})
+    rows = task_type(kind.task).encode(train, tokenizer, settings, training=True)
+    feed = EpochFeed(rows, how.batch_size, how.seed, lengths=1)
+    batches = [batch for (batch, _), _ in zip(feed.from_step(0), range(how.epochs * feed.steps))]
+    folder = args.work / kind.name
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(folder / BATCHES, **{name: np.stack([one[name] for one in batches]) for name in batches[0]})
+    settings_and_training = {"settings": settings.to_dict(), "training": dataclasses.asdict(how)}
+    (folder / SETTINGS).write_text(json.dumps(settings_and_training), encoding="utf-8")
+
+
+def report(kind, args):
+    """Measures what was trained on a GPU and writes its report and card. Returns: its folder."""
+    train, dev, _, how = gpu_training(kind, args)
+    from bert_tf.finetuning.report import write_report
+
+    write_report(args.work / kind.name, dev, len(train), how, kind.start, [])
+    return args.work / kind.name
 
 
 def ship(asked, trained, target, dev=None):
@@ -166,11 +197,18 @@ def main():
     parser.add_argument(
         "--set", nargs=2, action="append", default=[], metavar=("OPTION", "VALUE"), help="another setting of `finetune`"
     )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--prepare", action="store_true", help="only write the batches for recipes/gpu_base.py")
+    how.add_argument("--ship", action="store_true", help="do not train: what recipes/gpu_base.py trained")
     args = parser.parse_args()
     args.work = args.work.resolve()
     args.train, args.dev = (path and str(Path(path).resolve()) for path in (args.train, args.dev))
     kind = RECIPES[args.kind]
-    ship(args.kind, train(kind, args), args.target or ROOT / "assets" / "models" / kind.name, args.dev)
+    if args.prepare:
+        prepare(kind, args)
+        return
+    trained = report(kind, args) if args.ship else train(kind, args)
+    ship(args.kind, trained, args.target or ROOT / "assets" / "models" / kind.name, args.dev)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from bert_tf.training.logs.trackers import TRACKERS, check_tracker
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bert_tf.finetuning.fit import FitSettings
     from bert_tf.finetuning.task_settings import TaskSettings
 
 # Options that are fields of `FitSettings`.
@@ -150,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
     task = task_type(args.task)
     check_tracker(args.log_to)
     train, dev, settings = checked_examples(args)
-    fit_settings = _fit_settings(args)
+    how = fit_settings(args)
     print(f"{len(train):,} training examples, {len(dev):,} dev examples.", flush=True)
     import_tensorflow()
     from bert_tf.training.strategy import choose, use_threads
@@ -162,7 +163,7 @@ def run(args: argparse.Namespace) -> int:
         train,
         dev,
         settings,
-        fit_settings,
+        how,
         Path(args.output),
         args.seeds,
         say=lambda line: print(line, flush=True),
@@ -232,7 +233,8 @@ def _examples(task, args):
     return train, dev
 
 
-def _fit_settings(args):
+def fit_settings(args: argparse.Namespace) -> FitSettings:
+    """The settings of the training among the parsed options."""
     from bert_tf.finetuning.fit import FitSettings
 
     options = {name: getattr(args, name) for name in _FIT_OPTIONS}

@@ -1,5 +1,6 @@
-"""The training on a GPU (recipes/gpu.py), on a CPU: what it draws from a text, what it masks, and a whole small run."""
+"""The training on a GPU, on a CPU: what it draws from a text, what it masks, and whole small runs."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -9,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf import checkpoints
+from bert_tf.checkpoints.delta import base_model
 from bert_tf.models import named_variables
 from bert_tf.pretraining.data.corpus import prepare_corpus
-from recipes import gpu
+from recipes import gpu, tasks
 from tests.conftest import make_bert
 
 ROOT = Path(gpu.__file__).resolve().parent.parent
@@ -140,3 +143,56 @@ def test_a_run_lowers_the_loss_and_its_weights_become_a_model(tmp_path):
     assert (
         trained.bert_heads == bert.model.bert_heads and sum(change > 1e-3 for change in moved.values()) > len(moved) / 2
     )
+
+
+ALL = """
+import sys
+from pathlib import Path
+
+sys.path.insert(0, "recipes")
+import gpu, gpu_base
+from bert_tf.checkpoints import library
+
+gpu.SHAPES, gpu.TOKENS, gpu_base.LAYERS, gpu_base.FROZEN = {32: (1, 0.25)}, 256, 2, {"student": 1, "discriminator": 1}
+models = gpu_base.MODELS = Path(sys.argv.pop(1))
+library.embedded_dir = lambda: models
+gpu_base.main()
+"""
+
+
+def test_base_and_all_that_lies_over_it_are_trained_in_one_go(tmp_path, monkeypatch):
+    bert = make_bert(1, hidden=16)
+    models, work = tmp_path / "models", tmp_path / "work"
+    base = models / "bert-base-cased-embedded"
+    checkpoints.save(base, bert.config, bert.tokenizer, bert.model, dtype="int8")
+    before = checkpoints.read(base)[2].get_weights()
+    monkeypatch.setattr("bert_tf.checkpoints.library.embedded_dir", lambda: models)
+    (tmp_path / "text.txt").write_text("\n\n".join(["The bunny ate the carrot.\nIt was good.\n" * 20] * 8))
+    prepare_corpus([tmp_path / "text.txt"], bert.tokenizer, tmp_path / "ids")
+    (tmp_path / "train.tsv").write_text("text\tlabel\n" + "The bunny ate the carrot\tgood\nIt was bad\tbad\n" * 4)
+    kind = dataclasses.replace(tasks.RECIPES["sentiment"], options={"lora": 2, "epochs": 2, "batch-size": 2})
+    monkeypatch.setitem(tasks.RECIPES, "sentiment", kind)
+    files = ["--train", str(tmp_path / "train.tsv"), "--dev", str(tmp_path / "train.tsv"), "--work", str(work)]
+    recipe = ["tasks.py", "sentiment", *files, "--target", str(models / kind.name)]
+    monkeypatch.setattr("sys.argv", [*recipe, "--prepare"])
+    tasks.main()
+
+    text = "--corpus", tmp_path / "ids", "--held", tmp_path / "ids", "--work", work
+    minutes = "--minutes", 0.02, "--student-minutes", 0.02, "--discriminator-minutes", 0.02
+    _jax(ALL, models, *text, *minutes, "--rates", 1e-3, 1e-2, "--steps", 10)
+
+    facts = json.loads((work / "summary.json").read_text())
+    assert facts["base"]["learning_rate"] in (1e-3, 1e-2) and all(one["updates"] >= 10 for one in facts.values())
+    assert any(np.abs(old - new).max() > 1e-3 for old, new in zip(before, checkpoints.read(base)[2].get_weights()))
+    for name, heads in (
+        ("bert-base-cased-student", {"mlm", "nsp", "pooler"}),
+        ("electra-base-cased-embedded", {"replaced"}),
+    ):
+        assert base_model(models / name) == base.name and checkpoints.read(models / name)[2].bert_heads == heads
+    losses = [json.loads(line)["replaced_loss"] for line in (work / "discriminator.jsonl").read_text().splitlines()]
+    assert losses[-1] < losses[0]
+    monkeypatch.setattr("sys.argv", [*recipe, "--ship"])
+    monkeypatch.setattr(tasks, "measure", lambda *_: {})  # its process would look for the model in assets/models
+    tasks.main()
+    assert "| accuracy |" in (models / kind.name / "README.md").read_text()
+    assert bert_tf.load(kind.name).task.predict(["It was bad"])[0]["label"] in ("good", "bad")

@@ -319,10 +319,10 @@ def test_lower_layers_learn_slower_where_asked(start_folder, tmp_path):
 
 def test_the_command_has_the_defaults_of_the_settings():
     from bert_tf.cli import argument_parser
-    from bert_tf.cli.finetune import _fit_settings
+    from bert_tf.cli.finetune import fit_settings
 
     given = ["finetune", "classify", "--model", "m", "--train", "t", "--output", "o"]
-    how = _fit_settings(argument_parser(given).parse_args(given))
+    how = fit_settings(argument_parser(given).parse_args(given))
     assert how == FitSettings()
     assert (how.epochs, how.learning_rate, how.batch_size, how.warmup) == (3, 3e-5, 32, 0.1)
 
