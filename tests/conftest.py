@@ -192,6 +192,30 @@ def small_disk(most):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@contextlib.contextmanager
+def untraced():
+    """TensorFlow runs its functions operation by operation, without a graph: a few updates take less time than one."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
+def few_updates():
+    """A test whose trainings have few updates; see `untraced`."""
+    with untraced():
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_updates_in_each():
+    """A module of such tests."""
+    with untraced():
+        yield
+
+
 def small_vocabulary(lower_case=False):
     """Special tokens, words, endings, every letter and digit as a word and as a piece, punctuation."""
     words = [word.lower() for word in WORDS] if lower_case else WORDS

@@ -57,6 +57,9 @@ TRAINS = ("pretrain", "finetune")
 COMMANDS = [(document, words) for document, words in commands() if not set(ELSEWHERE) & {*words}]
 
 
+pytestmark = pytest.mark.usefixtures("few_updates_in_each")
+
+
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
     """A models folder in which a small model has the name of each model that a document downloads."""

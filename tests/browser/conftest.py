@@ -141,15 +141,17 @@ def chromium():
     """A headless Chromium. The tests fail without one, as they would otherwise test nothing.
 
     The headless shell is Chromium without the windows around a page, which take a third of the processor time here. The
-    optimizing compiler of JavaScript takes an eighth: a page is left before its code was worth compiling.
+    optimizing compilers of JavaScript take an eighth: a page is left before its code was worth compiling. All pages of
+    a context share one process, in which the scripts stay compiled as long as a page is open.
     """
     names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
     path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
         pytest.fail("There is no Chromium on the PATH; these tests need one: apt-get install chromium-headless-shell.")
     with sync_playwright() as playwright:
-        options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--js-flags=--no-opt"]
-        browser = playwright.chromium.launch(executable_path=path, args=options)
+        options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--process-per-site"]
+        scripts = "--js-flags=--no-opt,--no-maglev"
+        browser = playwright.chromium.launch(executable_path=path, args=[*options, scripts])
         yield browser
         browser.close()
 
@@ -179,7 +181,10 @@ class VisitorPage:
 
 @pytest.fixture(scope="session")
 def kept_context(chromium):
-    """The context of the first visitor of every test: it keeps Streamlit's files, compiled, between the tests."""
+    """The context of the first visitor of every test: it keeps Streamlit's files, compiled, between the tests.
+
+    Its first page is never a visitor's: it keeps their process alive.
+    """
     context = chromium.new_context()
     context.add_init_script(STILL)
     yield context
@@ -197,6 +202,8 @@ def visit(chromium, kept_context, server):
             context.add_init_script(STILL)
         else:
             context = kept_context
+            if not context.pages:
+                context.new_page().goto(f"{server}/_stcore/health")
         page = context.new_page()
         page.set_viewport_size(viewport)
         page.emulate_media(**{"color_scheme": "light", **media})
@@ -214,11 +221,11 @@ def visit(chromium, kept_context, server):
 
 
 def forget_visitor(context, server):
-    """Close the pages of a context, and delete what they stored in the browser."""
-    for page in context.pages:
+    """Close the visitor's pages of a context, and delete what they stored in the browser."""
+    first, *pages = context.pages
+    for page in pages:
         page.close()
-    blank = context.new_page()
-    session = context.new_cdp_session(blank)
+    session = context.new_cdp_session(first)
     session.send("Storage.clearDataForOrigin", {"origin": server, "storageTypes": "local_storage,indexeddb"})
-    blank.close()
+    session.detach()
     context.clear_cookies()

@@ -120,7 +120,7 @@ def test_the_share_of_the_positions_is_masked_and_the_labels_are_what_was_there(
 
 
 def test_a_run_lowers_the_loss_and_its_weights_become_a_model(tmp_path):
-    bert = make_bert(1)
+    bert = make_bert(1, layers=1)
     checkpoints.save(tmp_path / "start", bert.config, bert.tokenizer, bert.model)
     (tmp_path / "text.txt").write_text("\n\n".join(["The bunny ate the carrot.\nIt was good.\n" * 20] * 8))
     prepare_corpus([tmp_path / "text.txt"], bert.tokenizer, tmp_path / "ids")

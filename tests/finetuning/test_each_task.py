@@ -176,6 +176,7 @@ def _options(reader):
     return parser.parse_args([])
 
 
+@pytest.mark.usefixtures("few_updates")
 @pytest.mark.parametrize("to, activation", [("hf", "gelu"), ("google", "gelu"), ("keras-nlp", "gelu_new")])
 def test_a_training_starts_from_any_format_alike(to, activation, start_folder, tmp_path):
     own = shutil.copytree(start_folder, tmp_path / "own")

@@ -166,6 +166,7 @@ def test_it_learns_in_every_precision_and_the_model_loads_in_float32(start_folde
             np.testing.assert_allclose(value, exact[name], atol=1e-3, err_msg=name)
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_finished_run_is_not_trained_again(start_folder, tmp_path):
     first = run(start_folder, tmp_path)
     before = weights(tmp_path)
@@ -175,12 +176,14 @@ def test_a_finished_run_is_not_trained_again(start_folder, tmp_path):
     assert not (tmp_path / "run" / "checkpoints").exists()
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_run_is_not_continued_with_other_settings(start_folder, tmp_path):
     run(start_folder, tmp_path)
     with pytest.raises(TaskError, match="holds a run with another learning_rate"):
         run(start_folder, tmp_path, learning_rate=1e-4)
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_run_is_not_continued_with_other_examples(start_folder, tmp_path):
     first = run(start_folder, tmp_path)
     changed = [dataclasses.replace(EXAMPLES[0], text_a="the red cat"), *EXAMPLES[1:]]
@@ -192,6 +195,7 @@ def test_a_run_is_not_continued_with_other_examples(start_folder, tmp_path):
     assert run(start_folder, tmp_path, elsewhere).rounds == first.rounds
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_run_from_before_examples_were_noted_goes_on(start_folder, tmp_path):
     first = run(start_folder, tmp_path)
     path = tmp_path / "run" / "settings.json"
@@ -200,6 +204,7 @@ def test_a_run_from_before_examples_were_noted_goes_on(start_folder, tmp_path):
     assert run(start_folder, tmp_path).rounds == first.rounds
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_settings_that_were_refused_do_not_bind_the_next_call(start_folder, tmp_path):
     for wrong, output in (({"freeze_layers": 9}, "--freeze-layers is 9"), ({"optimizer": "sgd"}, "'sgd'")):
         with pytest.raises(ValueError, match=output):
@@ -207,6 +212,7 @@ def test_settings_that_were_refused_do_not_bind_the_next_call(start_folder, tmp_
     assert run(start_folder, tmp_path, epochs=1).finished
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_layers_that_share_their_weights_are_frozen_together(tmp_path, capsys):
     albert = ROOT / "tests" / "golden" / "family" / "albert"  # four layers, two by two the same
     data, output = tmp_path / "train.csv", tmp_path / "model"
@@ -224,6 +230,7 @@ def test_layers_that_share_their_weights_are_frozen_together(tmp_path, capsys):
     }
 
 
+@pytest.mark.usefixtures("few_updates")
 @pytest.mark.parametrize(
     "task, settings, output",
     [
@@ -269,6 +276,7 @@ def test_a_metric_that_is_not_measured_is_refused_before_training(start_folder, 
     assert not tmp_path.joinpath("run").exists()
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_learning_rate_that_is_far_too_high_ends_in_a_sentence(start_folder, trained, tmp_path, capsys):
     options = ["--model", start_folder, "--train", trained[1], "--output", tmp_path / "model", *QUICK]
     assert finetune("classify", *options, "--learning-rate", "1e38") == 2
@@ -282,10 +290,12 @@ def test_it_stops_when_the_score_no_longer_rises(start_folder, tmp_path):
     assert [one["best"] for one in done.rounds] == [True, False, False]
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_it_measures_between_epochs_where_asked(start_folder, tmp_path):
     assert [one["step"] for one in run(start_folder, tmp_path, epochs=2, evaluate_every=3).rounds] == [3, 4]
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_without_a_dev_set_the_last_model_is_kept(start_folder, tmp_path):
     how = FitSettings(epochs=1, batch_size=8, strategy="one", lengths=1)
     done = fit(task_type("classify"), start_folder, EXAMPLES, [], SETTINGS, how, tmp_path, say=lambda line: None)
@@ -299,6 +309,7 @@ def test_frozen_layers_stay_as_they_were(start_folder, tmp_path):
         assert np.array_equal(value, before[name]) == ("pooler" not in name), name
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_lower_layers_learn_slower_where_asked(start_folder, tmp_path):
     def learnt(name, **changes):
         run(start_folder, tmp_path / name, **{"dropout": 0.0, "learning_rate": 1e-2, "epochs": 1, **changes})
@@ -373,6 +384,7 @@ def test_mean_and_spread_over_seeds():
     assert actual["accuracy"]["std"] == pytest.approx(np.std([0.8, 0.9], ddof=1))
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_several_seeds_keep_the_best_model(start_folder, trained, tmp_path):
     assert (
         finetune(
@@ -405,6 +417,7 @@ def test_several_seeds_keep_the_best_model(start_folder, trained, tmp_path):
     assert all(np.array_equal(value, kept[name]) for name, value in weights(tmp_path).items())
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_stop_during_the_last_update_of_an_epoch_stops(start_folder, tmp_path, monkeypatch):
     from bert_tf.training.logs.run_log import RunningMeans
 
@@ -449,6 +462,7 @@ def test_a_stop_from_outside_is_told_by_the_exit_code_and_two_runs_in_one_folder
     assert finetune("classify", *arguments) == 0
 
 
+@pytest.mark.usefixtures("few_updates")
 @pytest.mark.parametrize("call", [4, 6], ids=["last update of the first", "second update of the second"])
 def test_several_seeds_that_were_stopped_go_on(start_folder, trained, tmp_path, monkeypatch, call):
     from bert_tf.training.logs.run_log import RunningMeans

@@ -143,6 +143,7 @@ def test_a_head_on_a_pooler_from_before_is_read_and_not_claimed(name, task, tmp_
         export_task(folder, tmp_path / "hf", "hf")
 
 
+@pytest.mark.usefixtures("few_updates")
 @pytest.mark.parametrize("name, task", OWN_LAYER)
 def test_a_training_makes_the_head_that_transformers_has(name, task, tmp_path):
     from bert_tf.finetuning.data.sentence_examples import SentenceExample

@@ -14,6 +14,7 @@ from bert_tf.models import named_variables
 from bert_tf.pretraining import export_run
 from tests.conftest import make_bert
 
+pytestmark = pytest.mark.usefixtures("few_updates_in_each")
 GOLDEN_FOLDERS = Path(__file__).parents[1] / "golden" / "family"
 FRESH = ["--size", "2x16x4", "--vocab", "{folder}/teacher"]
 RUNS = {

@@ -383,6 +383,7 @@ def json_or_bytes(path):
     return json.loads(path.read_text()) if path.suffix == ".json" else path.read_bytes()
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_records_train_a_model_and_a_stopped_run_goes_on(texts, tmp_path, capsys):
     TOKENIZER.save(tmp_path / "vocab")
     assert (

@@ -130,6 +130,7 @@ def _interrupt():
     raise KeyboardInterrupt
 
 
+@pytest.mark.usefixtures("few_updates")
 @pytest.mark.slow
 def test_a_training_goes_on_from_its_bucket(bucket, tiny_folder, tmp_path, monkeypatch):
     """Killed after a checkpoint, with everything on the machine gone, it ends with the weights of a whole run."""

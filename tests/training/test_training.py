@@ -192,6 +192,7 @@ def test_bfloat16_products_leave_all_else_in_float32():
         apply_precision(model, "int4")
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_fresh_head_starts_from_word_frequencies(start_of_two, tmp_path):
     config, tokenizer, model = checkpoints.read(start_of_two / "model")
     from bert_tf.models import BertModel
@@ -213,6 +214,7 @@ def test_fresh_head_starts_from_word_frequencies(start_of_two, tmp_path):
     np.testing.assert_array_equal(trained[name], weights(start_of_two / "model")[name])
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_frozen_layers_stay_as_they_are(start_of_two, tmp_path):
     pretrain(start_of_two, tmp_path, "--steps", 3, "--freeze-layers", 1)
     before, after = weights(start_of_two / "model"), weights(tmp_path / "model")
@@ -264,6 +266,7 @@ def test_a_resumed_run_equals_an_unbroken_one(start, tmp_path):
         np.testing.assert_allclose(parts[name], whole[name], atol=1e-6, err_msg=name)
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_run_keeps_its_text_and_its_model(start, tmp_path, capsys):
     """But steps, batch size and rates may change from call to call, as recipes/embedded.py does."""
     run, other = tmp_path / "run", tmp_path / "other.txt"
@@ -288,6 +291,7 @@ def test_a_run_keeps_its_text_and_its_model(start, tmp_path, capsys):
     assert json.loads((run / "settings.json").read_text())["settings"]["steps"] == 4
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_run_from_before_its_settings_were_noted_goes_on(start, tmp_path, capsys):
     pretrain(start, tmp_path, "--steps", 2)
     path = tmp_path / "settings.json"
@@ -304,6 +308,7 @@ def test_the_longest_sequence_ends_with_the_position_table(start, tmp_path):
         pretrain(start, tmp_path, "--init", roberta, "--objective", "mlm", "--length", 31)
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_run_without_a_checkpoint_begins_anew(start, tmp_path):
     pretrain(start, tmp_path, "--steps", 2)
     shutil.rmtree(tmp_path / "checkpoints")
@@ -537,6 +542,7 @@ def stop_at(monkeypatch, step):
     monkeypatch.setattr(RunningMeans, "add", added)
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_signal_before_the_last_step_is_told_by_the_exit_code(start, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         stop_at(patch, 3)
@@ -549,6 +555,7 @@ def test_a_signal_before_the_last_step_is_told_by_the_exit_code(start, tmp_path,
         assert pretrain(start, tmp_path, "--steps", 6) == 0
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_two_runs_in_one_folder_are_refused(start, tmp_path):
     with locked_folder(tmp_path / "run", "pretrain"):
         with pytest.raises(FolderInUse, match=f"Another `pretrain` is writing to {tmp_path / 'run'}.*another --output"):
@@ -600,6 +607,7 @@ def on_a_small_disk(monkeypatch, where):
     return tried
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_snapshot_that_cannot_be_written_costs_the_run_nothing(start, tmp_path, monkeypatch, capsys):
     tried = on_a_small_disk(monkeypatch, "snapshots")
     assert pretrain(start, tmp_path / "run", "--steps", 3, "--save-every", 1, "--keep", 9, "--snapshots") == 0
@@ -611,6 +619,7 @@ def test_a_snapshot_that_cannot_be_written_costs_the_run_nothing(start, tmp_path
     assert len(records(tmp_path / "run")) == 1
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_model_that_cannot_be_written_leaves_its_checkpoint(start, tmp_path, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(CheckpointWriteError) as actual:
         on_a_small_disk(patch, "model")
@@ -644,6 +653,7 @@ def test_the_best_checkpoint_is_kept_besides_the_newest(tmp_path):
     assert saved.steps() == [5, 6] and saved.best() == 6
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_loss_that_is_not_finite_stops_the_run(start, tmp_path):
     _, _, model = checkpoints.read(start / "model")
     model.bert_layers["nsp"].dense.bias.assign([np.nan, 0])
@@ -671,6 +681,7 @@ class BrokenGradient(MaskedLMAndNextSentence):
         return {**values, "loss": values["loss"] + keras.ops.sqrt(values["loss"] * 0.0)}
 
 
+@pytest.mark.usefixtures("few_updates")
 @pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
 def test_a_gradient_that_is_not_finite_stops_the_run_unless_a_loss_scale_leaves_it_out(start, tmp_path, precision):
     _, _, model = checkpoints.read(start / "model")
@@ -711,6 +722,7 @@ def test_the_norm_of_a_step_that_was_left_out_counts_in_no_mean():
     assert window.record(3, 0.1)["gradient_norm"] == 2.0
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_the_log_has_the_rate_of_the_update_made(start, tmp_path):
     pretrain(start, tmp_path, "--steps", 4, "--warmup", 2, "--log-every", 1)
     assert [record["learning_rate"] for record in records(tmp_path)] == pytest.approx(
@@ -718,6 +730,7 @@ def test_the_log_has_the_rate_of_the_update_made(start, tmp_path):
     )
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_one_document_is_no_text_for_next_sentences(start, tmp_path):
     (tmp_path / "text.txt").write_text((start / "text.txt").read_text().replace("\n\n", "\n"))
     with pytest.raises(TextError, match="one document.*blank line.*--objective mlm"):
@@ -725,6 +738,7 @@ def test_one_document_is_no_text_for_next_sentences(start, tmp_path):
     assert pretrain(start, tmp_path / "mlm", "--steps", 1, "--text", tmp_path / "text.txt", "--objective", "mlm") == 0
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_position_of_an_earlier_version_is_not_misread(start, tmp_path, capsys):
     pretrain(start, tmp_path, "--steps", 2)
     path = tmp_path / "checkpoints" / "step-2" / "state.json"

@@ -111,6 +111,7 @@ def test_phases_of_lengths():
             plan_phases(text, 64, 10, 512)
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_run_in_phases_resumes_as_an_unbroken_one(start, watched, tmp_path):
     settings = ["--steps", 6, "--phases", "16:0.5,32:0.5", "--save-every", 9, "--log-every", 1]
     for stop in (2, 3):
