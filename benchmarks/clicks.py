@@ -325,12 +325,12 @@ def run(address, model, clicks, pages, lengths):
                 # A new session for each page, so that no cache of another page is used.
                 page = browser.new_page(viewport={"width": 1440, "height": 900})
                 page.set_default_timeout(180_000)
-                told_tokens = tokens if PRESSES[name].of_texts else None
+                counted_tokens = tokens if PRESSES[name].of_texts else None
                 try:
                     times = measure(page, address, name, tokens, model, clicks)
                     rows.append(summary(name, tokens, times))
                 except Error as error:
-                    rows.append({"page": name, "tokens": told_tokens, "problem": str(error).splitlines()[0]})
+                    rows.append({"page": name, "tokens": counted_tokens, "problem": str(error).splitlines()[0]})
                 finally:
                     page.close()
                 print(table_line(rows[-1]), flush=True)

@@ -47,7 +47,7 @@ def train(settings, options):
     method = settings["method"]
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "model")
-        given = {
+        flags = {
             "model": options.model,
             "glue": options.glue,
             "train": options.train,
@@ -61,7 +61,7 @@ def train(settings, options):
             "output": output,
         }
         command = [sys.executable, "-m", "bert_tf", "finetune", "classify"]
-        command += [str(part) for name, value in given.items() for part in (f"--{name}", value)]
+        command += [str(part) for name, value in flags.items() for part in (f"--{name}", value)]
         command += ["--lora", str(options.rank)] if method == "lora" else []
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
         _, status, used = os.wait4(process.pid, 0)

@@ -130,9 +130,9 @@ def start_stage(image, folder, root):
         (base / "usr/local/bin/python").symlink_to("/usr/bin/python3")
         shutil.rmtree(base / "var/cache/apt/archives", ignore_errors=True)
         shutil.rmtree(base / "var/lib/apt/lists", ignore_errors=True)
-    found = Stage(base).run(["python", "--version"], capture_output=True, text=True, check=True).stdout
-    if not found.startswith(f"Python {version}."):
-        raise SystemExit(f"Debian {release} has {found.strip()}, but the base image has Python {version}.")
+    installed = Stage(base).run(["python", "--version"], capture_output=True, text=True, check=True).stdout
+    if not installed.startswith(f"Python {version}."):
+        raise SystemExit(f"Debian {release} has {installed.strip()}, but the base image has Python {version}.")
     subprocess.run(["rm", "-rf", str(root)], check=True)
     subprocess.run(["cp", "-a", str(base), str(root)], check=True)
 
@@ -187,9 +187,9 @@ def try_offline(stage):
     devices = json.loads(subprocess.run(["ip", "-json", "-4", "route"], capture_output=True, check=True).stdout or "[]")
     print(f"--- routes to other machines: {len(devices)}")
     sentence = "The capital of France is [MASK]."
-    said = stage.run(["bert-tf", "predict", sentence], network=False, capture_output=True, text=True)
-    print(said.stdout, said.stderr)
-    problems = [] if said.returncode == 0 and "Paris" in said.stdout else ["bert-tf predict does not answer"]
+    answer = stage.run(["bert-tf", "predict", sentence], network=False, capture_output=True, text=True)
+    print(answer.stdout, answer.stderr)
+    problems = [] if answer.returncode == 0 and "Paris" in answer.stdout else ["bert-tf predict does not answer"]
     began = time.monotonic()
     app = stage.run(stage.command, network=False, start=subprocess.Popen)
     try:

@@ -81,7 +81,7 @@ def visit(name, address):
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_context(ignore_https_errors=True).new_page()
         sockets, failed = [], []
-        page.on("websocket", lambda opened: sockets.append(opened.url))
+        page.on("websocket", lambda socket: sockets.append(socket.url))
         page.on("response", lambda answer: failed.append(answer.url) if answer.status >= 400 else None)
         page.goto(address + LINK, wait_until="domcontentloaded")
         page.get_by_text("Bordeaux").first.wait_for(timeout=120_000)

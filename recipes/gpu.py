@@ -175,11 +175,11 @@ def mask(key, batch, special, rate, mask_share=0.8, random_share=0.1):
     dice = jax.random.uniform(keys[1], labels.shape)
     replacements = jnp.asarray(special.replacements)
     others = replacements[jax.random.randint(keys[2], labels.shape, 0, len(replacements))]
-    shown = jnp.where(dice < mask_share, special.mask, jnp.where(dice < mask_share + random_share, others, labels))
+    replaced = jnp.where(dice < mask_share, special.mask, jnp.where(dice < mask_share + random_share, others, labels))
     rows = jnp.arange(count)[:, None]
     return {
         **batch,
-        "token_ids": ids.at[rows, positions].set(jnp.where(weights, shown, labels)),
+        "token_ids": ids.at[rows, positions].set(jnp.where(weights, replaced, labels)),
         "mask_positions": positions.astype(jnp.int32),
         "mask_labels": labels,
         "mask_weights": weights.astype(jnp.float32),

@@ -58,8 +58,8 @@ class StudentTraining(gpu.Training):
 
         own, taught = read
         outputs = gpu.outputs_of(self.model, weights, own, batch, training)
-        shown = gpu.outputs_of(self.teacher, [], taught, batch)
-        words = self.objective({**outputs, **{f"teacher_{name}": value for name, value in shown.items()}}, batch)
+        targets = gpu.outputs_of(self.teacher, [], taught, batch)
+        words = self.objective({**outputs, **{f"teacher_{name}": value for name, value in targets.items()}}, batch)
         _, scores = gpu.losses(outputs, batch)
         return words["loss"] + scores[2], jnp.stack([*scores, words["soft_loss"], words["cosine_loss"]])
 

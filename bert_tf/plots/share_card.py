@@ -73,8 +73,8 @@ def _texts(card, trace):
         if len(lines) > _LINES:
             lines = [*lines[: _LINES - 1], lines[_LINES - 1][: _LINE - 2] + " …"]
         for line in lines:
-            shown = escape(line).replace("[MASK]", f'<b><span style="color:{_ACCENT}">[MASK]</span></b>')
-            _write(card, _LEFT, y, shown, 30, _INK if source == "a" else _PALE)
+            markup = escape(line).replace("[MASK]", f'<b><span style="color:{_ACCENT}">[MASK]</span></b>')
+            _write(card, _LEFT, y, markup, 30, _INK if source == "a" else _PALE)
             y += 40
         y += 8 if lines else 0
     return y

@@ -65,14 +65,14 @@ def page():
         )
     shared = inputs.model()
     call = Call.of(occurrences, most=_MOST)
-    occurrences_found = jobs.result(
+    collected = jobs.result(
         "word_senses",
         (shared.name, state.view().precision, word, read.texts, call),
         f"Reading {count(len(read.texts), 'sentence')}",
         lambda progress: shared.run(call.run, read.texts, word, progress=progress),
     )
-    if occurrences_found is not None:
-        _look(shared, chosen, word, read, call, occurrences_found)
+    if collected is not None:
+        _look(shared, chosen, word, read, call, collected)
 
 
 def _chooser():
@@ -116,11 +116,11 @@ def _columns(read):
     return {"Sense": list(read.senses), "Sentence": list(read.texts)}
 
 
-def _look(shared, chosen, word, read, call, occurrences_found):
-    labels = [read.senses[text] for text in occurrences_found.texts]
-    tips = [read.texts[text] for text in occurrences_found.texts]
-    layers = occurrences_found.vectors.shape[0] - 1
-    missing = len(read.texts) - len(set(occurrences_found.texts))
+def _look(shared, chosen, word, read, call, collected):
+    labels = [read.senses[text] for text in collected.texts]
+    tips = [read.texts[text] for text in collected.texts]
+    layers = collected.vectors.shape[0] - 1
+    missing = len(read.texts) - len(set(collected.texts))
     counted = f"“{escape_markdown(word)}” {count(len(tips), 'time')} in {count(len(read.texts), 'sentence')}"
     without = f" ({missing:,} without it)" if missing else ""
     if len(tips) == _MOST:
@@ -132,11 +132,11 @@ def _look(shared, chosen, word, read, call, occurrences_found):
     snippets.give(shared, example, word, read, call, layer, drawn)
     left, right = st.columns([6, 5], gap="large")
     with left:
-        places = laid_out("word_senses", occurrences_found, layer, projection)
+        places = laid_out("word_senses", collected, layer, projection)
     senses = cached(
         "word_senses_result",
-        (occurrences_found, layer, way, None if places is None else places[0].tobytes()),
-        lambda: WordSenses.of(word, tips, labels, occurrences_found.vectors, layer, way, *(places or (None, None))),
+        (collected, layer, way, None if places is None else places[0].tobytes()),
+        lambda: WordSenses.of(word, tips, labels, collected.vectors, layer, way, *(places or (None, None))),
     )
     if places is not None:
         with left:

@@ -88,7 +88,7 @@ def run_until_done(app, done=None):
         app.run()
 
 
-def run_until_said(app, sentence):
+def run_until_message(app, sentence):
     """Run the page again until it says a sentence; work beside it may end with an error that is this sentence."""
     end = time.monotonic() + PATIENCE
     while sentence not in page_text(app):

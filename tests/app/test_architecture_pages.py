@@ -27,12 +27,12 @@ from ui.widgets.formatting import signed
 
 @pytest.fixture
 def at(family_home, open_app):
-    def opened(model, **params):
+    def open_model(model, **params):
         app = open_app(model=model, a=TEXTS[model], **params)
         assert not app.exception and not app.error, page_text(app)
         return app
 
-    return opened
+    return open_model
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -61,8 +61,8 @@ def test_attention_between_the_texts_has_the_tokens_of_both(at, name):
     own = {side: [token for token, source in zip(encoding.tokens, encoding.sources) if source == side] for side in "ab"}
     drawn = component(app, "lines")
     assert (drawn["left"], drawn["right"]) == (own["b"], own["a"])
-    shown = component(app, "chips")["chips"]
-    assert [chip["text"] for chip in shown if chip["side"] == "b"] == [*own["b"], encoding.tokens[-1]]
+    chips_of_page = component(app, "chips")["chips"]
+    assert [chip["text"] for chip in chips_of_page if chip["side"] == "b"] == [*own["b"], encoding.tokens[-1]]
 
 
 @pytest.mark.parametrize(
@@ -208,12 +208,12 @@ def test_a_token_s_score_is_asked_in_the_lines_too(at, page):
     link = {"patching.a": "w1 w9 w3 w4", "ablation.colour": "effect", f"{page}.at": "2", f"{page}.follows": "Original"}
     app = run_until_done(at("electra-discriminator", page=page, **link))
     job = {"saliency": "saliency integrated-gradients", "patching": "patching state"}.get(page, page)
-    actual, shown = ran(app)["result"], of_job(app, job)
+    actual, job_result = ran(app)["result"], of_job(app, job)
     if page == "ablation":
-        heads = [place for place, one in enumerate(shown.ablations) if one.heads]
-        assert np.allclose(actual.replaced_changes, shown.replaced_changes[heads], atol=1e-5)
+        heads = [place for place, one in enumerate(job_result.ablations) if one.heads]
+        assert np.allclose(actual.replaced_changes, job_result.replaced_changes[heads], atol=1e-5)
     else:
-        assert actual.target == shown.target == Target(2, 0, "original", is_replaced_token=True)
+        assert actual.target == job_result.target == Target(2, 0, "original", is_replaced_token=True)
 
 
 def test_what_if_has_no_question_for_a_discriminator_and_says_so(at):

@@ -58,8 +58,8 @@ def test_several_heads_have_a_colour_each_and_can_be_taken_away(open_app, trace)
             **{"all_heads.several": "1", "all_heads.more": "1.1,3.4,9.9,x"},
         )
     )
-    shown = component(app, "heads")
-    assert [(one["layer"], one["head"]) for one in shown["heads"]] == [(1, 2), (0, 0), (2, 3)]
+    heads = component(app, "heads")
+    assert [(one["layer"], one["head"]) for one in heads["heads"]] == [(1, 2), (0, 0), (2, 3)]
     lines = component(app, "lines")
     assert len(set(lines["colours"])) == 3 and "3 heads" in page_text(app)
     drawn = parts(lines["bytes"], 3, trace.length, trace.length)
@@ -116,15 +116,15 @@ def test_the_neuron_view_has_the_heads_vectors_and_weights(open_app, model, trac
     from bert_tf.explain import head_vectors
 
     link = {"layer": "3", "head": "2", "neuron.query": "4", **PAIR}
-    shown = component(no_trouble(open_app(page="neuron", **link)), "neuron")
+    neuron = component(no_trouble(open_app(page="neuron", **link)), "neuron")
     vectors = head_vectors(model, trace, 2, 1)
-    query = np.frombuffer(base64.b64decode(shown["query_vector"]), "<f4")
-    keys = np.frombuffer(base64.b64decode(shown["key_vectors"]), "<f4").reshape(trace.length, -1)
+    query = np.frombuffer(base64.b64decode(neuron["query_vector"]), "<f4")
+    keys = np.frombuffer(base64.b64decode(neuron["key_vectors"]), "<f4").reshape(trace.length, -1)
     np.testing.assert_allclose(query, vectors.queries[4], atol=1e-4)
     np.testing.assert_allclose(keys, vectors.keys, atol=1e-4)
-    np.testing.assert_allclose(shown["scores"], vectors.scores(4), atol=1e-3)
-    np.testing.assert_allclose(shown["weights"], trace.attentions[2, 1, 4], atol=1e-4)
-    assert shown["key"] == int(trace.attentions[2, 1, 4].argmax()) and shown["token"] == trace.tokens[4]
+    np.testing.assert_allclose(neuron["scores"], vectors.scores(4), atol=1e-3)
+    np.testing.assert_allclose(neuron["weights"], trace.attentions[2, 1, 4], atol=1e-4)
+    assert neuron["key"] == int(trace.attentions[2, 1, 4].argmax()) and neuron["token"] == trace.tokens[4]
 
 
 def test_the_neuron_view_of_a_long_text_has_a_window_that_slides(open_app):
@@ -267,14 +267,14 @@ def test_the_file_is_still_there_after_another_page(open_app):
     app = open_app(page="head_profiles", **PAIR, **{"head_profiles.of": "file"})
     app.file_uploader(key="w_head_profiles_upload").upload("a.txt", b"The bunny ran.\nIt ate.", "text/plain").run()
     wait_for(no_trouble(app), "grid")
-    shown = component(app, "grid")["texts"]
+    grid_texts = component(app, "grid")["texts"]
     for link in ({"page": "all_heads"}, {"page": "head_profiles", "head_profiles.of": "file"}):
         for name, value in link.items():
             app.query_params[name] = value
         no_trouble(app.run())
     wait_for(app, "grid")
     assert "2 texts" in page_text(app) and "Read from a.txt" in page_text(app).replace("\\", "")
-    assert component(app, "grid")["texts"] == shown and "Upload a file" not in page_text(app)
+    assert component(app, "grid")["texts"] == grid_texts and "Upload a file" not in page_text(app)
 
 
 def test_a_file_that_is_too_large_is_not_read(open_app, explorer_home, tmp_path, monkeypatch):

@@ -29,8 +29,8 @@ def captions(code):
     """The literal texts of all calls of ``caption``: pairs (line, text). Both texts of an ``if`` count."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "caption":
-            given = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "body")]
-            for body in given:
+            texts = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "body")]
+            for body in texts:
                 for one in (body.body, body.orelse) if isinstance(body, ast.IfExp) else (body,):
                     if (text := written(one)) is not None:
                         yield node.lineno, text

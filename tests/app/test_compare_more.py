@@ -114,10 +114,10 @@ def test_attention_is_drawn_as_the_difference_of_a_head(open_app, cased):
             **{"side_by_side.head": "2", "side_by_side.drawn": "heatmap"},
         )
     )
-    shown = [one["data"][0]["z"] for one in figures(app)[:2]]
+    maps = [one["data"][0]["z"] for one in figures(app)[:2]]
     first = cased.trace("The bunny ate the carrot.", "It was bad.")
-    assert len(shown) == 2 and "layer 3 of 3, head 2" in page_text(app)
-    assert np.asarray(_array(shown[0])).max() == pytest.approx(first.attentions[2, 1].max(), abs=1e-4)
+    assert len(maps) == 2 and "layer 3 of 3, head 2" in page_text(app)
+    assert np.asarray(_array(maps[0])).max() == pytest.approx(first.attentions[2, 1].max(), abs=1e-4)
 
 
 def _array(packed):
@@ -418,10 +418,10 @@ def test_the_time_of_a_text_is_the_median_of_passes_after_the_first():
             assert (a, b, mask, attentions) == ("one", None, (), False)
             return types.SimpleNamespace(seconds=self.times.pop(0))
 
-    told_of = []
+    marked = []
     bert = Bert()
     shared = SharedModel("m", lambda: bert)
-    assert shared.latency("one", " ", progress=lambda *done: told_of.append(done) or True) == 0.5
-    assert told_of == [(1, 6), (2, 6), (3, 6)] and shared.bert.times == []
+    assert shared.latency("one", " ", progress=lambda *done: marked.append(done) or True) == 0.5
+    assert marked == [(1, 6), (2, 6), (3, 6)] and shared.bert.times == []
     with pytest.raises(Cancelled):
         SharedModel("m", Bert).latency("one", "", progress=lambda *_: False)

@@ -10,7 +10,7 @@ KINDS = ("Slider", "Selectbox", "ButtonGroup", "Checkbox")
 
 
 @pytest.fixture
-def given(monkeypatch):
+def sent_values(monkeypatch):
     """The values that the last run gave its controls before it drew them, as those of its figures: dict from keys."""
     from ui.session import state
 
@@ -31,35 +31,35 @@ class Browser:
     which shows its default. So is a control that was not drawn in between.
     """
 
-    def __init__(self, app, given):
-        self.app, self._given, self.shown = app, given, {}
+    def __init__(self, app, sent_values):
+        self.app, self._sent_values, self.displayed = app, sent_values, {}
         self.receive()
 
     def controls(self):
         return [one for one in walk(self.app._tree.root) if type(getattr(one, "proto", None)).__name__ in KINDS]
 
     def receive(self):
-        before, self.shown = self.shown, {}
+        before, self.displayed = self.displayed, {}
         for control in self.controls():
             proto = control.proto
             if proto.set_value or proto.id not in before:
-                self.shown[proto.id] = _sent(proto)
+                self.displayed[proto.id] = _sent(proto)
             else:
-                self.shown[proto.id] = before[proto.id]
+                self.displayed[proto.id] = before[proto.id]
 
     def check(self, after):
         assert not self.app.exception, page_text(self.app)
         for control in self.controls():
-            if control.key in self._given:
-                wanted = _label(control, self._given[control.key])
-                assert self.shown[control.proto.id] == wanted, f"{control.key} after {after}: {page_text(self.app)}"
+            if control.key in self._sent_values:
+                wanted = _label(control, self._sent_values[control.key])
+                assert self.displayed[control.proto.id] == wanted, f"{control.key} after {after}: {page_text(self.app)}"
 
-    def choose(self, key, shown):
+    def choose(self, key, displayed):
         """Let the visitor choose what a control then shows, and check every control; nothing if it is not drawn."""
         control = next((one for one in self.controls() if one.key == key), None)
         if control is not None:
-            self.shown[control.proto.id] = shown
-            self._run(f"{key} = {shown}")
+            self.displayed[control.proto.id] = displayed
+            self._run(f"{key} = {displayed}")
 
     def type(self, text):
         self.app.text_area(key="w_text_a").set_value(text)
@@ -69,17 +69,17 @@ class Browser:
         """Run the page with the values that a browser sends, which are those that it shows."""
         states = self.app._tree.get_widget_states()
         for state in states.widgets:
-            if state.id in self.shown:
-                shown = self.shown[state.id]
-                if isinstance(shown, bool):
-                    state.bool_value = shown
-                elif isinstance(shown, str):
-                    state.string_value = shown
-                elif shown and isinstance(shown[0], float):
-                    state.double_array_value.data[:] = shown
+            if state.id in self.displayed:
+                displayed = self.displayed[state.id]
+                if isinstance(displayed, bool):
+                    state.bool_value = displayed
+                elif isinstance(displayed, str):
+                    state.string_value = displayed
+                elif displayed and isinstance(displayed[0], float):
+                    state.double_array_value.data[:] = displayed
                 else:
-                    state.string_array_value.data[:] = shown
-        self._given.clear()
+                    state.string_array_value.data[:] = displayed
+        self._sent_values.clear()
         self.app._run(states)
         self.receive()
         self.check(after)
@@ -117,20 +117,20 @@ def _label(control, value):
 
 
 @pytest.mark.parametrize("page", list(catalogue.pages()))
-def test_every_control_shows_the_value_of_its_figure(page, open_app, given):
+def test_every_control_shows_the_value_of_its_figure(page, open_app, sent_values):
     app = open_app(page=page, model="tiny-cased", a=TEXT, mask="a1", layer="2", head="2", depth="66")
-    browser = Browser(app, given)
+    browser = Browser(app, sent_values)
     browser.check("opening")
     # The sliders leave their defaults, which a control that is new by mistake would show.
     for control in browser.controls():
         proto = control.proto
-        if type(proto).__name__ == "Slider" and control.key in given:
+        if type(proto).__name__ == "Slider" and control.key in sent_values:
             second = min(proto.max, proto.min + 1)
             browser.choose(control.key, list(proto.options[-1:]) or [proto.min, second][-len(proto.default) :])
     _change_inputs(browser)
     for control in browser.controls():
         proto = control.proto
-        if type(proto).__name__ == "ButtonGroup" and control.key in given and control.key != "w_precision":
+        if type(proto).__name__ == "ButtonGroup" and control.key in sent_values and control.key != "w_precision":
             for option in proto.options:
                 browser.choose(control.key, [option.content])
             _change_inputs(browser)

@@ -126,9 +126,9 @@ def test_layer_likeness_is_the_librarys(open_app, cased, uncased):
     app = run_until_done(open_app(page="layer_similarity"))
     texts = [row.text_a for row in sample("sentences.txt").rows]
     wanted = layer_similarity(*([bert.trace(text) for text in texts] for bert in (cased, uncased)))
-    shown = figure(app, 0)[0]
+    bars = figure(app, 0)[0]
     assert wanted.shape == (4, 3)
-    assert array(shown["z"]) == pytest.approx(wanted, abs=1e-3)
+    assert array(bars["z"]) == pytest.approx(wanted, abs=1e-3)
     assert "Over 2" in page_text(app)
 
 
@@ -172,9 +172,9 @@ def test_rows_open_where_the_page_has_what_it_needs(open_app, monkeypatch):
     assert [name for name in more if name not in always] == ["fine_tuning_changes", "directionality"]
     view = pages()["layer_similarity"].from_row(row_view(View(), TextRow(1, "one two"), ()))
     assert (view.setting("layer_similarity.source"), view.a) == ("view", "one two")
-    view, opened = View(settings=(("side_by_side.one", "mini/step-0"),), model="m", other="n"), pages()["side_by_side"]
-    assert opened.from_row(dataclasses.replace(view, page="agreement")).setting("side_by_side.one") is None
-    assert opened.from_row(view).setting("side_by_side.one") == "mini/step-0"
+    view, target = View(settings=(("side_by_side.one", "mini/step-0"),), model="m", other="n"), pages()["side_by_side"]
+    assert target.from_row(dataclasses.replace(view, page="agreement")).setting("side_by_side.one") is None
+    assert target.from_row(view).setting("side_by_side.one") == "mini/step-0"
 
 
 def _a_row():

@@ -28,12 +28,12 @@ FILE = "text,label\n" + "".join(f"{text},{label}\n" for text, label in zip(WORDS
 def uploaded(open_app):
     """A function that opens Data with a file of the visitor's."""
 
-    def opened(data, name="theirs.csv", **link):
+    def open_file(data, name="theirs.csv", **link):
         app = open_app(page="dataset", **{"dataset.file": "upload", "dataset.ask": "classes", **link})
         app.file_uploader(key="w_dataset_upload").upload(name, data.encode(), "text/csv").run()
         return run_until_done(app)
 
-    return opened
+    return open_file
 
 
 def predictions_of(name, task_home, texts):
@@ -49,12 +49,12 @@ def test_classes_are_compared_with_the_labels_of_the_file(uploaded, task_home, s
     assert list(table["sure"]) == pytest.approx([one["probability"] for one in actual], abs=1e-4)
     near(column(saved["rows"], "predicted_probability"), [one["probability"] for one in actual])
     assert saved["rows"]["json"]["rows"][0]["task_prediction"]["label"] == actual[0]["label"]
-    true, given = LABELS[:5], [one["label"] for one in actual[:5]]
+    true, predicted = LABELS[:5], [one["label"] for one in actual[:5]]
     assert {one.label: one.value for one in app.metric} == {
-        "Accuracy": f"{accuracy_score(true, given):.3f}",
-        "Macro F1": f"{f1_score(true, given, labels=['bad', 'good'], average='macro', zero_division=0):.3f}",
+        "Accuracy": f"{accuracy_score(true, predicted):.3f}",
+        "Macro F1": f"{f1_score(true, predicted, labels=['bad', 'good'], average='macro', zero_division=0):.3f}",
     }
-    counts = confusion_matrix(true, given, labels=["bad", "good"])
+    counts = confusion_matrix(true, predicted, labels=["bad", "good"])
     np.testing.assert_array_equal(saved["confusion"]["npz"]["counts"], counts)
     assert [row[1:] for row in saved["confusion"]["rows"]] == [[str(one) for one in row] for row in counts.tolist()]
     np.testing.assert_allclose(array(figure(app, 0)[0]["z"]), counts / counts.sum(axis=1, keepdims=True), atol=1e-6)
@@ -64,16 +64,16 @@ def test_classes_are_compared_with_the_labels_of_the_file(uploaded, task_home, s
 def test_the_rows_with_a_wrong_class_can_be_picked_out(uploaded, task_home):
     app = uploaded(FILE, model="classes")
     app.button_group(key="w_dataset_show").set_value("misjudged").run()
-    given = [one["label"] for one in predictions_of("classes", task_home, WORDS[:5])]
-    wrong = [text for text, true, label in zip(WORDS, LABELS, given) if true != label]
+    predicted = [one["label"] for one in predictions_of("classes", task_home, WORDS[:5])]
+    wrong = [text for text, true, label in zip(WORDS, LABELS, predicted) if true != label]
     assert list(run_until_done(app).dataframe[0].value["a"]) == wrong and param(app, "dataset.show") == "misjudged"
 
 
 def test_without_labels_the_classes_are_counted(open_app, task_home):
     app = run_until_done(open_app(page="dataset", model="classes", **{"dataset.ask": "classes"}))
     data = (ROOT / "assets" / "samples" / "sentences.txt").read_text("utf-8")
-    given = [one["label"] for one in predictions_of("classes", task_home, data.splitlines())]
-    assert f"{given[0]} {given.count(given[0])}" in page_text(app) and not app.metric
+    predicted = [one["label"] for one in predictions_of("classes", task_home, data.splitlines())]
+    assert f"{predicted[0]} {predicted.count(predicted[0])}" in page_text(app) and not app.metric
     assert "label" not in app.dataframe[0].value
 
 
@@ -83,9 +83,9 @@ def test_the_lines_classify_and_score_as_the_page(uploaded, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     names = {}
     exec(app.code[0].value, names)
-    shown = app.session_state["_jobs"]["dataset"].result
+    rows = app.session_state["_jobs"]["dataset"].result
     assert [(one.row, one.predicted, one.is_correct) for one in names["results"]] == [
-        (one.row, one.predicted, one.is_correct) for one in shown
+        (one.row, one.predicted, one.is_correct) for one in rows
     ]
     assert f"'accuracy': {float(app.metric[0].value):.1f}" in capsys.readouterr().out
 

@@ -67,8 +67,8 @@ def test_the_lines_ask_the_same_readers(readers, open_app, capsys):
     exec(app.code[0].value, {})
     page_text = [line for line in capsys.readouterr().out.splitlines() if line.startswith("tiny-")]
     for line, drawn in zip(page_text, components(app, "bars"), strict=True):
-        shown = [(one["text"], round(one["p"], 3)) for one in drawn["cards"][0]["predictions"]]
-        assert line.endswith(str(shown))
+        on_page = [(one["text"], round(one["p"], 3)) for one in drawn["cards"][0]["predictions"]]
+        assert line.endswith(str(on_page))
 
 
 def test_a_pressed_word_takes_the_place_of_the_hidden_one(readers, open_app):
@@ -153,16 +153,16 @@ def test_the_readers_answers_are_saved(readers, open_app, saved):
     assert saved["one-way"]["npz"]["prediction"][:5].tolist() == [one.token for one in reading.answer.predictions]
 
 
-@pytest.mark.parametrize("way, told_apart", [("left_to_right", False), ("two_one_way", True)])
-def test_the_map_of_a_file_s_rows_offers_first_tokens_that_differ(readers, open_app, way, told_apart):
+@pytest.mark.parametrize("way, differ", [("left_to_right", False), ("two_one_way", True)])
+def test_the_map_of_a_file_s_rows_offers_first_tokens_that_differ(readers, open_app, way, differ):
     link = {"dataset.look": "map", "dataset.ask": "masks", "dataset.vector": "first"}
     app = run_until_done(open_app(page="dataset", model=NAMES[way], **link))
     keys = [one.key for one in app.button_group]
-    assert "w_dataset_way" in keys and ("w_dataset_vector" in keys) == told_apart
+    assert "w_dataset_way" in keys and ("w_dataset_vector" in keys) == differ
     assert len(app.get("plotly_chart")) == 1
     # The mean is the default, which the code leaves out.
-    assert ("row_vectors(bert, rows, pooling='first')" in app.code[0].value) == told_apart
-    assert ("row_vectors(bert, rows)" in app.code[0].value) != told_apart
+    assert ("row_vectors(bert, rows, pooling='first')" in app.code[0].value) == differ
+    assert ("row_vectors(bert, rows)" in app.code[0].value) != differ
 
 
 def test_a_word_of_several_pieces_is_told_of_for_every_model_that_splits_it(readers, open_app):

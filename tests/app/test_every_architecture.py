@@ -9,7 +9,7 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.models import build_pretraining_model
 from tests.app.family_models import DEBERTA_TEXT, GOLDEN_FOLDERS, MODERN_TEXT, ONE_WAY, TEXTS
-from tests.app.page_reading import component, page_text, run_until_done, run_until_said
+from tests.app.page_reading import component, page_text, run_until_done, run_until_message
 from ui.shell.catalogue import pages
 
 #: What stands on a page whatever the member, below its title and question.
@@ -67,7 +67,7 @@ MODERN_SIGNS = SIGNS | REFUSED | {"input_embeddings": "it has no table of positi
 @pytest.mark.parametrize("page", [name for name in pages() if name not in OTHERS])
 def test_modernbert_opens_the_page(open_app, modernbert_home, page):
     app = open_app(page=page, model="modernbert", a=MODERN_TEXT, b=MODERN_TEXT, mask="a1")
-    app = run_until_said(app, REFUSED[page]) if page in REFUSED else run_until_done(app)
+    app = run_until_message(app, REFUSED[page]) if page in REFUSED else run_until_done(app)
     assert not app.exception, page_text(app)
     assert MODERN_SIGNS.get(page, pages()[page].question) in page_text(app), page_text(app)
     assert page in REFUSED or not app.error
@@ -82,7 +82,7 @@ DEBERTA_PAGES = ("predict", "contributions", "input_embeddings", "architecture",
 @pytest.mark.parametrize("page", DEBERTA_PAGES)
 def test_deberta_opens_the_page(open_app, deberta_home, page):
     app = open_app(page=page, model="deberta", a=DEBERTA_TEXT, b=DEBERTA_TEXT, mask="a1")
-    app = run_until_said(app, SCORES_REFUSED[page]) if page in SCORES_REFUSED else run_until_done(app)
+    app = run_until_message(app, SCORES_REFUSED[page]) if page in SCORES_REFUSED else run_until_done(app)
     assert not app.exception, page_text(app)
     assert DEBERTA_SIGNS.get(page, pages()[page].question) in page_text(app), page_text(app)
     assert page in SCORES_REFUSED or not app.error

@@ -73,14 +73,14 @@ def test_odd_settings_of_a_link_are_passed_over(open_app, page):
 
 def test_the_lens_shows_the_library_s_words_and_where_the_answer_settles(open_app, bert):
     app = run_until_done(open_app(page="logit_lens", **PAIR, mask="a3"))
-    shown = component(app, "cells")
+    cells = component(app, "cells")
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     from bert_tf.explain import logit_lens
 
     lens = logit_lens(bert, trace)
-    assert shown["texts"] == [best[0] for line in lens.predicted_tokens for best in line]
-    assert np.allclose(shown["shades"], lens.probabilities[:, :, 0].ravel(), atol=1e-3)
-    assert [index for index, edge in enumerate(shown["edges"]) if edge] == [int(lens.stable_from[0])]
+    assert cells["texts"] == [best[0] for line in lens.predicted_tokens for best in line]
+    assert np.allclose(cells["shades"], lens.probabilities[:, :, 0].ravel(), atol=1e-3)
+    assert [index for index, edge in enumerate(cells["edges"]) if edge] == [int(lens.stable_from[0])]
 
 
 def test_all_tokens_can_be_read_and_one_be_opened(open_app, bert):
@@ -93,8 +93,8 @@ def test_all_tokens_can_be_read_and_one_be_opened(open_app, bert):
         )
     )
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
-    shown = component(app, "cells")
-    assert len(shown["rows"]) == trace.length and shown["picked"] == 2 * 4 + 1
+    cells = component(app, "cells")
+    assert len(cells["rows"]) == trace.length and cells["picked"] == 2 * 4 + 1
     assert f"Token 2: {trace.tokens[2]}" in page_text(app) and "Predictions after layer 1" in page_text(app)
 
 
@@ -148,9 +148,9 @@ def test_what_is_switched_off_changes_the_answer_as_the_library_says(open_app, b
     was = {one.id: one.probability for one in effect.before[0].predictions}
     assert card["predictions"][0]["was"] == pytest.approx(was.get(first.id, 0.0), abs=1e-6)
     assert component(app, "gauge")["is_next"] == pytest.approx(effect.nsp_after.is_next, abs=1e-6)
-    shown = component(app, "cells")
-    assert [index for index, off in enumerate(shown["off"]) if off] == [1, 4, 2 * 6 + 5]
-    assert shown["shades"][6] == pytest.approx(np.sqrt(effect.attention_shifts[1, 0]), abs=1e-3)
+    cells = component(app, "cells")
+    assert [index for index, off in enumerate(cells["off"]) if off] == [1, 4, 2 * 6 + 5]
+    assert cells["shades"][6] == pytest.approx(np.sqrt(effect.attention_shifts[1, 0]), abs=1e-3)
 
 
 def test_everything_can_be_switched_on_again(open_app):
@@ -193,8 +193,8 @@ def test_effects_on_the_next_sentence_are_those_of_its_head(open_app, bert):
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     sign = -1 if trace.nsp.is_next >= 0.5 else 1
     wanted = sign * sweep(bert, trace, every_layer(bert.config)).nsp_changes
-    shown = dict(zip(heat(app)["y"], _numbers(heat(app)["x"])))
-    assert np.allclose([shown[f"layer {index + 1}, the whole layer"] for index in range(3)], wanted, atol=1e-5)
+    on_page = dict(zip(heat(app)["y"], _numbers(heat(app)["x"])))
+    assert np.allclose([on_page[f"layer {index + 1}, the whole layer"] for index in range(3)], wanted, atol=1e-5)
 
 
 # Contributions
@@ -206,14 +206,14 @@ def test_the_parts_shares_are_the_library_s(open_app, bert):
     app = run_until_done(open_app(page="contributions", **PAIR, mask="a3", **{"contributions.part": "2-f"}))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     actual = contributions(bert, trace, mask_target(bert, trace))
-    shown = component(app, "cells")
+    cells = component(app, "cells")
     shares = np.column_stack(
         [actual.heads / np.abs(actual.heads).max(), actual.feed_forward / np.abs(actual.feed_forward).max()]
     )
-    assert np.allclose(np.array(shown["shades"]).reshape(3, 5), 0.5 + 0.5 * shares, atol=2e-3)
+    assert np.allclose(np.array(cells["shades"]).reshape(3, 5), 0.5 + 0.5 * shares, atol=2e-3)
     assert (
-        shown["tips"][7] == f"Layer 2, head 3: {signed(actual.heads[1, 2], 3)} nats of log-odds"
-        and shown["picked"] == 9
+        cells["tips"][7] == f"Layer 2, head 3: {signed(actual.heads[1, 2], 3)} nats of log-odds"
+        and cells["picked"] == 9
     )
     output = page_text(app)
     assert f"The parts add up to {signed(actual.total)} (heads {signed(actual.heads.sum())}" in output
@@ -223,9 +223,9 @@ def test_the_parts_shares_are_the_library_s(open_app, bert):
     assert np.allclose(_numbers(bars["x"]), sorted(actual.heads.ravel(), key=lambda one: -abs(one)), atol=1e-5)
     app.segmented_control(key="w_contributions_kind").set_value("blocks").run()
     bars = heat(run_until_done(app))
-    shown = dict(zip(bars["y"], _numbers(bars["x"])))
+    on_page = dict(zip(bars["y"], _numbers(bars["x"])))
     wanted = {f"layer {number}, feed-forward": share for number, share in enumerate(actual.feed_forward, start=1)}
-    assert shown == pytest.approx(wanted | {"the input": actual.input, "biases": actual.biases}, abs=1e-5)
+    assert on_page == pytest.approx(wanted | {"the input": actual.input, "biases": actual.biases}, abs=1e-5)
 
 
 def test_a_part_leads_to_where_it_looks_and_to_the_answer_without_it(open_app):
@@ -258,9 +258,9 @@ def test_contributions_are_worked_out_beside_the_page(open_app, monkeypatch):
 
     go, whole = threading.Event(), LayerSteps.odds_gradient
 
-    def slow(*given):
+    def slow(*arguments):
         assert go.wait(PATIENCE)
-        return whole(*given)
+        return whole(*arguments)
 
     monkeypatch.setattr(LayerSteps, "odds_gradient", slow)
     app = open_app(page="contributions", **PAIR, mask="a3")
@@ -628,7 +628,7 @@ def test_paths_are_the_library_s_and_a_press_leads_on(open_app, bert):
     asked = bert, clean, corrupted, mask_target(bert, clean)
     app = run_until_done(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": other, "patching.part": "path"}))
 
-    def shown(actual, rows):
+    def expect_rows(actual, rows):
         cells, shares = component(app, "cells"), actual.recovered[:rows]
         tips = [float(tip.split("brings back ")[1].rstrip("%")) for tip in cells["tips"] if "brings back" in tip]
         assert tips == pytest.approx((100 * shares[actual.has_path[:rows]]).tolist(), abs=0.06)
@@ -642,7 +642,7 @@ def test_paths_are_the_library_s_and_a_press_leads_on(open_app, bert):
         assert drawn == pytest.approx(sorted(wanted), abs=1e-4)
         return cells
 
-    cells = shown(patch_paths(*asked), 3)
+    cells = expect_rows(patch_paths(*asked), 3)
     # The strongest is open; the values of a head lead on from there.
     app = run_until_done(
         open_app(
@@ -657,11 +657,11 @@ def test_paths_are_the_library_s_and_a_press_leads_on(open_app, bert):
     run_until_done(app)
     assert [param(app, f"patching.{name}") for name in ("into", "layer", "head")] == ["values", None, "2"]
     assert param(app, "patching.sender") is None
-    shown(patch_paths(*asked, Receiver("values", 2, 1)), 2)
+    expect_rows(patch_paths(*asked, Receiver("values", 2, 1)), 2)
     app.selectbox(key="w_patching_into").set_value("feed_forward").run()
     app.selectbox(key="w_patching_place").set_value(str(clean.masks[0])).run()
     run_until_done(app)
-    cells = shown(patch_paths(*asked, Receiver("feed_forward", 2), clean.masks[0]), 3)
+    cells = expect_rows(patch_paths(*asked, Receiver("feed_forward", 2), clean.masks[0]), 3)
     assert cells["tips"][-1].endswith("it does not come before") and cells["shades"][-1] is None
 
 
@@ -776,8 +776,8 @@ def test_another_word_and_a_swap_are_shown_before_and_after(open_app, bert):
         (open_app(page="counterfactuals", **PAIR, mask="a3", **{"counterfactuals.kind": "swap"}), swapped(bert, trace)),
     ):
         outcome = predict_variants(bert, trace, [variant])[0]
-        shown = component(run_until_done(app), "bars")["cards"][0]["predictions"][0]
-        assert shown["p"] == pytest.approx(outcome.masks[0].predictions[0].probability, abs=1e-6)
+        on_page = component(run_until_done(app), "bars")["cards"][0]["predictions"][0]
+        assert on_page["p"] == pytest.approx(outcome.masks[0].predictions[0].probability, abs=1e-6)
         assert component(app, "gauge")["is_next"] == pytest.approx(outcome.nsp.is_next, abs=1e-6)
 
 

@@ -38,7 +38,7 @@ def plain(bert):
     return bert.trace(PAIR["a"], PAIR["b"], attentions=True)
 
 
-def opened(open_app, saved, names, **params):
+def open_page_of(open_app, saved, names, **params):
     app = run_until_done(open_app(**params))
     offered(app, saved, names)
     return app
@@ -59,11 +59,11 @@ def test_words_asked_about_are_shown_saved_and_copied(open_app, saved, bert):
         predict_variants = (
             bert.fill_jointly(trace, targets=["rabbit"]).steps if more else bert.fill_mask(trace, targets=["rabbit"])
         )
-        shown = component(app, "bars")["cards"]
-        assert [(card["asked"][0]["text"], card["asked"][0]["rank"]) for card in shown] == [
+        cards = component(app, "bars")["cards"]
+        assert [(card["asked"][0]["text"], card["asked"][0]["rank"]) for card in cards] == [
             ("rabbit", f"{one.targets[0].rank:,}") for one in predict_variants
         ]
-        near([card["asked"][0]["p"] for card in shown], [one.targets[0].probability for one in predict_variants])
+        near([card["asked"][0]["p"] for card in cards], [one.targets[0].probability for one in predict_variants])
         menu = saved["predictions"]
         asked = [row for row in menu["rows"] if row[-1] == "True"]
         assert [(int(row[0]), int(row[3]), row[4]) for row in asked] == [
@@ -87,7 +87,7 @@ def test_words_asked_about_are_shown_saved_and_copied(open_app, saved, bert):
 def test_predictions_and_the_pair(open_app, saved, bert, trace):
     from bert_tf.inference.predictions import fill_mask
 
-    opened(open_app, saved, ("predictions", "next-sentence"), page="predict", **ASKED)
+    open_page_of(open_app, saved, ("predictions", "next-sentence"), page="predict", **ASKED)
     (answer,) = fill_mask(trace, bert.tokenizer, 5)
     near(column(saved["predictions"], "probability"), [one.probability for one in answer.predictions])
     near(saved["predictions"]["npz"]["probability"], [one.probability for one in answer.predictions])
@@ -98,7 +98,7 @@ def test_predictions_and_the_pair(open_app, saved, bert, trace):
 
 def test_all_chosen_heads_are_saved_and_the_threshold_empties_the_figure(open_app, saved, plain):
     name = "layer-2-head-3-layer-1-head-1"
-    opened(
+    open_page_of(
         open_app,
         saved,
         (name,),
@@ -131,7 +131,7 @@ def test_all_chosen_heads_are_saved_and_the_threshold_empties_the_figure(open_ap
 
 
 def test_the_sheet_of_all_heads_is_saved(open_app, saved, plain):
-    opened(open_app, saved, ("all-heads",), page="model_view", **PAIR)
+    open_page_of(open_app, saved, ("all-heads",), page="model_view", **PAIR)
     near(saved["all-heads"]["npz"]["weights"], plain.attentions)
     near(saved["all-heads"]["json"]["weights"], plain.attentions)
     assert len(saved["all-heads"]["rows"]) == 3 * 4 * plain.length
@@ -142,7 +142,7 @@ def test_the_sheet_of_all_heads_is_saved(open_app, saved, plain):
 
 def test_a_long_text_s_sheet_is_pooled_in_the_table_and_whole_in_the_arrays(open_app, saved, bert):
     text = "The bunny ate a carrot today . " * 20
-    opened(open_app, saved, ("all-heads",), page="model_view", a=text)
+    open_page_of(open_app, saved, ("all-heads",), page="model_view", a=text)
     actual = saved["all-heads"]
     length = bert.trace(text).length
     assert length > 64 and actual["npz"]["weights"].shape == (3, 4, length, length)
@@ -157,7 +157,7 @@ def test_a_long_text_s_sheet_is_pooled_in_the_table_and_whole_in_the_arrays(open
 def test_the_neuron_view(open_app, saved, bert, plain):
     from bert_tf.explain import head_vectors
 
-    opened(open_app, saved, ("layer-1-head-1-1",), page="neuron", **PAIR)
+    open_page_of(open_app, saved, ("layer-1-head-1-1",), page="neuron", **PAIR)
     actual, vectors = saved["layer-1-head-1-1"], head_vectors(bert, plain, 0, 0)
     near(actual["npz"]["queries"], vectors.queries)
     near(column(actual, "weight"), vectors.weights(1))
@@ -166,7 +166,7 @@ def test_the_neuron_view(open_app, saved, bert, plain):
 def test_methods(open_app, saved, bert, plain):
     from bert_tf.explain import token_attention
 
-    opened(
+    open_page_of(
         open_app,
         saved,
         ("methods-layer-2-token-3",),
@@ -184,7 +184,7 @@ def test_methods(open_app, saved, bert, plain):
 def test_what_heads_do(open_app, saved, plain):
     from bert_tf.explain import summarise_heads
 
-    opened(open_app, saved, ("heads",), page="head_profiles", **PAIR)
+    open_page_of(open_app, saved, ("heads",), page="head_profiles", **PAIR)
     near(saved["heads"]["npz"]["entropy"], summarise_heads(plain).entropy)
     assert saved["heads"]["figures"].keys() == {"Measures", "Plane"}
 
@@ -193,7 +193,7 @@ def test_layer_by_layer(open_app, saved, bert, trace):
     from bert_tf.explain import logit_lens
 
     (position,) = trace.masks
-    opened(open_app, saved, ("logit-lens", f"token-{position}"), page="logit_lens", **ASKED)
+    open_page_of(open_app, saved, ("logit-lens", f"token-{position}"), page="logit_lens", **ASKED)
     lens = logit_lens(bert, trace, (position,), 5)
     near(saved["logit-lens"]["npz"]["probabilities"], lens.probabilities)
     near(column(saved["logit-lens"], "probability"), lens.probabilities.ravel())
@@ -204,7 +204,7 @@ def test_layer_by_layer(open_app, saved, bert, trace):
 def test_switched_off(open_app, saved, bert, trace):
     from bert_tf.explain import Ablation, ablate, sweep
 
-    opened(
+    open_page_of(
         open_app,
         saved,
         ("switched-off", "strongest-parts"),
@@ -227,7 +227,7 @@ def test_switched_off(open_app, saved, bert, trace):
 def test_switched_off_saves_the_answers_and_the_grid_on_the_screen(open_app, saved, bert, trace):
     from bert_tf.explain import Ablation, ablate
 
-    opened(open_app, saved, ("switched-off",), page="ablation", **ASKED, **{"ablation.off": "1-1"})
+    open_page_of(open_app, saved, ("switched-off",), page="ablation", **ASKED, **{"ablation.off": "1-1"})
     effect = ablate(bert, trace, Ablation(heads=((0, 0),)), 20, attention_shifts=True)
     menu = saved["switched-off"]
     near(menu["figures"]["Answers"].data[-1].z, effect.attention_shifts)
@@ -235,9 +235,9 @@ def test_switched_off_saves_the_answers_and_the_grid_on_the_screen(open_app, sav
     before, after = (
         {one.token: one.probability for one in actual[0].predictions} for actual in (effect.before, effect.after)
     )
-    shown = {row["answer"]: row for row in rows if row["measure"] == "mask"}
-    assert set(shown) == {*before, *after}
-    for token, row in shown.items():
+    by_answer = {row["answer"]: row for row in rows if row["measure"] == "mask"}
+    assert set(by_answer) == {*before, *after}
+    for token, row in by_answer.items():
         for name, shares in (("before", before), ("after", after)):
             assert row[name] == "" if token not in shares else float(row[name]) == pytest.approx(shares[token], 1e-3)
     (pair,) = (row for row in rows if row["measure"] == "is_next")
@@ -256,7 +256,7 @@ def test_switched_off_saves_the_answers_and_the_grid_on_the_screen(open_app, sav
 def test_what_if_saves_the_verdict_where_nothing_is_hidden(open_app, saved, bert, plain, link):
     from bert_tf.explain import predict_variants, swapped, with_word
 
-    opened(open_app, saved, ("what-if",), page="counterfactuals", **PAIR, **link)
+    open_page_of(open_app, saved, ("what-if",), page="counterfactuals", **PAIR, **link)
     bunny = next(word for word in plain.words() if word.text == "bunny")
     swap = link["counterfactuals.kind"] == "swap"
     (outcome,) = predict_variants(
@@ -272,7 +272,7 @@ def test_what_if_saves_the_verdict_where_nothing_is_hidden(open_app, saved, bert
 def test_which_words(open_app, saved, bert, trace):
     from bert_tf.explain import gradient_x_input, mask_target
 
-    opened(
+    open_page_of(
         open_app,
         saved,
         ("words-gradient-x-input",),
@@ -288,7 +288,7 @@ def test_which_words(open_app, saved, bert, trace):
 def test_which_words_by_relevance(open_app, saved, bert, trace):
     from bert_tf.explain import layerwise_relevance, mask_target
 
-    opened(open_app, saved, ("words-lrp",), page="saliency", **ASKED, **{"saliency.method": "lrp"})
+    open_page_of(open_app, saved, ("words-lrp",), page="saliency", **ASKED, **{"saliency.method": "lrp"})
     actual, menu = layerwise_relevance(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-lrp"]
     near(menu["npz"]["scores"], actual.scores, 1e-4)
     assert menu["json"]["rest"] == pytest.approx(actual.rest, abs=1e-3)
@@ -298,7 +298,7 @@ def test_which_words_by_relevance(open_app, saved, bert, trace):
 def test_words_left(open_app, saved, bert, trace):
     from bert_tf.explain import mask_target, reduce_input
 
-    opened(open_app, saved, ("words-left",), page="saliency", **ASKED, **{"saliency.method": "input-reduction"})
+    open_page_of(open_app, saved, ("words-left",), page="saliency", **ASKED, **{"saliency.method": "input-reduction"})
     actual, menu = reduce_input(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-left"]
     words = [one.word.text for one in actual.removed] + [one.text for one in actual.remaining]
     assert [row[menu["header"].index("word")] for row in menu["rows"]] == words
@@ -311,7 +311,7 @@ def test_words_left(open_app, saved, bert, trace):
 def test_contributions(open_app, saved, bert, trace):
     from bert_tf.explain import contributions, mask_target
 
-    opened(open_app, saved, ("contributions",), page="contributions", **ASKED)
+    open_page_of(open_app, saved, ("contributions",), page="contributions", **ASKED)
     actual, menu = contributions(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["contributions"]
     near(menu["npz"]["heads"], actual.heads)
     names = "input", "biases", "total", "score"
@@ -331,7 +331,7 @@ def test_patched_heads(open_app, saved, bert, trace, place):
     from bert_tf.explain import mask_target, patch_heads
 
     other = "The bunny made the carrot."
-    opened(
+    open_page_of(
         open_app,
         saved,
         ("patching",),
@@ -353,7 +353,7 @@ def test_paths(open_app, saved, bert, trace, into, layer):
     from bert_tf.explain import Receiver, mask_target, patch_paths
 
     other = "The bunny made the carrot."
-    opened(
+    open_page_of(
         open_app,
         saved,
         ("paths",),
@@ -387,7 +387,7 @@ def test_paths(open_app, saved, bert, trace, into, layer):
 def test_words_of_a_linear_model(open_app, saved, bert, trace):
     from bert_tf.explain import lime, mask_target
 
-    opened(open_app, saved, ("words-lime",), page="saliency", **ASKED, **{"saliency.method": "lime"})
+    open_page_of(open_app, saved, ("words-lime",), page="saliency", **ASKED, **{"saliency.method": "lime"})
     actual, menu = lime(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-lime"]
     near(column(menu, "score"), [one.score for one in actual.words], 1e-3)
     assert menu["json"]["weighted_r2"] == pytest.approx(actual.weighted_r2, abs=1e-3)
@@ -397,7 +397,7 @@ def test_words_of_a_linear_model(open_app, saved, bert, trace):
 def test_words_flipped(open_app, saved, bert, trace):
     from bert_tf.explain import hotflip, mask_target
 
-    opened(open_app, saved, ("words-flipped",), page="saliency", **ASKED, **{"saliency.method": "hotflip"})
+    open_page_of(open_app, saved, ("words-flipped",), page="saliency", **ASKED, **{"saliency.method": "hotflip"})
     actual, menu = hotflip(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-flipped"]
     flips = [*actual.applied, *actual.tried]
     assert column(menu, "step") == [*range(1, len(actual.applied) + 1), *[0] * len(actual.tried)]
@@ -415,7 +415,7 @@ def test_patching(open_app, saved, bert, trace, part):
     from bert_tf.explain import mask_target, patch_blocks, patch_states
 
     other = "The bunny made the carrot."
-    opened(
+    open_page_of(
         open_app,
         saved,
         ("patching",),
@@ -445,7 +445,7 @@ def test_what_if(open_app, saved, bert, trace, kind, names):
     from bert_tf.explain import minimal_pairs, predict_variants, swapped, without_each_word
     from ui.samples.minimal_pairs import PAIRS
 
-    opened(open_app, saved, names, page="counterfactuals", **ASKED, **{"counterfactuals.kind": kind})
+    open_page_of(open_app, saved, names, page="counterfactuals", **ASKED, **{"counterfactuals.kind": kind})
     (actual,) = saved.values()
     if kind == "less":
         wanted = [float(one.divergences.mean()) for _, one in without_each_word(bert, trace, 1)]
@@ -472,7 +472,7 @@ def _first(bert, trace):
 def test_what_goes_in(open_app, saved, bert, plain):
     from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table
 
-    opened(open_app, saved, ("input-sum", "similarity-sum", "positions"), page="input_embeddings", **PAIR)
+    open_page_of(open_app, saved, ("input-sum", "similarity-sum", "positions"), page="input_embeddings", **PAIR)
     parts = embedding_parts(bert, plain)
     near(saved["input-sum"]["npz"]["vectors"], parts.vectors)
     near(saved["similarity-sum"]["npz"]["cosines"], cosine_similarities(parts.total))
@@ -488,7 +488,7 @@ def test_nearest_words(open_app, saved, bert, plain):
     from bert_tf.explain import embedding_table, nearest_tokens
     from bert_tf.explain.representations.vectors import word_ids
 
-    opened(open_app, saved, ("nearest-words",), page="nearest_words", **PAIR)
+    open_page_of(open_app, saved, ("nearest-words",), page="nearest_words", **PAIR)
     static = embedding_table(bert, "token")[plain.token_ids]
     wanted = nearest_tokens(bert, static, 10, True, word_ids(bert.tokenizer))
     cosines = [[one.similarity for one in near] for near in wanted]
@@ -504,7 +504,7 @@ def test_factors(open_app, saved, bert, plain):
 
     names = ("factors", "factor-2-units")
     link = {"factors.count": "3", "factors.at": "2", "factors.layers": "2"}
-    opened(open_app, saved, names, page="factors", **PAIR, **link)
+    open_page_of(open_app, saved, names, page="factors", **PAIR, **link)
     actual = factorise(feed_forward_activations(bert, plain, 1, 1), 3)
     menu, units = saved["factors"], actual.named(plain.tokens, range(plain.length), 1).units[1]
     near(menu["npz"]["weights"], actual.weights, 1e-3)
@@ -523,7 +523,7 @@ def test_meaning(open_app, saved, bert):
     from ui.samples import word_senses
 
     names = ("word-senses-3", "word-senses-similarity-3", "senses-by-layer")
-    opened(open_app, saved, names, page="word_senses")
+    open_page_of(open_app, saved, names, page="word_senses")
     read = word_senses.read(word_senses.example("bank"), 100, 2000)
     actual = occurrences(bert, read.texts, "bank")
     near(saved["word-senses-3"]["npz"]["vectors"], actual.vectors)
@@ -541,7 +541,7 @@ def test_two_models(open_app, saved, bert, trace, explorer_home):
     import bert_tf
     from bert_tf.explain import compare
 
-    opened(
+    open_page_of(
         open_app,
         saved,
         ("comparison", "facts", "attention-compared"),
@@ -565,7 +565,7 @@ def test_two_models(open_app, saved, bert, trace, explorer_home):
 def test_two_models_layer_by_layer(open_app, saved, bert, trace):
     from bert_tf.explain import logit_lens
 
-    opened(
+    open_page_of(
         open_app,
         saved,
         ("comparison", "facts", "layers-compared"),
@@ -580,7 +580,7 @@ def test_two_models_layer_by_layer(open_app, saved, bert, trace):
 
 def test_two_models_on_a_pair_without_a_mask(open_app, saved, plain):
     names = ("comparison", "facts", "attention-compared")
-    opened(open_app, saved, names, page="side_by_side", **PAIR, **{"with": "tiny-uncased"})
+    open_page_of(open_app, saved, names, page="side_by_side", **PAIR, **{"with": "tiny-uncased"})
     near(column(saved["comparison"], "probability_a"), [plain.nsp.is_next])
 
 
@@ -588,7 +588,7 @@ def test_layers_of_two_models(open_app, saved, bert, explorer_home):
     import bert_tf
     from bert_tf.explain import layer_similarity
 
-    opened(
+    open_page_of(
         open_app,
         saved,
         ("layer-similarity",),
@@ -609,7 +609,7 @@ def test_layers_of_two_models_by_canonical_correlations(open_app, saved, bert, e
     from bert_tf.explain.representations.layer_similarity import chance_similarity
     from tests.app.page_reading import page_text
 
-    app = opened(
+    app = open_page_of(
         open_app,
         saved,
         ("layer-similarity",),
@@ -634,7 +634,9 @@ def test_layers_of_two_models_by_canonical_correlations(open_app, saved, bert, e
 
 def test_a_whole_file_and_two_models_on_it(open_app, saved):
     lines = "The bunny [MASK] the carrot.\nIt was [MASK]."
-    opened(open_app, saved, ("agreement",), page="agreement", **{"with": "tiny-uncased", "agreement.lines": lines})
+    open_page_of(
+        open_app, saved, ("agreement",), page="agreement", **{"with": "tiny-uncased", "agreement.lines": lines}
+    )
     actual = saved["agreement"]
     near(column(actual, "divergence_bits"), actual["npz"]["divergence_bits"])
     near(actual["figures"]["Rows"].data[0].x, actual["npz"]["divergence_bits"])
@@ -654,9 +656,9 @@ def test_a_picture_is_made_when_its_button_is_pressed(open_app):
     from ui.elements.components import _PICTURES
 
     app = run_until_done(open_app(page="all_heads", **PAIR))
-    shown, _, *drawings = components(app, "picture")
+    first, _, *drawings = components(app, "picture")
     assert [one["name"] for one in drawings] == ["all-heads", "layer-1-head-1"]
-    assert shown["title"] == "Heatmap" and "figure" not in shown and _PICTURES == ("svg", "png")
+    assert first["title"] == "Heatmap" and "figure" not in first and _PICTURES == ("svg", "png")
     app.session_state["_c_save_layer-1-head-1-heatmap_asked"] = {"format": "svg", "library": True}
     app.run()
     drawn = components(app, "picture")[0]
@@ -678,7 +680,7 @@ def test_a_picture_is_made_when_its_button_is_pressed(open_app):
 def test_the_boxes_of_the_architecture(open_app, saved, bert, trace, box, menu):
     from bert_tf.explain.models.architecture import layer_activations, parts
 
-    opened(
+    open_page_of(
         open_app,
         saved,
         ("boxes", "box-sizes", "sizes", menu),
@@ -707,7 +709,9 @@ def test_the_boxes_of_the_architecture(open_app, saved, bert, trace, box, menu):
 
 def test_a_layer_s_mean_attention_in_the_architecture(open_app, saved, trace):
     link = {"architecture.open": "attention", "architecture.values": "attentions", "architecture.layer": "2"}
-    opened(open_app, saved, ("boxes", "box-sizes", "sizes", "mean-attention"), page="architecture", **ASKED, **link)
+    open_page_of(
+        open_app, saved, ("boxes", "box-sizes", "sizes", "mean-attention"), page="architecture", **ASKED, **link
+    )
     near(saved["mean-attention"]["npz"]["values"], trace.attentions[1])
     assert saved["mean-attention"]["json"]["layer"] == 1
     by_head = np.reshape(
@@ -720,7 +724,7 @@ def test_a_layer_s_mean_attention_in_the_architecture(open_app, saved, trace):
 def test_the_family(open_app, saved):
     from bert_tf.explain.models.architecture_table import architecture_rows
 
-    opened(open_app, saved, ("architectures",), page="architectures")
+    open_page_of(open_app, saved, ("architectures",), page="architectures")
     assert saved["architectures"]["npz"]["parameters"].tolist() == [
         row.parameters["total"] for row in architecture_rows()
     ]

@@ -21,8 +21,8 @@ def test_the_words_are_those_of_the_figure(open_app):
     app = open_app(page="all_heads", a="The cat sat.", **{"all_heads.as": "map"})
     output = component(app, "figure")
     assert output["what"] == "Attention, layer 1 head 1" and output["table"] is None
-    shown = re.match(r"6 rows by 6 columns\. Highest: from (\S+) to (\S+), 0\.\d{3}; ", output["said"])
-    assert shown and set(shown.groups()) <= {"[CLS]", "The", "cat", "sat", ".", "[SEP]"}
+    highest = re.match(r"6 rows by 6 columns\. Highest: from (\S+) to (\S+), 0\.\d{3}; ", output["said"])
+    assert highest and set(highest.groups()) <= {"[CLS]", "The", "cat", "sat", ".", "[SEP]"}
 
 
 def test_no_figure_has_a_camera_whose_picture_would_not_say_what_it_shows(open_app):

@@ -217,8 +217,8 @@ def test_a_model_of_128_places_learns_to_answer(own_home, in_this_process):
     name = finetuning_jobs.start("answer", "q.json", content, "short", 1, True)
     wait(name, "done")
     assert read_settings(own_home / name).max_length == 128
-    told_of = finetuning_jobs.options("answer", "tiny-cased", 1, True)
-    assert told_of[told_of.index("--length") + 1] == 256
+    marked_options = finetuning_jobs.options("answer", "tiny-cased", 1, True)
+    assert marked_options[marked_options.index("--length") + 1] == 256
 
 
 def wait(name, status):
@@ -255,18 +255,18 @@ def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
     assert len(finetuning_jobs.records(name)[1]) < 10 and app.button(key="w_fine_tune_try")
 
 
-@pytest.mark.parametrize("answers, told_as", [("Regression", "regression"), ("Multi-label", "multi_label")])
-def test_numbers_and_several_labels_are_learnt(answers, told_as, own_home, in_this_process):
+@pytest.mark.parametrize("answers, metric_name", [("Regression", "regression"), ("Multi-label", "multi_label")])
+def test_numbers_and_several_labels_are_learnt(answers, metric_name, own_home, in_this_process):
     from bert_tf.finetuning.task_settings import read_settings
     from ui.session import finetuning_jobs
 
-    labels = {"regression": ("1.5", "-2"), "multi_label": ("long|good", "long")}[told_as]
+    labels = {"regression": ("1.5", "-2"), "multi_label": ("long|good", "long")}[metric_name]
     rows = "".join(f"the film was {word},{label}\n" for word, label in zip(("good", "bad"), labels)) * 10
     name = finetuning_jobs.start(
         "classify", "films.csv", f"text,label\n{rows}".encode(), "tiny-cased", 1, True, answers
     )
     wait(name, "done")
-    assert getattr(read_settings(own_home / name), told_as)
+    assert getattr(read_settings(own_home / name), metric_name)
 
 
 @pytest.mark.parametrize(
@@ -368,14 +368,14 @@ def test_a_second_training_waits_for_the_first(own_home):
 def test_a_training_is_given_the_minutes_of_the_limits(own_home, monkeypatch):
     from ui.session import finetuning_jobs, state
 
-    given = []
-    monkeypatch.setattr(finetuning_jobs, "Training", lambda folder, arguments, seconds, **_: given.append(seconds))
+    calls = []
+    monkeypatch.setattr(finetuning_jobs, "Training", lambda folder, arguments, seconds, **_: calls.append(seconds))
     limits = own_home / "explorer.toml"
     limits.write_text(limits.read_text() + "\n[training]\nmax_minutes = 7\n")
     state.limits.clear()
     finetuning_jobs.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
     finetuning_jobs._started().clear()
-    assert given == [7 * 60]
+    assert calls == [7 * 60]
 
 
 @pytest.mark.parametrize(
@@ -550,8 +550,8 @@ def test_the_lowest_layers_are_kept_only_where_the_highest_do_not_share_their_we
     from ui.session import finetuning_jobs
 
     offer("albert", GOLDEN_FOLDERS / "albert", num_hidden_groups=groups)  # four layers
-    given = finetuning_jobs.options("classify", "albert", 1, True)
-    assert given[given.index("--freeze-layers") + 1] == kept if kept else "--freeze-layers" not in given
+    chosen = finetuning_jobs.options("classify", "albert", 1, True)
+    assert chosen[chosen.index("--freeze-layers") + 1] == kept if kept else "--freeze-layers" not in chosen
     app = open_app(page="fine_tune")
     app.selectbox(key="w_fine_tune_model").set_value("albert").run()
     assert not app.exception, page_text(app)

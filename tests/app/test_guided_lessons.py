@@ -14,7 +14,7 @@ from ui.shell.view import View
 STEPS = [(lesson, number) for lesson in LESSONS for number in range(1, len(lesson.steps) + 1)]
 
 
-def opened(open_app, lesson, number, **more):
+def open_lesson(open_app, lesson, number, **more):
     settings = {"guided_lessons.lesson": lesson, "guided_lessons.step": str(number)}
     app = open_app(page="guided_lessons", model="tiny-cased", **settings, **more)
     assert not app.exception and not app.error, page_text(app)
@@ -34,7 +34,7 @@ def test_there_are_five_lessons_of_five_to_eight_steps():
 @pytest.mark.parametrize("lesson, number", STEPS, ids=lambda one: getattr(one, "name", str(one)))
 def test_a_step_opens_its_page_with_its_text(open_app, lesson, number):
     step = lesson.steps[number - 1]
-    app = opened(open_app, lesson.name, number)
+    app = open_lesson(open_app, lesson.name, number)
     assert app.header[0].value == step.title
     app = run_until_done(app.button(key="w_lesson_open").click().run())
     assert app.title[0].value == pages()[step.page].title
@@ -43,18 +43,18 @@ def test_a_step_opens_its_page_with_its_text(open_app, lesson, number):
 
 
 def test_the_steps_are_walked_forward_and_back(open_app):
-    app = opened(open_app, "mask", 1)
+    app = open_lesson(open_app, "mask", 1)
     assert app.button(key="w_lesson_back").disabled
     app.button(key="w_lesson_next").click().run()
     assert param(app, "guided_lessons.step") == "2"
     app.button(key="w_lesson_back").click().run()
     assert app.header[0].value == LESSONS[0].steps[0].title
-    assert "w_lesson_next" not in [button.key for button in opened(open_app, "mask", 99).button]
-    assert opened(open_app, "none", "x").header[0].value == LESSONS[0].steps[0].title
+    assert "w_lesson_next" not in [button.key for button in open_lesson(open_app, "mask", 99).button]
+    assert open_lesson(open_app, "none", "x").header[0].value == LESSONS[0].steps[0].title
 
 
 def test_choosing_another_lesson_begins_it(open_app):
-    app = opened(open_app, "mask", 4)
+    app = open_lesson(open_app, "mask", 4)
     app.button_group(key="w_lesson").set_value("heads").run()
     assert app.header[0].value == LESSONS[1].steps[0].title
 
@@ -62,7 +62,7 @@ def test_choosing_another_lesson_begins_it(open_app):
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 def test_the_answer_is_checked_against_the_models(open_app, lesson):
     right = right_answer(lesson.check, lesson.steps[-1], View(model="tiny-cased"))
-    app = opened(open_app, lesson.name, last(lesson.name))
+    app = open_lesson(open_app, lesson.name, last(lesson.name))
     assert lesson.question in page_text(app) and not app.success
     app.text_input(key="w_lesson_answer").set_value("certainlynot").run()
     assert app.warning and not app.success
@@ -95,7 +95,7 @@ def test_a_model_without_a_head_for_words_says_so(open_app, family_home):
 
 
 def test_a_teacher_is_shown_the_answer(open_app):
-    app = opened(open_app, "heads", 1)
+    app = open_lesson(open_app, "heads", 1)
     app.button(key="w_lesson_view").click().run()
     assert "With this model" not in page_text(app)
     app.button(key="w_lesson_solution").click().run()
@@ -107,7 +107,7 @@ def test_a_teacher_is_shown_the_answer(open_app):
 
 def test_each_of_the_teachers_links_starts_a_class_at_its_step(open_app):
     settings = {"guided_lessons.answer": "done", "guided_lessons.view": "teachers"}
-    app = opened(open_app, "sizes", 3, **settings)
+    app = open_lesson(open_app, "sizes", 3, **settings)
     links = [dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(code.value).query)) for code in app.code]
     assert len(links) == len(LESSONS[3].steps) and not settings.keys() & set().union(*links)
     for link, step in list(zip(links, LESSONS[3].steps))[::2]:

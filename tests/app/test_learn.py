@@ -164,9 +164,9 @@ def test_the_guide_leads_to_pages_that_there_are(open_app):
     app = open_app(page="guide", a="The bunny ate.")
     no_trouble(app)
     assert [*(heading for heading, _ in GUIDE), "To cite"] == [one.value for one in app.header]
-    shown = {button.key.split("_", 3)[3] for button in app.button if button.key.startswith("w_link_")}
+    links = {button.key.split("_", 3)[3] for button in app.button if button.key.startswith("w_link_")}
     wanted = {name for _, lesson in GUIDE for name in lesson.pages}
-    assert shown == wanted <= set(pages())
+    assert links == wanted <= set(pages())
 
 
 @pytest.mark.parametrize("name", ["bert-base-cased-embedded", "bert-small-uncased-embedded"])
@@ -180,10 +180,10 @@ def test_the_embedded_models_cut_the_guide_s_word_as_it_says(name):
 
 def test_the_guide_says_how_to_cite_as_the_citation_file_does(open_app):
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
-    shown = open_app(page="guide").code[0].value
+    program = open_app(page="guide").code[0].value
     for key in ("title", "version"):
-        assert re.search(rf'^{key}: "?(.+?)"?$', citation, re.M)[1] in shown
-    assert re.search(r'title: "(BERT: Pre.+)"', citation)[1] in shown
+        assert re.search(rf'^{key}: "?(.+?)"?$', citation, re.M)[1] in program
+    assert re.search(r'title: "(BERT: Pre.+)"', citation)[1] in program
 
 
 def test_a_link_of_the_guide_keeps_the_texts(open_app):

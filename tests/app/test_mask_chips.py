@@ -57,8 +57,8 @@ def test_spots_name_the_same_word_whatever_its_pieces(model):
 
 def test_chips_tell_words_pieces_special_and_typed_masks_apart(model):
     encoding = model.encode("[MASK] unbelievable", "x")
-    shown = chips(encoding, (), whole=True, mask_id=model.tokenizer.mask_id)
-    assert [chip["kind"] for chip in shown] == [
+    drawn = chips(encoding, (), whole=True, mask_id=model.tokenizer.mask_id)
+    assert [chip["kind"] for chip in drawn] == [
         "special",
         "typed",
         "word",
@@ -67,8 +67,8 @@ def test_chips_tell_words_pieces_special_and_typed_masks_apart(model):
         "word",
         "special",
     ]
-    assert [chip["side"] for chip in shown] == list("aaaaabb")
-    assert [chip["spot"] for chip in shown] == [None, None, "a1", "a1", None, "b0", None]
+    assert [chip["side"] for chip in drawn] == list("aaaaabb")
+    assert [chip["spot"] for chip in drawn] == [None, None, "a1", "a1", None, "b0", None]
 
 
 def test_chips_of_a_pair_in_one_segment_stand_with_their_texts():
@@ -79,8 +79,8 @@ def test_chips_of_a_pair_in_one_segment_stand_with_their_texts():
     tokenizer = read_tokenizer(ROOT / "tests" / "golden" / "family" / "roberta")
     encoding = tokenizer.encode("a", "b c")
     assert not encoding.segment_ids.any()
-    shown = chips(encoding, (), whole=True, mask_id=tokenizer.mask_id)
-    assert [(chip["text"], chip["side"]) for chip in shown] == [
+    drawn = chips(encoding, (), whole=True, mask_id=tokenizer.mask_id)
+    assert [(chip["text"], chip["side"]) for chip in drawn] == [
         ("<s>", "a"),
         ("a", "a"),
         ("</s>", "a"),

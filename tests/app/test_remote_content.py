@@ -16,8 +16,8 @@ IMAGE = re.compile(r"!\[")
     ["![p](http://there/p.png)", "!![p](http://there/p.png)", "a ![p][one]\n\n[one]: http://there/p.png", "![p]"],
 )
 def test_a_card_has_no_image_of_another_server(card):
-    shown = _without_images(card)
-    assert not IMAGE.search(shown) and "[p]" in shown
+    cleaned = _without_images(card)
+    assert not IMAGE.search(cleaned) and "[p]" in cleaned
 
 
 def test_the_page_of_models_shows_a_card_without_its_images(open_app, explorer_home):

@@ -116,26 +116,26 @@ def test_long_texts_are_drawn_in_windows(open_app):
 
 
 def test_the_first_word_after_the_middle_layer_is_open_at_first(open_app):
-    shown = component(run_until_done(open_app(page="nearest_words", **PAIR)), "cells")
-    assert shown["columns"][shown["picked"] % len(shown["columns"])] == "1"
+    cells = component(run_until_done(open_app(page="nearest_words", **PAIR)), "cells")
+    assert cells["columns"][cells["picked"] % len(cells["columns"])] == "1"
 
 
 def test_neighbours_are_the_librarys(open_app, bert):
     app = run_until_done(
         open_app(page="nearest_words", **PAIR, **{"nearest_words.at": "2", "nearest_words.vector": "3"})
     )
-    shown = component(app, "cells")
+    cells = component(app, "cells")
     trace = bert.trace(PAIR["a"], PAIR["b"])
     ids = word_ids(bert.tokenizer)
     own = int(trace.token_ids[2])
     static = embedding_table(bert, "token")[own]
     vectors = [static, *trace.hidden_states[:, 2]]
     wanted = [nearest_tokens(bert, vector, 10, True, ids) for vector in vectors]
-    width = len(shown["columns"])
-    assert shown["columns"] == ["static", "emb.", "1", "2", "3"] and shown["picked"] == 2 * width + 3
+    width = len(cells["columns"])
+    assert cells["columns"] == ["static", "emb.", "1", "2", "3"] and cells["picked"] == 2 * width + 3
     row = slice(2 * width, 3 * width)
-    assert shown["texts"][row] == [next(one.token for one in near if one.id != own) for near in wanted]
-    assert shown["edges"][row] == [near[0].id == own for near in wanted]
+    assert cells["texts"][row] == [next(one.token for one in near if one.id != own) for near in wanted]
+    assert cells["edges"][row] == [near[0].id == own for near in wanted]
     for table, other in zip(app.dataframe, (wanted[0], wanted[3])):
         assert list(table.value["word"]) == [one.token for one in other]
         np.testing.assert_allclose(table.value["cosine"], [one.similarity for one in other], atol=1e-4)
@@ -324,8 +324,8 @@ def factors_of(bert, count, first=0, last=None, special=True):
 def test_factors_are_the_librarys(open_app, bert):
     app = run_until_done(open_app(page="factors", **PAIR, **{"factors.count": "4", "factors.at": "2"}))
     trace, actual, weights = factors_of(bert, 4)
-    shown = figure(app, 0)[0]
-    np.testing.assert_allclose(array(shown["z"]), weights / weights.max(axis=1, keepdims=True), atol=1e-3)
+    points = figure(app, 0)[0]
+    np.testing.assert_allclose(array(points["z"]), weights / weights.max(axis=1, keepdims=True), atol=1e-3)
     drawn = [part for side in "ab" for part in component(app, "marks")[side] if "tip" in part]
     places = [place for place, source in enumerate(trace.sources) if source is not None]
     assert [part["text"] for part in drawn] == [trace.tokens[place].removeprefix("##") for place in places]

@@ -91,8 +91,8 @@ def test_512_tokens_stay_under_a_megabyte(open_app, page, link):
 
     app = run_until_done(open_app(page=page, **LONG, **link))
     assert shared_model("tiny-tall").encode(*LONG.values()).length == 512
-    shown = size(app)
-    assert 20_000 < shown < 1_000_000, page_text(app)
+    sent_bytes = size(app)
+    assert 20_000 < sent_bytes < 1_000_000, page_text(app)
 
 
 @pytest.fixture(scope="module")

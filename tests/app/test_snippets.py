@@ -106,9 +106,9 @@ def test_guesses_are_those_of_the_page(open_app):
 
 def test_masks_filled_the_surest_first_are_so_in_the_lines(open_app):
     app = open_app(page="predict", **PAIR, mask="a2,b2", fill="joint")
-    shown, filled = component(app, "bars")["cards"], ran(app)["filled"]
-    assert [one["position"] for one in shown] == [step.position for step in filled.steps]
-    assert [one["predictions"][0]["p"] for one in shown] == pytest.approx(
+    cards, filled = component(app, "bars")["cards"], ran(app)["filled"]
+    assert [one["position"] for one in cards] == [step.position for step in filled.steps]
+    assert [one["predictions"][0]["p"] for one in cards] == pytest.approx(
         [step.predictions[0].probability for step in filled.steps], abs=1e-5
     )
 
@@ -116,11 +116,11 @@ def test_masks_filled_the_surest_first_are_so_in_the_lines(open_app):
 @pytest.mark.parametrize("fill", ["independent", "joint"])
 def test_words_asked_about_are_so_in_the_lines(open_app, capsys, fill):
     app = open_app(page="predict", **PAIR, mask="a2,b2", fill=fill, **{"predict.ask": "rabbit, house"})
-    shown = component(app, "bars")["cards"]
+    cards = component(app, "bars")["cards"]
     capsys.readouterr()
     ran(app)
     output = capsys.readouterr().out
-    for card in shown:
+    for card in cards:
         assert len(card["asked"]) == 2
         for one in card["asked"]:
             assert f"('{one['text']}', {one['rank'].replace(',', '')}, {round(one['p'], 5)}" in output
@@ -139,9 +139,9 @@ def test_all_open_heads_and_the_filters_are_in_the_lines(open_app, capsys):
     app = open_app(page="all_heads", layer="2", head="3", **PAIR, show="ab", special="0", punctuation="0", **link)
     names, drawn = ran(app), component(app, "lines")
     values = np.frombuffer(base64.b64decode(drawn["bytes"]), np.uint8).reshape(3, len(drawn["left"]), -1)
-    shown, trace = names["shown"], names["trace"]
-    assert [trace.tokens[at] for at in shown.rows] == drawn["left"]
-    weights = [trace.attentions[place][np.ix_(shown.rows, shown.columns)] for place in ((1, 2), (0, 0), (2, 3))]
+    selection, trace = names["selection"], names["trace"]
+    assert [trace.tokens[at] for at in selection.rows] == drawn["left"]
+    weights = [trace.attentions[place][np.ix_(selection.rows, selection.columns)] for place in ((1, 2), (0, 0), (2, 3))]
     np.testing.assert_allclose(values / 255, weights, atol=3e-3)
     stdout_text = capsys.readouterr().out
     assert stdout_text.count("(") == sum(int((part >= 0.2).sum()) for part in weights)
@@ -161,15 +161,15 @@ def test_the_attention_of_words_is_in_the_lines(open_app):
 def test_of_a_long_text_the_window_is_in_the_lines(open_app):
     app = open_app(page="all_heads", a="The bunny ate a carrot today . " * 20, **{"from": "30"})
     names = ran(app)
-    assert [names["trace"].tokens[at] for at in names["shown"].rows] == component(app, "lines")["left"]
+    assert [names["trace"].tokens[at] for at in names["selection"].rows] == component(app, "lines")["left"]
 
 
 def test_the_model_view_enlarged_is_one_head(open_app):
     app = open_app(page="model_view", **PAIR, layer="3", head="2", **{"model_view.zoom": "1"})
     names = ran(app)
     assert (names["layer"], names["head"]) == (2, 1)
-    shown = np.frombuffer(base64.b64decode(component(app, "lines")["bytes"]), np.uint8)
-    np.testing.assert_allclose(shown / 255, names["weights"].ravel(), atol=3e-3)
+    drawn = np.frombuffer(base64.b64decode(component(app, "lines")["bytes"]), np.uint8)
+    np.testing.assert_allclose(drawn / 255, names["weights"].ravel(), atol=3e-3)
 
 
 def test_the_sheet_names_the_strongest_place_of_every_head(open_app, capsys):
@@ -180,9 +180,9 @@ def test_the_sheet_names_the_strongest_place_of_every_head(open_app, capsys):
 
 def test_the_neuron_view_s_own_token_and_key_are_in_the_lines(open_app):
     app = open_app(page="neuron", **PAIR, layer="2", head="4", **{"neuron.query": "4", "neuron.key": "2"})
-    names, shown = ran(app), component(app, "neuron")
-    assert (names["query"], names["key"]) == (shown["query"], shown["key"]) == (4, 2)
-    np.testing.assert_allclose(shown["weights"], names["weights"], atol=1e-3)
+    names, neuron = ran(app), component(app, "neuron")
+    assert (names["query"], names["key"]) == (neuron["query"], neuron["key"]) == (4, 2)
+    np.testing.assert_allclose(neuron["weights"], names["weights"], atol=1e-3)
 
 
 @pytest.mark.parametrize("of", ["layer", "head"])
@@ -191,8 +191,8 @@ def test_methods_are_those_of_the_chosen_token(open_app, of):
     app = open_app(page="attention_methods", **PAIR, layer="2", head="3", **link)
     names = ran(app)
     assert names["result"].position == 4 and names["result"].head == (2 if of == "head" else None)
-    for shown, values in zip(component(app, "weights")["columns"], names["result"].methods.values(), strict=True):
-        np.testing.assert_allclose(shown["values"], values, atol=2e-3)
+    for column, values in zip(component(app, "weights")["columns"], names["result"].methods.values(), strict=True):
+        np.testing.assert_allclose(column["values"], values, atol=2e-3)
 
 
 def test_the_measure_of_the_heads_is_the_chosen_one(open_app, capsys):
@@ -250,10 +250,10 @@ def test_the_lens_follows_the_word_at_the_open_token(open_app):
 def test_what_is_switched_off_is_in_the_lines(open_app):
     link = {"ablation.off": "1-2.f_3-x", "ablation.tokens": "2"}
     app = open_app(page="ablation", **PAIR, mask="a2,b2", **link)
-    effect, shown = ran(app)["effect"], kept(run_until_done(app), "ablate")
-    assert effect.ablation == shown.ablation and effect.ablation.layers == (2,)
-    np.testing.assert_allclose(effect.log_probability_changes, shown.log_probability_changes, atol=1e-4)
-    np.testing.assert_allclose(effect.attention_shifts, shown.attention_shifts, atol=1e-4)
+    effect, job_result = ran(app)["effect"], kept(run_until_done(app), "ablate")
+    assert effect.ablation == job_result.ablation and effect.ablation.layers == (2,)
+    np.testing.assert_allclose(effect.log_probability_changes, job_result.log_probability_changes, atol=1e-4)
+    np.testing.assert_allclose(effect.attention_shifts, job_result.attention_shifts, atol=1e-4)
     assert component(app, "gauge")["is_next"] == pytest.approx(effect.nsp_after.is_next, abs=1e-5)
 
 
@@ -269,8 +269,8 @@ def test_what_is_switched_off_is_in_the_lines(open_app):
 def test_the_strongest_parts_are_the_page_s(open_app, link):
     app = open_app(page="ablation", **PAIR, mask="a2,b2", **{"ablation.colour": "effect", **link})
     lost = ran(app)["lost"]
-    shown = array(figures(app)[0]["data"][0]["x"])
-    assert sorted(shown) == pytest.approx(sorted(lost[np.argsort(-abs(lost))[:15]]), abs=1e-4)
+    on_page = array(figures(app)[0]["data"][0]["x"])
+    assert sorted(on_page) == pytest.approx(sorted(lost[np.argsort(-abs(lost))[:15]]), abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -294,24 +294,27 @@ def test_the_strongest_parts_are_the_page_s(open_app, link):
 )
 def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, link):
     app = open_app(page="saliency", **PAIR, mask="a2,b1", **link)
-    actual, shown = ran(app)["result"], of_job(app, f"saliency {link.get('saliency.method', 'integrated-gradients')}")
-    assert (actual.method, actual.target) == (shown.method, shown.target)
-    assert actual.log_probability == pytest.approx(shown.log_probability, abs=1e-4)
-    assert actual.weighted_r2 == pytest.approx(shown.weighted_r2, abs=1e-4)
-    np.testing.assert_allclose(actual.scores, shown.scores, atol=1e-4)
-    assert (actual.rest is None) == (shown.rest is None) == ("lrp" not in link.values())
+    actual, job_result = (
+        ran(app)["result"],
+        of_job(app, f"saliency {link.get('saliency.method', 'integrated-gradients')}"),
+    )
+    assert (actual.method, actual.target) == (job_result.method, job_result.target)
+    assert actual.log_probability == pytest.approx(job_result.log_probability, abs=1e-4)
+    assert actual.weighted_r2 == pytest.approx(job_result.weighted_r2, abs=1e-4)
+    np.testing.assert_allclose(actual.scores, job_result.scores, atol=1e-4)
+    assert (actual.rest is None) == (job_result.rest is None) == ("lrp" not in link.values())
 
 
 @pytest.mark.parametrize("link", [{}, {"saliency.of": "next", "saliency.flips": "1", "saliency.tried": "1"}])
 def test_changed_words_are_those_of_the_page(open_app, link, capsys):
     app = open_app(page="saliency", **PAIR, mask="a2", **{"saliency.method": "hotflip", **link})
-    actual, shown = ran(app)["result"], of_job(app, "saliency hotflip")
-    assert actual.target == shown.target and actual.flipped == shown.flipped
+    actual, job_result = ran(app)["result"], of_job(app, "saliency hotflip")
+    assert actual.target == job_result.target and actual.flipped == job_result.flipped
     for name in ("applied", "tried"):
         assert [(one.word, one.new) for one in getattr(actual, name)] == [
-            (one.word, one.new) for one in getattr(shown, name)
+            (one.word, one.new) for one in getattr(job_result, name)
         ]
-    assert capsys.readouterr().out.count("\n") == 1 + len(shown.applied) + len(shown.tried)
+    assert capsys.readouterr().out.count("\n") == 1 + len(job_result.applied) + len(job_result.tried)
 
 
 @pytest.mark.parametrize("link", [{}, {"saliency.of": "next"}])
@@ -323,17 +326,17 @@ def test_words_that_stay_are_those_of_the_page(open_app, link):
         mask="a2",
         **{"saliency.method": "input-reduction", **link},
     )
-    actual, shown = ran(app)["result"], of_job(app, "saliency input-reduction")
-    assert actual.target == shown.target and actual.remaining == shown.remaining
-    assert [one.word for one in actual.removed] == [one.word for one in shown.removed]
+    actual, job_result = ran(app)["result"], of_job(app, "saliency input-reduction")
+    assert actual.target == job_result.target and actual.remaining == job_result.remaining
+    assert [one.word for one in actual.removed] == [one.word for one in job_result.removed]
 
 
 @pytest.mark.parametrize("link", [{}, {"contributions.token": "good"}, {"contributions.of": "next"}])
 def test_contributions_are_asked_of_the_chosen_answer(open_app, link):
     app = open_app(page="contributions", a="The bunny ate it.", b="It was good.", mask="a2", **link)
-    actual, shown = ran(app)["result"], of_job(app, "contributions")
-    assert actual.target == shown.target
-    np.testing.assert_allclose(actual.heads, shown.heads, atol=1e-5)
+    actual, job_result = ran(app)["result"], of_job(app, "contributions")
+    assert actual.target == job_result.target
+    np.testing.assert_allclose(actual.heads, job_result.heads, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -350,9 +353,13 @@ def test_contributions_are_asked_of_the_chosen_answer(open_app, link):
 def test_patching_asks_about_the_chosen_answer(open_app, link):
     texts = {"a": "The bunny ate it.", "b": "It was good."}
     app = open_app(page="patching", **texts, mask="a3", **{"patching.a": "The bunny was it."}, **link)
-    actual, shown = ran(app)["result"], of_job(app, f"patching {link.get('patching.part', 'state')}")
-    assert (actual.target, actual.component, actual.position) == (shown.target, shown.component, shown.position)
-    np.testing.assert_allclose(actual.scores, shown.scores, atol=1e-4)
+    actual, job_result = ran(app)["result"], of_job(app, f"patching {link.get('patching.part', 'state')}")
+    assert (actual.target, actual.component, actual.position) == (
+        job_result.target,
+        job_result.component,
+        job_result.position,
+    )
+    np.testing.assert_allclose(actual.scores, job_result.scores, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -367,12 +374,12 @@ def test_paths_lead_to_the_chosen_receiver(open_app, link):
     texts = {"a": "The bunny ate it.", "b": "It was good."}
     link = {"patching.a": "The bunny was it.", "patching.part": "path", **link}
     app = open_app(page="patching", **texts, mask="a3", **link)
-    actual, shown = ran(app)["result"], of_job(app, "patching path")
+    actual, job_result = ran(app)["result"], of_job(app, "patching path")
     for name in ("target", "receiver", "position"):
-        assert getattr(actual, name) == getattr(shown, name)
+        assert getattr(actual, name) == getattr(job_result, name)
     assert (actual.receiver is None) == ("patching.into" not in link)
-    np.testing.assert_allclose(actual.scores, shown.scores, atol=1e-4)
-    assert actual.embeddings == pytest.approx(shown.embeddings, abs=1e-4)
+    np.testing.assert_allclose(actual.scores, job_result.scores, atol=1e-4)
+    assert actual.embeddings == pytest.approx(job_result.embeddings, abs=1e-4)
 
 
 def test_both_halves_of_the_chosen_mask_are_asked(open_app, explorer_home):
@@ -382,7 +389,7 @@ def test_both_halves_of_the_chosen_mask_are_asked(open_app, explorer_home):
     assert names["whole"].position == at and names["trace"].masks[0] < at
     assert [one["text"] for one in cards[0]["predictions"]] == [one.token for one in names["whole"].predictions]
     outcomes = kept(app, "counterfactuals_sides")
-    assert [one.tokens for one in names["variants"]] == [one.variant.tokens for one in outcomes]
+    assert [one.tokens for one in names["selection"]] == [one.variant.tokens for one in outcomes]
 
 
 def test_every_word_left_out_has_the_page_s_numbers(open_app, capsys):
@@ -402,9 +409,9 @@ def test_every_word_left_out_has_the_page_s_numbers(open_app, capsys):
 )
 def test_another_word_and_a_swap_are_asked_as_on_the_page(open_app, link):
     app = open_app(page="counterfactuals", **PAIR, mask="a2", **link)
-    outcome, (shown,) = ran(app)["outcome"], kept(run_until_done(app), "counterfactuals_change")
-    assert outcome.variant.tokens == shown.variant.tokens and outcome.variant.label == shown.variant.label
-    np.testing.assert_allclose(outcome.log_probability_changes, shown.log_probability_changes, atol=1e-4)
+    outcome, (change,) = ran(app)["outcome"], kept(run_until_done(app), "counterfactuals_change")
+    assert outcome.variant.tokens == change.variant.tokens and outcome.variant.label == change.variant.label
+    np.testing.assert_allclose(outcome.log_probability_changes, change.log_probability_changes, atol=1e-4)
     assert outcome.nsp.is_next == pytest.approx(component(app, "gauge")["is_next"], abs=1e-5)
 
 
@@ -422,9 +429,9 @@ def test_the_minimal_pairs_of_the_lines_are_the_page_s_and_need_no_folder_of_the
     link = {"counterfactuals.kind": "pairs", "counterfactuals.all": "1"}
     app = open_app(page="counterfactuals", a="The bunny ate it.", **link)
     names, code = ran(app), app.code[-1].value
-    shown = app.dataframe[0].value
-    assert names["pairs"] == list(zip(shown["good"], shown["bad"]))
-    assert names["one"].margin == pytest.approx(shown["margin"].iloc[-1], abs=1e-3)
+    on_page = app.dataframe[0].value
+    assert names["pairs"] == list(zip(on_page["good"], on_page["bad"]))
+    assert names["one"].margin == pytest.approx(on_page["margin"].iloc[-1], abs=1e-3)
     assert not {"ui", "pages"} & {line.split()[1].split(".")[0] for line in code.splitlines() if " import " in line}
 
 
@@ -435,9 +442,9 @@ def test_the_chosen_vectors_of_the_window_are_compared(open_app):
     link = {"input_embeddings.start": "20", "input_embeddings.of": "segment"}
     app = open_app(page="input_embeddings", a="The bunny ate a carrot . " * 30, **link)
     names = ran(app)
-    assert list(names["shown"]) == list(range(19, 67))
-    shown, vectors = array(figures(app)[0]["data"][0]["x"]), names["result"]
-    np.testing.assert_allclose(shown, vectors.shares[0, 19:67], atol=1e-4)
+    assert list(names["drawn"]) == list(range(19, 67))
+    on_page, vectors = array(figures(app)[0]["data"][0]["x"]), names["result"]
+    np.testing.assert_allclose(on_page, vectors.shares[0, 19:67], atol=1e-4)
 
 
 OWN = "river | They sat on the bank.\nmoney | She went to the bank.\nriver | The bank was green. A bank!"
@@ -551,9 +558,9 @@ def test_the_places_of_several_heads_and_what_a_file_with_trees_says(open_app, o
 )
 def test_factors_are_of_the_chosen_layers_and_tokens(open_app, link, capsys):
     app = open_app(page="factors", **PAIR, mask="a2", **link)
-    actual, shown = ran(app)["result"], of_job(app, "factors")
-    np.testing.assert_allclose(actual.weights, shown.weights, atol=1e-3)
-    np.testing.assert_allclose(actual.unit_weights, shown.unit_weights, atol=1e-3)
+    actual, job_result = ran(app)["result"], of_job(app, "factors")
+    np.testing.assert_allclose(actual.weights, job_result.weights, atol=1e-3)
+    np.testing.assert_allclose(actual.unit_weights, job_result.unit_weights, atol=1e-3)
     stdout_text = capsys.readouterr().out
     printed = [line.split() for line in stdout_text.splitlines()[-len(app.dataframe[0].value) :]]
     for row, line in zip(app.dataframe[0].value.itertuples(), printed, strict=True):
@@ -579,9 +586,9 @@ def test_two_texts_and_a_head_are_compared(open_app):
     table = app.dataframe[0].value
     assert list(table["divergence"]) == pytest.approx([mask.divergence for mask in names["result"].masks], abs=1e-5)
     assert names["other"].text_a == "The carrot ate the bunny." and names["second"] is names["bert"]
-    shown = array(figures(app)[0]["data"][0]["z"])
-    assert abs(shown).max() > 0.01
-    np.testing.assert_allclose(shown, names["one"] - names["two"], atol=1e-3)
+    on_page = array(figures(app)[0]["data"][0]["z"])
+    assert abs(on_page).max() > 0.01
+    np.testing.assert_allclose(on_page, names["one"] - names["two"], atol=1e-3)
 
 
 def test_a_window_of_a_long_difference_is_in_the_lines(open_app):
@@ -604,9 +611,9 @@ def test_the_lines_print_the_tokens_that_are_drawn_of_texts_of_two_lengths(open_
     app = open_app(page="side_by_side", a=sentence * 14, **{"from": start}, **link)
     names = ran(app)
     for drawn, weights in zip(components(app, "lines"), (names["one"], names["two"]), strict=True):
-        shown = np.frombuffer(base64.b64decode(drawn["bytes"]), np.uint8)
+        on_page = np.frombuffer(base64.b64decode(drawn["bytes"]), np.uint8)
         assert weights.shape == (64, 64)
-        np.testing.assert_allclose(shown / 255, weights.ravel(), atol=3e-3)
+        np.testing.assert_allclose(on_page / 255, weights.ravel(), atol=3e-3)
 
 
 def test_layers_of_two_models_are_compared(open_app):
@@ -634,8 +641,8 @@ def test_layers_of_two_models_are_compared(open_app):
 def test_layer_likeness_is_of_the_chosen_texts(open_app, link, capsys):
     app = open_app(page="layer_similarity", a="The bunny ate it.", **{"with": "tiny-uncased"}, **link)
     ran(app)
-    shown = of_job(app, link.get("layer_similarity.measure", "cka")).similarity
-    assert capsys.readouterr().out.strip() == str(shown.round(3))
+    on_page = of_job(app, link.get("layer_similarity.measure", "cka")).similarity
+    assert capsys.readouterr().out.strip() == str(on_page.round(3))
 
 
 @pytest.mark.parametrize(
@@ -652,10 +659,10 @@ def test_layer_likeness_is_of_the_chosen_texts(open_app, link, capsys):
 )
 def test_agreement_is_over_the_chosen_file(open_app, link):
     app = open_app(page="agreement", **{"with": "tiny-uncased", "top": "3"}, **link)
-    actual, shown = ran(app)["result"], of_job(app, "agreement")
-    assert [one.row for one in actual.rows] == [one.row for one in shown.rows]
+    actual, job_result = ran(app)["result"], of_job(app, "agreement")
+    assert [one.row for one in actual.rows] == [one.row for one in job_result.rows]
     assert (actual.same_top_prediction, actual.divergence) == pytest.approx(
-        (shown.same_top_prediction, shown.divergence), abs=1e-4
+        (job_result.same_top_prediction, job_result.divergence), abs=1e-4
     )
 
 
@@ -689,9 +696,9 @@ def test_the_map_of_a_file_s_rows_is_in_the_lines(open_app, way):
         "dataset.colour": "is_next",
     }
     app = open_app(page="dataset", **link)
-    names, shown = ran(app), of_job(app, "dataset_vectors")
-    assert names["result"].places == shown.places
-    np.testing.assert_allclose(names["vectors"], shown.vectors[2], atol=1e-4)
+    names, job_result = ran(app), of_job(app, "dataset_vectors")
+    assert names["result"].places == job_result.places
+    np.testing.assert_allclose(names["vectors"], job_result.vectors[2], atol=1e-4)
     places = (of_job if way == "tsne" else kept)(app, "dataset_places")[0]
     assert names["places"].shape == places.shape
     if way == "pca":  # the others hang on the last bits of the vectors
@@ -710,9 +717,9 @@ def test_an_uploaded_file_is_read_under_its_name(open_app, tmp_path, monkeypatch
     same_answers(ran(app)["results"], of_job(app, "dataset"))
 
 
-def same_answers(results, shown):
-    assert [(one.row, one.places) for one in results] == [(one.row, one.places) for one in shown]
-    for one, other in zip(results, shown):
+def same_answers(results, on_page):
+    assert [(one.row, one.places) for one in results] == [(one.row, one.places) for one in on_page]
+    for one, other in zip(results, on_page):
         assert (one.is_next is None) == (other.is_next is None)
         assert [mask.predictions[0].token for mask in one.masks] == [mask.predictions[0].token for mask in other.masks]
 
@@ -741,8 +748,8 @@ def test_the_open_box_of_every_size_is_in_the_lines(open_app, capsys):
 
 def test_the_family_s_sizes_are_those_of_the_table(open_app):
     app = open_app(page="architectures")
-    shown = app.dataframe[0].value
-    assert [row.parameters["total"] for row in ran(app)["rows"]] == list(shown["Parameters"])
+    on_page = app.dataframe[0].value
+    assert [row.parameters["total"] for row in ran(app)["rows"]] == list(on_page["Parameters"])
 
 
 def test_speed_is_measured_only_where_the_page_does():
@@ -763,12 +770,12 @@ def test_the_command_is_what_the_page_would_start(open_app, explorer_home, monke
     app.selectbox(key="w_fine_tune_model").set_value("tiny-cased").run()
     films = b"text,label\n" + b"a,good\nb,bad\n" * 10
     app.file_uploader(key="w_fine_tune_file_classify").upload("my films.csv", films, "text/csv").run()
-    given = shlex.split(app.code[0].value.replace("\\\n", " "))[3:]
+    options = shlex.split(app.code[0].value.replace("\\\n", " "))[3:]
     begun = []
     monkeypatch.setattr(finetuning_jobs, "Training", lambda folder, arguments, seconds, **_: begun.append(arguments))
     folder = explorer_home / finetuning_jobs.start("classify", "my films.csv", films, "tiny-cased", 3, True)
     finetuning_jobs._started().clear()
     shutil.rmtree(folder)
     own = {str(folder): "my-model", str(folder / "task-input.csv"): "my films.csv"}
-    assert [own.get(str(one), str(one)) for one in begun[0]] == given
-    assert argument_parser(given).parse_args(given).freeze_layers == 1
+    assert [own.get(str(one), str(one)) for one in begun[0]] == options
+    assert argument_parser(options).parse_args(options).freeze_layers == 1

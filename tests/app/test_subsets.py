@@ -102,12 +102,12 @@ def classified(open_app):
 @pytest.mark.usefixtures("with_tasks")
 def test_a_subset_has_its_own_scores_and_confusion(open_app, saved):
     app = classified(open_app)
-    given = [one.predicted for one in app.session_state["_jobs"]["dataset"].result]
+    classes = [one.predicted for one in app.session_state["_jobs"]["dataset"].result]
     app.text_input(key="w_dataset_words").set_value("the").run()
     app = keep(run_until_done(app), "the")
     app.selectbox(key="w_dataset_subset").set_value("the").run()
     app = run_until_done(app)
-    right = [given[place] == label for place, label in ((0, "good"), (3, "bad"))]
+    right = [classes[place] == label for place, label in ((0, "good"), (3, "bad"))]
     assert app.dataframe[0].value["Accuracy"][1] == f"{np.mean(right):.3f}"
     assert [saved[name]["npz"]["counts"].sum() for name in ("confusion", "subset-confusion")] == [4, 2]
     assert "Confusion matrix of “the”" in page_text(app)
@@ -158,8 +158,8 @@ def test_a_name_that_is_taken_is_refused_and_nothing_is_lost(open_app):
 
 def test_rows_are_tested_as_a_concept_by_a_press(open_app):
     chosen, rows = [2, 3, 5, 7, 11, 13], sample("sentences.txt").rows
-    given = {"dataset.subsets": f"sentences.txt/few/1-5;sentences.txt/mine/{format_row_numbers(chosen)}"}
-    app = run_until_done(open_app(**LINK, **given))
+    link = {"dataset.subsets": f"sentences.txt/few/1-5;sentences.txt/mine/{format_row_numbers(chosen)}"}
+    app = run_until_done(open_app(**LINK, **link))
     assert app.button(key="w_dataset_subset_0_concept").disabled
     app.button(key="w_dataset_subset_1_concept").click().run()
     own, others = ([row.text_a for row in rows if (row.number in chosen) == inside] for inside in (True, False))

@@ -136,8 +136,8 @@ def test_the_lines_of_a_task_say_what_the_page_says(open_app, task_home, capsys,
     assert capsys.readouterr().out.startswith(f"{output}\n")
     assert ("result" in names) == (bert.task.settings.task == "classify")
     if "result" in names:
-        shown = run_until_done(app).session_state["_jobs"]["task words"].result
-        scores = [one.score for one in shown.words]
+        job_result = run_until_done(app).session_state["_jobs"]["task words"].result
+        scores = [one.score for one in job_result.words]
         assert [one.score for one in names["result"].words] == pytest.approx(scores, abs=1e-4)
 
 
@@ -149,9 +149,9 @@ def test_the_lines_of_before_and_after_give_the_map_of_the_page(open_app, capsys
     names = {}
     exec(app.code[0].value, names)
     drawn = figure(app)["data"][0]["z"]
-    shown = np.frombuffer(base64.b64decode(drawn["bdata"]), drawn["dtype"]).reshape(2, 4)
+    heat = np.frombuffer(base64.b64decode(drawn["bdata"]), drawn["dtype"]).reshape(2, 4)
     page_text = capsys.readouterr().out
-    assert page_text.startswith(str(shown.round(3)))
+    assert page_text.startswith(str(heat.round(3)))
     (output,) = names["after"].task.predict([{"text": "the cat sat"}])
     assert names["answer"] == output
     table = tables(app)[0]  # of the head that is open
@@ -218,9 +218,9 @@ def test_parts_are_switched_off_under_a_class(open_app, task_home):
     bert = loaded("classes", task_home)
     trace = bert.trace("the cat sat")
     effect = ablate(bert, trace, Ablation(heads=((0, 1),)))
-    shown = {one["text"]: (one["was"], one["p"]) for one in component(app, "bars")["cards"][0]["predictions"]}
+    on_page = {one["text"]: (one["was"], one["p"]) for one in component(app, "bars")["cards"][0]["predictions"]}
     for label, share in effect.classes_after.items():
-        assert shown[label] == pytest.approx((effect.classes_before[label], share), abs=1e-5)
+        assert on_page[label] == pytest.approx((effect.classes_before[label], share), abs=1e-5)
     lost = -sweep(bert, trace, every_head(bert.config)).class_changes
     assert sorted(np.abs(figure(app)["data"][0]["x"])) == pytest.approx(sorted(np.abs(lost)), abs=1e-5)
 
@@ -410,9 +410,9 @@ def test_the_task_head_is_a_box_of_the_architecture(open_app, task_home, name):
     assert boxes["task"]["title"] == title and title in page_text(app)
     bert = loaded(name, task_home)
     if name == "classes":
-        shown = dict(zip(app.dataframe[0].value["class"], app.dataframe[0].value["probability"]))
+        on_page = dict(zip(app.dataframe[0].value["class"], app.dataframe[0].value["probability"]))
         (wanted,) = bert.task.predict([a])
-        assert shown == pytest.approx(wanted["probabilities"], abs=1e-4)
+        assert on_page == pytest.approx(wanted["probabilities"], abs=1e-4)
     elif name == "endings":
         (wanted,) = bert.task.predict([{"context": a, "choices": b.splitlines()}])
         assert list(app.dataframe[0].value["probability"]) == pytest.approx(wanted["probabilities"], abs=1e-4)

@@ -122,8 +122,8 @@ def test_one_label_alone_is_asked_about(open_app, explorer_home):
         "table",
         "last",
     )
-    shown = app.session_state["_jobs"]["tcav"].result
-    np.testing.assert_allclose(shown.slopes, actual.slopes, atol=1e-4)
+    job_result = app.session_state["_jobs"]["tcav"].result
+    np.testing.assert_allclose(job_result.slopes, actual.slopes, atol=1e-4)
     np.testing.assert_allclose(ran(app).slopes, actual.slopes, atol=1e-4)
     assert set(app.dataframe[2].value["row"]) == {row.number for row in rows}
     assert param(app, "tcav.labelled") == "negative" and "left out" not in page_text(app)

@@ -138,8 +138,8 @@ def test_the_lines_of_two_snapshots_load_them_from_the_folder_of_runs(open_app, 
     names = {}
     monkeypatch.chdir(only_mini.parent)
     exec(app.code[0].value, names)
-    shown = next(frame.value for frame in app.dataframe if "divergence" in frame.value)
-    assert list(shown["divergence"]) == pytest.approx([mask.divergence for mask in names["result"].masks], abs=1e-5)
+    table = next(frame.value for frame in app.dataframe if "divergence" in frame.value)
+    assert list(table["divergence"]) == pytest.approx([mask.divergence for mask in names["result"].masks], abs=1e-5)
     assert "'mini/snapshots/step-20'" in app.code[0].value
 
 
@@ -363,10 +363,10 @@ def test_what_an_earlier_server_left_is_taken_up_from_its_files(open_app, kept_r
 
 
 def test_time_that_an_earlier_server_gave_counts(kept_runs, monkeypatch):
-    given = []
-    monkeypatch.setattr(training_jobs, "Training", lambda *page_text: given.append(page_text))
+    commands = []
+    monkeypatch.setattr(training_jobs, "Training", lambda *page_text: commands.append(page_text))
     training_jobs.started("own-half")
-    assert given[0][2] == 60 * state.limits().max_minutes - 5 * 60 and given[0][3] == "paused"
+    assert commands[0][2] == 60 * state.limits().max_minutes - 5 * 60 and commands[0][3] == "paused"
 
 
 def test_a_run_that_another_server_trains_is_only_watched(kept_runs, open_app):

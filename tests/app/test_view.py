@@ -37,7 +37,7 @@ FULL = View(
     whole=False,
     layer=3,
     head=7,
-    shown="ab",
+    selection="ab",
     special=False,
     punctuation=False,
     start=12,
@@ -129,8 +129,8 @@ def test_a_link_is_bounded_as_the_browser_sends_it(one, other, missing):
     assert len(urllib.parse.urlencode(params)) <= limits.max_link_characters == 4_000
     assert [name for name, _ in left_out(view, limits)] == missing
     kept = {name: "" if name in missing else getattr(view, name) for name in "ab"}
-    opened = from_params(params, limits)
-    assert (opened.a, opened.b, opened.setting("logit_lens.at")) == (kept["a"], kept["b"], "3")
+    restored = from_params(params, limits)
+    assert (restored.a, restored.b, restored.setting("logit_lens.at")) == (kept["a"], kept["b"], "3")
     whole = to_params(view, dataclasses.replace(limits, max_link_characters=100_000))
     assert bool(missing) == (len(urllib.parse.urlencode(whole)) > limits.max_link_characters)
 
@@ -300,7 +300,7 @@ def test_an_old_link_opens_the_page_in_the_explorer_and_the_address_has_its_name
 def test_a_page_is_declared_under_the_name_of_its_file():
     from bert_tf.analyses import catalogue
 
-    shown = set()
+    on_pages = set()
     assert len(SECTIONS) <= 7
     for group in GROUPS:
         orders = [page.order for page in pages().values() if page.group == group]
@@ -309,5 +309,5 @@ def test_a_page_is_declared_under_the_name_of_its_file():
         assert (ROOT / "pages" / page.group.lower() / f"{name}.py").is_file()
         assert page.question != page.title and page.settings_help or not page.settings
         assert set(page.long_settings) <= set(page.settings)
-        shown |= set(page.analyses)
-    assert shown == set(catalogue())
+        on_pages |= set(page.analyses)
+    assert on_pages == set(catalogue())

@@ -7,7 +7,7 @@ from tests.app.page_reading import PATIENCE, param
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
 
-def given(app):
+def values_of(app):
     return [bool(app.text_area(key=f"w_text_{name}").proto.set_value) for name in "ab"] + [
         bool(app.selectbox(key="w_model").proto.set_value)
     ]
@@ -15,10 +15,10 @@ def given(app):
 
 def test_values_go_along_with_a_run_that_the_visitor_did_not_ask_for(open_app):
     app = open_app(**PAIR, model="tiny-uncased")
-    assert given(app) == [True, True, True]
+    assert values_of(app) == [True, True, True]
     for _ in range(2):
         app.session_state["_again"] = True
-        assert given(app.run()) == [True, True, True]
+        assert values_of(app.run()) == [True, True, True]
     assert app.text_area(key="w_text_a").value == PAIR["a"]
 
 
@@ -54,9 +54,9 @@ def test_what_a_visitor_types_is_left_alone(open_app, monkeypatch):
     monkeypatch.setattr("ui.session.state._UNDER_WAY", 0)
     app = open_app(**PAIR)
     app.text_area(key="w_text_a").set_value("It was good.").run()
-    assert given(app) == [False, False, False]
+    assert values_of(app) == [False, False, False]
     app.session_state["_again"] = True
-    assert given(app.run()) == [False, False, False]
+    assert values_of(app.run()) == [False, False, False]
     assert app.text_area(key="w_text_a").value == "It was good."
 
 
@@ -168,5 +168,5 @@ def test_two_fields_that_are_empty_at_once_were_never_filled(open_app):
 def test_what_was_given_in_a_run_that_was_cut_short_goes_along_with_the_next(open_app):
     app = open_app(**PAIR)
     app.session_state["_ended"] = False
-    assert given(app.run()) == [True, True, True]
-    assert given(app.run()) == [False, False, False]
+    assert values_of(app.run()) == [True, True, True]
+    assert values_of(app.run()) == [False, False, False]

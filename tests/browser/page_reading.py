@@ -41,8 +41,8 @@ def wait_for_link(page, name, value):
 def numbers(page, index=0):
     """What a figure on the page was given, once it is drawn."""
     expect(page.locator(FIGURE).nth(index).locator(".main-svg, canvas").first).to_be_attached()
-    given = f"(asked) => {{ const found = ({NUMBERS})(asked); return found.length && found; }}"
-    return page.wait_for_function(given, arg=[FIGURE, index]).json_value()
+    script = f"(asked) => {{ const found = ({NUMBERS})(asked); return found.length && found; }}"
+    return page.wait_for_function(script, arg=[FIGURE, index]).json_value()
 
 
 def saved(page, name="CSV", result=0):

@@ -58,10 +58,10 @@ def test_the_game_is_the_library_s_and_is_drawn_again(visit, home):
         game = replace_and_detect(writer, judge, WORDS, 0.4, (), draw)
         tips = [f"{token}: replaced {percent(float(score))}" for token, score in zip(game.tokens, game.scores)][1:-1]
         expect(page.locator(".marks .word")).to_have_text([token for token in game.tokens[1:-1]])
-        shown = page.locator(".marks .word").evaluate_all("words => words.map((word) => word.dataset.tip)")
-        assert [tip.partition(", original")[0] for tip in shown] == tips
+        tips_of_words = page.locator(".marks .word").evaluate_all("words => words.map((word) => word.dataset.tip)")
+        assert [tip.partition(", original")[0] for tip in tips_of_words] == tips
         replaced = game.replaced[1:-1].tolist()
-        assert [", original: " in tip for tip in shown] == replaced
+        assert [", original: " in tip for tip in tips_of_words] == replaced
         expect(page.get_by_text(f"It scored {game.false_positives} original tokens as replaced")).to_be_visible()
         page.get_by_role("button", name="Draw again").click()
         wait_for_link(page, "replaced_token_detection.draw", str(draw + 1))

@@ -125,8 +125,8 @@ def test_several_tokens_are_summed_and_both_ways_stand_beside_each_other(visit, 
     page.mouse.move(0, 0)
     expect(hint).to_contain_text("Sum of 3 tokens")
     sums = (np.rint(255 * trace.attentions[1, 2, [1, 3, 4]]) / 255).sum(axis=0)
-    shown = [float(text.split()[-1]) for text in listed.all_inner_texts()]
-    assert shown == pytest.approx(np.sort(sums)[::-1][:8].tolist(), abs=0.006)
+    weights = [float(text.split()[-1]) for text in listed.all_inner_texts()]
+    assert weights == pytest.approx(np.sort(sums)[::-1][:8].tolist(), abs=0.006)
     tokens.nth(3).click()
     page.mouse.move(0, 0)
     expect(hint).to_contain_text("Sum of 2 tokens")
@@ -266,8 +266,8 @@ def test_methods_show_the_librarys_numbers_for_the_pressed_token(visit, model, t
         f"{100 * actual.rollout[5]:.1f}%"
     )
     for row in (0, 5, trace.length - 1):
-        shown = page.locator(".weights tbody tr").nth(row).locator(".bar").all_inner_texts()
-        assert [share(text) for text in shown] == pytest.approx([float(one[row]) for one in wanted], abs=6e-4)
+        shares = page.locator(".weights tbody tr").nth(row).locator(".bar").all_inner_texts()
+        assert [share(text) for text in shares] == pytest.approx([float(one[row]) for one in wanted], abs=6e-4)
 
 
 def test_what_heads_do_opens_a_head_and_is_saved_as_a_table(visit, trace):

@@ -18,7 +18,7 @@ def blank(chromium):
     """A function that opens an empty page with the scripts of the components of these names in it."""
     context = chromium.new_context()
 
-    def opened(*names):
+    def open_components(*names):
         page = context.new_page()
         page.set_default_timeout(120_000)
         scripts = [(FOLDER / f"{name}.js").read_text("utf-8") for name in ("shared", *names)]
@@ -28,7 +28,7 @@ def blank(chromium):
         page.add_script_tag(content="\n".join(scripts).replace("export default", "const drawn ="))
         return page
 
-    yield opened
+    yield open_components
     context.close()
 
 
@@ -116,8 +116,8 @@ def runs_from(places, side):
 def test_chips_stand_in_the_order_in_which_their_text_is_read(blank, a, b):
     page = blank("controls", "chips")
     words = [(side, word) for side, text in (("a", a), ("b", b)) for word in text.split()]
-    shown = [chip(at, side, word) for at, (side, word) in enumerate(words)]
-    page.evaluate(DRAW, {"chips": shown, "controls": [], "directions": {"a": direction(a), "b": direction(b)}})
+    chips = [chip(at, side, word) for at, (side, word) in enumerate(words)]
+    page.evaluate(DRAW, {"chips": chips, "controls": [], "directions": {"a": direction(a), "b": direction(b)}})
     for side, text in (("a", a), ("b", b)):
         line = page.locator(f"[data-side={side}] .line button")
         assert line.all_inner_texts() == text.split()
@@ -135,8 +135,8 @@ def test_chips_stand_in_the_order_in_which_their_text_is_read(blank, a, b):
 
 def test_pieces_of_a_word_join_on_the_side_where_it_goes_on(blank):
     page = blank("controls", "chips")
-    shown = [chip(0, "a", "של"), chip(1, "a", "##ום"), chip(2, "b", "un"), chip(3, "b", "##fair")]
-    page.evaluate(DRAW, {"chips": shown, "controls": [], "directions": {"a": "rtl", "b": "ltr"}})
+    chips = [chip(0, "a", "של"), chip(1, "a", "##ום"), chip(2, "b", "un"), chip(3, "b", "##fair")]
+    page.evaluate(DRAW, {"chips": chips, "controls": [], "directions": {"a": "rtl", "b": "ltr"}})
     look = "(one) => { const style = getComputedStyle(one); return [style.borderLeftStyle, style.borderRightStyle]; }"
     styles = [page.locator("button").nth(at).evaluate(look) for at in (1, 3)]
     assert [style.index("dashed") for style in styles] == [1, 0]
@@ -147,10 +147,10 @@ def test_pieces_of_a_word_join_on_the_side_where_it_goes_on(blank):
 
 def test_a_masked_word_is_struck_through_and_moves_no_other_chip(blank):
     page = blank("controls", "chips")
-    shown = [chip(0, "a", "של"), chip(1, "a", "carrot"), chip(2, "b", "cat"), chip(3, "b", "sat")]
+    chips = [chip(0, "a", "של"), chip(1, "a", "carrot"), chip(2, "b", "cat"), chip(3, "b", "sat")]
     places = []
     for masked in (False, True):
-        strip = [{**one, "masked": masked and one["position"] in (0, 2)} for one in shown]
+        strip = [{**one, "masked": masked and one["position"] in (0, 2)} for one in chips]
         page.evaluate(DRAW, {"chips": strip, "controls": [], "directions": {"a": "rtl", "b": "ltr"}})
         places.append(np.array(page.locator("button").evaluate_all(PLACES)))
     np.testing.assert_allclose(*places, atol=0.5)

@@ -210,9 +210,9 @@ def test_a_token_that_is_pointed_at_lists_its_strongest_targets(visit, trace):
     assert [share(text) for text in own] == pytest.approx(np.sort(weights, axis=None)[::-1][:8].tolist(), abs=3e-3)
     point(page, page.locator(".lines .left .token").nth(5), hint, re.compile("looks most at"))
     expect(listed.first).not_to_contain_text("→")
-    shown = listed.all_inner_texts()
-    assert [share(text) for text in shown] == pytest.approx(np.sort(weights[5])[::-1][:8].tolist(), abs=3e-3)
-    for text in shown:
+    entries = listed.all_inner_texts()
+    assert [share(text) for text in entries] == pytest.approx(np.sort(weights[5])[::-1][:8].tolist(), abs=3e-3)
+    for text in entries:
         held = weights[5][[token == text.rsplit(maxsplit=1)[0] for token in trace.tokens]]
         assert np.abs(held - share(text)).min() < 3e-3, text
     page.mouse.move(0, 0)

@@ -39,8 +39,8 @@ def test_from_a_typed_pair_to_a_reopened_link(visit):
 
     open_page(page, "All heads")
     # The canvas can still move while the page is drawn.
-    opened = page.get_by_role("heading", name="Layer 2, head 3")
-    repeat_until(lambda: press_head(page, 2, 3), lambda patience: expect(opened).to_be_visible(timeout=patience))
+    heading = page.get_by_role("heading", name="Layer 2, head 3")
+    repeat_until(lambda: press_head(page, 2, 3), lambda patience: expect(heading).to_be_visible(timeout=patience))
     expect(page.locator(".lines .left .token")).to_have_count(14)
     token = page.locator(".lines .left .token", has_text="people")
     point(page, token, page.locator(".lines .hint"), re.compile("“people” looks most at"))

@@ -158,8 +158,8 @@ def test_patched_heads(visit, bert):
     page.get_by_role("button", name="The numbers as a table").press("Enter")
     messages = page.get_by_role("figure", name="What each patch brings back").locator("tbody td")
     expect(messages).to_have_count(actual.recovered.size)
-    shown = [float(text.rstrip("%")) for text in messages.all_inner_texts()]
-    assert shown == pytest.approx((100 * actual.recovered).ravel().tolist(), abs=0.2)
+    shares = [float(text.rstrip("%")) for text in messages.all_inner_texts()]
+    assert shares == pytest.approx((100 * actual.recovered).ravel().tolist(), abs=0.2)
 
 
 def test_paths(visit, bert):
@@ -172,21 +172,21 @@ def test_paths(visit, bert):
     asked = bert, clean, corrupted, mask_target(bert, clean)
     cells = page.locator(".cells td[data-at]")
 
-    def shown(actual):
+    def rounded(actual):
         layers = int(actual.has_path.any(axis=1).sum())
         expect(cells).to_have_count(5 * layers)
         tips = cells.evaluate_all("cells => cells.map((cell) => cell.getAttribute('aria-label'))")
         shares = [float(re.search(r"back (\S+)%", tip)[1]) for tip in tips]
         assert shares == pytest.approx((100 * actual.recovered[:layers]).ravel().tolist(), abs=0.06)
 
-    shown(patch_paths(*asked))
+    rounded(patch_paths(*asked))
     expect(page.get_by_text("embeddings alone")).to_be_visible()
     cells.nth(5 * 2 + 1).click()
     wait_for_link(page, "patching.sender", "3-2")
     page.get_by_role("button", name="Paths into its values").click()
     wait_for_link(page, "patching.into", "values")
     expect(page.get_by_text("all that enters the values of layer 3, head 2")).to_be_visible()
-    shown(patch_paths(*asked, Receiver("values", 2, 1)))
+    rounded(patch_paths(*asked, Receiver("values", 2, 1)))
 
 
 def test_contributions(visit, bert, trace):

@@ -366,8 +366,8 @@ def test_on_paper_the_page_stands_alone(visit):
     for hidden in ("stSidebar", "stHeader"):
         expect(page.get_by_test_id(hidden)).not_to_be_visible()
     expect(page.get_by_role("button", name="Explain this")).not_to_be_visible()
-    for shown in (page.get_by_role("heading", level=1), page.locator(".card .bar").first, lines):
-        expect(shown).to_be_visible()
+    for drawn in (page.get_by_role("heading", level=1), page.locator(".card .bar").first, lines):
+        expect(drawn).to_be_visible()
     # Nothing is cut off by a scrolled part of the window: all of it goes to the printer.
     assert page.evaluate("() => getComputedStyle(document.querySelector('.stMain')).overflow") == "visible"
     # The sheet begins with the page: what was beside the sidebar is not moved to the right.
@@ -445,10 +445,10 @@ def test_words_of_several_pieces_are_scored_by_their_pseudo_log_likelihood(visit
     field.fill("bunnies, carrots")
     field.press("Enter")
     expect(page.get_by_text("Pseudo-log-likelihood of words of several pieces")).to_be_visible()
-    shown = page.locator("li", has_text="nats").all_inner_texts()
+    lines_of_loss = page.locator("li", has_text="nats").all_inner_texts()
     scores = bert.score_words(bert.trace("The bunny ate the carrot.", mask=["bunny"]), ["bunnies", "carrots"])
     wanted = {score.word: score.pseudo_log_likelihood for score in scores}
-    read = {text.split()[0]: float(text.split()[-2].replace("−", "-")) for text in shown}
+    read = {text.split()[0]: float(text.split()[-2].replace("−", "-")) for text in lines_of_loss}
     assert read == pytest.approx(wanted, abs=0.006)
 
 

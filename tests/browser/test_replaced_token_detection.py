@@ -30,7 +30,7 @@ def players():
     return bert_tf.load("bert-base-cased-student"), bert_tf.load("electra-base-cased-embedded")
 
 
-def shown(page, game):
+def expect_game(page, game):
     """See that the page has the game: every token, its score, what stood there, and the two counts."""
     inside = [at for at, source in enumerate(game.sources) if source]
     words = page.locator(".marks .word")
@@ -48,17 +48,17 @@ def shown(page, game):
 
 def test_it_plays_without_a_choice_and_by_presses(visit, players):
     page = visit(GAME).page
-    shown(page, replace_and_detect(*players, TEXT, 0.15))
+    expect_game(page, replace_and_detect(*players, TEXT, 0.15))
     expect(page.get_by_text("Generator: BERT Base's student. Discriminator: ELECTRA Base, cased.")).to_be_visible()
     page.get_by_role("radio", name="40%").click()
     wait_for_link(page, "replaced_token_detection.share", "40")
-    shown(page, replace_and_detect(*players, TEXT, 0.4))
+    expect_game(page, replace_and_detect(*players, TEXT, 0.4))
     page.get_by_role("button", name="Draw again").click()
     wait_for_link(page, "replaced_token_detection.draw", "1")
-    shown(page, replace_and_detect(*players, TEXT, 0.4, seed=1))
+    expect_game(page, replace_and_detect(*players, TEXT, 0.4, seed=1))
     page.locator("button.chip", has_text=re.compile("^river$")).click()
     wait_for_link(page, "mask", "a1")
-    shown(page, replace_and_detect(*players, TEXT, mask=(2,), seed=1))
+    expect_game(page, replace_and_detect(*players, TEXT, mask=(2,), seed=1))
 
 
 def test_it_fits_a_telephone(visit):

@@ -124,8 +124,8 @@ def test_neighbours_of_a_pressed_cell(visit, cased):
     cells = page.locator(".cells tbody td")
     cells.last.wait_for()
     width = len(trace.hidden_states) + 1
-    shown = cells.all_inner_texts()
-    assert [shown[row * width + 3] for row in range(trace.length)] == wanted
+    texts = cells.all_inner_texts()
+    assert [texts[row * width + 3] for row in range(trace.length)] == wanted
     cells.nth(2 * width + 3).click()
     wait_for_link(page, "nearest_words.at", "2")
     wait_for_link(page, "nearest_words.vector", "3")

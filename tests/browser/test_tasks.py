@@ -166,9 +166,9 @@ def test_what_a_head_does_for_a_class(visit, task_home):
     bert = bert_tf.load(task_home / "classes")
     effect = ablate(bert, bert.trace("the cat sat"), Ablation(heads=((0, 0),)))
     expect(page.locator(".bars .share")).to_have_count(len(effect.classes_after))
-    shown = page.locator(".bars .share").all_inner_texts()
+    shares = page.locator(".bars .share").all_inner_texts()
     after = sorted(effect.classes_after.values(), reverse=True)
-    assert [text.split(" → ")[1] for text in shown] == [percent(share) for share in after]
+    assert [text.split(" → ")[1] for text in shares] == [percent(share) for share in after]
 
 
 def test_the_heads_that_moved_are_listed(visit, task_home):

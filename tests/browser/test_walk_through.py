@@ -50,8 +50,8 @@ def go_deeper(page):
 
 def expect_bars(page, words, shares):
     expect(page.locator(".walk .bar .name")).to_have_text(list(words))
-    shown = page.locator(".walk .bar .share").all_inner_texts()
-    assert [share(text) for text in shown] == pytest.approx([float(one) for one in shares], abs=1.1e-3)
+    shares_on_page = page.locator(".walk .bar .share").all_inner_texts()
+    assert [share(text) for text in shares_on_page] == pytest.approx([float(one) for one in shares], abs=1.1e-3)
 
 
 @pytest.fixture
@@ -275,8 +275,8 @@ def test_the_weights_of_a_head_are_the_trace_s(walk, trace):
     page = walk(LINK + "&walk_through.step=head&layer=2&head=3&walk_through.token=4", reduced_motion="reduce")
     rows = page.locator(".walk .board .row:not(.top)")
     expect(rows.locator(".name")).to_have_text(list(trace.tokens))
-    shown = [share(text) for text in rows.locator(".weight b").all_inner_texts()]
-    assert shown == pytest.approx(trace.attentions[1, 2, 4].tolist(), abs=1.1e-3)
+    weights = [share(text) for text in rows.locator(".weight b").all_inner_texts()]
+    assert weights == pytest.approx(trace.attentions[1, 2, 4].tolist(), abs=1.1e-3)
 
 
 @pytest.mark.parametrize("name", [*ENCODER_STEPS, "nsp", "mlm"])

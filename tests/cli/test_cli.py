@@ -146,9 +146,9 @@ def test_a_mistake_in_a_process_is_exit_code_two_and_one_line():
 
 def test_output_for_a_person_shows_masks_and_the_score(tiny_folder, capsys):
     assert main(["predict", "the cat sat", "it ran", "--mask", "cat", "--model", str(tiny_folder)]) == 0
-    shown = capsys.readouterr().out
-    assert '[MASK] at token 2, in place of "cat" (rank ' in shown and "█" in shown
-    assert "Does the second text follow the first?" in shown
+    output = capsys.readouterr().out
+    assert '[MASK] at token 2, in place of "cat" (rank ' in output and "█" in output
+    assert "Does the second text follow the first?" in output
 
 
 def test_the_whole_trace_can_be_written(tmp_path, tiny_folder, tiny_bert):
@@ -407,9 +407,9 @@ def test_the_models_directory_and_what_is_wrong_in_it_are_shown(tmp_path, tiny_f
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     shutil.copytree(tiny_folder, tmp_path / "My BERT")
     assert main(["models"]) == 0
-    shown = capsys.readouterr().out
-    assert f"Models directory: {tmp_path}\n" in shown and re.search("My BERT +cannot be read", shown)
-    assert re.search("^My BERT: .*rename it", shown, re.MULTILINE)
+    output = capsys.readouterr().out
+    assert f"Models directory: {tmp_path}\n" in output and re.search("My BERT +cannot be read", output)
+    assert re.search("^My BERT: .*rename it", output, re.MULTILINE)
     assert main(["models", "--json"]) == 0
     records = json.loads(capsys.readouterr().out)
     assert all(record["models_dir"] == str(tmp_path) for record in records)

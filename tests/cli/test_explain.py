@@ -217,8 +217,8 @@ def test_patching_hides_the_same_words_of_the_corrupted_text(record, tiny_bert):
 def test_patching_of_heads(record, tiny_bert, trace, at):
     other = tiny_bert.trace("the dogs [MASK] on the mat", TEXTS[1])
     expected = explain.patch_heads(tiny_bert, trace, other, explain.mask_target(tiny_bert, trace), at)
-    given = ["--component", "head", *([] if at is None else ["--at", at])]
-    actual = record("patching", "--corrupted", other.text_a, *given)
+    options = ["--component", "head", *([] if at is None else ["--at", at])]
+    actual = record("patching", "--corrupted", other.text_a, *options)
     assert agrees(actual, expected) and np.shape(actual["recovered"]) == (2, 4)
     assert (actual["component"], actual["position"]) == ("head", at)
 
@@ -234,10 +234,10 @@ def test_patching_of_heads(record, tiny_bert, trace, at):
 def test_path_patching(record, tiny_bert, trace, to, receiver, at):
     other = tiny_bert.trace("the dogs [MASK] on the mat", TEXTS[1])
     expected = explain.patch_paths(tiny_bert, trace, other, explain.mask_target(tiny_bert, trace), receiver, at)
-    given = ["--corrupted", other.text_a, *([] if at is None else ["--at", at])]
-    actual = record("path-patching", *given, *([] if to is None else ["--receiver", to]))
+    options = ["--corrupted", other.text_a, *([] if at is None else ["--at", at])]
+    actual = record("path-patching", *options, *([] if to is None else ["--receiver", to]))
     assert agrees(actual, expected) and actual["position"] == at
-    assert record("paths", *given, *(["--to", to or "answer"])) == actual
+    assert record("paths", *options, *(["--to", to or "answer"])) == actual
 
 
 def test_contributions(record, tiny_bert, trace):
@@ -285,7 +285,7 @@ def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
 
 
 @pytest.mark.parametrize(
-    "arguments, shown",
+    "arguments, expected",
     [
         (("attention",), "attends most to"),
         (("lens",), "answer_rank"),
@@ -307,10 +307,10 @@ def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
         (("counterfactual",), "only what stands before"),
     ],
 )
-def test_lines_for_a_person(say, arguments, shown):
+def test_lines_for_a_person(say, arguments, expected):
     lines = say(*arguments).splitlines()
     assert lines[0].endswith("[CLS] the cat ##s [MASK] on the mat [SEP] it ran [SEP]")
-    assert any(shown in line for line in lines) and len(lines) > 2
+    assert any(expected in line for line in lines) and len(lines) > 2
 
 
 @pytest.mark.parametrize(

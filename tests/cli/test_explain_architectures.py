@@ -140,8 +140,8 @@ def test_a_class_hangs_on_words_and_appears_in_a_layer(record, folders):
     trace = bert.trace("the cat sat")
     for label in ("bad", "good", None):
         expected = explain.gradient_x_input(bert, trace, explain.class_target(bert, trace, label))
-        given = () if label is None else ("--label", label)
-        actual = record("classes", "saliency", "the cat sat", "--method", "gradient", *given)
+        options = () if label is None else ("--label", label)
+        actual = record("classes", "saliency", "the cat sat", "--method", "gradient", *options)
         assert actual["target"] == plain(expected.target)
         np.testing.assert_allclose(actual["scores"], expected.scores, atol=1e-4)
     actual = record("classes", "lens", "the cat sat")
@@ -168,8 +168,8 @@ def test_the_order_of_sentences_hangs_on_words(record):
     trace = bert.trace(*PAIR)
     for opposite in (False, True):
         expected = explain.occlusion(bert, trace, explain.sentence_order_target(bert, trace, not opposite))
-        given = ("--sentence-order", *(["--opposite"] if opposite else []))
-        actual = record("albert", "saliency", *PAIR, "--method", "occlusion", *given)
+        options = ("--sentence-order", *(["--opposite"] if opposite else []))
+        actual = record("albert", "saliency", *PAIR, "--method", "occlusion", *options)
         assert actual["target"]["label"] == ("swapped" if opposite else "in order")
         np.testing.assert_allclose(actual["scores"], expected.scores, atol=1e-4)
 
@@ -177,16 +177,16 @@ def test_the_order_of_sentences_hangs_on_words(record):
 def test_a_token_s_being_replaced_hangs_on_words_states_and_parts(record, say):
     text, bert = "w1 w2 w3 w4", bert_tf.load(ELECTRA)
     trace = bert.trace(text)
-    for given, target in (
+    for options, target in (
         (("--replaced",), explain.replaced_target(bert, trace)),
         (("--replaced", "--position", 2, "--opposite"), explain.replaced_target(bert, trace, 2, False)),
     ):
         expected = explain.occlusion(bert, trace, target)
-        actual = record("electra", "saliency", text, "--method", "occlusion", *given)
+        actual = record("electra", "saliency", text, "--method", "occlusion", *options)
         assert actual["target"] == plain(target)
         np.testing.assert_allclose(actual["scores"], expected.scores, atol=1e-4)
         expected = explain.patch_states(bert, trace, bert.trace("w1 w9 w3 w4"), target)
-        actual = record("electra", "patching", text, "--against", "w1 w9 w3 w4", *given)
+        actual = record("electra", "patching", text, "--against", "w1 w9 w3 w4", *options)
         np.testing.assert_allclose(actual["scores"], expected.scores, atol=1e-4)
     actual = record("electra", "ablation", text, "--layers", 1)
     effect = explain.ablate(bert, trace, explain.Ablation(layers=(1,)))

@@ -189,8 +189,8 @@ def test_an_earlier_word_is_the_one_of_now(printed):
 def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, arguments, sentence):
     for name in ("EMPTY", "EMPTY.conllu"):
         (tmp_path / name).write_text("")
-    given = [one.replace("FOLDER", str(tmp_path)) for one in arguments]
-    assert main(["explain", *given, "--model", str(tiny_folder)]) == 2
+    options = [one.replace("FOLDER", str(tmp_path)) for one in arguments]
+    assert main(["explain", *options, "--model", str(tiny_folder)]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and sentence in lines[0], lines
     assert {one.name for one in tmp_path.iterdir()} == {"EMPTY", "EMPTY.conllu"}

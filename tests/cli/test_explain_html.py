@@ -55,8 +55,8 @@ def record(tiny_folder, tmp_path_factory, capsys):
         file = tmp_path_factory.mktemp("texts") / "texts.txt"
         file.write_text("the cats sat\tit ran\nthe dog ran\n")
         named = {"MODEL": str(tiny_folder), "FILE": str(file)}
-        given = [named.get(one, str(one)) for one in arguments]
-        assert main(["explain", kind, *texts, *given, "--model", str(tiny_folder), "--json", "--quiet"]) == 0
+        options = [named.get(one, str(one)) for one in arguments]
+        assert main(["explain", kind, *texts, *options, "--model", str(tiny_folder), "--json", "--quiet"]) == 0
         return json.loads(capsys.readouterr().out)
 
     return asked

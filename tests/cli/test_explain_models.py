@@ -150,8 +150,8 @@ def test_every_row_of_a_file(record, say, tiny_bert, file):
 def test_the_rows_of_a_file_are_laid_out(record, say, tiny_bert, file):
     rows = explain.read_rows(ROWS).rows
     vectors = explain.row_vectors(tiny_bert, rows, "first").vectors[1]
-    given = ("--show", "map", "--pooling", "first", "--layer", 1, "--colour", "is_next")
-    actual = record("dataset", "--input", file, *given)
+    options = ("--show", "map", "--pooling", "first", "--layer", 1, "--colour", "is_next")
+    actual = record("dataset", "--input", file, *options)
     coordinates, shares = explain.principal_components(vectors)
     np.testing.assert_allclose(actual["map"]["coordinates"], coordinates, atol=1e-4)
     np.testing.assert_allclose(actual["map"]["explained_variance"], shares, atol=1e-4)
@@ -194,11 +194,11 @@ def concept(tmp_path_factory):
 def test_a_concept_and_a_word_or_a_verdict(record, say, tiny_bert, file, concept):
     texts = [[row.text_a for row in explain.read_rows(path.read_bytes()).rows] for path in concept[1::2]]
     rows = explain.read_rows(ROWS).rows
-    for given, asked in (
+    for options, asked in (
         (("--target", "dog", "--hide", "last"), {"of": "word", "answer": "dog", "hide": "last"}),
         (("--next-sentence", "--opposite"), {"of": "next", "answer": "NotNext"}),
     ):
-        actual = record("concepts", "--input", file, *concept, "--runs", 3, *given)
+        actual = record("concepts", "--input", file, *concept, "--runs", 3, *options)
         expected = explain.concept_test(tiny_bert, rows, *texts, runs=3, **asked)
         assert actual["target"]["label"] == asked["answer"]
         assert actual["is_significant"] == expected.is_significant.tolist()
@@ -213,8 +213,8 @@ def test_a_concept_and_a_word_or_a_verdict(record, say, tiny_bert, file, concept
 def test_a_concept_for_the_rows_of_one_label(record, tiny_bert, concept, tmp_path):
     path = tmp_path / "labelled.csv"
     path.write_text("text,label\nthe cat sat,x\nthe dog ran,y\nit ate the cat,x\n")
-    given = ("--target", "dog", "--hide", "last", "--runs", 3)
-    actual = record("concepts", "--input", path, "--labelled", "x", *concept, *given)
+    options = ("--target", "dog", "--hide", "last", "--runs", 3)
+    actual = record("concepts", "--input", path, "--labelled", "x", *concept, *options)
     texts = [[row.text_a for row in explain.read_rows(one.read_bytes()).rows] for one in concept[1::2]]
     rows = [row for row in explain.read_rows(path.read_bytes(), "table").rows if row.label == "x"]
     expected = explain.concept_test(tiny_bert, rows, *texts, "word", "dog", "last", 3)
@@ -234,8 +234,8 @@ def test_a_concept_for_the_rows_of_one_label(record, tiny_bert, concept, tmp_pat
     ],
 )
 def test_a_concept_that_cannot_be_tested(capsys, tiny_folder, file, concept, arguments, sentence):
-    given = ["concepts", "--input", file, *concept, *arguments, "--model", tiny_folder, "--quiet"]
-    assert main(["explain", *map(str, given)]) == 2
+    command = ["concepts", "--input", file, *concept, *arguments, "--model", tiny_folder, "--quiet"]
+    assert main(["explain", *map(str, command)]) == 2
     assert sentence in capsys.readouterr().err
 
 
@@ -256,8 +256,8 @@ def test_a_map_that_cannot_be_made_is_told_before_a_row_is_asked(
     path = tmp_path / "rows.csv"
     path.write_text("text,label\nthe cat sat,x\n\u200b,y\nthe dog ran,x\n")
     monkeypatch.setattr("bert_tf.explain.datasets.dataset.score_rows", lambda *_: pytest.fail("the file was asked"))
-    given = ["dataset", "--input", str(path), "--show", "map", *map(str, arguments), "--model", str(tiny_folder)]
-    assert main(["explain", *given, "--quiet"]) == 2
+    command = ["dataset", "--input", str(path), "--show", "map", *map(str, arguments), "--model", str(tiny_folder)]
+    assert main(["explain", *command, "--quiet"]) == 2
     assert sentence in capsys.readouterr().err
 
 
@@ -278,8 +278,8 @@ def test_a_curve_that_cannot_be_drawn_is_told_before_a_row_is_asked(
 
 
 def test_a_row_that_is_not_there_is_told_before_the_model_is_read(capsys, file):
-    given = ["dataset", "--input", str(file), "--show", "map", "--near", "3", "--model", "no-such-model"]
-    assert main(["explain", *given]) == 2
+    command = ["dataset", "--input", str(file), "--show", "map", "--near", "3", "--model", "no-such-model"]
+    assert main(["explain", *command]) == 2
     assert "There is no row 3 in the file" in capsys.readouterr().err
 
 
@@ -307,23 +307,23 @@ def test_every_row_of_a_file_is_classified(record, say, tmp_path):
     texts, labels = ["the cat sat", "it ran", "money in the bank", "a dog"], ["good", "bad", "bad", "odd"]
     path = tmp_path / "rows.csv"
     path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in zip(texts, labels)))
-    given = bert_tf.load(tmp_path / "judge").task.predict(texts)
+    predicted = bert_tf.load(tmp_path / "judge").task.predict(texts)
     actual = record("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge")
     assert [row["row"]["label"] for row in actual["rows"]] == labels
-    assert [row["task_prediction"]["label"] for row in actual["rows"]] == [one["label"] for one in given]
-    right = sum(one["label"] == label for one, label in zip(given[:3], labels))
+    assert [row["task_prediction"]["label"] for row in actual["rows"]] == [one["label"] for one in predicted]
+    right = sum(one["label"] == label for one, label in zip(predicted[:3], labels))
     assert actual["classes"]["scores"]["accuracy"] == pytest.approx(right / 3, abs=1e-6)
     assert actual["classes"]["unknown"] == {"odd": 1} and actual["classes"]["rows"] == 3
     judge, rows = bert_tf.load(tmp_path / "judge"), explain.read_rows(path.read_bytes(), "table").rows
     bars, cells = explain.predict_dataset(judge, rows, ("classes",)).figure().data
-    np.testing.assert_allclose(bars.x, [one["probability"] for one in given], atol=1e-5)
+    np.testing.assert_allclose(bars.x, [one["probability"] for one in predicted], atol=1e-5)
     counts = actual["classes"]["confusion"][1]
     assert np.sum(counts) == 3 and np.array_equal(cells.text, counts)
     lines = say("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge").splitlines()
-    assert f" good {given[0]['label']} " in " ".join(lines[2].split())
+    assert f" good {predicted[0]['label']} " in " ".join(lines[2].split())
     asked = ("dataset", "--input", path, "--ask", "classes", "--show", "curve")
     curve = record(*asked, "--label", "bad", model=tmp_path / "judge")["curve"]
-    values = [one["probabilities"]["bad"] for one in given[:3]]
+    values = [one["probabilities"]["bad"] for one in predicted[:3]]
     assert (curve["label"], len(curve["is_positive"])) == ("bad", 3)
     assert curve["auc"] == np.mean([values[1] > values[0], values[2] > values[0]])
     np.testing.assert_allclose(curve["thresholds"], sorted(values), atol=1e-5)
@@ -481,8 +481,8 @@ def test_the_game_of_replaced_words(record, say):
     judge, writer = GOLDEN_FOLDERS / "electra-discriminator", GOLDEN_FOLDERS / "electra-generator"
     text = "w1 w2 w3 w4 w5"
     game = explain.replace_and_detect(bert_tf.load(writer), bert_tf.load(judge), text, 0.5, seed=3)
-    given = (text, "--generator", writer, "--share", 0.5, "--seed", 3)
-    actual = record("replaced-token-detection", *given, model=judge)
+    options = (text, "--generator", writer, "--share", 0.5, "--seed", 3)
+    actual = record("replaced-token-detection", *options, model=judge)
     assert actual["tokens"] == list(game.tokens) and actual["replaced"] == game.replaced.tolist()
     np.testing.assert_allclose(actual["scores"], game.scores, atol=1e-5)
     assert actual["true_positives"] == game.true_positives and actual["positions"] == list(game.positions)
@@ -490,7 +490,7 @@ def test_the_game_of_replaced_words(record, say):
     assert table["token"].tolist() == list(game.tokens[1:-1])
     np.testing.assert_array_equal(table["score"], game.scores[1:-1])
     assert len(game.figure().data[0].y) == 5
-    assert len(say("replaced", *given, model=judge).splitlines()) == 7
+    assert len(say("replaced", *options, model=judge).splitlines()) == 7
     assert record("replaced", text, "--generator", writer, "--mask", "w2", model=judge)["positions"] == [2]
 
 

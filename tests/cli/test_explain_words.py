@@ -80,8 +80,8 @@ def test_the_vectors_of_a_word_in_many_sentences(record, say, tiny_bert, tmp_pat
     file = tmp_path / "bank.tsv"
     file.write_text("\n".join("\t".join(pair) for pair in BANK))
     html = tmp_path / "figure.html"
-    given = ("--dimensions", 3, "--html", html, "--show", "likeness")
-    again = record("meaning", "bank", "--input", file, "--by", "umap", *given)
+    options = ("--dimensions", 3, "--html", html, "--show", "likeness")
+    again = record("meaning", "bank", "--input", file, "--by", "umap", *options)
     # Its layout hangs on the last bits of the vectors.
     assert np.shape(again["coordinates"]) == (len(BANK), 3) and np.isfinite(again["coordinates"]).all()
     by_tsne = record("word-senses", "bank", "--input", file, "--projection", "tsne")
@@ -151,8 +151,8 @@ def test_the_nearest_places_of_a_file(record, say, tiny_bert, tmp_path):
     trace = tiny_bert.trace("the cats sat")
     rows = explain.read_rows(path.read_text()).rows
     wanted = explain.nearest_contexts(tiny_bert, trace.hidden_states[1, [1, 3]], 1, rows, 3, True)
-    given = ("neighbours", "the cats sat", "--input", path, "--positions", 1, 3, "--layer", 1, "--top-k", 3)
-    actual = record(*given)
+    command = ("neighbours", "the cats sat", "--input", path, "--positions", 1, 3, "--layer", 1, "--top-k", 3)
+    actual = record(*command)
     assert (actual["rows_read"], actual["tokens_compared"], actual["layer"]) == (5, wanted.tokens_compared, 1)
     assert actual["positions"] == [1, 3] and actual["tokens"] == list(trace.tokens)
     for one, near in zip(actual["nearest"], wanted.nearest, strict=True):
@@ -169,7 +169,7 @@ def test_the_nearest_places_of_a_file(record, say, tiny_bert, tmp_path):
     )
     np.testing.assert_allclose(result.to_frame()["similarity"], np.ravel(cells.z), atol=1e-5)
     assert record("neighbours", "the cats sat", "--input", path)["layer"] == 2
-    assert wanted.nearest[0][0].word.text in say(*given).splitlines()[2].split()
+    assert wanted.nearest[0][0].word.text in say(*command).splitlines()[2].split()
 
 
 def test_the_nearest_places_by_one_head_and_what_they_are(record, say, tiny_bert, tmp_path, task_folders):
@@ -178,8 +178,8 @@ def test_the_nearest_places_by_one_head_and_what_they_are(record, say, tiny_bert
     trace, rows = tiny_bert.trace("the cats sat"), explain.read_rows(path.read_text()).rows
     vectors = explain.head_outputs(tiny_bert, trace.hidden_states[1], 1, 2)
     wanted = explain.nearest_contexts(tiny_bert, vectors, 1, rows, 4, True, head=2)
-    given = ("neighbours", "the cats sat", "--input", path, "--head", 2, "--top-k", 4)
-    actual = record(*given)
+    command = ("neighbours", "the cats sat", "--input", path, "--head", 2, "--top-k", 4)
+    actual = record(*command)
     assert (actual["layer"], actual["heads"]) == (1, [2])  # the last layer, from 0
     for one, near, counts in zip(actual["nearest"], wanted.nearest, actual["counts"], strict=True):
         cosines = [place["similarity"] for place in one]
@@ -188,7 +188,7 @@ def test_the_nearest_places_by_one_head_and_what_they_are(record, say, tiny_bert
     drawn = explain.nearest(tiny_bert, trace, rows, heads=(2,)).figure()
     assert drawn.layout.xaxis.title.text == "nearest contexts, by head 2 of layer 1"
     tagger = task_folders / "words"
-    labelled = record(*given, "--tagger", tagger)
+    labelled = record(*command, "--tagger", tagger)
     for one, near, counts in zip(labelled["nearest"], wanted.nearest, labelled["counts"], strict=True):
         output_of = explain.matched_labels(bert_tf.load(tagger), near)
         assert [place["part_of_speech"] for place in one] == list(output_of)
@@ -196,7 +196,7 @@ def test_the_nearest_places_by_one_head_and_what_they_are(record, say, tiny_bert
         there = explain.matched_labels(bert_tf.load(tagger), [place.most_attended for place in near])
         assert [place["most_attended"]["part_of_speech"] for place in one] == list(there)
         assert counts["looked_at_parts_of_speech"] == explain.count_labels(there)
-    assert labelled["nearest"][0][0]["part_of_speech"] in say(*given, "--tagger", tagger).splitlines()[2].split()
+    assert labelled["nearest"][0][0]["part_of_speech"] in say(*command, "--tagger", tagger).splitlines()[2].split()
 
 
 def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, tiny_bert, tmp_path):
@@ -205,7 +205,7 @@ def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, t
     trace, rows = tiny_bert.trace("the cats sat"), explain.read_rows(path.read_text(), "conllu").rows
     vectors = explain.head_outputs(tiny_bert, trace.hidden_states[0], 0, (1, 3))[[2]]
     (near,) = explain.nearest_contexts(tiny_bert, vectors, 0, rows, 9, True, head=(1, 3)).nearest
-    given = (
+    command = (
         "neighbours",
         "the cats sat",
         "--input",
@@ -219,7 +219,7 @@ def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, t
         "--top-k",
         9,
     )
-    actual = record(*given)
+    actual = record(*command)
     (one,), most_attended = actual["nearest"], [place.most_attended for place in near]
     assert actual["heads"] == [1, 3]
     assert [place["part_of_speech"] for place in one] == list(explain.parsed_labels(near)[0])
@@ -243,9 +243,9 @@ def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, t
     assert list(table["looks_at_relation"].fillna("")) == [
         label or "" for label in explain.parsed_labels(most_attended)[1]
     ]
-    line = say(*given).splitlines()[2].split()
+    line = say(*command).splitlines()[2].split()
     assert near[0].word.text in line and str(most_attended[0].offset) in line
-    words = record(*given, "--no-special")["nearest"][0]
+    words = record(*command, "--no-special")["nearest"][0]
     assert {place["most_attended"]["word"] is None for place in words} == {False}
 
 
@@ -293,8 +293,8 @@ def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, argumen
         (tmp_path / name).write_text("")
     (tmp_path / "WORDS").write_text("the bank")
     (tmp_path / "TREE.conllu").write_text(TREE)
-    given = [str(tmp_path / one) if one.startswith(("EMPTY", "WORDS", "TREE")) else one for one in arguments]
-    given = [str(tiny_folder) if one == "MODEL" else one for one in given]
-    assert main(["explain", *given, "--model", str(tiny_folder)]) == 2
+    options = [str(tmp_path / one) if one.startswith(("EMPTY", "WORDS", "TREE")) else one for one in arguments]
+    options = [str(tiny_folder) if one == "MODEL" else one for one in options]
+    assert main(["explain", *options, "--model", str(tiny_folder)]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and sentence in lines[0], lines

@@ -114,9 +114,9 @@ def test_the_share_of_the_positions_is_masked_and_the_labels_are_what_was_there(
     changed = np.zeros_like(before, bool)
     changed[rows, columns] = True
     np.testing.assert_array_equal(after[~changed], before[~changed])
-    shown = after[rows, columns]
-    assert (shown == MASK).mean() == pytest.approx(0.8, abs=0.01)
-    assert ((shown != MASK) & (shown != before[rows, columns])).mean() == pytest.approx(0.1, abs=0.01)
+    replaced = after[rows, columns]
+    assert (replaced == MASK).mean() == pytest.approx(0.8, abs=0.01)
+    assert ((replaced != MASK) & (replaced != before[rows, columns])).mean() == pytest.approx(0.1, abs=0.01)
 
 
 def test_a_run_lowers_the_loss_and_its_weights_become_a_model(tmp_path):

@@ -19,8 +19,8 @@ from tests.conftest import make_bert
 
 def _options(parser, stage):
     """The options of `pretrain` that a stage gives."""
-    given = {name: value for name, value in {**embedded.COMMON, **stage}.items() if name != "run"}
-    options = map(str, embedded.options_of(given))
+    settings = {name: value for name, value in {**embedded.COMMON, **stage}.items() if name != "run"}
+    options = map(str, embedded.options_of(settings))
     return parser.parse_args(["--text", "x", "--init", "x", "--output", "x", *options])
 
 
@@ -172,8 +172,8 @@ def test_every_figure_of_a_card_is_filled_in(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(embedded, "training_facts", lambda outputs: {"steps": "1", "tokens": "2", "hours": "3"})
     figures = {"top5": 0.6, "pseudo_perplexity": 30.0, "nsp_accuracy": 0.9}
     lengths = [{"length": length, "top1": length / 1000, **figures} for length in embedded.LENGTHS]
-    registers_found = {"encyclopaedia": 0.41, "news": 0.37, "everyday": 0.29}
-    facts = embedded.facts_of([], tmp_path, {"top1": 0.127, **figures}, lengths, registers_found)
+    by_register = {"encyclopaedia": 0.41, "news": 0.37, "everyday": 0.29}
+    facts = embedded.facts_of([], tmp_path, {"top1": 0.127, **figures}, lengths, by_register)
     text = embedded.card(kind, facts)
     front = text.split("---\n")[1]
     assert "{" not in text

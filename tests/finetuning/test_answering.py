@@ -170,8 +170,8 @@ def test_the_worst_errors_are_those_without_a_right_word_the_surest_of_them_firs
         Question("none", "when?", "the river", ()),
     ]
     actual = [("the cat", 0.7), ("", 0.6), ("the dog", 0.5), ("river", 0.9)]
-    shown = TASK.findings(questions, [{"answer": text, "probability": share} for text, share in actual], None)
-    assert shown.worst == [
+    errors = TASK.findings(questions, [{"answer": text, "probability": share} for text, share in actual], None)
+    assert errors.worst == [
         {"probability": 0.9, "f1": 0, "question": "when?", "true": "(no answer)", "predicted": "river", "id": "none"},
         {"probability": 0.6, "f1": 0, "question": "where?", "true": "park", "predicted": "(no answer)", "id": "unsure"},
         # Of "cat" and "big cat", as articles do not count: precision 1, recall 1/2.
@@ -184,4 +184,4 @@ def test_the_worst_errors_are_those_without_a_right_word_the_surest_of_them_firs
             "id": "near",
         },
     ]
-    assert shown.worst_errors_title == "The worst errors"
+    assert errors.worst_errors_title == "The worst errors"

@@ -45,8 +45,8 @@ def test_the_likelihood_is_that_of_the_enumeration(chain):
     actual = np.array(crf_negative_log_likelihood(**chain))
     for row in range(4):
         paths, scores, _ = every_path(chain, row)
-        given = paths.index(tuple(chain["labels"][row][chain["mask"][row] > 0]))
-        assert actual[row] == pytest.approx(np.log(np.exp(scores).sum()) - scores[given], abs=1e-4)
+        number = paths.index(tuple(chain["labels"][row][chain["mask"][row] > 0]))
+        assert actual[row] == pytest.approx(np.log(np.exp(scores).sum()) - scores[number], abs=1e-4)
     assert actual[4] == 0
 
 

@@ -177,8 +177,8 @@ def test_a_layer_and_a_length_are_given_by_the_command(tiny_bert, tiny_folder, t
 
 def test_the_help_names_every_pooling(capsys):
     assert main(["features", "--help"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert f"how the vector is computed: {', '.join(POOLINGS)}" in shown and "attention" in POOLINGS
+    output = " ".join(capsys.readouterr().out.split())
+    assert f"how the vector is computed: {', '.join(POOLINGS)}" in output and "attention" in POOLINGS
 
 
 def test_a_table_gives_its_column_of_texts(tiny_folder, tmp_path, capsys):

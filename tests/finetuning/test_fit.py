@@ -332,8 +332,8 @@ def test_the_command_has_the_defaults_of_the_settings():
     from bert_tf.cli import argument_parser
     from bert_tf.cli.finetune import fit_settings
 
-    given = ["finetune", "classify", "--model", "m", "--train", "t", "--output", "o"]
-    how = fit_settings(argument_parser(given).parse_args(given))
+    command = ["finetune", "classify", "--model", "m", "--train", "t", "--output", "o"]
+    how = fit_settings(argument_parser(command).parse_args(command))
     assert how == FitSettings()
     assert (how.epochs, how.learning_rate, how.batch_size, how.warmup) == (3, 3e-5, 32, 0.1)
 

@@ -44,9 +44,9 @@ def test_transformers_and_we_read_one_another(task, pooling, tmp_path):
     assert not message["missing_keys"] and not message["mismatched_keys"] and not message["unexpected_keys"]
     task_model, rows, outputs = outputs_of(folder, task)
     batch = rows.batch(range(len(rows)))
-    given = {"input_ids": batch["token_ids"], "attention_mask": batch["padding_mask"]}
+    theirs = {"input_ids": batch["token_ids"], "attention_mask": batch["padding_mask"]}
     with torch.no_grad():
-        actual = model.eval()(**{key: torch.tensor(value, dtype=torch.long) for key, value in given.items()})
+        actual = model.eval()(**{key: torch.tensor(value, dtype=torch.long) for key, value in theirs.items()})
     keras_outputs = task_model.network({key: batch[key] for key in ("token_ids", "segment_ids", "padding_mask")})
     for output in CASES[task][3]:
         expected = actual[output].numpy()

@@ -102,11 +102,11 @@ def test_transformers_and_we_read_one_another(name, task, tmp_path):
     assert not message["missing_keys"] and not message["mismatched_keys"]
     task_model, rows, outputs = outputs_of(folder, task)
     batch = rows.batch(range(len(rows)))
-    given = {"input_ids": batch["token_ids"], "attention_mask": batch["padding_mask"]}
+    inputs_of_theirs = {"input_ids": batch["token_ids"], "attention_mask": batch["padding_mask"]}
     if getattr(model.config, "type_vocab_size", 0) > 1:
-        given["token_type_ids"] = batch["segment_ids"]
+        inputs_of_theirs["token_type_ids"] = batch["segment_ids"]
     with torch.no_grad():
-        actual = model.eval()(**{key: torch.tensor(value, dtype=torch.long) for key, value in given.items()})
+        actual = model.eval()(**{key: torch.tensor(value, dtype=torch.long) for key, value in inputs_of_theirs.items()})
     for output in CASES[task][3]:
         expected = actual[output].numpy()
         for row, mine in enumerate(outputs):

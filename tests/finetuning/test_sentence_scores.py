@@ -27,9 +27,9 @@ def test_scores_of_one_label_are_scikit_learns():
     assert (scores["precision_macro"], scores["recall_macro"]) == pytest.approx(macro[:2])
     assert scores["matthews"] == pytest.approx(metrics.matthews_corrcoef(true, actual))
     assert "f1" not in scores
-    shown = findings(examples, predictions, TaskSettings("classify", LABELS))
-    np.testing.assert_array_equal(shown.confusion[1], metrics.confusion_matrix(true, actual, labels=LABELS))
-    assert [row["examples"] for row in shown.per_label] == [true.count(label) for label in LABELS]
+    analysis = findings(examples, predictions, TaskSettings("classify", LABELS))
+    np.testing.assert_array_equal(analysis.confusion[1], metrics.confusion_matrix(true, actual, labels=LABELS))
+    assert [row["examples"] for row in analysis.per_label] == [true.count(label) for label in LABELS]
 
 
 def test_the_f1_of_two_labels_is_that_of_the_second():
@@ -72,13 +72,13 @@ def test_the_worst_numbers_are_those_farthest_off(tmp_path):
         SentenceExample("d", None, -1.0, "/home/a.csv line 4"),
     ]
     predictions = [{"value": 1.25}, {"value": -1.0004}, {"value": 0.0}]
-    shown = findings(examples, predictions, TaskSettings("classify", regression=True))
-    assert shown.worst == [
+    analysis = findings(examples, predictions, TaskSettings("classify", regression=True))
+    assert analysis.worst == [
         {"where": "a.csv line 3", "text": "b", "second text": "c", "expected": 2.0, "found": -1.0, "off by": 3.0},
         {"where": "a.csv line 4", "text": "d", "expected": -1.0, "found": 0.0, "off by": 1.0},
         {"where": "a.csv line 2", "text": "a", "expected": 1.0, "found": 1.25, "off by": 0.25},
     ]
-    write_findings(tmp_path, {"task": "classify", "metric": "spearman"}, shown)
+    write_findings(tmp_path, {"task": "classify", "metric": "spearman"}, analysis)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<h2>The worst errors</h2>" in page and "<th>off by</th>" in page
     assert (tmp_path / "errors.csv").read_text(encoding="utf-8").startswith("where,text,")
@@ -97,10 +97,10 @@ def test_scores_of_several_labels_are_scikit_learns():
     assert scores["f1_micro"] == pytest.approx(metrics.f1_score(true, actual, average="micro"))
     assert scores["f1_macro"] == pytest.approx(metrics.f1_score(true, actual, average="macro"))
     assert scores["all_labels_right"] == pytest.approx(np.mean([(x == y).all() for x, y in zip(true, actual)]))
-    shown = findings(examples, predictions, settings)
-    assert len(shown.worst) == sum((x != y).any() for x, y in zip(true, actual))
+    analysis = findings(examples, predictions, settings)
+    assert len(analysis.worst) == sum((x != y).any() for x, y in zip(true, actual))
     columns = metrics.precision_recall_fscore_support(true, actual)
-    for row, label, precision, recall, f1, count in zip(shown.per_label, LABELS, *columns, strict=True):
+    for row, label, precision, recall, f1, count in zip(analysis.per_label, LABELS, *columns, strict=True):
         assert (row["label"], row["examples"]) == (label, count)
         assert (row["precision"], row["recall"], row["f1"]) == pytest.approx((precision, recall, f1))
 

@@ -114,8 +114,8 @@ def test_measuring_writes_a_report_where_asked(trained, tmp_path, capsys):
     mixed.write_text(held.read_text(encoding="utf-8") + "a big <b>dog</b>,little\n", encoding="utf-8")
     command = ["evaluate", "classify", "--model", str(folder), "--data", str(mixed), "--quiet"]
     assert main([*command, "--report", str(tmp_path / "report")]) == 0
-    shown = capsys.readouterr().out
-    assert "accuracy" in shown and "0.9756" in shown
+    output = capsys.readouterr().out
+    assert "accuracy" in output and "0.9756" in output
     metrics = json.loads((tmp_path / "report" / "metrics.json").read_text())
     assert metrics["dev"]["accuracy"] == pytest.approx(40 / 41)
     worst = list(csv.DictReader(open(tmp_path / "report" / "errors.csv", encoding="utf-8")))

@@ -117,8 +117,8 @@ def squad_file(path, *paragraphs, bom=False):
 
 def question(key, text="?", *answers, **more):
     """A question in the format; answers are (text, first character)."""
-    given = [{"text": answer, "answer_start": start} for answer, start in answers]
-    return {"id": key, "question": text, "answers": given, **more}
+    accepted = [{"text": answer, "answer_start": start} for answer, start in answers]
+    return {"id": key, "question": text, "answers": accepted, **more}
 
 
 def test_reading_both_versions(tmp_path):

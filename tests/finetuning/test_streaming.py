@@ -96,8 +96,8 @@ def test_a_task_model_reads_only_a_window_ahead(tagger, monkeypatch):
     ids=["JSON lines", "CoNLL", "masks"],
 )
 def test_each_line_of_an_open_pipe_is_answered_as_it_comes(request, monkeypatch, model, options, asked, key):
-    (given, ask), (answers, answer) = os.pipe(), os.pipe()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(os.fdopen(given, "rb")))
+    (requests, ask), (answers, answer) = os.pipe(), os.pipe()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(os.fdopen(requests, "rb")))
     monkeypatch.setattr(sys, "stdout", os.fdopen(answer, "w"))
     folder = request.getfixturevalue(model)
     codes = []

@@ -37,9 +37,9 @@ def chain(rng):
     counted[:, 1] = 1
     losses = np.zeros((B, T))  # of a whole sequence, at its second token
     for row in range(B):
-        logits, given = outputs["logits"][row][counted[row] > 0], labels[row][counted[row] > 0]
+        logits, targets = outputs["logits"][row][counted[row] > 0], labels[row][counted[row] > 0]
         scores = [score(logits, transitions, path) for path in itertools.product(range(K), repeat=len(logits))]
-        losses[row, 1] = np.log(np.exp(np.array(scores, np.float64)).sum()) - score(logits, transitions, given)
+        losses[row, 1] = np.log(np.exp(np.array(scores, np.float64)).sum()) - score(logits, transitions, targets)
     hits = outputs["logits"].argmax(-1) == labels
     weights = counted * WEIGHTS[:, None]
     return CRFLoss(), outputs, {"labels": labels, "label_weights": counted}, losses, hits, weights

@@ -166,8 +166,8 @@ class DebertaV2ForMaskedLM(transformers.DebertaV2ForMaskedLM):
         super().__init__(config)
         self.mask_predictions = DetectsReplacedTokens(config)
 
-    def forward(self, *inputs, **given):
-        actual = super().forward(*inputs, **given)
+    def forward(self, *inputs, **options):
+        actual = super().forward(*inputs, **options)
         actual["replaced_logits"] = self.mask_predictions(actual.hidden_states[-1])
         return actual
 
@@ -262,12 +262,12 @@ def inputs_for(config):
 def outputs(model, inputs):
     """Everything Transformers gives, under this project's output names."""
     ids, segments, mask = (torch.tensor(inputs[name]) for name in ("token_ids", "segment_ids", "padding_mask"))
-    given = {"input_ids": ids, "attention_mask": mask}
+    model_inputs = {"input_ids": ids, "attention_mask": mask}
     if getattr(model.config, "type_vocab_size", 0):
-        given["token_type_ids"] = segments
+        model_inputs["token_type_ids"] = segments
     with torch.no_grad():
-        actual = model(**given, output_hidden_states=True, output_attentions=True)
-        pooled = getattr(model.base_model(**given), "pooler_output", None)
+        actual = model(**model_inputs, output_hidden_states=True, output_attentions=True)
+        pooled = getattr(model.base_model(**model_inputs), "pooler_output", None)
     logits = actual.get("prediction_logits", actual.get("logits"))
     values = {
         "pooled_output": pooled,

@@ -25,7 +25,7 @@ def made_up(a=5, b=4, layers=2, heads=3, seed=0):
 
 
 @pytest.mark.parametrize(
-    "shown, special, rows, columns",
+    "selection, special, rows, columns",
     [
         ("all", True, 12, 12),
         ("all", False, 9, 9),
@@ -35,8 +35,8 @@ def made_up(a=5, b=4, layers=2, heads=3, seed=0):
         ("bb", False, 4, 4),
     ],
 )
-def test_a_selection_has_the_tokens_of_its_texts(shown, special, rows, columns):
-    actual = plots.select(made_up(), shown, special)
+def test_a_selection_has_the_tokens_of_its_texts(selection, special, rows, columns):
+    actual = plots.select(made_up(), selection, special)
     assert (len(actual.rows), len(actual.columns)) == (rows, columns) and actual
 
 
@@ -52,9 +52,9 @@ def test_two_separators_between_the_texts_stand_with_the_first():
         tokens=("<s>", "a", "</s>", "</s>", "b", "c", "</s>"), sources=(None, "a", None, None, "b", "b", None)
     )
     assert pooled_maps.token_sources(pair.sources) == list("aaaabbb")
-    for shown in ("aa", "ab", "ba", "bb"):
-        rows, columns = ({"a": (0, 1, 2, 3), "b": (4, 5, 6)}[side] for side in shown)
-        assert plots.select(pair, shown) == plots.Selection(rows, columns)
+    for selection in ("aa", "ab", "ba", "bb"):
+        rows, columns = ({"a": (0, 1, 2, 3), "b": (4, 5, 6)}[side] for side in selection)
+        assert plots.select(pair, selection) == plots.Selection(rows, columns)
     assert plots.select(pair, "ba", special=False) == plots.Selection((4, 5), (1,))
 
 

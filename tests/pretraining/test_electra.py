@@ -333,8 +333,8 @@ def test_every_place_is_hidden_from_a_model_that_only_writes(started, tmp_path, 
 
     seen, feed = [], pretrain._feed
 
-    def watched(*given):
-        made = feed(*given)
+    def watched(*arguments):
+        made = feed(*arguments)
         seen.append(made.masks)
         return made
 

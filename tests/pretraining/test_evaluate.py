@@ -174,8 +174,8 @@ def test_the_command_measures_several_lengths_and_draws_the_places(tiny_folder, 
         assert report["top1"] == single["top1"] and report["by_position"][0]["first"] == 0
     assert "place in the sequence" in page.read_text(encoding="utf-8")
     assert main([*command, *asked]) == 0
-    shown = capsys.readouterr().out
-    assert "top1 by position, sequences of 48 tokens" in shown and "32 to 63" in shown
+    output = capsys.readouterr().out
+    assert "top1 by position, sequences of 48 tokens" in output and "32 to 63" in output
     assert main([*command, "--html", str(page)]) == 2 and "--by-position" in capsys.readouterr().err
 
 

@@ -114,8 +114,8 @@ def test_the_newest_checkpoint_is_the_finished_model(folder, tmp_path, name):
     pretrain(folder, tmp_path / "run", *RUNS[name])
     done = export_run.export(tmp_path / "run", 2, tmp_path / "out")
     _, tokenizer, model = checkpoints.read(tmp_path / "run" / "model")
-    _, found_tokenizer, actual = checkpoints.read(tmp_path / "out")
-    assert done.heads == model.bert_heads and found_tokenizer.vocab == tokenizer.vocab
+    _, stored_tokenizer, actual = checkpoints.read(tmp_path / "out")
+    assert done.heads == model.bert_heads and stored_tokenizer.vocab == tokenizer.vocab
     values = named_variables(actual)
     assert values.keys() == named_variables(model).keys()
     for key, variable in named_variables(model).items():

@@ -81,7 +81,9 @@ def test_a_vocabulary_is_named_by_its_model_or_its_folder(tmp_path, monkeypatch)
 
 
 def test_an_objective_has_a_member_it_was_made_for():
-    assert [model_type_of(*given) for given in (("mlm+nsp",), ("sop",), ("mlm", 0.25), ("sop", None, "roberta"))] == [
+    assert [
+        model_type_of(*options) for options in (("mlm+nsp",), ("sop",), ("mlm", 0.25), ("sop", None, "roberta"))
+    ] == [
         "bert",
         "albert",
         "electra",

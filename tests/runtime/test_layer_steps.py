@@ -52,9 +52,9 @@ def check_equal(ours, theirs):
 
 def check_steps(folder, points=POINTS):
     steps, hooked = both(folder)
-    given = states_of(hooked)
-    states = steps.states(*given)
-    for ours, theirs in zip(states, hooked.states(*given), strict=True):
+    hidden = states_of(hooked)
+    states = steps.states(*hidden)
+    for ours, theirs in zip(states, hooked.states(*hidden), strict=True):
         check_equal(ours, theirs)
     for layer in range(steps.config.num_hidden_layers):
         theirs = hooked.values(layer, states[layer], points)

@@ -62,9 +62,9 @@ def assert_same(ours, theirs, tolerance=1e-5):
 def test_short_inputs_run_on_one_thread_where_other_work_waits_for_the_cores(model):
     shared, alone = (Runtime(model, engine="openvino", shares_cores=shares) for shares in (True, False))
     for rows, graph in ((1, "short"), (2, "maps")):
-        given, outputs = batch(rows, tokens=40), ("mlm_logits", "attentions", "hidden_states")
-        for name, ours in shared.run(given, outputs).items():
-            assert_same(ours, alone.run(given, outputs)[name])
+        inputs, outputs = batch(rows, tokens=40), ("mlm_logits", "attentions", "hidden_states")
+        for name, ours in shared.run(inputs, outputs).items():
+            assert_same(ours, alone.run(inputs, outputs)[name])
         requests = shared._loaded_engine._requests
         threads = requests[graph]._request.get_compiled_model().get_property("INFERENCE_NUM_THREADS")
         assert (threads == 1) == (graph == "short") or os.cpu_count() == 1
@@ -275,7 +275,7 @@ def test_the_script_of_parity_compares_every_engine_with_transformers(monkeypatc
     from benchmarks.parity import ENGINES, TOLERANCE, compare
 
     used, run = [], Runtime.run
-    monkeypatch.setattr(Runtime, "run", lambda self, *given: used.append(self.engine) or run(self, *given))
+    monkeypatch.setattr(Runtime, "run", lambda self, *arguments: used.append(self.engine) or run(self, *arguments))
     rows = list(compare("bert-tiny", 16, ENGINES))
     assert [row["engine"] for row in rows] == list(ENGINES)
     for row in rows:

@@ -17,9 +17,9 @@ from tests.training.test_optimizers import CONFIG
 def slopes(function, inputs, weights):
     with tf.GradientTape() as tape:
         tape.watch(inputs)
-        given = function(*inputs)
-        score = tf.reduce_sum(given * weights)
-    return [given, *tape.gradient(score, inputs)]
+        results = function(*inputs)
+        score = tf.reduce_sum(results * weights)
+    return [results, *tape.gradient(score, inputs)]
 
 
 @pytest.mark.parametrize(

@@ -339,7 +339,7 @@ def tower(key, boxes, heads, tokens, runs, chosen, layer, layers, on_open, on_la
         on_layer: callable (layer's index), called when the visitor goes to another layer.
     """
 
-    def opened():
+    def box_pressed():
         value = browser_value(key, "open")
         if isinstance(value, str):
             on_open(value)
@@ -351,7 +351,7 @@ def tower(key, boxes, heads, tokens, runs, chosen, layer, layers, on_open, on_la
 
     _TOWER(
         key=key,
-        on_open_change=opened,
+        on_open_change=box_pressed,
         on_layer_change=moved,
         data={
             "boxes": boxes,

@@ -1,16 +1,16 @@
 """Tokens of two models that stand at the same place of a text. Does not import Streamlit."""
 
 
-def linked_tokens(own, shown):
+def linked_tokens(own, chips):
     """How a component of one model's tokens is linked with the chips of a page, which are another model's tokens.
 
     Args:
-        own: ``Trace`` or encoding of the component's model. shown: that of the chips' model, of the same texts.
+        own: ``Trace`` or encoding of the component's model. chips: that of the chips' model, of the same texts.
 
     Returns: dict of lists of token positions, None for tokens without a counterpart: "chips" has for each token of
         ``own`` the chip at its first character, "own" for each chip the token at its first character.
     """
-    return {"chips": _counterparts(own, shown), "own": _counterparts(shown, own)}
+    return {"chips": _counterparts(own, chips), "own": _counterparts(chips, own)}
 
 
 def _counterparts(one, other):

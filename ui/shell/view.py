@@ -65,7 +65,7 @@ class View:
     whole: bool = True
     layer: int = 0
     head: int = 0
-    shown: str = "all"
+    selection: str = "all"
     special: bool = True
     punctuation: bool = True
     start: int = 0
@@ -131,7 +131,7 @@ _PLAIN = {
     "other": "with",
     "precision": "precision",
     "fill": "fill",
-    "shown": "show",
+    "selection": "show",
 }
 _NUMBERS = {
     "top_k": ("top", 0),
@@ -237,7 +237,12 @@ def from_params(params: dict[str, str], limits: Limits) -> View:
     mask_positions = filter(None, (MaskPosition.parse(text) for text in params.get("mask", "").split(",")))
     values["masks"] = tuple(sorted(set(mask_positions)))[: limits.max_masks]
     values["settings"] = _settings(params)
-    for name, known in (("page", catalogue.pages()), ("precision", PRECISIONS), ("fill", FILLS), ("shown", SELECTIONS)):
+    for name, known in (
+        ("page", catalogue.pages()),
+        ("precision", PRECISIONS),
+        ("fill", FILLS),
+        ("selection", SELECTIONS),
+    ):
         if values.get(name) not in known:
             values.pop(name, None)
     view = View(**values)

@@ -50,9 +50,11 @@ def filters(trace):
     names = {"all": "All", "aa": "A→A", "ab": "A→B", "ba": "B→A", "bb": "B→B"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if trace.text_b is not None:
-            st.segmented_control("Show", list(names), format_func=names.get, **state.bind_field("shown", "w_shown"))
-        elif state.view().shown != "all":
-            state.correct_view(shown="all")
+            st.segmented_control(
+                "Show", list(names), format_func=names.get, **state.bind_field("selection", "w_selection")
+            )
+        elif state.view().selection != "all":
+            state.correct_view(selection="all")
         st.toggle(
             "Special tokens",
             **state.bind_field("special", "w_special"),
@@ -60,7 +62,7 @@ def filters(trace):
         )
         st.toggle("Punctuation", **state.bind_field("punctuation", "w_punctuation"))
     view = state.view()
-    selection = plots.select(trace, view.shown, view.special, view.punctuation)
+    selection = plots.select(trace, view.selection, view.special, view.punctuation)
     if not selection:
         st.info(
             "No token is left under these filters. Show special tokens or punctuation, or type a text B.",

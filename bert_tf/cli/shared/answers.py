@@ -153,12 +153,12 @@ class _PartialFile(Answers):
         url = original_path(path)
         self._path, self._is_sent = path, is_remote(url)
         # As the user knows the two files.
-        self._shown = f"{url}{PARTIAL}" if self._is_sent else str(partial)
+        self._target = f"{url}{PARTIAL}" if self._is_sent else str(partial)
         self._note = f"{url}{NOTE}" if self._is_sent else str(self.state)
         self._settings, self._saved, self._sent = settings, time.monotonic(), time.monotonic()
         if self.state.exists() and not resume:
             raise InputError(
-                f"{self._shown} holds the answers of an interrupted run: go on with --resume, or delete it to start "
+                f"{self._target} holds the answers of an interrupted run: go on with --resume, or delete it to start "
                 "again."
             )
         if self.state.exists():
@@ -170,16 +170,16 @@ class _PartialFile(Answers):
 
     def _restore(self, state):
         if not {"bytes", "good", "bad", "columns", "settings"} <= state.keys():
-            raise InputError(f"{self._note} cannot be read: delete it and {self._shown} to start again.")
+            raise InputError(f"{self._note} cannot be read: delete it and {self._target} to start again.")
         if other := [name for name in self._settings if state["settings"].get(name) != self._settings[name]]:
             what = (
                 f"{self._settings['input']} has changed since"
                 if other == ["input_state"]
                 else f"it is of a run with another {_option(other[0])}"
             )
-            raise InputError(f"{self._shown} cannot be gone on with: {what}. Delete it to start again.")
+            raise InputError(f"{self._target} cannot be gone on with: {what}. Delete it to start again.")
         if not self.partial.is_file() or self.partial.stat().st_size < state["bytes"]:
-            raise InputError(f"{self._shown} is shorter than {self._note} says: delete both to start again.")
+            raise InputError(f"{self._target} is shorter than {self._note} says: delete both to start again.")
         self._place, self.columns = (state["bytes"], state["good"], state["bad"]), state["columns"]
 
     def write(self, text, good=0, bad=0):
@@ -214,7 +214,7 @@ class _PartialFile(Answers):
             return
         kept = read_json(self.state)
         count = f"{kept['good'] + kept['bad']:,}"
-        print(f"{count} answers are kept in {self._shown}; the same command with --resume goes on.", file=sys.stderr)
+        print(f"{count} answers are kept in {self._target}; the same command with --resume goes on.", file=sys.stderr)
 
     def _delete(self):
         with suppress(OSError):

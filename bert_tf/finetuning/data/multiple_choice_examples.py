@@ -109,9 +109,9 @@ def choices_of(
             raise DataError(f"there is no column {columns.start!r} (found: {', '.join(map(str, record))}).")
         start = str(record.get(columns.start) or "") if columns.start else ""
     if len(choices) < 2:
-        given = "1 choice" if choices else "no choices"
+        number = "1 choice" if choices else "no choices"
         raise DataError(
-            f"{given}; at least 2 are needed (columns ending0, ending1 … or a "
+            f"{number}; at least 2 are needed (columns ending0, ending1 … or a "
             f'list "choices"; found: {", ".join(record)}).'
         )
     if not context.strip() and not start.strip():

@@ -62,12 +62,12 @@ def token_sources(sources: Iterable[str | None]) -> list[str]:
     return texts
 
 
-def select(trace: Trace, shown: str = "all", special: bool = True, punctuation: bool = True) -> Selection:
+def select(trace: Trace, selection: str = "all", special: bool = True, punctuation: bool = True) -> Selection:
     """Select tokens by their text.
 
     Args:
         trace: Trace. Its ``tokens`` and ``sources`` (None for tokens that the model adds) are read.
-        shown: str. A key of ``SELECTIONS``; with "ab" the tokens of A attend to those of B.
+        selection: str. A key of ``SELECTIONS``; with "ab" the tokens of A attend to those of B.
         special: bool. Whether to include [CLS] and [SEP], which count to the texts of `token_sources`.
         punctuation: bool. Whether to include tokens that consist of punctuation.
 
@@ -75,10 +75,10 @@ def select(trace: Trace, shown: str = "all", special: bool = True, punctuation: 
         Selection.
 
     Raises:
-        ValueError: ``shown`` is not a key of ``SELECTIONS``.
+        ValueError: ``selection`` is not a key of ``SELECTIONS``.
     """
-    if shown not in SELECTIONS:
-        raise ValueError(f"shown must be one of {', '.join(SELECTIONS)}, not {shown!r}.")
+    if selection not in SELECTIONS:
+        raise ValueError(f"selection must be one of {', '.join(SELECTIONS)}, not {selection!r}.")
 
     def is_included(position: int, source: str | None) -> bool:
         if source is None:
@@ -92,7 +92,7 @@ def select(trace: Trace, shown: str = "all", special: bool = True, punctuation: 
             if is_included(position, source) and text in (None, token_text)
         )
 
-    first, second = (None, None) if shown == "all" else (shown[0], shown[1])
+    first, second = (None, None) if selection == "all" else (selection[0], selection[1])
     return Selection(positions_of(first), positions_of(second))
 
 

@@ -6,8 +6,8 @@ from ui.widgets.snippet_parts import about
 _WEIGHTS = """\
 for layer, head in {heads}:  # counted from 0
     weights = trace.attentions[layer, head]  # [tokens, tokens]: row a token that looks, column one looked at
-    for row in shown.rows:
-        seen = [(trace.tokens[at], weights[row, at].round(3)) for at in shown.columns{least}]
+    for row in selection.rows:
+        seen = [(trace.tokens[at], weights[row, at].round(3)) for at in selection.columns{least}]
         print(trace.tokens[row], seen)"""
 
 

@@ -5,7 +5,7 @@ from ui.widgets.snippet_parts import about
 
 _METHODS = """\
 result = {call}
-for at in shown.columns:
+for at in selection.columns:
     print(trace.tokens[at], {{name: values[at].round(3) for name, values in result.methods.items()}})"""
 
 

@@ -7,9 +7,9 @@ from ui.widgets.snippet_parts import about
 _STRONGEST = """\
 for layer, heads in enumerate(trace.attentions):  # [layers, heads, tokens, tokens]
     for head, weights in enumerate(heads):
-        part = weights[np.ix_(shown.rows, shown.columns)]  # the map of this head
+        part = weights[np.ix_(selection.rows, selection.columns)]  # the map of this head
         row, column = np.unravel_index(part.argmax(), part.shape)
-        looks, at = trace.tokens[shown.rows[row]], trace.tokens[shown.columns[column]]
+        looks, at = trace.tokens[selection.rows[row]], trace.tokens[selection.columns[column]]
         print(layer, head, f"{{looks}} looks most at {{at}}: {{part[row, column]:.3f}}")"""
 
 

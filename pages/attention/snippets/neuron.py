@@ -8,7 +8,7 @@ result = {call}
 query, key = result.position, {key}  # {names}
 print((result.queries[query] * result.keys[key]).round(3))  # component by component
 scores, weights = result.scores, result.weights
-for at in shown.columns:
+for at in selection.columns:
     print(trace.tokens[at], scores[at].round(2), weights[at].round(3))"""
 
 

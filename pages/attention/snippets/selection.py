@@ -8,13 +8,13 @@ def drawn_tokens(view, trace, detail):
     filters = "".join(
         f", {name}={value!r}"
         for name, value, default in (
-            ("shown", view.shown, "all"),
+            ("selection", view.selection, "all"),
             ("special", view.special, True),
             ("punctuation", view.punctuation, True),
         )
         if value != default
     )
     window = ""
-    if select(trace, view.shown, view.special, view.punctuation) != detail:
+    if select(trace, view.selection, view.special, view.punctuation) != detail:
         window = f".window({view.start}, {max(len(detail.rows), len(detail.columns))})"
-    return f"shown = select(trace{filters}){window}  # the tokens that are drawn"
+    return f"selection = select(trace{filters}){window}  # the tokens that are drawn"

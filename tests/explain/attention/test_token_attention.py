@@ -51,8 +51,8 @@ def test_what_was_worked_out_before_is_used(tiny_bert, trace):
 
     fresh = token_attention(tiny_bert, trace, 1, 4)
     values = value_vectors(tiny_bert, trace)
-    given = token_attention(tiny_bert, trace, 1, 4, values=values[1], means=mean_maps(trace))
+    from_values = token_attention(tiny_bert, trace, 1, 4, values=values[1], means=mean_maps(trace))
     for name in ("raw", "effective", "norm_weighted", "rollout"):
-        np.testing.assert_array_equal(getattr(given, name), getattr(fresh, name))
+        np.testing.assert_array_equal(getattr(from_values, name), getattr(fresh, name))
     other = token_attention(tiny_bert, trace, 1, 4, values=values[0], means=np.eye(trace.length)[None].repeat(2, 0))
-    assert other.rollout[4] == 1 and not np.allclose(other.norm_weighted, given.norm_weighted)
+    assert other.rollout[4] == 1 and not np.allclose(other.norm_weighted, from_values.norm_weighted)

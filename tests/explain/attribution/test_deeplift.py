@@ -17,13 +17,13 @@ from tests.explain.attribution.test_lrp import EVERY, LEFT, asked
 from tests.explain.test_class_target import made
 
 
-def multipliers(function, *given):
+def multipliers(function, *inputs):
     """Of each input [2, ...] (reference, then input), of the sum of all that the function gives."""
-    given = [tf.constant(one, tf.float32) for one in given]
+    inputs = [tf.constant(one, tf.float32) for one in inputs]
     with tf.GradientTape() as tape:
-        tape.watch(given)
-        total = tf.reduce_sum(function(*given)[1])
-    return [actual.numpy()[-1].astype(np.float64) for actual in tape.gradient(total, given)]
+        tape.watch(inputs)
+        total = tf.reduce_sum(function(*inputs)[1])
+    return [actual.numpy()[-1].astype(np.float64) for actual in tape.gradient(total, inputs)]
 
 
 def test_a_product_of_two_is_shared_by_their_shapley_values():

@@ -112,7 +112,7 @@ def test_classes_are_compared_as_by_hand():
     assert (summary.rows, summary.unknown) == (11, {"unheard": 1})
     labels, counts = summary.confusion
     assert labels == ["bad", "good", "so"]
-    assert counts == [[pairs.count((true, given)) for given in labels] for true in labels]
+    assert counts == [[pairs.count((true, prediction)) for prediction in labels] for true in labels]
     counts = np.array(counts)
     assert summary.scores["accuracy"] == pytest.approx(np.trace(counts) / 11)
     f1 = 2 * np.diag(counts) / np.maximum(counts.sum(axis=0) + counts.sum(axis=1), 1)

@@ -146,8 +146,8 @@ def test_what_is_known_of_rows_is_what_was_answered(tiny_bert):
 
 
 def test_classes_are_names_and_the_labels_of_a_regression_numbers():
-    def judged(given, **output):
-        return RowResult(TextRow(1, "a", label=given), task_prediction=output)
+    def judged(predicted, **output):
+        return RowResult(TextRow(1, "a", label=predicted), task_prediction=output)
 
     classes = {"probabilities": {"bad": 0.25, "good": 0.75}, "label": "good", "probability": 0.75}
     known = row_attributes([judged("good", **classes), judged("bad", **classes), judged("odd", **classes)])

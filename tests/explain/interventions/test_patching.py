@@ -25,10 +25,10 @@ def _by_hand(bert, clean, corrupted, layer, position, target):
     x = x[None]
     for index in range(layer, bert.config.num_hidden_layers):
         x = layers[f"layer_{index}"](x, zero)
-    return _said(bert, x, target)
+    return _score(bert, x, target)
 
 
-def _said(bert, x, target):
+def _score(bert, x, target):
     """The target's log-probability from a last hidden state [1, T, H]."""
     layers = bert.model.bert_layers
     if target.position is None:
@@ -87,7 +87,7 @@ def test_each_block_s_output_is_put_before_residual_and_norm(other_bert, pair, b
         for layer in layers[at + 1 :]:
             _, middle, widened = _blocks(layer, x)
             x = np.asarray(layer.feed_forward_norm(middle + widened))
-        assert actual.scores[at, position] == pytest.approx(_said(other_bert, x, target), abs=2e-4)
+        assert actual.scores[at, position] == pytest.approx(_score(other_bert, x, target), abs=2e-4)
     whole = patch_states(other_bert, *pair, target)
     assert (actual.clean, actual.corrupted) == (whole.clean, whole.corrupted)
 
@@ -161,7 +161,7 @@ def _with_a_head(bert, clean, corrupted, at, head, position, target):
     x = np.asarray(layers[at].feed_forward_norm(middle + np.asarray(layers[at].feed_forward(middle))))
     for layer in layers[at + 1 :]:
         x = np.asarray(layer(x, zero))
-    return _said(bert, x, target)
+    return _score(bert, x, target)
 
 
 @pytest.mark.parametrize("kind, position", [("mask", None), ("mask", 3), ("next sentence", None), ("next sentence", 0)])

@@ -36,7 +36,7 @@ def log_odds(bert, states, target):
 @pytest.mark.parametrize("of, answer", [("word", "dog"), ("next", "NotNext")])
 def test_a_slope_is_what_a_step_of_every_token_does(tiny_bert, monkeypatch, of, answer):
     kept = {}
-    monkeypatch.setattr(module, "_classifiers", lambda *given: kept.setdefault(len(kept), fixed(*given)))
+    monkeypatch.setattr(module, "_classifiers", lambda *arguments: kept.setdefault(len(kept), fixed(*arguments)))
     actual = concept_test(tiny_bert, ROWS, CAT, DOG, of, answer, runs=2)
     wanted = (0, 2, 4)
     assert actual.places == wanted and actual.slopes.shape == (3, 3) and actual.target.label == answer
@@ -150,9 +150,9 @@ def test_what_can_be_tested_and_what_cannot(tiny_bert, headless_bert):
         "The answer is IsNext or NotNext, not 'maybe'": {"of": "next", "answer": "maybe"},
         "at least 2 runs, not 1": {"of": "next", "runs": 1},
     }
-    for sentence, given in mistakes.items():
+    for sentence, options in mistakes.items():
         with pytest.raises(InputError, match=sentence):
-            concept_test(tiny_bert, ROWS, CAT, DOG, **given)
+            concept_test(tiny_bert, ROWS, CAT, DOG, **options)
     with pytest.raises(InputError, match="here are 3 and 32"):
         concept_test(tiny_bert, ROWS, [*CAT[:3], CAT[0]], DOG, "next")
     with pytest.raises(InputError, match="No row has a masked word"):
