@@ -124,7 +124,10 @@ def with_outputs(model, outputs, trainable=True):
 
 
 def student_training(teacher, special):
-    """Args: teacher: `BertModel` in float32, its weights as stored. special: `gpu.Special`. Returns: the training."""
+    """The training of a student of `LAYERS` layers of its teacher.
+
+    Args: teacher: `BertModel` in float32, its weights as stored. special: `gpu.Special`.
+    """
     from bert_tf.pretraining.objectives.distillation import build_student
     from bert_tf.training.weights import freeze
 
@@ -135,7 +138,10 @@ def student_training(teacher, special):
 
 
 def discriminator_training(base, generator, special):
-    """Args: base, generator: `BertModel`s in float32, their weights as stored. Returns: the training."""
+    """The training of a discriminator that begins with Base's encoder.
+
+    Args: base, generator: `BertModel` in float32, their weights as stored. special: `gpu.Special`.
+    """
     from bert_tf.models import build_pretraining_model
     from bert_tf.training.weights import copy_weights, freeze
 
@@ -151,12 +157,12 @@ def store(training, tokenizer, target):
     """Writes what differs from Base of a trained model, in eight bits."""
     from bert_tf.checkpoints.delta import save_delta
     from bert_tf.checkpoints.reading import open_folder
-    from bert_tf.models import BertModel, named_variables
+    from bert_tf.models import build_pretraining_model, named_variables
     from bert_tf.training.weights import copy_weights
 
     model = training.model
     config = with_dropout(model.bert_config, DROPOUT)
-    stored = BertModel(config, model._output_choice, model.bert_heads)
+    stored = build_pretraining_model(config, heads=model.bert_heads)
     copy_weights(stored, model)
     variables = named_variables(stored)
     for name, value in training.trained_values().items():

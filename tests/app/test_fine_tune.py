@@ -194,6 +194,7 @@ def test_only_what_can_learn_a_task_is_offered_for_it(open_app, own_home, monkey
     assert "tiny-cased" in app.selectbox(key="w_fine_tune_model").options
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_model_of_128_places_learns_to_answer(own_home, in_this_process):
     from bert_tf import checkpoints
     from bert_tf.finetuning.task_settings import read_settings
@@ -255,6 +256,7 @@ def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
     assert len(finetuning_jobs.records(name)[1]) < 10 and app.button(key="w_fine_tune_try")
 
 
+@pytest.mark.usefixtures("few_updates")
 @pytest.mark.parametrize("answers, metric_name", [("Regression", "regression"), ("Multi-label", "multi_label")])
 def test_numbers_and_several_labels_are_learnt(answers, metric_name, own_home, in_this_process):
     from bert_tf.finetuning.task_settings import read_settings
@@ -269,6 +271,7 @@ def test_numbers_and_several_labels_are_learnt(answers, metric_name, own_home, i
     assert getattr(read_settings(own_home / name), metric_name)
 
 
+@pytest.mark.usefixtures("few_updates")
 @pytest.mark.parametrize(
     "task, file_name, content",
     [
@@ -561,6 +564,7 @@ def test_the_lowest_layers_are_kept_only_where_the_highest_do_not_share_their_we
     assert ("--freeze-layers" in app.code[0].value) == bool(kept)
 
 
+@pytest.mark.usefixtures("few_updates")
 def test_a_reader_from_left_to_right_is_not_judged_by_its_first_token(open_app, offer, tmp_path, in_this_process):
     from bert_tf import checkpoints
     from tests.layers.test_causal import LEFT, make_reader
