@@ -389,7 +389,7 @@ def test_both_halves_of_the_chosen_mask_are_asked(open_app, explorer_home):
     assert names["whole"].position == at and names["trace"].masks[0] < at
     assert [one["text"] for one in cards[0]["predictions"]] == [one.token for one in names["whole"].predictions]
     outcomes = kept(app, "counterfactuals_sides")
-    assert [one.tokens for one in names["selection"]] == [one.variant.tokens for one in outcomes]
+    assert [one.tokens for one in names["variants"]] == [one.variant.tokens for one in outcomes]
 
 
 def test_every_word_left_out_has_the_page_s_numbers(open_app, capsys):
