@@ -35,19 +35,26 @@ for name, length, pairs in (("short", 32, 0.5), ("long", 128, 0.5), ("pairs", 12
     np.savez(f"{sys.argv[1]}/{name}.npz", **drawn)
     np.savez(f"{sys.argv[1]}/{name}-masked.npz", **gpu.mask(jax.random.key(1), drawn, SPECIAL, 0.2))
 """
+#: recipes/gpu.py by itself, and then recipes/gpu_base.py, which needs the same compiled training of Base.
 RUN = """
 import json, sys
-from recipes import gpu
+from pathlib import Path
 
-gpu.SHAPES, gpu.TOKENS = {32: (1, 0.25)}, 256
-for arguments in map(json.loads, sys.argv[1:]):
+sys.path.insert(0, "recipes")
+import gpu, gpu_base
+from bert_tf.checkpoints import library
+
+gpu.SHAPES, gpu.TOKENS, gpu_base.LAYERS, gpu_base.FROZEN = {32: (1, 0.25)}, 256, 2, {"student": 1, "discriminator": 1}
+models = gpu_base.MODELS = Path(sys.argv[1])
+library.embedded_dir = lambda: models
+for main, arguments in zip((gpu.main, gpu.main, gpu_base.main), map(json.loads, sys.argv[2:])):
     sys.argv[1:] = arguments
-    gpu.main()
+    main()
 """
 
 
-def _jax(script, *arguments):
-    environment = {**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": str(ROOT)}
+def _jax(script, *arguments, **more):
+    environment = {**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": str(ROOT), **more}
     command = [sys.executable, "-c", script, *map(str, arguments)]
     subprocess.run(command, check=True, env=environment, cwd=ROOT, timeout=300)
 
@@ -119,80 +126,72 @@ def test_the_share_of_the_positions_is_masked_and_the_labels_are_what_was_there(
     assert ((replaced != MASK) & (replaced != before[rows, columns])).mean() == pytest.approx(0.1, abs=0.01)
 
 
-def test_a_run_lowers_the_loss_and_its_weights_become_a_model(tmp_path):
-    bert = make_bert(1, layers=1)
-    checkpoints.save(tmp_path / "start", bert.config, bert.tokenizer, bert.model)
-    (tmp_path / "text.txt").write_text("\n\n".join(["The bunny ate the carrot.\nIt was good.\n" * 20] * 8))
-    prepare_corpus([tmp_path / "text.txt"], bert.tokenizer, tmp_path / "ids")
-    folders = tmp_path / "start", tmp_path / "out"
-    text = "--corpus", tmp_path / "ids", "--held", tmp_path / "ids"
-
-    training = [*folders, *text, "--minutes", 0.04, "--learning-rate", 0.01]
-    writing = [*folders, "--write", tmp_path / "model"]
-    _jax(RUN, *(json.dumps([str(one) for one in arguments]) for arguments in (training, writing)))
-
-    log = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
-    assert log[-1]["mlm_loss"] < 0.7 * log[0]["mlm_loss"]
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert summary["updates"] == log[-1]["step"] and summary["tokens"] == 256 * summary["updates"]
-    _, _, trained = checkpoints.read(tmp_path / "model")
-    moved = {
-        name: np.abs(np.array(variable) - np.array(named_variables(bert.model)[name])).max()
-        for name, variable in named_variables(trained).items()
-    }
-    assert (
-        trained.bert_heads == bert.model.bert_heads and sum(change > 1e-3 for change in moved.values()) > len(moved) / 2
-    )
-
-
-ALL = """
-import sys
-from pathlib import Path
-
-sys.path.insert(0, "recipes")
-import gpu, gpu_base
-from bert_tf.checkpoints import library
-
-gpu.SHAPES, gpu.TOKENS, gpu_base.LAYERS, gpu_base.FROZEN = {32: (1, 0.25)}, 256, 2, {"student": 1, "discriminator": 1}
-models = gpu_base.MODELS = Path(sys.argv.pop(1))
-library.embedded_dir = lambda: models
-gpu_base.main()
-"""
-
-
-def test_base_and_all_that_lies_over_it_are_trained_in_one_go(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder in which the recipes trained a tiny Base and all that lies over it, and the weights before."""
+    folder = tmp_path_factory.mktemp("trained")
     bert = make_bert(1, hidden=16)
-    models, work = tmp_path / "models", tmp_path / "work"
-    base = models / "bert-base-cased-embedded"
+    base = folder / "models" / "bert-base-cased-embedded"
     checkpoints.save(base, bert.config, bert.tokenizer, bert.model, dtype="int8")
-    before = checkpoints.read(base)[2].get_weights()
-    monkeypatch.setattr("bert_tf.checkpoints.library.embedded_dir", lambda: models)
-    (tmp_path / "text.txt").write_text("\n\n".join(["The bunny ate the carrot.\nIt was good.\n" * 20] * 8))
-    prepare_corpus([tmp_path / "text.txt"], bert.tokenizer, tmp_path / "ids")
-    (tmp_path / "train.tsv").write_text("text\tlabel\n" + "The bunny ate the carrot\tgood\nIt was bad\tbad\n" * 4)
+    before = {name: np.array(one) for name, one in named_variables(checkpoints.read(base)[2]).items()}
+    (folder / "text.txt").write_text("\n\n".join(["The bunny ate the carrot.\nIt was good.\n" * 20] * 8))
+    prepare_corpus([folder / "text.txt"], bert.tokenizer, folder / "ids")
+    (folder / "train.tsv").write_text("text\tlabel\n" + "The bunny ate the carrot\tgood\nIt was bad\tbad\n" * 4)
+    with pytest.MonkeyPatch.context() as patch:
+        run_task_recipe(patch, folder, "--prepare")
+    text = ["--corpus", folder / "ids", "--held", folder / "ids"]
+    training = [base, folder / "out", *text, "--minutes", 0.04, "--learning-rate", 0.01]
+    minutes = ["--minutes", 0.02, "--student-minutes", 0.02, "--discriminator-minutes", 0.02]
+    everything = [*text, "--work", folder / "work", *minutes, "--rates", 1e-3, 1e-2, "--steps", 10]
+    runs = training, [base, folder / "out", "--write", folder / "model"], everything
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(folder / "cache"), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    _jax(RUN, folder / "models", *(json.dumps([str(one) for one in arguments]) for arguments in runs), **cache)
+    return folder, before
+
+
+def run_task_recipe(patch, folder, way):
+    """Run recipes/tasks.py for sentiment, with small settings, on the models of a folder. Returns: the name of the model."""
     kind = dataclasses.replace(tasks.RECIPES["sentiment"], options={"lora": 2, "epochs": 2, "batch-size": 2})
-    monkeypatch.setitem(tasks.RECIPES, "sentiment", kind)
-    files = ["--train", str(tmp_path / "train.tsv"), "--dev", str(tmp_path / "train.tsv"), "--work", str(work)]
-    recipe = ["tasks.py", "sentiment", *files, "--target", str(models / kind.name)]
-    monkeypatch.setattr("sys.argv", [*recipe, "--prepare"])
+    patch.setitem(tasks.RECIPES, "sentiment", kind)
+    patch.setattr("bert_tf.checkpoints.library.embedded_dir", lambda: folder / "models")
+    patch.setattr(tasks, "measure", lambda *_: {})  # its process would look for the model in assets/models
+    data = str(folder / "train.tsv")
+    files = ["--train", data, "--dev", data, "--work", str(folder / "work")]
+    patch.setattr("sys.argv", ["tasks.py", "sentiment", *files, "--target", str(folder / "models" / kind.name), way])
     tasks.main()
+    return kind.name
 
-    text = "--corpus", tmp_path / "ids", "--held", tmp_path / "ids", "--work", work
-    minutes = "--minutes", 0.02, "--student-minutes", 0.02, "--discriminator-minutes", 0.02
-    _jax(ALL, models, *text, *minutes, "--rates", 1e-3, 1e-2, "--steps", 10)
 
+def moved(before, folder):
+    """The share of the tensors of a model that differ from those before."""
+    after = named_variables(checkpoints.read(folder)[2])
+    return np.mean([np.abs(np.array(after[name]) - value).max() > 1e-3 for name, value in before.items()])
+
+
+def test_a_run_lowers_the_loss_and_its_weights_become_a_model(trained):
+    folder, before = trained
+    log = [json.loads(line) for line in (folder / "out" / "log.jsonl").read_text().splitlines()]
+    assert log[-1]["mlm_loss"] < 0.7 * log[0]["mlm_loss"]
+    summary = json.loads((folder / "out" / "summary.json").read_text())
+    assert summary["updates"] == log[-1]["step"] and summary["tokens"] == 256 * summary["updates"]
+    assert checkpoints.read(folder / "model")[2].bert_heads == {"mlm", "nsp", "pooler"}
+    assert moved(before, folder / "model") > 0.5
+
+
+def test_base_and_all_that_lies_over_it_are_trained_in_one_go(trained, monkeypatch):
+    folder, before = trained
+    models, work = folder / "models", folder / "work"
+    name = run_task_recipe(monkeypatch, folder, "--ship")
     facts = json.loads((work / "summary.json").read_text())
     assert facts["base"]["learning_rate"] in (1e-3, 1e-2) and all(one["updates"] >= 10 for one in facts.values())
-    assert any(np.abs(old - new).max() > 1e-3 for old, new in zip(before, checkpoints.read(base)[2].get_weights()))
-    for name, heads in (
+    assert moved(before, models / "bert-base-cased-embedded") > 0.5
+    for over, heads in (
         ("bert-base-cased-student", {"mlm", "nsp", "pooler"}),
         ("electra-base-cased-embedded", {"replaced"}),
     ):
-        assert base_model(models / name) == base.name and checkpoints.read(models / name)[2].bert_heads == heads
+        assert base_model(models / over) == "bert-base-cased-embedded"
+        assert checkpoints.read(models / over)[2].bert_heads == heads
     losses = [json.loads(line)["replaced_loss"] for line in (work / "discriminator.jsonl").read_text().splitlines()]
     assert losses[-1] < losses[0]
-    monkeypatch.setattr("sys.argv", [*recipe, "--ship"])
-    monkeypatch.setattr(tasks, "measure", lambda *_: {})  # its process would look for the model in assets/models
-    tasks.main()
-    assert "| accuracy |" in (models / kind.name / "README.md").read_text()
-    assert bert_tf.load(kind.name).task.predict(["It was bad"])[0]["label"] in ("good", "bad")
+    assert "| accuracy |" in (models / name / "README.md").read_text()
+    assert bert_tf.load(name).task.predict(["It was bad"])[0]["label"] in ("good", "bad")
