@@ -150,7 +150,7 @@ def trained(tmp_path_factory):
 
 
 def run_task_recipe(patch, folder, way):
-    """Run recipes/tasks.py for sentiment, with small settings, on the models of a folder. Returns: the name of the model."""
+    """Run recipes/tasks.py for sentiment, with small settings, on the models of a folder. Returns: the model's name."""
     kind = dataclasses.replace(tasks.RECIPES["sentiment"], options={"lora": 2, "epochs": 2, "batch-size": 2})
     patch.setitem(tasks.RECIPES, "sentiment", kind)
     patch.setattr("bert_tf.checkpoints.library.embedded_dir", lambda: folder / "models")
