@@ -207,6 +207,23 @@ def outputs_of(model, weights, others, batch, training=False):
     return model.stateless_call(weights, others, {name: batch[name] for name in model.input}, training=training)[0]
 
 
+def clipped(gradients):
+    """Gradients scaled to a global norm of at most `CLIP_NORM`. Returns: (list of arrays, the norm before)."""
+    import jax.numpy as jnp
+
+    norm = jnp.sqrt(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients))
+    return [gradient * jnp.minimum(1.0, CLIP_NORM / norm) for gradient in gradients], norm
+
+
+def assign(model, values):
+    """Sets weights of a `BertModel`. Args: values: dict from their names in Hugging Face's files to arrays."""
+    from bert_tf.models import named_variables
+
+    variables = named_variables(model)
+    for name, value in values.items():
+        variables[name].assign(value)
+
+
 class Training:
     """The state of a training: the weights and the optimizer's variables, as JAX arrays.
 
@@ -274,8 +291,7 @@ class Training:
             (_, values), gradients = jax.value_and_grad(
                 lambda weights: self.values(weights, read, batch, keys[2], training=True), has_aux=True
             )(weights)
-            norm = jnp.sqrt(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients))
-            gradients = [gradient * jnp.minimum(1.0, CLIP_NORM / norm) for gradient in gradients]
+            gradients, norm = clipped(gradients)
             moments = [*moments]
             moments[self._rate] = rate
             weights, moments = self.optimizer.stateless_apply(moments, gradients, weights)
@@ -381,8 +397,7 @@ def write(model, result, target):
 
     config, tokenizer, stored = checkpoints.read(model)
     tensors = load_file(Path(result) / "weights.safetensors")
-    for name, variable in named_variables(stored).items():
-        variable.assign(tensors[name].astype(np.float32))
+    assign(stored, {name: tensors[name].astype(np.float32) for name in named_variables(stored)})
     return checkpoints.save(target, config, tokenizer, stored)
 
 

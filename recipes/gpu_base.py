@@ -157,16 +157,14 @@ def store(training, tokenizer, target):
     """Writes what differs from Base of a trained model, in eight bits."""
     from bert_tf.checkpoints.delta import save_delta
     from bert_tf.checkpoints.reading import open_folder
-    from bert_tf.models import build_pretraining_model, named_variables
+    from bert_tf.models import build_pretraining_model
     from bert_tf.training.weights import copy_weights
 
     model = training.model
     config = with_dropout(model.bert_config, DROPOUT)
     stored = build_pretraining_model(config, heads=model.bert_heads)
     copy_weights(stored, model)
-    variables = named_variables(stored)
-    for name, value in training.trained_values().items():
-        variables[name].assign(value)
+    gpu.assign(stored, training.trained_values())
     save_delta(target, config, tokenizer, stored, START, open_folder, dtype="int8")
 
 
@@ -217,7 +215,6 @@ class FineTuning:
 
     def _update(self, state, batch):
         import jax
-        import jax.numpy as jnp
 
         weights, others, moments = state
         inputs = {name: batch[name] for name in self.objective.model_inputs}
@@ -227,9 +224,7 @@ class FineTuning:
             return self.objective(outputs, batch)["loss"], changed
 
         (value, others), gradients = jax.value_and_grad(loss, has_aux=True)(weights)
-        norm = jnp.sqrt(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients))
-        gradients = [gradient * jnp.minimum(1.0, gpu.CLIP_NORM / norm) for gradient in gradients]
-        weights, moments = self.optimizer.stateless_apply(moments, gradients, weights)
+        weights, moments = self.optimizer.stateless_apply(moments, gpu.clipped(gradients)[0], weights)
         return (weights, others, moments), value
 
     def compile(self):
@@ -318,16 +313,13 @@ class Later:
 def train_all(args, special, tokenizer, training, texts, held, later, say):
     """Trains Base and then the rest. Args: training: compiled, with Base's weights."""
     from bert_tf import checkpoints
-    from bert_tf.models import named_variables
 
     facts = {}
     with open(args.work / "rates.jsonl", "w", encoding="utf-8") as log:
         rate = best_rate(training, texts, held, args.rates, args.steps, log, say)
     facts["base"] = train_and_report(training, texts, held, rate, args.minutes * 60, args.work / "base.jsonl", say)
     config, _, stored = checkpoints.read(checkpoints.find(START))
-    variables = named_variables(stored)
-    for name, value in training.trained_values().items():
-        variables[name].assign(value)
+    gpu.assign(stored, training.trained_values())
     checkpoints.save(
         MODELS / START, with_dropout(config, DROPOUT), tokenizer, stored, dtype="int8", max_shard_bytes=SHARD_BYTES
     )
