@@ -29,6 +29,9 @@ import numpy as np
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 from benchmarks.finetuning_peers import Ours, Theirs, network_from  # noqa: E402
+from bert_tf.startup import lean_tensorflow  # noqa: E402
+
+lean_tensorflow()  # in the process of each side too, which imports this file
 
 SIDES = {"ours": Ours, "transformers": Theirs, "transformers, own batches": Theirs}
 TASKS = ("classify", "tag", "answer")

@@ -12,6 +12,7 @@ from bert_tf.inference.bert import Bert
 from bert_tf.inference.exported.formats import check, write
 from bert_tf.models import view
 from bert_tf.runtime import Runtime, RuntimeInputError
+from bert_tf.runtime.graphs.bert import build
 from tests.conftest import make_bert, outputs_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "family"
@@ -108,6 +109,19 @@ def test_int8_from_a_keras_model_equals_int8_from_its_eight_bit_file(wide_bert, 
     one = Runtime(stored, precision="int8").run(inputs, outputs)["mlm_logits"]
     other = Runtime(stored.model, precision="int8").run(inputs, outputs)["mlm_logits"]
     np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+def test_int8_does_not_round_the_inputs_of_the_most_sensitive_products(wide_bert):
+    graph, _ = build(wide_bert.model, "maps", eight_bits=True)
+    products = [node for node in graph.get_ops() if node.get_type_name() == "MatMul"]
+    # The matrix of such a product has a zero point, so that OpenVINO computes with its input as it is.
+    kept = [
+        node
+        for node in products
+        if node.input_value(1).get_node().input_value(0).get_node().get_type_name() == "Subtract"
+    ]
+    shapes = [node.input_value(1).get_node().shape for node in kept]
+    assert [list(shape) for shape in sorted(shapes, key=list)] == [[128, 256], [256, 128], [256, 128]]
 
 
 def test_int8_without_openvino_is_refused(tiny_bert):
