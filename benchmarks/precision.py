@@ -1,10 +1,12 @@
 """Agreement of the reduced precisions with float32: predictions, next sentence, attention and hidden states.
 
     python benchmarks/precision.py FILE [--model bert-base-cased-embedded] [--precisions bfloat16 int8]
-    [--tokens 128] [--sequences 40] [--json FILE]
+    [--onnx FILE] [--tokens 128] [--sequences 40] [--json FILE]
 
 FILE is plain text; `--model` is any model or model folder. Sequences of the text have 15% of their tokens replaced by
 [MASK] (fixed seed). The first prediction of every mask is compared with that in float32 and with the original word.
+`--onnx` compares also the predictions of ONNX Runtime with a file of the same model, such as the one in eight bits that
+`cold_start.py --cache FOLDER` writes.
 """
 
 import argparse
@@ -28,14 +30,16 @@ def main(arguments=None):
     pairs = "nsp" in bert.heads
     outputs = ("mlm_logits", "hidden_states", "attentions", *(("nsp_logits",) if pairs else ()))
     runtimes = {precision: Runtime(bert.weights, precision) for precision in options.precisions}
-    values = {precision: [] for precision in runtimes}
+    if options.onnx:
+        runtimes["ONNX Runtime"] = _OnnxModel(options.onnx)
+    values = {name: [] for name in runtimes}
     for batch, labels in batches(bert.tokenizer, options):
         exact = bert.runtime.run(batch, outputs)
-        for precision, runtime in runtimes.items():
-            values[precision].append(_compared(exact, runtime.run(batch, outputs), labels))
-    results = {"model": options.model, "masks": int(sum(row["masks"] for row in values[options.precisions[0]]))}
-    for precision, rows in values.items():
-        results[precision] = {
+        for name, runtime in runtimes.items():
+            values[name].append(_compared(exact, runtime.run(batch, outputs), labels))
+    results = {"model": options.model, "masks": int(sum(row["masks"] for row in next(iter(values.values()))))}
+    for runtime_name, rows in values.items():
+        results[runtime_name] = {
             name: round(float(np.mean([row[name] for row in rows])), 5) for name in rows[0] if name != "masks"
         }
     print(json.dumps(results, indent=1))
@@ -44,8 +48,25 @@ def main(arguments=None):
     return 0
 
 
+class _OnnxModel:
+    """An ONNX file with Transformers' inputs and, first, the logits of all tokens; `run` gives those of the masks."""
+
+    def __init__(self, path):
+        import onnxruntime
+
+        self._session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+    def run(self, batch, outputs):
+        names = {"input_ids": "token_ids", "token_type_ids": "segment_ids", "attention_mask": "padding_mask"}
+        logits = self._session.run(None, {theirs: batch[ours].astype(np.int64) for theirs, ours in names.items()})[0]
+        return {"mlm_logits": np.take_along_axis(logits, batch["mask_positions"][..., None], axis=1)}
+
+
 def _compared(exact, rough, labels):
-    """The figures of one batch. `top1_*` are shares of the masks; the others are mean absolute differences."""
+    """The figures of one batch, of the outputs that `rough` has.
+
+    `top1_*` are shares of the masks; the others are mean absolute differences.
+    """
     first, second = exact["mlm_logits"].argmax(-1), rough["mlm_logits"].argmax(-1)
     figures = {
         "masks": labels.size,
@@ -53,10 +74,11 @@ def _compared(exact, rough, labels):
         "top1_float32": np.mean(first == labels),
         "top1": np.mean(second == labels),
         "total_variation": _total_variation(exact["mlm_logits"], rough["mlm_logits"]),
-        "attention_weight": _mean_difference(exact["attentions"], rough["attentions"]),
-        "last_hidden_state": _mean_difference(exact["hidden_states"][-1], rough["hidden_states"][-1]),
     }
-    if "nsp_logits" in exact:
+    if "attentions" in rough:
+        figures["attention_weight"] = _mean_difference(exact["attentions"], rough["attentions"])
+        figures["last_hidden_state"] = _mean_difference(exact["hidden_states"][-1], rough["hidden_states"][-1])
+    if "nsp_logits" in rough:
         answers = [_softmax(values["nsp_logits"]) for values in (exact, rough)]
         figures["nsp_agreement"] = np.mean(answers[0].argmax(-1) == answers[1].argmax(-1))
         figures["nsp_probability"] = _mean_difference(*answers)
@@ -106,6 +128,7 @@ def _options(arguments):
     parser.add_argument("file")
     parser.add_argument("--model", default="bert-base-cased-embedded")
     parser.add_argument("--precisions", nargs="+", default=["bfloat16", "int8"])
+    parser.add_argument("--onnx", metavar="FILE")
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--sequences", type=int, default=40)
     parser.add_argument("--json")

@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
-from bert_tf.parameters import parameter_counts
+from bert_tf.parameters import parameter_counts, parameter_spec
 from bert_tf.runtime.graphs.bert import FLAGS, VECTORS, build, build_mlm_reading
+from bert_tf.runtime.graphs.eight_bits import group_size
 from bert_tf.runtime.weights import RunnableModel
 
 # What is not computed in eight bits is computed in bfloat16.
 _HINTS = {"float32": "f32", "bfloat16": "bf16", "int8": "bf16"}
-# How many values of an activation share a scale when a product with an eight-bit matrix is computed in eight bits; 0 to
-# compute such products in float, from the dequantized values.
-_GROUP_SIZES = {"float32": 0, "bfloat16": 0, "int8": 32}
 _LISTS = ("hidden_states", "attentions", *VECTORS)
 # A compiled graph holds the weights as they are stored and, as measured, about two bytes more for each value: it packs
 # some of them again in float for products with many rows.
@@ -67,7 +65,9 @@ class OpenVINOEngine:
         self._eight_bits = precision == "int8"
         self._settings = {
             "INFERENCE_PRECISION_HINT": _HINTS[precision],
-            "DYNAMIC_QUANTIZATION_GROUP_SIZE": _GROUP_SIZES[precision],
+            # How many values of the input of a product with an eight-bit matrix share a scale; with 0 such products are
+            # computed in float, from the dequantized values.
+            "DYNAMIC_QUANTIZATION_GROUP_SIZE": _group_size(model) if self._eight_bits else 0,
             "PERFORMANCE_HINT": "LATENCY",
         }
 
@@ -132,6 +132,11 @@ class OpenVINOEngine:
         if not layers:
             return []
         return list(self._memory.take((layers, rows, self._model.bert_config.num_attention_heads, tokens, tokens)))
+
+
+def _group_size(model):
+    names = [parameter.name for parameter in parameter_spec(model.bert_config, model.bert_heads)]
+    return group_size(model.bert_config, names)
 
 
 class _Request:

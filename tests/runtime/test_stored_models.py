@@ -8,10 +8,13 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints.reading import read_stored
+from bert_tf.config import BertConfig
 from bert_tf.inference.bert import Bert
 from bert_tf.inference.exported.formats import check, write
-from bert_tf.models import view
+from bert_tf.models import named_variables, view
 from bert_tf.runtime import Runtime, RuntimeInputError
+from bert_tf.runtime.graphs import bert as graph_of_bert
+from bert_tf.runtime.graphs import eight_bits
 from bert_tf.runtime.graphs.bert import build
 from tests.conftest import make_bert, outputs_of
 
@@ -111,17 +114,54 @@ def test_int8_from_a_keras_model_equals_int8_from_its_eight_bit_file(wide_bert, 
     np.testing.assert_allclose(one, other, atol=1e-4)
 
 
-def test_int8_does_not_round_the_inputs_of_the_most_sensitive_products(wide_bert):
+def test_int8_does_not_round_the_last_input_of_the_encoder(wide_bert):
     graph, _ = build(wide_bert.model, "maps", eight_bits=True)
-    products = [node for node in graph.get_ops() if node.get_type_name() == "MatMul"]
-    # The matrix of such a product has a zero point, so that OpenVINO computes with its input as it is.
-    kept = [
-        node
-        for node in products
-        if node.input_value(1).get_node().input_value(0).get_node().get_type_name() == "Subtract"
-    ]
-    shapes = [node.input_value(1).get_node().shape for node in kept]
-    assert [list(shape) for shape in sorted(shapes, key=list)] == [[128, 256], [256, 128], [256, 128]]
+    # Such a matrix has a zero point, so that OpenVINO computes with the input as it is.
+    with_zero_point = [node for node in graph.get_ops() if node.get_type_name() == "Subtract" and is_matrix(node)]
+    assert [list(node.shape) for node in with_zero_point] == [[128, 256]]
+
+
+def is_matrix(node):
+    return node.input_value(0).get_node().get_type_name() == "Convert" and node.get_output_partial_shape(0).is_static
+
+
+def test_int8_computes_with_outliers_apart(monkeypatch):
+    bert, channel = make_bert(seed=4, hidden=128, heads=4), 77
+    for name, variable in named_variables(bert.model).items():
+        values = variable.numpy()
+        if name.endswith("attention.output.LayerNorm.weight"):
+            values[channel] = 50
+        if name.endswith("intermediate.dense.weight"):
+            values[channel] *= 0.01  # as in trained models, large values have small weights
+        variable.assign(values)
+    inputs = batch(bert.config)
+
+    def hidden_state(precision):
+        state = Runtime(bert.model, precision=precision).run(inputs, ("hidden_states",))["hidden_states"][1]
+        return np.delete(state, channel, axis=-1)
+
+    exact, apart = hidden_state("float32"), hidden_state("int8")
+    monkeypatch.setattr(graph_of_bert, "outlier_channels", lambda names, values: np.zeros(0, np.int64))
+    assert np.abs(apart - exact).mean() < 0.7 * np.abs(hidden_state("int8") - exact).mean()
+
+
+def test_outliers_are_the_channels_of_the_largest_scales_and_shifts():
+    norms = {}
+    for layer, (scale, shift) in enumerate(((3, 90), (70, 3))):
+        start = f"bert.encoder.layer.{layer}.attention.output.LayerNorm"
+        norms[f"{start}.weight"], norms[f"{start}.bias"] = np.linspace(1, 1.1, 96), np.zeros(96)
+        norms[f"{start}.weight"][scale], norms[f"{start}.bias"][shift] = 30, -20
+    channels = eight_bits.outlier_channels(norms, norms.__getitem__)
+    assert len(channels) == 16 and {3, 70, 90} < set(channels) and list(channels) == sorted(channels)
+    assert not len(eight_bits.outlier_channels(["bert.encoder.LayerNorm.weight"], norms.__getitem__))
+
+
+@pytest.mark.parametrize("hidden, size", [(384, 32), (768, 128), (1024, 128)])
+def test_wide_models_share_scales_among_more_values(hidden, size):
+    config = BertConfig(vocab_size=30, hidden_size=hidden, num_attention_heads=4)
+    names = ["bert.encoder.layer.0.attention.output.LayerNorm.weight"]
+    assert eight_bits.group_size(config, names) == size
+    assert eight_bits.group_size(config, []) == 32
 
 
 def test_int8_without_openvino_is_refused(tiny_bert):

@@ -11,6 +11,7 @@ Matrices in eight bits stay in eight bits: the graph has them as int8 constants,
 and OpenVINO computes the products from them. In float32 these products equal those of the float32 matrices.
 """
 
+import functools
 import importlib
 import math
 from collections.abc import Callable, Hashable
@@ -26,6 +27,7 @@ from bert_tf.config import BertConfig
 from bert_tf.layers.hook_points import MASKED_SCORE
 from bert_tf.model_outputs import OUTPUTS
 from bert_tf.parameters import OUTPUT_TABLE, parameter_spec
+from bert_tf.runtime.graphs.eight_bits import SplitInput, outlier_channels
 from bert_tf.runtime.weights import GraphWeight, RunnableModel, graph_weights
 
 ACTIVATIONS = {
@@ -207,10 +209,9 @@ class Graph:
         attended = self.dense(f"{name}.attention.output.dense", self.attention(f"{name}.attention.self", x, bias))
         x = self.norm(f"{name}.attention.output.LayerNorm", op.add(x, self.at("attn_out", attended)))
         x = self.at("resid_mid", x)
-        # Of all products these lose most when their input is rounded to eight bits: the first of every feed-forward
-        # block, and the second of the last layer, whose error no later layer evens out (`benchmarks/precision.py`).
-        units = self.at("mlp_pre", self.dense(f"{name}.intermediate.dense", x, rounds_input=False))
+        units = self.at("mlp_pre", self.dense(f"{name}.intermediate.dense", self.without_outliers(x)))
         units = self.at("mlp_post", ACTIVATIONS[self.config.hidden_act](units))
+        # No later layer evens out the error of the last one.
         is_last = name.startswith(f"bert.encoder.layer.{self.config.layer_groups[-1]}")
         added = self.at("mlp_out", self.dense(f"{name}.output.dense", units, rounds_input=not is_last))
         return self.at("resid_post", self.norm(f"{name}.output.LayerNorm", op.add(x, added)))
@@ -225,6 +226,7 @@ class Graph:
 
     def vectors(self, name: str, x: Node) -> tuple[Node, Node, Node]:
         """The queries, keys and values [B, N, T, D] for x [B, T, H]."""
+        x = self.without_outliers(x)
         return self.at_vectors(*(self.split_heads(self.dense(f"{name}.{part}", x)) for part in PROJECTIONS))
 
     def at_vectors(self, query: Node, key: Node, value: Node) -> tuple[Node, Node, Node]:
@@ -324,7 +326,20 @@ class Graph:
         split = op.reshape(x, ints(0, 0, heads, self.config.head_size), True)
         return op.transpose(split, ints(0, 2, 1, 3))
 
-    def dense(self, name: str, x: Node, rounds_input: bool = True) -> Node:
+    @functools.cached_property
+    def outliers(self) -> np.ndarray:
+        """The channels of the hidden states that products in eight bits compute apart."""
+        return outlier_channels(self.names, lambda name: self.weights(name).weight.float32())
+
+    def without_outliers(self, x: Node) -> Node | SplitInput:
+        """A hidden state [..., H] as the input of products; in eight bits the outliers are apart."""
+        if not self.eight_bits or not len(self.outliers):
+            return x
+        is_rest = np.ones(self.config.hidden_size // self.config.architecture.stacks, np.float32)
+        is_rest[self.outliers] = 0
+        return SplitInput(op.multiply(x, constant(is_rest)), op.gather(x, ints(*self.outliers), integer(-1)))
+
+    def dense(self, name: str, x: Node | SplitInput, rounds_input: bool = True) -> Node:
         return self.with_bias(name, self.product(x, f"{name}.weight", rounds_input))
 
     def norm(self, name: str, x: Node) -> Node:
@@ -335,23 +350,24 @@ class Graph:
         """Add the bias of a layer that has one."""
         return op.add(x, self.vector(f"{name}.bias")) if f"{name}.bias" in self.names else x
 
-    def product(self, x: Node, name: str, rounds_input: bool = True, part: tuple[int, int] = (0, 1)) -> Node:
+    def product(
+        self, x: Node | SplitInput, name: str, rounds_input: bool = True, part: tuple[int, int] = (0, 1)
+    ) -> Node:
         """[..., H_in] times a matrix -> [..., H_out].
 
         Args:
-            x: node.
+            x: node or `SplitInput`, whose outliers are never rounded to eight bits.
             name: str. The name of the matrix.
             rounds_input: bool. Whether int8 rounds `x` to eight bits.
             part: tuple of int. The number of a part of the outputs, and into how many equal parts they are cut.
         """
+        if isinstance(x, SplitInput):
+            rest = self.product(x.rest, name, rounds_input, part)
+            return op.add(rest, op.matmul(x.outliers, self.outlier_columns(name, part), False, True))
         # One node for all products with the matrix, so that OpenVINO packs it once.
         key = (name, part)
         if key not in self.constants:
-            stored = self.weights(name)
-            weight, is_out_in = _part(stored, *part), stored.is_out_in
-            if self.eight_bits and weight.scales is None:
-                weight = Weight(weight.values if is_out_in else weight.values.T).quantized()
-                is_out_in = True
+            weight, is_out_in = self.matrix(name, part)
             if weight.scales is None:
                 node = constant(weight.float32())
             else:
@@ -364,6 +380,23 @@ class Graph:
             self.constants[key] = node, is_out_in
         node, is_out_in = self.constants[key]
         return op.matmul(x, node, False, is_out_in)
+
+    def matrix(self, name: str, part: tuple[int, int]) -> tuple[Weight, bool]:
+        """A part of a matrix (see `product`), and whether it is [H_out, H_in], as it always is in eight bits."""
+        stored = self.weights(name)
+        weight = _part(stored, *part)
+        if not self.eight_bits or weight.scales is not None:
+            return weight, stored.is_out_in
+        return Weight(weight.values if stored.is_out_in else weight.values.T).quantized(), True
+
+    def outlier_columns(self, name: str, part: tuple[int, int]) -> Node:
+        """The columns [H_out, C] of a matrix in eight bits by which the outliers are multiplied."""
+        key = (name, part, "outliers")
+        if key not in self.constants:
+            stored, weight = self.weights(name), _part(self.weights(name), *part)
+            values = weight.values[:, self.outliers] if stored.is_out_in else weight.values[self.outliers].T
+            self.constants[key] = constant(Weight(values, weight.scales).float32())
+        return self.constants[key]
 
     def rows_of(self, name: str, ids: Node) -> Node:
         """Rows of a table: ids [...] -> [..., E]"""
