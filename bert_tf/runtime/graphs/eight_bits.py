@@ -3,7 +3,7 @@
 A group of values that share a scale is as coarse as its largest value. So the outliers are taken out of the hidden
 state and multiplied apart, in float, as in LLM.int8() (Dettmers et al. 2022, section 3.2). There they are looked for in
 every input; here they are the channels that the layer normalizations before the feed-forward blocks scale or shift
-most, the same in all layers ("BERT Busters", Kovaleva et al. 2021, section 3).
+most, the same in all layers ("BERT Busters", Kovaleva et al. 2021).
 """
 
 from collections.abc import Callable, Iterable
@@ -56,7 +56,7 @@ def outlier_channels(names: Iterable[str], values: Callable[[str], np.ndarray]) 
     sizes = []
     for name in _norms(names):
         size = values(name) ** 2 + values(name.replace("weight", "bias")) ** 2
-        sizes.append(size / np.median(size))
+        sizes.append(size / max(np.median(size), np.finfo(np.float32).tiny))
     return np.sort(np.argsort(-np.max(sizes, axis=0))[:_COUNT]) if sizes else np.zeros(0, np.int64)
 
 
