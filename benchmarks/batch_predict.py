@@ -1,13 +1,14 @@
-"""Speed of batch prediction for a file of sentences: this project, Transformers and KerasHub.
+"""Speed of batch prediction for a file of sentences: this project, Transformers, KerasHub and ONNX Runtime.
 
     python benchmarks/batch_predict.py FILE [--model bert-base-cased-embedded] [--batch 32] [--limit 512]
-        [--rounds 3] [--json FILE]
+        [--onnx FILE] [--rounds 3] [--json FILE]
 
 FILE has one sentence on each line (a TSV with a header: in its `sentence` column). The middle word of each becomes
 [MASK]; each library tokenises, runs and returns the five most probable words, with the same batch size and model size.
 Transformers pads each batch, in the file's order, to its longest sentence; KerasHub pads all to the longest of the
-file. Their models have random weights, which take the same time. Rounds are interleaved; the table has medians. Needs
-requirements-bench.txt.
+file. Their models have random weights, which take the same time. ONNX Runtime runs the files of `--onnx`, such as those
+that `cold_start.py --cache FOLDER` writes, on Transformers' batches. Rounds are interleaved; the table has medians.
+Needs requirements-bench.txt.
 """
 
 import argparse
@@ -36,6 +37,9 @@ def main(arguments=None):
     sentences = [mask_middle_word(line) for line in read_sentences(options.file, options.limit)]
     sides = {"ours": ours, "Transformers": transformers_batches, "KerasHub": kerashub_predict}
     calls = {name: make(bert, sentences, options.batch) for name, make in sides.items()}
+    calls["ours, int8"] = ours(bert_tf.load(options.model, precision="int8"), sentences, options.batch)
+    for path in options.onnx:
+        calls[f"ONNX Runtime, {Path(path).name}"] = onnx_batches(bert, path, options.batch)
     times = {name: [] for name in calls}
     for call in calls.values():
         call(sentences[: 2 * options.batch])
@@ -88,11 +92,38 @@ def ours(bert, _, batch):
 
 def transformers_batches(bert, _, batch):
     import torch
-    from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
+    from transformers import BertConfig, BertForMaskedLM
 
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    tokenizer = BertTokenizerFast(str(bert.path / "vocab.txt"), do_lower_case=bert.tokenizer.lower_case)
     model = BertForMaskedLM(BertConfig(**bert.config.to_hf_dict())).eval()
+
+    def logits_of(inputs):
+        with torch.inference_mode():
+            return model(**inputs).logits
+
+    return padded_batches(bert, batch, logits_of)
+
+
+def onnx_batches(bert, path, batch):
+    import onnxruntime
+    import torch
+
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+    def logits_of(inputs):
+        return torch.from_numpy(session.run(None, {name: value.numpy() for name, value in inputs.items()})[0])
+
+    return padded_batches(bert, batch, logits_of)
+
+
+def padded_batches(bert, batch, logits_of):
+    """The answers by batches of Transformers' tokenizer, each padded to its longest sentence.
+
+    `logits_of` gives the logits of all tokens.
+    """
+    from transformers import BertTokenizerFast
+
+    tokenizer = BertTokenizerFast(str(bert.path / "vocab.txt"), do_lower_case=bert.tokenizer.lower_case)
 
     def run(lines):
         answers = []
@@ -104,8 +135,7 @@ def transformers_batches(bert, _, batch):
                 max_length=bert.max_length,
                 return_tensors="pt",
             )
-            with torch.inference_mode():
-                logits = model(**inputs).logits
+            logits = logits_of(inputs)
             rows, positions = (inputs["input_ids"] == tokenizer.mask_token_id).nonzero(as_tuple=True)
             best = logits[rows, positions].softmax(-1).topk(TOP)
             answers += [tokenizer.convert_ids_to_tokens(one.tolist()) for one in best.indices]
@@ -162,6 +192,7 @@ def _options(arguments):
     parser.add_argument("--model", default="bert-base-cased-embedded")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--limit", type=int, default=512, help="number of sentences to read")
+    parser.add_argument("--onnx", nargs="*", default=[], metavar="FILE")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json")
     return parser.parse_args(arguments)
