@@ -340,7 +340,11 @@ class Graph:
         return SplitInput(op.multiply(x, constant(is_rest)), op.gather(x, ints(*self.outliers), integer(-1)))
 
     def dense(self, name: str, x: Node | SplitInput, rounds_input: bool = True) -> Node:
-        return self.with_bias(name, self.product(x, f"{name}.weight", rounds_input))
+        matrix = f"{name}.weight"
+        if not isinstance(x, SplitInput):
+            return self.with_bias(name, self.product(x, matrix, rounds_input))
+        apart = op.matmul(x.outliers, self.outlier_columns(matrix), False, True)
+        return self.with_bias(name, op.add(self.product(x.rest, matrix, rounds_input), apart))
 
     def norm(self, name: str, x: Node) -> Node:
         normal = op.mvn(x, ints(-1), True, self.config.layer_norm_eps, "inside_sqrt")
@@ -350,24 +354,23 @@ class Graph:
         """Add the bias of a layer that has one."""
         return op.add(x, self.vector(f"{name}.bias")) if f"{name}.bias" in self.names else x
 
-    def product(
-        self, x: Node | SplitInput, name: str, rounds_input: bool = True, part: tuple[int, int] = (0, 1)
-    ) -> Node:
+    def product(self, x: Node, name: str, rounds_input: bool = True, part: tuple[int, int] = (0, 1)) -> Node:
         """[..., H_in] times a matrix -> [..., H_out].
 
         Args:
-            x: node or `SplitInput`, whose outliers are never rounded to eight bits.
+            x: node.
             name: str. The name of the matrix.
             rounds_input: bool. Whether int8 rounds `x` to eight bits.
             part: tuple of int. The number of a part of the outputs, and into how many equal parts they are cut.
         """
-        if isinstance(x, SplitInput):
-            rest = self.product(x.rest, name, rounds_input, part)
-            return op.add(rest, op.matmul(x.outliers, self.outlier_columns(name, part), False, True))
         # One node for all products with the matrix, so that OpenVINO packs it once.
         key = (name, part)
         if key not in self.constants:
-            weight, is_out_in = self.matrix(name, part)
+            stored = self.weights(name)
+            weight, is_out_in = _part(stored, *part), stored.is_out_in
+            if self.eight_bits and weight.scales is None:
+                weight = Weight(weight.values if is_out_in else weight.values.T).quantized()
+                is_out_in = True
             if weight.scales is None:
                 node = constant(weight.float32())
             else:
@@ -381,21 +384,14 @@ class Graph:
         node, is_out_in = self.constants[key]
         return op.matmul(x, node, False, is_out_in)
 
-    def matrix(self, name: str, part: tuple[int, int]) -> tuple[Weight, bool]:
-        """A part of a matrix (see `product`), and whether it is [H_out, H_in], as it always is in eight bits."""
-        stored = self.weights(name)
-        weight = _part(stored, *part)
-        if not self.eight_bits or weight.scales is not None:
-            return weight, stored.is_out_in
-        return Weight(weight.values if stored.is_out_in else weight.values.T).quantized(), True
-
-    def outlier_columns(self, name: str, part: tuple[int, int]) -> Node:
-        """The columns [H_out, C] of a matrix in eight bits by which the outliers are multiplied."""
-        key = (name, part, "outliers")
+    def outlier_columns(self, name: str) -> Node:
+        """The columns [H_out, C] of a matrix by which the outliers are multiplied, in float."""
+        key = (name, "outliers")
         if key not in self.constants:
-            stored, weight = self.weights(name), _part(self.weights(name), *part)
-            values = weight.values[:, self.outliers] if stored.is_out_in else weight.values[self.outliers].T
-            self.constants[key] = constant(Weight(values, weight.scales).float32())
+            stored = self.weights(name)
+            values = stored.weight.values
+            columns = values[:, self.outliers] if stored.is_out_in else values[self.outliers].T
+            self.constants[key] = constant(Weight(columns, stored.weight.scales).float32())
         return self.constants[key]
 
     def rows_of(self, name: str, ids: Node) -> Node:
