@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import openvino as ov
+import openvino.opset13 as op
 
 from bert_tf.parameters import parameter_counts, parameter_spec
 from bert_tf.runtime.graphs.bert import FLAGS, VECTORS, build, build_mlm_reading
 from bert_tf.runtime.graphs.eight_bits import group_size
 from bert_tf.runtime.weights import RunnableModel
 
-# What is not computed in eight bits is computed in bfloat16.
+# In int8 this is the precision of what is not computed in eight bits.
 _HINTS = {"float32": "f32", "bfloat16": "bf16", "int8": "bf16"}
 _LISTS = ("hidden_states", "attentions", *VECTORS)
 # A compiled graph holds the weights as they are stored and, as measured, about two bytes more for each value: it packs
@@ -26,7 +27,7 @@ _PACKED_BYTES = 2
 _ALIGNMENT = 16  # floats: OpenVINO copies results if the memory is not aligned to 64 bytes
 
 # Up to this many tokens in a batch, two threads wait for each other so often that one thread alone takes less processor
-# time (`benchmarks/short_inputs.py`).
+# time (`benchmarks/short_inputs.py`), and products in eight bits are faster than those in bfloat16 tiles.
 _SHORT = 64
 # Up to this many tokens in a batch, the attention maps cost no time. Then one graph, with one packing of the weights,
 # serves requests with and without maps.
@@ -47,6 +48,19 @@ def core() -> ov.Core:
     return ov.Core()
 
 
+@functools.cache
+def has_tiles() -> bool:
+    """Return whether the processor multiplies bfloat16 matrices in tiles (AMX).
+
+    With inputs in bfloat16, OpenVINO then computes no product in eight bits.
+    """
+    x = op.parameter([64, 64], np.float32)
+    model = ov.Model([op.matmul(x, op.constant(np.ones((64, 64), np.float32)), False, True)], [x], "product")
+    compiled = core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "bf16"})
+    nodes = compiled.get_runtime_model().get_ops()
+    return any("amx" in node.get_rt_info()["primitiveType"].value for node in nodes)
+
+
 class OpenVINOEngine:
     """Runs the graph of a model in OpenVINO. Calls from several threads wait for each other: each uses all cores.
 
@@ -62,14 +76,7 @@ class OpenVINOEngine:
         self._model, self._lock, self._memory = model, threading.Lock(), _ReusedMemory()
         self._requests: dict[str, _Request] = {}
         self._mlm_reading: Any = None
-        self._eight_bits = precision == "int8"
-        self._settings = {
-            "INFERENCE_PRECISION_HINT": _HINTS[precision],
-            # How many values of the input of a product with an eight-bit matrix share a scale; with 0 such products are
-            # computed in float, from the dequantized values.
-            "DYNAMIC_QUANTIZATION_GROUP_SIZE": _group_size(model) if self._eight_bits else 0,
-            "PERFORMANCE_HINT": "LATENCY",
-        }
+        self._precision, self._eight_bits = precision, precision == "int8"
 
     @property
     def nbytes(self) -> int:
@@ -104,15 +111,16 @@ class OpenVINOEngine:
         """Run the MLM head as `Runtime.read_mlm`."""
         with self._lock:
             if self._mlm_reading is None:
-                graph = build_mlm_reading(self._model, self._eight_bits)
-                self._mlm_reading = core().compile_model(graph, "CPU", self._settings).create_infer_request()
+                rounds_inputs = self._rounds_inputs("maps")
+                graph = build_mlm_reading(self._model, self._eight_bits, rounds_inputs)
+                self._mlm_reading = _compile(graph, self._settings("maps", rounds_inputs))
             results = self._mlm_reading.infer([states, answers, np.array(top_k, np.int32)])
             return tuple(results[index].copy() for index in range(5))
 
     def _kind(self, outputs, rows, tokens):
         if any(name in VECTORS for name in outputs):
             return "vectors"
-        if self._shares_cores and rows * tokens <= _SHORT:
+        if rows * tokens <= _SHORT and (self._shares_cores or self._eight_bits and has_tiles()):
             return "short"
         if "attentions" in outputs or rows * tokens <= _SMALL and "plain" not in self._requests:
             return "maps"
@@ -121,11 +129,25 @@ class OpenVINOEngine:
 
     def _request(self, kind):
         if kind not in self._requests:
-            graph, settings = kind, self._settings
-            if kind == "short":
-                graph, settings = "maps", {**settings, "INFERENCE_NUM_THREADS": 1}
-            self._requests[kind] = _Request(self._model, graph, self._eight_bits, settings)
+            rounds_inputs = self._rounds_inputs(kind)
+            graph = build(self._model, "maps" if kind == "short" else kind, self._eight_bits, rounds_inputs)
+            self._requests[kind] = _Request(*graph, self._settings(kind, rounds_inputs))
         return self._requests[kind]
+
+    def _rounds_inputs(self, kind):
+        """Whether a graph computes products in eight bits; longer inputs are faster in tiles of bfloat16."""
+        return self._eight_bits and (kind == "short" or not has_tiles())
+
+    def _settings(self, kind, rounds_inputs):
+        in_float32 = rounds_inputs and has_tiles()
+        settings = {
+            "INFERENCE_PRECISION_HINT": "f32" if in_float32 else _HINTS[self._precision],
+            # How many values of the input of a product with an eight-bit matrix share a scale; with 0 such products are
+            # computed in float, from the dequantized values.
+            "DYNAMIC_QUANTIZATION_GROUP_SIZE": _group_size(self._model) if rounds_inputs else 0,
+            "PERFORMANCE_HINT": "LATENCY",
+        }
+        return settings | ({"INFERENCE_NUM_THREADS": 1} if kind == "short" and self._shares_cores else {})
 
     def _memory_of_maps(self, request, rows, tokens):
         layers = len(request.result_indices.get("attentions", ()))
@@ -139,6 +161,10 @@ def _group_size(model):
     return group_size(model.bert_config, names)
 
 
+def _compile(graph, settings):
+    return core().compile_model(graph, "CPU", settings).create_infer_request()
+
+
 class _Request:
     """A compiled graph, and the memory that it reads and writes.
 
@@ -147,9 +173,8 @@ class _Request:
     for the caller. Arrays are bound again only if their shape or memory changes.
     """
 
-    def __init__(self, model, kind, eight_bits, settings):
-        graph, self.result_indices = build(model, kind, eight_bits)
-        self._request = core().compile_model(graph, "CPU", settings).create_infer_request()
+    def __init__(self, graph, result_indices, settings):
+        self.result_indices, self._request = result_indices, _compile(graph, settings)
         self._inputs, self._bound = [], None
 
     def run(self, inputs, maps):

@@ -12,12 +12,13 @@ from bert_tf.config import BertConfig
 from bert_tf.inference.bert import Bert
 from bert_tf.inference.exported.formats import check, write
 from bert_tf.models import named_variables, view
-from bert_tf.runtime import Runtime, RuntimeInputError
+from bert_tf.runtime import Runtime, RuntimeInputError, openvino_engine
 from bert_tf.runtime.graphs import bert as graph_of_bert
 from bert_tf.runtime.graphs import eight_bits
 from bert_tf.runtime.graphs.bert import build
 from tests.conftest import make_bert, outputs_of
 
+CPU_FLAGS = Path("/proc/cpuinfo")
 GOLDEN = Path(__file__).parents[1] / "golden" / "family"
 NAMES = ("roberta", "xlm-roberta", "camembert", "distilbert", "albert", "electra-discriminator", "electra-generator")
 
@@ -123,6 +124,25 @@ def test_int8_does_not_round_the_last_input_of_the_encoder(wide_bert):
 
 def is_matrix(node):
     return node.input_value(0).get_node().get_type_name() == "Convert" and node.get_output_partial_shape(0).is_static
+
+
+@pytest.mark.parametrize("has_tiles", [True, False])
+def test_long_inputs_are_rounded_to_eight_bits_only_without_tiles_of_bfloat16(wide_bert, monkeypatch, has_tiles):
+    monkeypatch.setattr(openvino_engine, "has_tiles", lambda: has_tiles)
+    runtime = Runtime(wide_bert.model, precision="int8")
+    for rows in (1, 40):
+        runtime.run(batch(wide_bert.config, rows), ("mlm_logits", "attentions"))
+    requests = runtime._loaded_engine._requests
+    group_sizes = {
+        kind: request._request.get_compiled_model().get_property("DYNAMIC_QUANTIZATION_GROUP_SIZE")
+        for kind, request in requests.items()
+    }
+    assert group_sizes == ({"short": 32, "maps": 0} if has_tiles else {"maps": 32})
+
+
+@pytest.mark.skipif(not CPU_FLAGS.exists(), reason="reads the processor's flags from Linux")
+def test_tiles_are_those_that_the_system_names():
+    assert openvino_engine.has_tiles() == ("amx_bf16" in CPU_FLAGS.read_text())
 
 
 def test_int8_computes_with_outliers_apart(monkeypatch):

@@ -54,7 +54,9 @@ FLAGS = tuple(output for output in OUTPUTS if output not in ("mlm_logits", "mlm_
 KINDS = ("plain", "blocks", "maps", "vectors")
 
 
-def build(model: RunnableModel, kind: str, eight_bits: bool = False) -> tuple[ov.Model, dict[str, list[int]]]:
+def build(
+    model: RunnableModel, kind: str, eight_bits: bool = False, rounds_inputs: bool = True
+) -> tuple[ov.Model, dict[str, list[int]]]:
     """Build a graph.
 
     The inputs of the graph are token_ids, segment_ids and padding_mask, int32 [B, T]; mask_positions, int32 [B, P],
@@ -67,20 +69,22 @@ def build(model: RunnableModel, kind: str, eight_bits: bool = False) -> tuple[ov
             always returns all maps, "vectors" also returns the queries, keys and values.
         eight_bits: bool. Whether to quantize the matrices of the encoder and of the MLM head that the model has in
             float.
+        rounds_inputs: bool. Whether the graph is compiled so that the inputs of products with these matrices are
+            rounded to eight bits too.
 
     Returns:
         The `ov.Model`, and a dict of output name -> indices of its results.
     """
-    return graph_class(model)(model, kind, eight_bits).finish()
+    return graph_class(model)(model, kind, eight_bits, rounds_inputs).finish()
 
 
-def build_mlm_reading(model: RunnableModel, eight_bits: bool = False) -> ov.Model:
+def build_mlm_reading(model: RunnableModel, eight_bits: bool = False, rounds_inputs: bool = True) -> ov.Model:
     """Build the graph of `Runtime.read_mlm`: the MLM head and a summary of its distributions.
 
     The inputs are hidden states float32 [P, S, H], answers int32 [P] and the number K, int32; the results are those of
     `Runtime.read_mlm`. The other arguments are those of `build`.
     """
-    graph = graph_class(model)(model, "maps", eight_bits)
+    graph = graph_class(model)(model, "maps", eight_bits, rounds_inputs)
     states = op.parameter([-1, -1, model.bert_config.hidden_size], np.float32)
     answers, top_k = op.parameter([-1], np.int32), op.parameter([], np.int32)
     shape = op.slice(op.shape_of(states, "i64"), ints(0), ints(2), ints(1))  # P, S
@@ -135,9 +139,10 @@ class Graph:
 
     weights_are_inputs = False
 
-    def __init__(self, model: RunnableModel, kind: str, eight_bits: bool) -> None:
+    def __init__(self, model: RunnableModel, kind: str, eight_bits: bool, rounds_inputs: bool = True) -> None:
         self.names = {parameter.name for parameter in parameter_spec(model.bert_config, model.bert_heads)}
-        self.runnable, self.config, self.heads, self.eight_bits = model, model.bert_config, model.bert_heads, eight_bits
+        self.runnable, self.config, self.heads = model, model.bert_config, model.bert_heads
+        self.eight_bits, self.rounds_inputs = eight_bits, eight_bits and rounds_inputs
         self.in_blocks = kind == "blocks"
         self.kind = "plain" if self.in_blocks else kind
         self.weights = graph_weights(model)
@@ -333,7 +338,7 @@ class Graph:
 
     def without_outliers(self, x: Node) -> Node | SplitInput:
         """A hidden state [..., H] as the input of products; in eight bits the outliers are apart."""
-        if not self.eight_bits or not len(self.outliers):
+        if not self.rounds_inputs or not len(self.outliers):
             return x
         is_rest = np.ones(self.config.hidden_size // self.config.architecture.stacks, np.float32)
         is_rest[self.outliers] = 0
@@ -375,7 +380,7 @@ class Graph:
                 node = constant(weight.float32())
             else:
                 integers = op.convert(constant(weight.values), np.float32)
-                if self.eight_bits and not rounds_input:
+                if self.rounds_inputs and not rounds_input:
                     integers = op.subtract(
                         integers, constant(np.full((len(weight.values), 1), _ZERO_POINT, np.float32))
                     )
