@@ -1,29 +1,50 @@
-"""Rounding of large arrays to float16."""
+"""Conversions of large arrays between float32 and float16.
+
+NumPy takes many times as long where most values are tiny, as in attention maps; OpenVINO does not. Without OpenVINO
+NumPy converts them.
+"""
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
 
 def to_float16(array: np.ndarray) -> np.ndarray:
-    """Return a float32 array of four axes as float16, rounded as NumPy rounds.
+    """Return a float32 array as float16, rounded as NumPy rounds."""
+    return _converted(array, np.float16)
 
-    NumPy takes many times as long where most values are tiny, as in attention maps; OpenVINO does not. Without OpenVINO
-    NumPy is used.
-    """
-    convert = _converter()
-    return array.astype(np.float16) if convert is None else convert(array)
+
+def to_float32(array: np.ndarray) -> np.ndarray:
+    """Return a float16 array as float32; one that is float32 already as it is."""
+    return array if array.dtype == np.float32 else _converted(array, np.float32)
+
+
+def _converted(array, dtype):
+    convert = _converter(array.dtype, np.dtype(dtype))
+    return array.astype(dtype) if convert is None else convert(array)
 
 
 @functools.cache
-def _converter():
+def _converter(source: np.dtype, target: np.dtype) -> Callable[[np.ndarray], np.ndarray] | None:
     try:
         import openvino as ov
         import openvino.opset13 as op
     except ImportError:
         return None
+    from bert_tf.runtime.graphs.bert import writable
     from bert_tf.runtime.openvino_engine import core
 
-    maps = op.parameter([-1, -1, -1, -1], np.float32)
-    compiled = core().compile_model(ov.Model([op.convert(maps, np.float16)], [maps]), "CPU")
-    return lambda array: compiled(np.ascontiguousarray(array))[0]
+    numbers = op.parameter([-1], source)
+    compiled = core().compile_model(ov.Model([op.convert(numbers, target)], [numbers]), "CPU")
+
+    def convert(array: np.ndarray) -> np.ndarray:
+        # A tensor does not hold the array whose memory it shares.
+        values, result = writable(np.ascontiguousarray(array)), np.empty(array.shape, target)
+        request = compiled.create_infer_request()  # one for each call, as several threads may convert at once
+        request.set_input_tensor(ov.Tensor(values.reshape(-1), shared_memory=True))
+        request.set_output_tensor(ov.Tensor(result.reshape(-1), shared_memory=True))
+        request.infer()
+        return result
+
+    return convert

@@ -25,12 +25,12 @@ def shows_layers():
     return state.setting("side_by_side.look", "attention") == "layers"
 
 
-def draw(pair, traces, compared):
+def draw(pair, traces, result):
     """Draw the attention maps or the logit lens of both sides.
 
     Args:
         pair: two ``ComparisonInput``s. traces: their ``Trace``s, with hidden states if ``shows_layers()``, else with
-            attention maps. compared: their ``Comparison``.
+            attention maps. result: their ``ComparedAnswers``.
     """
     look = st.segmented_control(
         "Look at",
@@ -41,12 +41,12 @@ def draw(pair, traces, compared):
         **state.bind_setting("side_by_side.look", "w_side_by_side_look", "attention", LOOKS),
     )
     if look == "layers":
-        _layers(pair, traces, compared)
+        _layers(pair, traces, result.comparison)
     else:
-        _attention(pair, traces)
+        _attention(pair, traces, comparison.by_name(pair, (result.a.entropy, result.b.entropy)))
 
 
-def _attention(pair, traces):
+def _attention(pair, traces, entropies):
     heading = inputs.heading("Attention at the same relative depth")
     counts = [side.shared.config.num_hidden_layers for side in pair]
     layers = aligned_layers(*counts)
@@ -74,7 +74,6 @@ def _attention(pair, traces):
     elif pair[0].shared is not pair[1].shared:
         st.caption("Heads of two models with the same number have nothing else in common.")
     attention_controls.warning()
-    entropies = comparison.attention_entropy(pair, traces)
     with heading:
         _save_attention(pair, traces, maps, chosen, head, entropies)
     _entropy(entropies)

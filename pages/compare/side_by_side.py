@@ -6,7 +6,6 @@ from bert_tf.analyses import Call
 from bert_tf.explain import compare
 from bert_tf.explain.models.model_facts import ModelFacts, ModelFactsTable
 from bert_tf.explain.models.side_by_side import ComparedAnswers, compared_side
-from bert_tf.inference.predictions import fill_mask
 from pages.compare import attention_view, comparison_inputs
 from pages.compare.snippets.side_by_side import snippet
 from ui.elements import components
@@ -100,26 +99,28 @@ def page():
         *(side.shared.tokenizer for side in pair),
         *(side.shared.config.num_hidden_layers for side in pair),
     )
+    sides = (compared_side(trace, side.shared.tokenizer, state.view().top_k) for side, trace in zip(pair, traces))
+    result = ComparedAnswers(*sides, compared)
     tasks = [task_predictions.predict_task(side.key, side.shared, side.text_a, side.text_b) for side in pair]
     snippets.give(pair, traces, call)
-    _results(pair, traces, compared, tasks)
-    _agreement(pair, traces, compared)
+    _results(pair, traces, result, tasks)
+    _agreement(pair, traces, result)
     if None not in tasks:
         task_predictions.differences("w_side_by_side_classes", [side.name for side in pair], tasks)
     if choice != "texts":
         _facts(pair, traces, {info.name: info for info in installed})
-    attention_view.draw(pair, traces, compared)
+    attention_view.draw(pair, traces, result)
 
 
-def _results(pair, traces, compared, tasks):
+def _results(pair, traces, result, tasks):
     st.header("Predictions", anchor=False)
-    for column, side, trace, task in zip(st.columns(2, gap="large"), pair, traces, tasks):
+    rows = zip(st.columns(2, gap="large"), pair, traces, (result.a, result.b), tasks)
+    for column, side, trace, answers, task in rows:
         with column:
             st.markdown(f"**{side.name}**")
-            if trace.masks and trace.logits is not None:
-                answers = fill_mask(trace, side.shared.tokenizer, state.view().top_k)
-                shared = comparison.shared_predictions(compared, pair, side.key)
-                components.bars(f"c_side_by_side_bars_{side.key}", cards(answers, shared=shared))
+            if answers.masks:
+                shared = comparison.shared_predictions(result.comparison, pair, side.key)
+                components.bars(f"c_side_by_side_bars_{side.key}", cards(answers.masks, shared=shared))
             elif "mlm" not in trace.heads:
                 st.caption("No head for masked words.")
             else:
@@ -134,18 +135,18 @@ def _results(pair, traces, compared, tasks):
                 st.caption("Not fine-tuned: no classes, labels or answers.")
     if any(tasks) and any(trace.masks for trace in traces):
         st.caption("A fine-tuned model's own prediction is for the text with nothing hidden.")
-    if compared.masks:
+    if result.comparison.masks:
         st.caption("An orange edge marks a prediction that the other side does not make.")
     st.caption("A difference on this text does not show which side is better, nor that they differ on other texts.")
 
 
-def _agreement(pair, traces, compared):
+def _agreement(pair, traces, result):
+    compared = result.comparison
     sentences = _head_differences(traces, compared)
     if not compared.masks and not sentences:
         return
     inputs.heading("Where they agree")
-    sides = (compared_side(trace, side.shared.tokenizer, state.view().top_k) for side, trace in zip(pair, traces))
-    export.save("comparison", ComparedAnswers(*sides, compared))
+    export.save("comparison", result)
     if compared.masks:
         _table(pair, traces, compared)
     if sentences:

@@ -6,7 +6,6 @@ import re
 
 import streamlit as st
 
-from bert_tf.explain import summarise_heads
 from ui.samples.examples import FIRST
 from ui.session import jobs, model_store, runs, state, task_models
 from ui.shell import catalogue
@@ -241,22 +240,20 @@ def model_facts(pair, traces, infos, seconds):
         pair: ``Side``s. traces: their traces. infos: dict from a model's name to its ``ModelInfo``.
         seconds: of a pass of each model; None before they are measured.
     """
-    table = {
-        "": [
-            "Layers × heads",
-            "Hidden size",
-            "Parameters",
-            "Weights in memory",
-            "On disk",
-            "Tokens here",
-            "Time for this text",
-        ]
-    }
+    rows = [
+        "Layers × heads",
+        "Hidden size",
+        "Parameters",
+        "Weights in memory",
+        "On disk",
+        "Tokens here",
+        "Time for this text",
+    ]
+    columns = []
     for side, trace, took in zip(pair, traces, seconds or (None, None)):
         shared = side.shared
         config, info = shared.config, infos.get(shared.name)
-        column = side.name + (" " if side.name in table else "")
-        table[column] = [
+        column = [
             f"{config.num_hidden_layers} × {config.num_attention_heads}",
             str(config.hidden_size),
             f"{shared.parameters / 1e6:.1f} million",
@@ -265,7 +262,8 @@ def model_facts(pair, traces, infos, seconds):
             str(trace.length),
             "…" if took is None else milliseconds(took),
         ]
-    return table
+        columns.append(column)
+    return {"": rows, **by_name(pair, columns)}
 
 
 def latencies(pair, precision):
@@ -291,10 +289,7 @@ def _report_passes(progress, place, sides, done, total):
     return progress(place * total + done, sides * total)
 
 
-def attention_entropy(pair, traces):
-    """Mean entropy of the attention in every layer of both models: dict from a side's name to float [L]."""
-    profiles = {}
-    for side, trace in zip(pair, traces):
-        name = side.name + (" " if side.name in profiles else "")
-        profiles[name] = summarise_heads(trace).entropy.mean(axis=1)
-    return profiles
+def by_name(pair, values):
+    """A dict from the name of each side to its value; a second side with the same name has a space after it."""
+    first, second = (side.name for side in pair)
+    return dict(zip((first, second + " " * (first == second)), values))

@@ -1,6 +1,6 @@
 """Summary statistics of attention heads: entropy, distance, and the shares that go to special and neighbouring tokens.
 
-Dimension legend: L layers, N heads, T tokens. Pure NumPy. After Clark et al. 2019, "What Does BERT Look At?",
+Dimension legend: L layers, N heads, T tokens. After Clark et al. 2019, "What Does BERT Look At?",
 section 3, where each number is also a mean over the queries (the rows of the map).
 """
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from bert_tf.errors import InputError
 from bert_tf.results import Result, frame
+from bert_tf.runtime.half_precision import to_float32
 
 if TYPE_CHECKING:
     import pandas
@@ -73,10 +74,13 @@ def summarise_heads(trace: Trace) -> HeadSummary:
     columns: dict[str, list[np.ndarray]] = {name: [] for name in HeadSummary.__dataclass_fields__}
     for layer in maps:
         # The explorer stores the maps of long texts in half precision, which cannot represent 1e-30.
-        layer = layer.astype(np.float32, copy=False)
+        layer = to_float32(layer)
         received = layer.mean(axis=1, dtype=np.float64)
-        columns["entropy"].append(-np.sum(layer * np.log2(np.maximum(layer, 1e-30)), axis=(1, 2)) / tokens)
-        columns["distance"].append(np.einsum("nqk,qk->n", layer, distances) / tokens)
+        logarithms = np.maximum(layer, 1e-30)
+        np.log2(logarithms, out=logarithms)
+        # Row by row, as `einsum` loses digits in long sums.
+        columns["entropy"].append(-np.einsum("nqk,nqk->nq", layer, logarithms).mean(axis=1))
+        columns["distance"].append(np.einsum("nqk,qk->nq", layer, distances).mean(axis=1))
         columns["cls_share"].append(received[:, 0])
         columns["sep_share"].append(received[:, separators].sum(axis=1))
         for name, offset in (("previous_share", -1), ("self_share", 0), ("next_share", 1)):
