@@ -16,8 +16,8 @@ def to_float16(array: np.ndarray) -> np.ndarray:
 
 
 def to_float32(array: np.ndarray) -> np.ndarray:
-    """Return a float16 array as float32; one that is float32 already as it is."""
-    return array if array.dtype == np.float32 else _converted(array, np.float32)
+    """Return a float array as float32; one that is float32 already as it is."""
+    return _converted(array, np.float32) if array.dtype == np.float16 else np.asarray(array, np.float32)
 
 
 def _converted(array, dtype):

@@ -9,6 +9,7 @@ from bert_tf.explain.models.compared_attention import AlignedAttention, Compared
 from bert_tf.explain.models.compared_layers import ComparedLayers, LayerAnswers
 from bert_tf.plots.models.compare import difference_map
 from bert_tf.plots.models.compared_attention import paired_tokens
+from bert_tf.runtime.half_precision import to_float32
 from pages.compare import layers_view
 from ui.elements import components
 from ui.session import calls, state
@@ -59,11 +60,12 @@ def _attention(pair, traces, entropies):
     if drawn == "difference":
         _difference(pair, traces, maps, chosen, start)
     else:
-        for column, side, trace, layer, count in zip(st.columns(2, gap="large"), pair, traces, chosen, counts):
+        columns = st.columns(2, gap="large")
+        for column, side, trace, layer, count, weights in zip(columns, pair, traces, chosen, counts, maps):
             with column:
                 heads = "mean of its heads" if head is None else f"head {head + 1}"
                 st.markdown(f"**{side.name}**, layer {layer + 1} of {count}, {heads}")
-                _draw_map(side, trace, layer, head, drawn, start)
+                _draw_map(side, trace, layer, head, weights, drawn, start)
     lengths = [trace.length for trace in traces]
     if drawn == "heatmap" and max(lengths) > _MOST:
         st.caption("A cell is the greatest weight of a block of tokens. Lines show single tokens, a part at a time.")
@@ -135,11 +137,11 @@ def _start(traces, drawn):
 
 def _weights(trace, layer, head):
     maps = trace.attentions[layer]
-    return maps.mean(axis=0, dtype="float32") if head is None else maps[head]
+    return to_float32(maps).mean(axis=0) if head is None else maps[head]
 
 
-def _draw_map(side, trace, layer, head, drawn, start):
-    selection, weights, name = plots.select(trace), _weights(trace, layer, head), f"layer-{layer + 1}-{side.key}"
+def _draw_map(side, trace, layer, head, weights, drawn, start):
+    selection, name = plots.select(trace), f"layer-{layer + 1}-{side.key}"
     if drawn == "lines":
         texts = (side.text_a, side.text_b)
         export.save_drawing(f"Lines, {side.name}", name)

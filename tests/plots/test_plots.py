@@ -106,6 +106,15 @@ def test_maps_in_half_precision_are_taken():
     assert np.abs(whole - half).max() <= 1
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_pooling_in_half_precision_is_exact(sign):
+    trace = made_up()
+    half, chosen = (sign * trace.attentions).astype(np.float16), plots.select(trace)
+    pooled = plots.pooled(half, chosen, 5)
+    assert pooled.dtype == np.float32 and pooled.shape[-2:] == (5, 5)
+    np.testing.assert_array_equal(pooled, plots.pooled(half.astype(np.float32), chosen, 5))
+
+
 def test_lines_carry_weights_tokens_and_sides():
     trace = made_up()
     actual = plots.lines(trace, trace.attentions[1, 2], plots.select(trace, "ab"))
