@@ -101,19 +101,17 @@ def _programs(model, cache):
 def _prepared(model, cache):
     """(the folder for Transformers, ONNX files by name, KerasHub's preset); made once and kept in `cache`."""
     sys.path.insert(0, str(ROOT))
+    from benchmarks.inference_peers import quantized_file
     from bert_tf.checkpoints import convert, find
 
     folder, preset = cache / f"{model}-hf", cache / f"{model}-preset"
     if not preset.exists():
         convert(find(model), folder, to="hf")
         convert(find(model), preset, to="keras-nlp")
-    plain, quantized = cache / f"{model}.onnx", cache / f"{model}.int8.onnx"
-    if not quantized.exists():
+    plain = cache / f"{model}.onnx"
+    if not plain.exists():
         _export(folder, plain)
-        from onnxruntime.quantization import QuantType, quantize_dynamic
-
-        quantize_dynamic(str(plain), str(quantized), weight_type=QuantType.QInt8)
-    return folder, {"float32": plain, "int8": quantized}, preset
+    return folder, {"float32": plain, "int8": quantized_file(plain)}, preset
 
 
 def _export(folder, path):

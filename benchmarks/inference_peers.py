@@ -251,14 +251,17 @@ def _fused_file(config, path):
     return fused
 
 
-def onnx_runtime_int8(config, folder, maps, batch):
+def quantized_file(path):
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    path = onnx_file(config, folder, maps)
     quantized = path.with_suffix(".int8.onnx")
     if not quantized.exists():
         quantize_dynamic(str(path), str(quantized), weight_type=QuantType.QInt8)
-    return {"dynamic": _onnx_call(quantized, batch)}
+    return quantized
+
+
+def onnx_runtime_int8(config, folder, maps, batch):
+    return {"dynamic": _onnx_call(quantized_file(onnx_file(config, folder, maps)), batch)}
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from bert_tf.startup import after_import_of_keras
+from bert_tf.startup import after_import_of_keras, lean_openvino
 
 __version__ = "0.2.0"
 
@@ -72,6 +72,7 @@ def _register_classes() -> None:
 
 
 after_import_of_keras(_register_classes)
+lean_openvino()
 
 
 def __dir__() -> list[str]:

@@ -1,10 +1,11 @@
-"""Imports TensorFlow and Keras quickly, and without TensorFlow's notes on standard error.
+"""Imports TensorFlow, Keras and OpenVINO quickly, and without TensorFlow's notes on standard error.
 
 TensorFlow 2.21 writes which CPU and GPU libraries it found before it reads TF_CPP_MIN_LOG_LEVEL. It also warns that a
 function is compiled again and again; here this is intended: a step is compiled once for each padded length.
 """
 
 import contextlib
+import importlib
 import importlib.abc
 import os
 import re
@@ -19,6 +20,8 @@ from bert_tf.errors import InputError
 #: Libraries that Keras and TensorFlow import only to accept data frames, wrap models for scikit-learn, draw pictures
 #: and convert functions of JAX. They take a third of the time of importing the two, and some 90 MB.
 _NOT_NEEDED = ("sklearn", "matplotlib", "pandas", "jax")
+#: OpenVINO's converter of other frameworks' models, which takes more than half of the time of importing OpenVINO.
+_CONVERTER = "openvino.tools.ovc"
 _NOTE = re.compile(rb"^(WARNING: All log messages before absl|[IW]\d{4} )")
 
 
@@ -39,7 +42,7 @@ class _HidingFinder(importlib.abc.MetaPathFinder):
         self.blocks = _Blocks()
 
     def find_spec(self, name, path=None, target=None):
-        if name in _NOT_NEEDED and self.blocks.depth and _keras_backend() == "tensorflow":
+        if name in (*_NOT_NEEDED, _CONVERTER) and self.blocks.depth and _keras_backend() == "tensorflow":
             raise ModuleNotFoundError(f"{name} is not needed here.", name=name)
         return None
 
@@ -55,7 +58,7 @@ _HIDING = _HidingFinder()
 
 @contextlib.contextmanager
 def without_modules() -> Iterator[None]:
-    """Hides these libraries inside the block, so that Keras is imported without them; later they can be imported.
+    """Hides these libraries inside the block, so that the others are imported without them; later they can be imported.
 
     Other threads can import them meanwhile. For the programs of this project: the process has no `keras.wrappers`.
     """
@@ -141,6 +144,24 @@ def _import_inside(block):
     both = ("tensorflow", "keras")
     if not any(isinstance(finder, _BlockFinder) and finder.packages == both for finder in sys.meta_path):
         sys.meta_path.insert(0, _BlockFinder(both, block))
+
+
+def lean_openvino() -> None:
+    """Lets the first import of OpenVINO be quick: `openvino.convert_model` is imported when somebody asks for it."""
+    sys.meta_path.insert(0, _BlockFinder(("openvino",), _without_converter))
+
+
+@contextlib.contextmanager
+def _without_converter():
+    with without_modules():
+        yield
+    sys.modules["openvino"].__dict__.setdefault("__getattr__", _attribute_of_openvino)
+
+
+def _attribute_of_openvino(name):
+    if name != "convert_model":
+        raise AttributeError(f"module 'openvino' has no attribute {name!r}")
+    return importlib.import_module(_CONVERTER).convert_model
 
 
 def import_tensorflow() -> None:

@@ -109,6 +109,20 @@ def test_a_server_imports_keras_without_them_while_another_thread_imports_one():
     assert done.returncode == 0, done.stderr
 
 
+def test_openvino_imports_its_converter_when_somebody_asks_for_it():
+    code = (
+        "import sys\n"
+        "import bert_tf\n"
+        "import openvino\n"
+        "assert 'openvino.tools.ovc' not in sys.modules and not hasattr(openvino, 'convert_models')\n"
+        "from openvino import convert_model\n"
+        "import openvino.tools.ovc\n"
+        "assert convert_model is openvino.convert_model is openvino.tools.ovc.convert_model\n"
+    )
+    done = _process(code=code)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_process_prints_one_json_object_and_nothing_else(tiny_folder, tiny_bert):
     done = _process(
         "predict",
