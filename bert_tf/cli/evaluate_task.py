@@ -66,7 +66,7 @@ def run_task(args: argparse.Namespace) -> int:
     model = load_task_model(args)
     if windows and task.task == "classify":
         model = model.with_windows(**windows)
-    predictions = list(_with_progress(model.predict_many(examples, args.batch_size), len(examples), args.quiet))
+    predictions = _predictions(model, examples, args)
     scores = task.score(examples, predictions, model.settings)
     if args.report:
         from bert_tf.finetuning.report import write_findings
@@ -89,7 +89,9 @@ def run_task(args: argparse.Namespace) -> int:
     return 0
 
 
-def _with_progress(items, total, quiet):
+def _predictions(model, examples, args):
+    """The model's predictions for all examples, with a progress bar."""
     from tqdm import tqdm
 
-    return tqdm(items, total=total, unit="example", disable=quiet, file=sys.stderr, mininterval=0.5)
+    with tqdm(total=len(examples), unit="example", disable=args.quiet, file=sys.stderr, mininterval=0.5) as bar:
+        return list(model.predict_many(examples, args.batch_size, progress=lambda done: bar.update(done - bar.n)))

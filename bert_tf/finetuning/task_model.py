@@ -5,6 +5,7 @@ Shapes: B batch, T tokens, C choices.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
@@ -106,7 +107,13 @@ class TaskModel:
         """
         return list(self.predict_many(inputs, batch_size))
 
-    def predict_many(self, inputs: Iterable[Any], batch_size: int = 32, errors: str = "raise") -> Iterator[Any]:
+    def predict_many(
+        self,
+        inputs: Iterable[Any],
+        batch_size: int = 32,
+        errors: str = "raise",
+        progress: Callable[[int], Any] | None = None,
+    ) -> Iterator[Any]:
         """Predicts for any number of inputs in constant memory.
 
         Args:
@@ -114,19 +121,24 @@ class TaskModel:
                 error of this input.
             batch_size: int. Rows in one forward pass; with 1 each prediction is made before the next input is read.
             errors: str. "raise", or "return" to yield the exception of an input that cannot be read.
+            progress: callable. It is called after each forward pass with the number of inputs that are done; those that
+                are sorted by length together count by their share of tokens.
 
         Yields: dicts, in the order of the inputs.
         """
+        done = 0
         for window in read_ahead_windows(inputs, batch_size):
             results = self._examples(window, errors)
             indices = [index for index, result in enumerate(results) if not isinstance(result, Exception)]
             examples = [results[index] for index in indices]
             if examples:
                 rows = self.task_type.encode(examples, self._tokenizer, self.settings)
-                outputs = self.outputs(rows, batch_size)
+                report_share = functools.partial(_report_share, progress, done, len(window))
+                outputs = run_rows(rows, batch_size, self._forward, report_share)
                 predictions = self.task_type.decode(outputs, rows, examples, self.settings)
                 for index, prediction in zip(indices, predictions, strict=True):
                     results[index] = prediction
+            done += len(window)
             yield from results
 
     def _examples(self, inputs, errors):
@@ -196,8 +208,17 @@ class TaskModel:
         return {name: value.reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()}
 
 
+def _report_share(progress, done, count, share):
+    """Report that `share` of the `count` inputs after the first `done` is done."""
+    if progress is not None:
+        progress(done + round(share * count))
+
+
 def run_rows(
-    rows: EncodedExamples, batch_size: int, forward: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
+    rows: EncodedExamples,
+    batch_size: int,
+    forward: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]],
+    report_share: Callable[[float], Any] | None = None,
 ) -> list[dict[str, np.ndarray]]:
     """Runs all rows in batches of similar lengths.
 
@@ -205,6 +226,7 @@ def run_rows(
         rows: `Rows`.
         batch_size: int. The largest B.
         forward: callable dict of arrays [B, ...] -> dict of arrays [B, ...].
+        report_share: callable. It is called after each batch with the share of all tokens that are done, at most 1.
 
     Returns: list with a dict of arrays for each row, in the order of the rows.
     """
@@ -215,6 +237,8 @@ def run_rows(
         results = forward(rows.batch(indices))
         for position, index in enumerate(indices):
             outputs[index] = {name: value[position] for name, value in results.items()}
+        if report_share is not None:
+            report_share(float(np.sum(rows.lengths[order[: first + batch_size]]) / np.sum(rows.lengths)))
     return outputs
 
 

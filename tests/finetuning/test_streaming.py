@@ -86,6 +86,18 @@ def test_a_task_model_reads_only_a_window_ahead(tagger, monkeypatch):
     assert next(taken) == 12
 
 
+def test_a_task_model_reports_its_progress_after_each_pass(tagger, monkeypatch):
+    import bert_tf
+
+    monkeypatch.setattr(read_ahead, "BATCHES_PER_WINDOW", 4)
+    texts = ["the cat sat there " * (1 + number % 3) for number in range(20)]
+    done = []
+    task = bert_tf.load(tagger).task
+    assert list(task.predict_many(texts, batch_size=4, progress=done.append)) == task.predict(texts, batch_size=4)
+    # Windows of 16 and 4: four passes and one, the short texts first, each by its share of the tokens.
+    assert len(done) == 5 and done == sorted(done) and 0 < done[0] < 4 and done[3:] == [16, 20]
+
+
 @pytest.mark.parametrize(
     "model, options, asked, key",
     [
