@@ -39,7 +39,7 @@ def _converter(source: np.dtype, target: np.dtype) -> Callable[[np.ndarray], np.
     compiled = core().compile_model(ov.Model([op.convert(numbers, target)], [numbers]), "CPU")
 
     def convert(array: np.ndarray) -> np.ndarray:
-        # A tensor does not hold the array whose memory it shares.
+        # A request does not hold the arrays whose memory it shares.
         values, result = writable(np.ascontiguousarray(array)), np.empty(array.shape, target)
         request = compiled.create_infer_request()  # one for each call, as several threads may convert at once
         request.set_input_tensor(ov.Tensor(values.reshape(-1), shared_memory=True))
