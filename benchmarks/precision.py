@@ -1,7 +1,7 @@
 """Agreement of the reduced precisions with float32: predictions, next sentence, attention and hidden states.
 
     python benchmarks/precision.py FILE [--model bert-base-cased-embedded] [--precisions bfloat16 int8]
-    [--onnx FILE] [--tokens 128] [--sequences 40] [--json FILE]
+    [--onnx FILE] [--tokens 128] [--rows 8] [--sequences 40] [--json FILE]
 
 FILE is plain text; `--model` is any model or model folder. Sequences of the text have 15% of their tokens replaced by
 [MASK] (fixed seed). The first prediction of every mask is compared with that in float32 and with the original word.
@@ -89,10 +89,10 @@ def _mean_difference(one, other):
     return np.abs(np.asarray(one) - np.asarray(other)).mean()
 
 
-def batches(tokenizer, options, rows=8):
-    """Batches of `rows` full sequences, [MASK] at the same number of places in each, and the ids that stood
+def batches(tokenizer, options):
+    """Batches of `options.rows` full sequences, [MASK] at the same number of places in each, and the ids that stood
     there."""
-    inner, random = options.tokens - 2, np.random.default_rng(0)
+    inner, rows, random = options.tokens - 2, options.rows, np.random.default_rng(0)
     lines = [line for line in Path(options.file).read_text(encoding="utf-8").splitlines() if len(line) > 80]
     ids = np.concatenate([tokenizer.tokenize(line).ids for line in lines[: 4 * options.sequences]])
     count = min(options.sequences, len(ids) // inner) // rows * rows
@@ -130,6 +130,7 @@ def _options(arguments):
     parser.add_argument("--precisions", nargs="+", default=["bfloat16", "int8"])
     parser.add_argument("--onnx", metavar="FILE")
     parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--rows", type=int, default=8, help="sequences in one forward pass")
     parser.add_argument("--sequences", type=int, default=40)
     parser.add_argument("--json")
     return parser.parse_args(arguments)
