@@ -57,8 +57,8 @@ def has_tiles() -> bool:
     x = op.parameter([64, 64], np.float32)
     model = ov.Model([op.matmul(x, op.constant(np.ones((64, 64), np.float32)), False, True)], [x], "product")
     compiled = core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "bf16"})
-    nodes = compiled.get_runtime_model().get_ops()
-    return any("amx" in node.get_rt_info()["primitiveType"].value for node in nodes)
+    facts = (node.get_rt_info() for node in compiled.get_runtime_model().get_ops())
+    return any("amx" in one["primitiveType"].value for one in facts if "primitiveType" in one)
 
 
 class OpenVINOEngine:
