@@ -14,6 +14,7 @@ import numpy as np
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints.reading import read_stored
+from bert_tf.errors import report
 from bert_tf.finetuning.stored_head import StoredNetwork
 from bert_tf.finetuning.task_folder import read_head
 from bert_tf.finetuning.task_settings import read_settings
@@ -133,8 +134,8 @@ class TaskModel:
             examples = [results[index] for index in indices]
             if examples:
                 rows = self.task_type.encode(examples, self._tokenizer, self.settings)
-                report_share = functools.partial(_report_share, progress, done, len(window))
-                outputs = run_rows(rows, batch_size, self._forward, report_share)
+                tokens_read = progress and functools.partial(_report_inputs, progress, done, len(window))
+                outputs = self.outputs(rows, batch_size, tokens_read)
                 predictions = self.task_type.decode(outputs, rows, examples, self.settings)
                 for index, prediction in zip(indices, predictions, strict=True):
                     results[index] = prediction
@@ -159,9 +160,11 @@ class TaskModel:
                 examples.append(error)
         return examples
 
-    def outputs(self, rows: EncodedExamples, batch_size: int = 32) -> list[dict[str, np.ndarray]]:
-        """The outputs of the head for `Rows`: list with a dict of arrays for each row."""
-        return run_rows(rows, batch_size, self._forward)
+    def outputs(
+        self, rows: EncodedExamples, batch_size: int = 32, progress: Callable[[int, int], Any] | None = None
+    ) -> list[dict[str, np.ndarray]]:
+        """The outputs of the head for `Rows`: list with a dict of arrays for each row; `progress` as in `run_rows`."""
+        return run_rows(rows, batch_size, self._forward, progress)
 
     def head_outputs(self, sequence: np.ndarray) -> dict[str, np.ndarray]:
         """The outputs of the head for hidden states [B, T, H] of texts without padding, see `Task.head_outputs`."""
@@ -208,17 +211,16 @@ class TaskModel:
         return {name: value.reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()}
 
 
-def _report_share(progress, done, count, share):
-    """Report that `share` of the `count` inputs after the first `done` is done."""
-    if progress is not None:
-        progress(done + round(share * count))
+def _report_inputs(progress, done, count, tokens, all_tokens):
+    """Report the inputs that are done: the first `done` and, of the next `count`, the share of their tokens."""
+    progress(done + round(count * tokens / all_tokens))
 
 
 def run_rows(
     rows: EncodedExamples,
     batch_size: int,
     forward: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]],
-    report_share: Callable[[float], Any] | None = None,
+    progress: Callable[[int, int], Any] | None = None,
 ) -> list[dict[str, np.ndarray]]:
     """Runs all rows in batches of similar lengths.
 
@@ -226,19 +228,19 @@ def run_rows(
         rows: `Rows`.
         batch_size: int. The largest B.
         forward: callable dict of arrays [B, ...] -> dict of arrays [B, ...].
-        report_share: callable. It is called after each batch with the share of all tokens that are done, at most 1.
+        progress: callable (tokens done, tokens in all) that is called after each batch; False stops, see `report`.
 
     Returns: list with a dict of arrays for each row, in the order of the rows.
     """
     outputs: list[dict[str, np.ndarray]] = [{}] * len(rows)
     order = np.argsort(rows.lengths, kind="stable")
+    tokens = np.cumsum(rows.lengths[order])
     for first in range(0, len(order), batch_size):
         indices = order[first : first + batch_size]
         results = forward(rows.batch(indices))
         for position, index in enumerate(indices):
             outputs[index] = {name: value[position] for name, value in results.items()}
-        if report_share is not None:
-            report_share(float(np.sum(rows.lengths[order[: first + batch_size]]) / np.sum(rows.lengths)))
+        report(progress, int(tokens[min(first + batch_size, len(order)) - 1]), int(tokens[-1]))
     return outputs
 
 
