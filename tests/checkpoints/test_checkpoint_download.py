@@ -245,8 +245,10 @@ def test_a_hub_that_drips_the_weights_is_left_and_the_part_is_kept(served, tmp_p
     assert threading.active_count() <= waiting + 4  # of the hub and of the call that was left
 
 
-_HEAD = b'HTTP/1.1 200 OK\r\nETag: "x"\r\nX-Repo-Commit: ' + b"0" * 40 + b"\r\n"
-_SENT_ON = b'HTTP/1.1 302 Found\r\nETag: "x"\r\nContent-Length: 0\r\nLocation: '
+# raw_hub closes each connection after its answer. Without this header the next request can be sent on one that closes.
+_CLOSED = b"Connection: close\r\n"
+_HEAD = b'HTTP/1.1 200 OK\r\nETag: "x"\r\n' + _CLOSED + b"X-Repo-Commit: " + b"0" * 40 + b"\r\n"
+_SENT_ON = b'HTTP/1.1 302 Found\r\nETag: "x"\r\n' + _CLOSED + b"Content-Length: 0\r\nLocation: "
 
 
 @pytest.mark.parametrize(
