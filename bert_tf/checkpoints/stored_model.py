@@ -142,29 +142,19 @@ def build_keras_model(
     with values_follow():
         model = build_pretraining_model(config, outputs=tuple(outputs), heads=heads, dtype=dtype)
     for name, variable in named_variables(model).items():
-        if is_transposed(name):
-            variable.assign(weights[name].float32().T)
-        else:
-            _assign(variable, weights[name])
+        _assign(variable, weights[name], is_transposed(name))
     return model
 
 
-def _assign(variable, weight):
-    """Assign a weight to a variable; a large one in blocks of rows and in place.
+def _assign(variable, weight, transposed):
+    """Assign a weight to a variable; it is converted to float32 in blocks of rows, so that it is in memory once."""
+    from bert_tf.layers.weight_memory import aligned_zeros, shared_tensor
 
-    TensorFlow copies a NumPy array twice when it assigns it and keeps the freed memory. For the token embeddings, a
-    fifth of Base, that would need more than half of the model's memory again.
-    """
-    import keras
-
-    step = _BLOCK_VALUES // max(1, math.prod(weight.shape[1:]))
+    values = aligned_zeros(tuple(variable.shape))
+    rows = values.T if transposed else values  # the matrices of Hugging Face's files are transposed
     is_whole = isinstance(weight, StoredTensor) and not weight.by_rows
-    if keras.backend.backend() != "tensorflow" or is_whole or weight.shape[0] <= step:
-        variable.assign(weight.float32())
-        return
-    import tensorflow as tf
-
-    for start in range(0, weight.shape[0], step):
-        stop = min(start + step, weight.shape[0])
-        block = keras.ops.cast(weight.float32(slice(start, stop)), variable.dtype)
-        variable.value.scatter_update(tf.IndexedSlices(block, tf.range(start, stop)))
+    step = len(rows) if is_whole else max(1, _BLOCK_VALUES // max(1, math.prod(weight.shape[1:])))
+    for start in range(0, len(rows), step):
+        block = slice(start, min(start + step, len(rows)))
+        rows[block] = weight.float32(block)
+    variable.assign(shared_tensor(values))

@@ -11,6 +11,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from bert_tf.layers.weight_memory import ZerosUntilRead
+
 #: A tensor of the Keras backend.
 Tensor = Any
 #: The shape of a tensor; None for an axis of unknown size.
@@ -39,7 +41,7 @@ def values_follow() -> Iterator[None]:
 def initializer(stddev: float) -> keras.initializers.Initializer:
     """Return the truncated normal initializer with this standard deviation (Devlin et al. 2018, `modeling.py`)."""
     if _VALUES_FOLLOW.get():
-        return keras.initializers.Zeros()
+        return ZerosUntilRead()
     return keras.initializers.TruncatedNormal(stddev=stddev)
 
 

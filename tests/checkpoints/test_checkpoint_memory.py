@@ -1,6 +1,8 @@
-"""What loading costs: memory at Base size, and large tables assigned in blocks."""
+"""What loading costs: memory at Base size, large tables assigned in blocks, and memory that is given back."""
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -32,3 +34,24 @@ def test_a_table_assigned_in_blocks_is_the_one_assigned_whole(tiny, tmp_path, mo
     for name, variable in variables.items():
         values = np.asarray(blocks[name]).astype(np.float32)
         np.testing.assert_array_equal(values, np.asarray(variable).astype(np.float32), name)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_memory_of_a_keras_model_goes_back_to_the_system():
+    command = """
+import gc, bert_tf
+from bert_tf.resources.memory_budget import resident_bytes
+bert_tf.load("bert-small-uncased-embedded").model  # the framework is imported
+gc.collect()
+before = resident_bytes()
+bert = bert_tf.load("bert-small-uncased-embedded")
+held = 4 * bert.model.count_params()
+with_model = resident_bytes()
+del bert
+gc.collect()
+print((with_model - before) / held, (resident_bytes() - before) / held)
+"""
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", command], cwd=root, capture_output=True, text=True, check=True)
+    with_model, after = map(float, done.stdout.split()[-2:])
+    assert with_model > 0.9 and after < 0.25, (with_model, after)
