@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +21,7 @@ class LoadedModels(ByteStore):
     """The loaded models: a `ByteStore` from (name, precision) to what `read` returns.
 
     The bytes of a model grow after it was stored: with the graphs that its engine compiles, and with its Keras model.
+    What is dropped is a model, or a compiled graph of a model that has several.
 
     Args:
         budget: `MemoryBudget`.
@@ -42,10 +45,32 @@ class LoadedModels(ByteStore):
     @property
     def bytes(self) -> int:
         """The bytes of all models; weights that several precisions share count once."""
-        with self._lock:
-            berts = [self._bert_of(entry.value) for entry in self._entries.values()]
+        berts = self._berts()
         weights = {id(bert.weights): bert.weights for bert in berts}
         return sum(one.held_bytes for one in weights.values()) + sum(bert.runtime.nbytes for bert in berts)
+
+    def oldest(self) -> float | None:
+        """When the model or the graph was used that is dropped next; None if none may be dropped."""
+        times = [super().oldest(), *(used_at for used_at, _ in self._graphs())]
+        return min((used_at for used_at in times if used_at is not None), default=None)
+
+    def drop_oldest(self) -> None:
+        """Drop the model or the graph that was used longest ago, if one may be dropped."""
+        model, graphs = super().oldest(), self._graphs()
+        graph, bert = min(graphs, key=operator.itemgetter(0), default=(math.inf, None))
+        if bert is not None and (model is None or graph < model):
+            bert.runtime.drop_oldest_graph()
+        else:
+            super().drop_oldest()
+
+    def _graphs(self):
+        """(when it was used, its model) of the graph that each model would drop."""
+        times = [(bert.runtime.oldest_graph(), bert) for bert in self._berts()]
+        return [(used_at, bert) for used_at, bert in times if used_at is not None]
+
+    def _berts(self):
+        with self._lock:
+            return [self._bert_of(entry.value) for entry in self._entries.values()]
 
     def load(self, name: str, precision: str) -> Any:
         """The model of this name and precision; models are read one at a time."""

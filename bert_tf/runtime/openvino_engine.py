@@ -7,6 +7,8 @@ import functools
 import math
 import sys
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,8 +23,8 @@ from bert_tf.runtime.weights import RunnableModel
 # In int8 this is the precision of what is not computed in eight bits.
 _HINTS = {"float32": "f32", "bfloat16": "bf16", "int8": "bf16"}
 _LISTS = ("hidden_states", "attentions", *VECTORS)
-# A compiled graph holds the weights as they are stored and, as measured, about two bytes more for each value: it packs
-# some of them again in float for products with many rows.
+# A compiled graph holds the weights as they are stored and at most about two bytes more for each value, as measured: on
+# some processors it packs some of them again in float for products with many rows.
 _PACKED_BYTES = 2
 _ALIGNMENT = 16  # floats: OpenVINO copies results if the memory is not aligned to 64 bytes
 
@@ -74,8 +76,7 @@ class OpenVINOEngine:
     def __init__(self, model: RunnableModel, precision: str, shares_cores: bool = False) -> None:
         self._shares_cores = shares_cores
         self._model, self._lock, self._memory = model, threading.Lock(), _ReusedMemory()
-        self._requests: dict[str, _Request] = {}
-        self._mlm_reading: Any = None
+        self._requests = _Requests()
         self._precision, self._eight_bits = precision, precision == "int8"
 
     @property
@@ -109,13 +110,29 @@ class OpenVINOEngine:
 
     def read_mlm(self, states: np.ndarray, answers: np.ndarray, top_k: int) -> tuple[np.ndarray, ...]:
         """Run the MLM head as `Runtime.read_mlm`."""
+
+        def make():
+            rounds_inputs = self._rounds_inputs("maps")
+            graph = build_mlm_reading(self._model, self._eight_bits, rounds_inputs)
+            return _compile(graph, self._settings("maps", rounds_inputs))
+
         with self._lock:
-            if self._mlm_reading is None:
-                rounds_inputs = self._rounds_inputs("maps")
-                graph = build_mlm_reading(self._model, self._eight_bits, rounds_inputs)
-                self._mlm_reading = _compile(graph, self._settings("maps", rounds_inputs))
-            results = self._mlm_reading.infer([states, answers, np.array(top_k, np.int32)])
+            results = self._requests.get_or_make("mlm reading", make).infer(
+                [states, answers, np.array(top_k, np.int32)]
+            )
             return tuple(results[index].copy() for index in range(5))
+
+    def oldest_graph(self) -> float | None:
+        """When the graph was used that `drop_oldest_graph` drops; None while a pass runs, which may need it."""
+        return None if self._lock.locked() else self._requests.oldest()
+
+    def drop_oldest_graph(self) -> None:
+        """Free the compiled graph that was used longest ago, if no pass runs; the one that was used last stays."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._requests.drop_oldest()
+            finally:
+                self._lock.release()
 
     def _kind(self, outputs, rows, tokens):
         if any(name in VECTORS for name in outputs):
@@ -128,11 +145,12 @@ class OpenVINOEngine:
         return "blocks" if window and tokens > _LONG * window else "plain"
 
     def _request(self, kind):
-        if kind not in self._requests:
+        def make():
             rounds_inputs = self._rounds_inputs(kind)
             graph = build(self._model, "maps" if kind == "short" else kind, self._eight_bits, rounds_inputs)
-            self._requests[kind] = _Request(*graph, self._settings(kind, rounds_inputs))
-        return self._requests[kind]
+            return _Request(*graph, self._settings(kind, rounds_inputs))
+
+        return self._requests.get_or_make(kind, make)
 
     def _rounds_inputs(self, kind):
         """Whether a graph computes products in eight bits; longer inputs are faster in tiles of bfloat16."""
@@ -203,6 +221,31 @@ class _Request:
 
     def copies(self, output):
         return [self._request.get_output_tensor(index).data.copy() for index in self.result_indices[output]]
+
+
+class _Requests(dict[str, Any]):
+    """The requests of the compiled graphs by their kinds, the one that was used longest ago first."""
+
+    def __init__(self):
+        super().__init__()
+        self._used_at: dict[str, float] = {}
+
+    def get_or_make(self, kind: str, make: Callable[[], Any]) -> Any:
+        """The request of a kind; `make()` if there is none yet."""
+        request = self.pop(kind, None)
+        self[kind] = make() if request is None else request
+        self._used_at[kind] = time.monotonic()
+        return self[kind]
+
+    def oldest(self) -> float | None:
+        """When the first of several requests was used; None if there are fewer than two."""
+        kinds = list(self)
+        return self._used_at[kinds[0]] if len(kinds) > 1 else None
+
+    def drop_oldest(self) -> None:
+        """Drop the first of several requests."""
+        if len(self) > 1:
+            del self[next(iter(self))]
 
 
 class _ReusedMemory:

@@ -122,6 +122,19 @@ class Runtime:
         """About how many bytes the engine needs beside the weights of the model; 0 before the first pass."""
         return 0 if self._loaded_engine is None else self._loaded_engine.nbytes
 
+    def oldest_graph(self) -> float | None:
+        """When the graph was used that `drop_oldest_graph` would drop, by `time.monotonic`; None if it drops none."""
+        has_graphs = self.engine == "openvino" and self._loaded_engine is not None
+        return self._loaded_engine.oldest_graph() if has_graphs else None
+
+    def drop_oldest_graph(self) -> None:
+        """Free the compiled graph that was used longest ago, which is compiled again when it is needed.
+
+        The one that was used last stays, and all stay while a pass runs.
+        """
+        if self.oldest_graph() is not None:
+            self._loaded_engine.drop_oldest_graph()
+
     def _load_engine(self):
         with self._lock:
             if self._loaded_engine is None:
