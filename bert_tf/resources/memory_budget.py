@@ -3,11 +3,52 @@
 import collections
 import dataclasses
 import operator
+import os
+import pathlib
 import threading
 import time
 import weakref
 from collections.abc import Callable, Hashable
 from typing import Any
+
+_RESIDENT = pathlib.Path("/proc/self/statm")
+_REMEMBERED = 5.0  # seconds
+
+
+def resident_bytes() -> int | None:
+    """The resident memory of this process; None where the system does not tell it as Linux does."""
+    try:
+        return int(_RESIDENT.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+class RestOfProcess:
+    """What a process needs besides the values of its budget: libraries, and memory that they do not give back.
+
+    It is measured: the least of the last five seconds, as a forward pass needs more for a moment.
+
+    Args:
+        resident: callable () -> the resident bytes of the process, or None if they are not known.
+        clock: callable () -> seconds.
+    """
+
+    def __init__(self, resident: Callable[[], int | None] = resident_bytes, clock: Callable[[], float] | None = None):
+        self._resident, self._clock = resident, clock or time.monotonic
+        self._seen: collections.deque[tuple[float, int]] = collections.deque()
+
+    def measure(self, held: int) -> int:
+        """The bytes besides the `held` ones; 0 if they are not known."""
+        resident, now = self._resident(), self._clock()
+        if resident is None:
+            return 0
+        rest = max(0, resident - held)
+        while self._seen and self._seen[-1][1] >= rest:  # it will not be the least again
+            self._seen.pop()
+        self._seen.append((now, rest))
+        while self._seen[0][0] < now - _REMEMBERED:
+            self._seen.popleft()
+        return self._seen[0][1]
 
 
 class MemoryBudget:
@@ -19,10 +60,11 @@ class MemoryBudget:
 
     Args:
         most_bytes: the bound, in bytes.
+        rest: what the process needs besides, which then counts too; None if the bound is for the values alone.
     """
 
-    def __init__(self, most_bytes: int) -> None:
-        self.most_bytes = most_bytes
+    def __init__(self, most_bytes: int, rest: RestOfProcess | None = None) -> None:
+        self.most_bytes, self._rest = most_bytes, rest
         self._lock = threading.RLock()
         self._holders: weakref.WeakSet = weakref.WeakSet()
 
@@ -40,7 +82,8 @@ class MemoryBudget:
     def make_room(self, size: int = 0) -> None:
         """Drop values until ``size`` more bytes fit into the bound, or no holder has a value to drop."""
         with self._lock:
-            while self.bytes + size > self.most_bytes:
+            rest = 0 if self._rest is None else self._rest.measure(self.bytes)
+            while self.bytes + size + rest > self.most_bytes:
                 times = [(time, holder) for holder in self._holders if (time := holder.oldest()) is not None]
                 if not times:
                     return

@@ -6,7 +6,8 @@ import weakref
 import numpy as np
 import pytest
 
-from bert_tf.resources.memory_budget import ByteStore, MemoryBudget
+from bert_tf.resources.memory_budget import ByteStore, MemoryBudget, RestOfProcess
+from ui.server import left_sessions
 from ui.session.memory_budget import Visits, note_visit
 from ui.session.model_store import ModelStore, SharedModel
 from ui.session.session_cache import SessionCache
@@ -17,7 +18,7 @@ class Bert:
 
     def __init__(self, weights=None):
         self.weights = weights or types.SimpleNamespace(held_bytes=40)
-        self.runtime = types.SimpleNamespace(nbytes=0)
+        self.runtime = types.SimpleNamespace(nbytes=0, oldest_graph=lambda: None)
 
 
 @pytest.fixture
@@ -95,7 +96,8 @@ def test_when_all_visitors_have_gone_nothing_is_held():
     store, cache, dropped = ModelStore(budget, lambda name, precision: Bert()), SessionCache(1000, budget), []
     store.load("model", "float32")
     cache.put("place", 1, array(60), on_drop=lambda: dropped.append("place"))
-    visits = Visits(300, budget.drop_all, here.__contains__, lambda: now.seconds)
+    closed = []
+    visits = Visits(300, budget.drop_all, closed.append, here.__contains__, lambda: now.seconds)
 
     def look(seconds):
         now.seconds = seconds
@@ -106,15 +108,18 @@ def test_when_all_visitors_have_gone_nothing_is_held():
     visits.note("a")
     visits.note("b")
     assert look(2000) == 100
-    here.clear()
-    assert look(2299) == 100
-    assert look(2301) == 0 and dropped == ["place"]
+    here.discard("a")
+    assert look(2050) == 100
+    here.discard("b")
+    assert look(2149) == 100 and closed == ["a"]  # 100 seconds after the last look that saw it
+    assert look(2349) == 100 and closed == ["a", "b"]
+    assert look(2351) == 0 and dropped == ["place"]
     store.load("model", "float32")
     assert look(9000) == 40  # what is held after that has a visitor, who is noted
     here.add("c")
     visits.note("c")
     here.clear()
-    assert look(9400) == 0
+    assert look(9400) == 0 and closed == ["a", "b", "c"]
 
 
 def test_room_is_made_before_a_model_is_read():
@@ -128,6 +133,41 @@ def test_room_is_made_before_a_model_is_read():
 
     ModelStore(budget, read, expected=lambda name: 40).load("b", "float32")
     assert held == [0]
+
+
+def test_what_else_the_process_needs_counts_and_moments_do_not(clock):
+    resident = types.SimpleNamespace(bytes=30)
+    rest = RestOfProcess(lambda: resident.bytes, lambda: clock.seconds)
+    budget = MemoryBudget(100, rest)
+    store = ByteStore(budget, lambda value: value.nbytes)
+    store.put("a", array(40))
+    resident.bytes = 70
+    store.put("b", array(20))
+    assert store.get("a") is not None and store.get("b") is not None  # 30, 40 and 20
+    resident.bytes = 900  # a forward pass
+    budget.make_room()
+    assert budget.bytes == 60
+    resident.bytes = 110  # a library has been imported, which takes 20
+    clock.seconds += 10
+    budget.make_room()
+    assert store.get("a") is None and budget.bytes == 20
+    assert RestOfProcess(lambda: None).measure(5) == 0  # a system that does not tell
+
+
+def test_a_graph_that_was_used_longest_ago_goes_before_a_model_that_was_used_since():
+    budget, dropped = MemoryBudget(100), []
+    store = ModelStore(budget, lambda name, precision: Bert())
+    old, new = (store.load(name, "float32").runtime for name in "ab")
+    old.nbytes, new.nbytes = 30, 30
+    old.oldest_graph, new.oldest_graph = (lambda: None if dropped else 2.0), (lambda: None)
+
+    def drop():
+        dropped.append("graph")
+        old.nbytes = 10
+
+    old.drop_oldest_graph = drop
+    budget.make_room()
+    assert dropped == ["graph"] and store.names() == ["a", "b"]
 
 
 def test_precisions_share_their_weights():
@@ -175,3 +215,21 @@ def test_one_model_is_read_at_a_time_and_once():
 
 def test_a_page_that_runs_without_a_visitor_notes_no_visit():
     note_visit()
+
+
+def test_a_session_is_closed_in_the_servers_loop_unless_its_browser_has_come_back(monkeypatch):
+    import asyncio
+
+    closed = []
+    server = types.SimpleNamespace(is_active_session={"back"}.__contains__, close_session=closed.append)
+    monkeypatch.setattr(left_sessions, "get_instance", lambda: server)
+
+    async def serve():
+        left_sessions.prepare()
+        for session in ("gone", "back"):
+            await asyncio.to_thread(left_sessions.close, session)
+
+    asyncio.run(serve())
+    left_sessions._loops.clear()
+    assert closed == ["gone"]
+    left_sessions.close("gone")  # without a server

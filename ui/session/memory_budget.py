@@ -1,25 +1,32 @@
 """What this server holds for its visitors: models, traces, snapshots, results of pages.
 
-The budget bounds it in bytes. Some minutes after the last visitor has gone, all of it is dropped.
+The budget bounds the memory of the server's process, of which this is the part that can be dropped. Some minutes after
+the last visitor has gone, all of it is dropped.
 """
 
 import threading
 import time
 
+from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from bert_tf.resources.memory_budget import MemoryBudget
-from ui.server import allocator
+from bert_tf.resources.memory_budget import MemoryBudget, RestOfProcess
+from ui.server import allocator, left_sessions
 from ui.session import state
 from ui.shell.server_cache import server_cache
 
 _LOOK = 10.0  # seconds between two looks whether anybody is here
+_MEASURE = 1.0  # seconds between two looks at the memory of the process
 
 
 @server_cache
 def memory_budget() -> MemoryBudget:
-    """The budget of this server, ``max_megabytes`` of ``explorer.toml``."""
-    return MemoryBudget(state.limits().max_megabytes * 1_000_000)
+    """The budget of this server, ``max_megabytes`` of ``explorer.toml``; in tests, of what the pages hold alone."""
+    if not runtime.exists():
+        return MemoryBudget(state.limits().max_megabytes * 1_000_000)
+    budget = MemoryBudget(state.limits().max_megabytes * 1_000_000, RestOfProcess())
+    call_every(_MEASURE, budget.make_room, "memory budget")
+    return budget
 
 
 class Visits:
@@ -28,33 +35,39 @@ class Visits:
     Args:
         seconds: float. How long after the end of the last visit ``left`` is called.
         left: callable (). It is called once for each time that all visitors have gone.
+        close: callable (session). It is called once for each session that has ended, ``LEFT`` seconds later.
         is_here: callable (session) -> whether the session is active.
         clock: callable () -> float, seconds.
     """
 
-    def __init__(self, seconds, left, is_here=state.is_here, clock=time.monotonic):
-        self._seconds, self._left, self._is_here, self._clock = seconds, left, is_here, clock
-        self._sessions, self._last, self._lock = set(), None, threading.Lock()  # _last: when somebody was here
+    def __init__(self, seconds, left, close=left_sessions.close, is_here=state.is_here, clock=time.monotonic):
+        self._seconds, self._left, self._close, self._is_here, self._clock = seconds, left, close, is_here, clock
+        # When each session was last here, and the last of all.
+        self._sessions, self._last, self._lock = {}, None, threading.Lock()
 
     def note(self, session):
         """A session runs a page."""
         with self._lock:
-            self._sessions.add(session)
-            self._last = self._clock()
+            self._sessions[session] = self._last = self._clock()
 
     def look(self):
-        """Call ``left`` if all visitors have gone for long enough."""
+        """Close the sessions that have ended, and call ``left`` if all visitors have gone for long enough."""
         with self._lock:
-            self._sessions = {session for session in self._sessions if self._is_here(session)}
-            if self._last is None:
-                return
-            if self._sessions:
-                self._last = self._clock()
-                return
-            if self._clock() - self._last < self._seconds:
-                return
-            self._last = None
-        self._left()
+            now = self._clock()
+            here = {session: now for session in self._sessions if self._is_here(session)}
+            self._sessions |= here
+            ended = [session for session, last in self._sessions.items() if now - last >= left_sessions.LEFT]
+            for session in ended:
+                del self._sessions[session]
+            self._last = now if here else self._last
+            all_left = self._last is not None and now - self._last >= self._seconds
+            if all_left:
+                ended, self._last = [*ended, *self._sessions], None
+                self._sessions.clear()
+        for session in ended:
+            self._close(session)
+        if all_left:
+            self._left()
 
 
 def call_every(seconds, function, name):
@@ -78,6 +91,10 @@ def _visits() -> Visits:
 def _drop_all():
     memory_budget().drop_all()
     allocator.give_back()
+    _give_back_later()  # what the closed sessions hold is free a moment later
+
+
+_give_back_later = allocator.GiveBackLater(3.0)
 
 
 def note_visit():
