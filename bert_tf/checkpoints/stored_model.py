@@ -148,7 +148,7 @@ def build_keras_model(
 
 def _assign(variable, weight, transposed):
     """Assign a weight to a variable; it is converted to float32 in blocks of rows, so that it is in memory once."""
-    from bert_tf.layers.weight_memory import aligned_zeros, shared_tensor
+    from bert_tf.layers.common import aligned_zeros, shared_tensor
 
     values = aligned_zeros(tuple(variable.shape))
     rows = values.T if transposed else values  # the matrices of Hugging Face's files are transposed

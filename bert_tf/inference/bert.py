@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bert_tf.finetuning.task_model import TaskModel
     from bert_tf.inference.hooked_model import HookedModel
     from bert_tf.models import BertModel
+    from bert_tf.runtime.compiled_graphs import CompiledGraphs
     from bert_tf.runtime.weights import RunnableModel
     from bert_tf.tokenizers import BaseTokenizer
 
@@ -191,6 +192,18 @@ class Bert:
         from bert_tf.runtime.weights import keras_model
 
         return keras_model(self.weights)
+
+    @property
+    def graphs(self) -> list[CompiledGraphs]:
+        """The compiled graphs of the engine and of `steps`, where there are some. They can be dropped at any time."""
+        holders = (self.runtime, self.__dict__.get("_steps"))
+        return [graphs for one in holders if (graphs := getattr(one, "graphs", None)) is not None]
+
+    @property
+    def compiled_bytes(self) -> int:
+        """About how many bytes the engine needs beside the weights, and the graphs of `steps`."""
+        steps = getattr(self.__dict__.get("_steps"), "graphs", None)
+        return getattr(self.runtime, "nbytes", 0) + (0 if steps is None else steps.nbytes)
 
     @property
     def max_length(self) -> int:

@@ -47,7 +47,7 @@ class LoadedModels(ByteStore):
         """The bytes of all models; weights that several precisions share count once."""
         berts = self._berts()
         weights = {id(bert.weights): bert.weights for bert in berts}
-        return sum(one.held_bytes for one in weights.values()) + sum(bert.runtime.nbytes for bert in berts)
+        return sum(one.held_bytes for one in weights.values()) + sum(bert.compiled_bytes for bert in berts)
 
     def oldest(self) -> float | None:
         """When the model or the graph was used that is dropped next; None if none may be dropped."""
@@ -56,17 +56,17 @@ class LoadedModels(ByteStore):
 
     def drop_oldest(self) -> None:
         """Drop the model or the graph that was used longest ago, if one may be dropped."""
-        model, graphs = super().oldest(), self._graphs()
-        graph, bert = min(graphs, key=operator.itemgetter(0), default=(math.inf, None))
-        if bert is not None and (model is None or graph < model):
-            bert.runtime.drop_oldest_graph()
+        model = super().oldest()
+        used_at, graphs = min(self._graphs(), key=operator.itemgetter(0), default=(math.inf, None))
+        if graphs is not None and (model is None or used_at < model):
+            graphs.drop_oldest()
         else:
             super().drop_oldest()
 
     def _graphs(self):
-        """(when it was used, its model) of the graph that each model would drop."""
-        times = [(bert.runtime.oldest_graph(), bert) for bert in self._berts()]
-        return [(used_at, bert) for used_at, bert in times if used_at is not None]
+        """(when the graph was used that they would drop, `CompiledGraphs`) for those of all models that would."""
+        times = [(graphs.oldest(), graphs) for bert in self._berts() for graphs in bert.graphs]
+        return [(used_at, graphs) for used_at, graphs in times if used_at is not None]
 
     def _berts(self):
         with self._lock:

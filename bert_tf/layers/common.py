@@ -1,4 +1,4 @@
-"""Code that all layers share: serialization, initializer, activations and layer normalization.
+"""Code that all layers share: serialization, initializer, memory of weights, activations and layer normalization.
 
 B batch, T tokens, H hidden size, N heads, D head size, V vocabulary, P predicted positions.
 """
@@ -11,8 +11,6 @@ from typing import Any
 import keras
 import numpy as np
 
-from bert_tf.layers.weight_memory import ZerosUntilRead
-
 #: A tensor of the Keras backend.
 Tensor = Any
 #: The shape of a tensor; None for an axis of unknown size.
@@ -20,6 +18,8 @@ Shape = tuple[int | None, ...]
 
 register = keras.saving.register_keras_serializable(package="bert_tf")
 
+_ALIGNMENT = 64  # bytes; TensorFlow's kernels read from such addresses
+_LARGE = 1 << 18  # bytes from which TensorFlow's allocator on x86 keeps freed memory
 
 _VALUES_FOLLOW = contextvars.ContextVar("values_follow", default=False)
 
@@ -36,6 +36,43 @@ def values_follow() -> Iterator[None]:
         yield
     finally:
         _VALUES_FOLLOW.reset(token)
+
+
+def aligned_zeros(shape: tuple[int, ...]) -> np.ndarray:
+    """Return zeros at an address that TensorFlow can use, float32. They take memory when they are written."""
+    size = 4 * int(np.prod(shape))
+    memory = np.zeros(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + size].view(np.float32).reshape(shape)
+
+
+def shared_tensor(values: np.ndarray) -> Tensor:
+    """Return a tensor for a variable. In TensorFlow it shares the memory of `values`, if they are large.
+
+    That memory goes back to the system when the model is dropped. TensorFlow's allocator on x86 (that of oneDNN) keeps
+    all memory that it ever had for large tensors: of a dropped BERT-base, 370 MB.
+
+    Args:
+        values: float32, from `aligned_zeros`. Do not change them afterwards.
+
+    Returns:
+        A TensorFlow tensor; `values` themselves with another backend, or if they are small.
+    """
+    if keras.backend.backend() != "tensorflow" or values.nbytes < _LARGE:
+        return values
+    import tensorflow as tf
+
+    return tf.experimental.dlpack.from_dlpack(values.__dlpack__())
+
+
+@register
+class ZerosUntilRead(keras.initializers.Zeros):
+    """Zeros for a weight that is read from a file later. Until then it takes no memory."""
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Tensor:
+        if keras.backend.standardize_dtype(dtype) != "float32":
+            return super().__call__(shape, dtype)
+        return keras.ops.convert_to_tensor(shared_tensor(aligned_zeros(tuple(shape))))
 
 
 def initializer(stddev: float) -> keras.initializers.Initializer:

@@ -8,8 +8,8 @@ B batch, T tokens, H hidden size, N heads, D head size, R rows, V vocabulary.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,14 @@ from bert_tf.checkpoints.stored_model import StoredModel
 from bert_tf.errors import check_scores, post_norm_needed
 from bert_tf.layers.hook_points import POINTS
 from bert_tf.runtime import head_gradients
+from bert_tf.runtime.compiled_graphs import CompiledGraphs
 from bert_tf.runtime.graphs.bert import Graph, Node, graph_class, integer, ints, writable
 from bert_tf.runtime.head_answers import HeadAnswers
 from bert_tf.runtime.numpy_ops import finish_layer, read_by_mlm
 from bert_tf.runtime.openvino_engine import core
 
 _LAYER = "bert.encoder.layer."
+_STEP_BYTES = 3  # for each value of a layer, as measured: a step holds some of its weights in float32, and its results
 _NO_BIAS = np.zeros((1, 1, 1, 1), np.float32)
 _SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
 #: Arrays of a value of the dict `replace`: (mask or None, values).
@@ -45,6 +47,7 @@ class LayerSteps(HeadAnswers):
 
     Attributes:
         config: `BertConfig`. The settings.
+        graphs: `CompiledGraphs`. The steps.
 
     Example:
         >>> steps = LayerSteps(bert_tf.load().weights)
@@ -54,8 +57,7 @@ class LayerSteps(HeadAnswers):
 
     def __init__(self, model: StoredModel, task: Any = None, name: str = "this model") -> None:
         self.config, self._model, self._task, self._name = model.bert_config, model, task, name
-        self._lock = threading.Lock()
-        self._steps: dict[Hashable, _Step] = {}
+        self.graphs = CompiledGraphs(self._graph_bytes)
         self._tensors: dict[tuple[str, str], ov.Tensor] = {}
 
     def embed(self, token_ids: np.ndarray, segment_ids: np.ndarray) -> np.ndarray:
@@ -194,18 +196,22 @@ class LayerSteps(HeadAnswers):
         group = self.config.layer_groups[index]
         if isinstance(key, tuple):
             key = key, self._types(group), graph_class(self._model).layer_structure(self.config, index)
-        with self._lock:
-            if key not in self._steps:
-                self._steps[key] = _Step(self._model, make, group)
-            step = self._steps[key]
+        with self.graphs.lock:
+            step = self.graphs.get_or_make(key, lambda: _Step(self._model, make, group))
             weights = [self._tensor(name, part) for name, part in step.weights(group)]
             return step([*arrays, *weights])
 
     def _types(self, group):
         """The types of a layer's weights: layers with other types cannot share a step."""
-        start = f"{_LAYER}{group}."
-        weights = [weight for name, weight in self._model.weights.items() if name.startswith(start)]
+        weights = [self._model.weights[name] for name in self._names(group)]
         return tuple((weight.values.dtype, weight.scales is None) for weight in weights)
+
+    def _graph_bytes(self):
+        return _STEP_BYTES * sum(math.prod(self._model.weights[name].shape) for name in self._names(0))
+
+    def _names(self, group):
+        """The names of a layer's weights."""
+        return [name for name in self._model.weights if name.startswith(f"{_LAYER}{group}.")]
 
     def _tensor(self, name, part):
         if (name, part) not in self._tensors:

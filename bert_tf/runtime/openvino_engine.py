@@ -6,9 +6,6 @@ B batch, T tokens, P predicted positions.
 import functools
 import math
 import sys
-import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +13,7 @@ import openvino as ov
 import openvino.opset13 as op
 
 from bert_tf.parameters import parameter_counts, parameter_spec
+from bert_tf.runtime.compiled_graphs import CompiledGraphs
 from bert_tf.runtime.graphs.bert import FLAGS, VECTORS, build, build_mlm_reading
 from bert_tf.runtime.graphs.eight_bits import group_size
 from bert_tf.runtime.weights import RunnableModel
@@ -71,19 +69,25 @@ class OpenVINOEngine:
         precision: str. "float32", "bfloat16" or "int8".
         shares_cores: bool. Whether other work of the process waits for the cores. Short passes then use one thread, in
             a graph of their own.
+
+    Attributes:
+        graphs: `CompiledGraphs`.
     """
 
     def __init__(self, model: RunnableModel, precision: str, shares_cores: bool = False) -> None:
         self._shares_cores = shares_cores
-        self._model, self._lock, self._memory = model, threading.Lock(), _ReusedMemory()
-        self._requests = _Requests()
+        self._model, self._memory = model, _ReusedMemory()
+        self.graphs = CompiledGraphs(self._graph_bytes, keep=1)
         self._precision, self._eight_bits = precision, precision == "int8"
 
     @property
     def nbytes(self) -> int:
         """About how many bytes the compiled graphs and the memory for attention maps need."""
+        return self.graphs.nbytes + self._memory.nbytes
+
+    def _graph_bytes(self):
         values = parameter_counts(self._model.bert_config, self._model.bert_heads)["total"]
-        return len(self._requests) * (self._model.nbytes + _PACKED_BYTES * values) + self._memory.nbytes
+        return self._model.nbytes + _PACKED_BYTES * values
 
     def run(self, arrays: dict[str, np.ndarray], outputs: tuple[str, ...]) -> dict[str, Any]:
         """Run one forward pass as `Runtime.run`, with checked arrays."""
@@ -91,7 +95,7 @@ class OpenVINOEngine:
         positions = _positions(arrays, outputs)
         inputs = [arrays[name] for name in ("token_ids", "segment_ids", "padding_mask")]
         inputs += [positions, _rows(outputs, rows)]
-        with self._lock:
+        with self.graphs.lock:
             request = self._request(self._kind(outputs, rows, tokens))
             maps = self._memory_of_maps(request, rows, tokens)
             request.run(inputs, maps)
@@ -116,30 +120,16 @@ class OpenVINOEngine:
             graph = build_mlm_reading(self._model, self._eight_bits, rounds_inputs)
             return _compile(graph, self._settings("maps", rounds_inputs))
 
-        with self._lock:
-            results = self._requests.get_or_make("mlm reading", make).infer(
-                [states, answers, np.array(top_k, np.int32)]
-            )
+        with self.graphs.lock:
+            results = self.graphs.get_or_make("mlm reading", make).infer([states, answers, np.array(top_k, np.int32)])
             return tuple(results[index].copy() for index in range(5))
-
-    def oldest_graph(self) -> float | None:
-        """When the graph was used that `drop_oldest_graph` drops; None while a pass runs, which may need it."""
-        return None if self._lock.locked() else self._requests.oldest()
-
-    def drop_oldest_graph(self) -> None:
-        """Free the compiled graph that was used longest ago, if no pass runs; the one that was used last stays."""
-        if self._lock.acquire(blocking=False):
-            try:
-                self._requests.drop_oldest()
-            finally:
-                self._lock.release()
 
     def _kind(self, outputs, rows, tokens):
         if any(name in VECTORS for name in outputs):
             return "vectors"
         if rows * tokens <= _SHORT and (self._shares_cores or self._eight_bits and has_tiles()):
             return "short"
-        if "attentions" in outputs or rows * tokens <= _SMALL and "plain" not in self._requests:
+        if "attentions" in outputs or rows * tokens <= _SMALL and "plain" not in self.graphs:
             return "maps"
         window = self._model.bert_config.local_attention
         return "blocks" if window and tokens > _LONG * window else "plain"
@@ -150,7 +140,7 @@ class OpenVINOEngine:
             graph = build(self._model, "maps" if kind == "short" else kind, self._eight_bits, rounds_inputs)
             return _Request(*graph, self._settings(kind, rounds_inputs))
 
-        return self._requests.get_or_make(kind, make)
+        return self.graphs.get_or_make(kind, make)
 
     def _rounds_inputs(self, kind):
         """Whether a graph computes products in eight bits; longer inputs are faster in tiles of bfloat16."""
@@ -221,31 +211,6 @@ class _Request:
 
     def copies(self, output):
         return [self._request.get_output_tensor(index).data.copy() for index in self.result_indices[output]]
-
-
-class _Requests(dict[str, Any]):
-    """The requests of the compiled graphs by their kinds, the one that was used longest ago first."""
-
-    def __init__(self):
-        super().__init__()
-        self._used_at: dict[str, float] = {}
-
-    def get_or_make(self, kind: str, make: Callable[[], Any]) -> Any:
-        """The request of a kind; `make()` if there is none yet."""
-        request = self.pop(kind, None)
-        self[kind] = make() if request is None else request
-        self._used_at[kind] = time.monotonic()
-        return self[kind]
-
-    def oldest(self) -> float | None:
-        """When the first of several requests was used; None if there are fewer than two."""
-        kinds = list(self)
-        return self._used_at[kinds[0]] if len(kinds) > 1 else None
-
-    def drop_oldest(self) -> None:
-        """Drop the first of several requests."""
-        if len(self) > 1:
-            del self[next(iter(self))]
 
 
 class _ReusedMemory:

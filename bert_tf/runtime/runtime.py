@@ -12,6 +12,7 @@ import numpy as np
 
 from bert_tf.errors import RuntimeInputError
 from bert_tf.model_outputs import NEEDS, OUTPUTS
+from bert_tf.runtime.compiled_graphs import CompiledGraphs
 from bert_tf.runtime.weights import RunnableModel, keras_model
 
 ENGINES = ("auto", "openvino", "tensorflow")
@@ -122,18 +123,10 @@ class Runtime:
         """About how many bytes the engine needs beside the weights of the model; 0 before the first pass."""
         return 0 if self._loaded_engine is None else self._loaded_engine.nbytes
 
-    def oldest_graph(self) -> float | None:
-        """When the graph was used that `drop_oldest_graph` would drop, by `time.monotonic`; None if it drops none."""
-        has_graphs = self.engine == "openvino" and self._loaded_engine is not None
-        return self._loaded_engine.oldest_graph() if has_graphs else None
-
-    def drop_oldest_graph(self) -> None:
-        """Free the compiled graph that was used longest ago, which is compiled again when it is needed.
-
-        The one that was used last stays, and all stay while a pass runs.
-        """
-        if self.oldest_graph() is not None:
-            self._loaded_engine.drop_oldest_graph()
+    @property
+    def graphs(self) -> CompiledGraphs | None:
+        """The compiled graphs of OpenVINO; None before the first pass, and with other engines."""
+        return getattr(self._loaded_engine, "graphs", None)
 
     def _load_engine(self):
         with self._lock:

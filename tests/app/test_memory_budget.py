@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf.resources.memory_budget import ByteStore, MemoryBudget, RestOfProcess
-from ui.server import left_sessions
+from ui.session import memory_budget as server_budget
 from ui.session.memory_budget import Visits, note_visit
 from ui.session.model_store import ModelStore, SharedModel
 from ui.session.session_cache import SessionCache
@@ -18,7 +18,7 @@ class Bert:
 
     def __init__(self, weights=None):
         self.weights = weights or types.SimpleNamespace(held_bytes=40)
-        self.runtime = types.SimpleNamespace(nbytes=0, oldest_graph=lambda: None)
+        self.compiled_bytes, self.graphs = 0, []
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_models_are_dropped_by_bytes_and_the_last_two_stay():
     budget.make_room()
     assert store.get(("b", "float32")) is None and budget.bytes == 80
     # Two models stay, however much their engines have taken since.
-    store.load("c", "float32").runtime.nbytes = 1000
+    store.load("c", "float32").compiled_bytes = 1000
     budget.make_room()
     assert budget.bytes == 1080
 
@@ -157,15 +157,14 @@ def test_what_else_the_process_needs_counts_and_moments_do_not(clock):
 def test_a_graph_that_was_used_longest_ago_goes_before_a_model_that_was_used_since():
     budget, dropped = MemoryBudget(100), []
     store = ModelStore(budget, lambda name, precision: Bert())
-    old, new = (store.load(name, "float32").runtime for name in "ab")
-    old.nbytes, new.nbytes = 30, 30
-    old.oldest_graph, new.oldest_graph = (lambda: None if dropped else 2.0), (lambda: None)
+    old, new = (store.load(name, "float32") for name in "ab")
+    old.compiled_bytes, new.compiled_bytes = 30, 30
 
     def drop():
         dropped.append("graph")
-        old.nbytes = 10
+        old.compiled_bytes = 10
 
-    old.drop_oldest_graph = drop
+    old.graphs.append(types.SimpleNamespace(oldest=lambda: None if dropped else 2.0, drop_oldest=drop))
     budget.make_room()
     assert dropped == ["graph"] and store.names() == ["a", "b"]
 
@@ -175,7 +174,7 @@ def test_precisions_share_their_weights():
     weights = types.SimpleNamespace(held_bytes=40)
     store = ModelStore(budget, lambda name, precision: Bert(weights))
     store.load("a", "float32")
-    store.load("a", "int8").runtime.nbytes = 7
+    store.load("a", "int8").compiled_bytes = 7
     assert store.bytes == 47
 
 
@@ -221,15 +220,16 @@ def test_a_session_is_closed_in_the_servers_loop_unless_its_browser_has_come_bac
     import asyncio
 
     closed = []
-    server = types.SimpleNamespace(is_active_session={"back"}.__contains__, close_session=closed.append)
-    monkeypatch.setattr(left_sessions, "get_instance", lambda: server)
+    monkeypatch.setattr(server_budget.state, "is_here", {"back"}.__contains__)
+    server = types.SimpleNamespace(close_session=closed.append)
+    monkeypatch.setattr(server_budget.runtime, "get_instance", lambda: server)
 
     async def serve():
-        left_sessions.prepare()
+        server_budget.prepare()
         for session in ("gone", "back"):
-            await asyncio.to_thread(left_sessions.close, session)
+            await asyncio.to_thread(server_budget.close, session)
 
     asyncio.run(serve())
-    left_sessions._loops.clear()
+    server_budget._loops.clear()
     assert closed == ["gone"]
-    left_sessions.close("gone")  # without a server
+    server_budget.close("gone")  # without a server

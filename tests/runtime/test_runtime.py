@@ -66,27 +66,26 @@ def test_short_inputs_run_on_one_thread_where_other_work_waits_for_the_cores(mod
         inputs, outputs = batch(rows, tokens=40), ("mlm_logits", "attentions", "hidden_states")
         for name, ours in shared.run(inputs, outputs).items():
             assert_same(ours, alone.run(inputs, outputs)[name])
-        requests = shared._loaded_engine._requests
+        requests = shared.graphs
         threads = requests[graph]._request.get_compiled_model().get_property("INFERENCE_NUM_THREADS")
         assert (threads == 1) == (graph == "short") or os.cpu_count() == 1
-    assert set(alone._loaded_engine._requests) == {"maps"} and set(requests) == {"short", "maps"}
+    assert set(alone.graphs) == {"maps"} and set(requests) == {"short", "maps"}
 
 
 def test_the_graph_that_was_used_longest_ago_is_dropped_and_compiled_again(model):
     runtime = Runtime(model, engine="openvino", shares_cores=True)
-    assert runtime.oldest_graph() is None
+    assert runtime.graphs is None
     inputs, outputs = batch(rows=1, tokens=40), ("mlm_logits", "attentions")
-    first = runtime.run(inputs, outputs)
-    runtime.drop_oldest_graph()
-    requests = runtime._loaded_engine._requests
-    assert set(requests) == {"short"}  # the last one stays
+    first, graphs = runtime.run(inputs, outputs), runtime.graphs
+    graphs.drop_oldest()
+    assert graphs.oldest() is None and list(graphs) == ["short"]  # the last one stays
     runtime.run(batch(rows=2, tokens=40), outputs)
     size = runtime.nbytes
-    with runtime._loaded_engine._lock:
-        assert runtime.oldest_graph() is None  # a pass runs
-    assert runtime.oldest_graph() <= time.monotonic()
-    runtime.drop_oldest_graph()
-    assert set(requests) == {"maps"} and runtime.nbytes < size
+    with graphs.lock:
+        assert graphs.oldest() is None  # a pass runs
+    assert graphs.oldest() <= time.monotonic()
+    graphs.drop_oldest()
+    assert list(graphs) == ["maps"] and runtime.nbytes < size
     for name, value in runtime.run(inputs, outputs).items():
         assert_same(value, first[name], 0)
 

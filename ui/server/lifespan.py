@@ -9,14 +9,15 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 from bert_tf.startup import lean_tensorflow
-from ui.server import left_sessions, shutdown
+from ui.server import shutdown
+from ui.session import memory_budget
 
 
 @contextlib.asynccontextmanager
 async def lifespan(app: st.App):
     """Make ready for the first visitor and open the browser; at the end leave without delay."""
     shutdown.prepare()
-    left_sessions.prepare()
+    memory_budget.prepare()
     lean_tensorflow()
     # Until a first run has called `st.navigation`, Streamlit would take the folder `pages` for its own kind of pages,
     # and answer a first link to /logit_lens by "Page not found".

@@ -4,6 +4,7 @@ The budget bounds the memory of the server's process, of which this is the part 
 the last visitor has gone, all of it is dropped.
 """
 
+import asyncio
 import threading
 import time
 
@@ -11,22 +12,45 @@ from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.resources.memory_budget import MemoryBudget, RestOfProcess
-from ui.server import allocator, left_sessions
+from ui.server import allocator
 from ui.session import state
 from ui.shell.server_cache import server_cache
 
 _LOOK = 10.0  # seconds between two looks whether anybody is here
+# Seconds after which the session of a closed tab is closed. Streamlit keeps it for two minutes, in which its browser
+# may come back, and then frees it only when another visitor leaves. Until then it holds what the fragments of the page
+# refer to, such as attention maps.
+_LEFT = 100.0
 _MEASURE = 1.0  # seconds between two looks at the memory of the process
 
 
 @server_cache
 def memory_budget() -> MemoryBudget:
-    """The budget of this server, ``max_megabytes`` of ``explorer.toml``; in tests, of what the pages hold alone."""
+    """The budget of this server, ``max_megabytes`` of ``explorer.toml``; without a server, of the values alone."""
     if not runtime.exists():
         return MemoryBudget(state.limits().max_megabytes * 1_000_000)
     budget = MemoryBudget(state.limits().max_megabytes * 1_000_000, RestOfProcess())
     call_every(_MEASURE, budget.make_room, "memory budget")
     return budget
+
+
+_loops: list[asyncio.AbstractEventLoop] = []
+
+
+def prepare():
+    """Note the event loop of the server. Call it there."""
+    _loops[:] = [asyncio.get_running_loop()]
+
+
+def close(session):
+    """Close a session, unless its browser has come back; from any thread."""
+    for loop in _loops:
+        loop.call_soon_threadsafe(_close, session)
+
+
+def _close(session):
+    if not state.is_here(session):
+        runtime.get_instance().close_session(session)
 
 
 class Visits:
@@ -35,12 +59,12 @@ class Visits:
     Args:
         seconds: float. How long after the end of the last visit ``left`` is called.
         left: callable (). It is called once for each time that all visitors have gone.
-        close: callable (session). It is called once for each session that has ended, ``LEFT`` seconds later.
+        close: callable (session). It is called once for each session that has ended, ``_LEFT`` seconds later.
         is_here: callable (session) -> whether the session is active.
         clock: callable () -> float, seconds.
     """
 
-    def __init__(self, seconds, left, close=left_sessions.close, is_here=state.is_here, clock=time.monotonic):
+    def __init__(self, seconds, left, close, is_here=state.is_here, clock=time.monotonic):
         self._seconds, self._left, self._close, self._is_here, self._clock = seconds, left, close, is_here, clock
         # When each session was last here, and the last of all.
         self._sessions, self._last, self._lock = {}, None, threading.Lock()
@@ -56,7 +80,7 @@ class Visits:
             now = self._clock()
             here = {session: now for session in self._sessions if self._is_here(session)}
             self._sessions |= here
-            ended = [session for session, last in self._sessions.items() if now - last >= left_sessions.LEFT]
+            ended = [session for session, last in self._sessions.items() if now - last >= _LEFT]
             for session in ended:
                 del self._sessions[session]
             self._last = now if here else self._last
@@ -83,7 +107,7 @@ def call_every(seconds, function, name):
 
 @server_cache
 def _visits() -> Visits:
-    visits = Visits(60 * state.limits().idle_minutes, _drop_all)
+    visits = Visits(60 * state.limits().idle_minutes, _drop_all, close)
     call_every(_LOOK, visits.look, "visits")
     return visits
 
