@@ -27,7 +27,7 @@ PARTS = {
     "monkey": ("browser", None, "a console error, an error of the program, or more memory than --megabytes"),
 }
 #: What the server may hold: `max_megabytes` of explorer.toml and what docs/explanation/reliability.md says to add.
-_MEGABYTES = 4200
+_MEGABYTES = 2600
 
 
 def main():
