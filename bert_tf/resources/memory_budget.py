@@ -26,7 +26,8 @@ def resident_bytes() -> int | None:
 class RestOfProcess:
     """What a process needs besides the values of its budget: libraries, and memory that they do not give back.
 
-    It is measured: the least of the last five seconds, as a forward pass needs more for a moment.
+    It is measured: the least of the last five seconds, as a forward pass needs more for a moment. It is negative if the
+    values were estimated too high.
 
     Args:
         resident: callable () -> the resident bytes of the process, or None if they are not known.
@@ -42,7 +43,7 @@ class RestOfProcess:
         resident, now = self._resident(), self._clock()
         if resident is None:
             return 0
-        rest = max(0, resident - held)
+        rest = resident - held
         while self._seen and self._seen[-1][1] >= rest:  # it will not be the least again
             self._seen.pop()
         self._seen.append((now, rest))

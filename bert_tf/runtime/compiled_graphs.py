@@ -20,6 +20,7 @@ class CompiledGraphs:
 
     def __init__(self, bytes_of_one: Callable[[], int], keep: int = 0) -> None:
         self.lock, self._bytes_of_one, self._keep = threading.Lock(), bytes_of_one, keep
+        self._changing = threading.Lock()
         self._graphs: collections.OrderedDict[Hashable, tuple[Any, float]] = collections.OrderedDict()
 
     def __iter__(self) -> Iterator[Hashable]:
@@ -36,21 +37,23 @@ class CompiledGraphs:
     def get_or_make(self, kind: Hashable, make: Callable[[], Any]) -> Any:
         """The graph of a kind; `make()` if there is none."""
         graph = self[kind] if kind in self._graphs else make()
-        self._graphs[kind] = graph, time.monotonic()
-        self._graphs.move_to_end(kind)
+        with self._changing:
+            self._graphs[kind] = graph, time.monotonic()
+            self._graphs.move_to_end(kind)
         return graph
 
     def oldest(self) -> float | None:
         """When the graph was used that `drop_oldest` drops, by `time.monotonic`; None if it drops none."""
-        if self.lock.locked() or len(self._graphs) <= self._keep:
-            return None
-        return next(iter(self._graphs.values()))[1]
+        with self._changing:
+            is_free = len(self._graphs) > self._keep and not self.lock.locked()
+            return next(iter(self._graphs.values()))[1] if is_free else None
 
     def drop_oldest(self) -> None:
         """Drop the graph that was used longest ago, if one may be dropped. It is compiled again when it is needed."""
         if self.lock.acquire(blocking=False):
             try:
-                if len(self._graphs) > self._keep:
-                    self._graphs.popitem(last=False)
+                with self._changing:
+                    if len(self._graphs) > self._keep:
+                        self._graphs.popitem(last=False)
             finally:
                 self.lock.release()

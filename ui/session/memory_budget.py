@@ -112,13 +112,13 @@ def _visits() -> Visits:
     return visits
 
 
+_give_back_later = allocator.GiveBackLater(3.0)
+
+
 def _drop_all():
     memory_budget().drop_all()
     allocator.give_back()
     _give_back_later()  # what the closed sessions hold is free a moment later
-
-
-_give_back_later = allocator.GiveBackLater(3.0)
 
 
 def note_visit():
