@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from bert_tf.config import BertConfig
 
 _BYTES_PER_PARAMETER = 3
+_TOGETHER = 3.0  # seconds in which an answer uses the graphs that it needs
 
 
 class LoadedModels(ByteStore):
     """The loaded models: a `ByteStore` from (name, precision) to what `read` returns.
 
     The bytes of a model grow after it was stored: with the graphs that its engine compiles, and with its Keras model.
-    What is dropped is a model, or a compiled graph of a model that has several.
+    What is dropped is a model, or a compiled graph that the model's last answer did not need.
 
     Args:
         budget: `MemoryBudget`.
@@ -64,9 +65,12 @@ class LoadedModels(ByteStore):
             super().drop_oldest()
 
     def _graphs(self):
-        """(when the graph was used that they would drop, `CompiledGraphs`) for those of all models that would."""
-        times = [(graphs.oldest(), graphs) for bert in self._berts() for graphs in bert.graphs]
-        return [(used_at, graphs) for used_at, graphs in times if used_at is not None]
+        """(when it was used, its `CompiledGraphs`) for each graph that may be dropped next."""
+        times = []
+        for bert in self._berts():
+            latest = max((graphs.latest() for graphs in bert.graphs), default=-math.inf)
+            times += [(graphs.oldest(), graphs, latest - _TOGETHER) for graphs in bert.graphs]
+        return [(used_at, graphs) for used_at, graphs, needed in times if used_at is not None and used_at < needed]
 
     def _berts(self):
         with self._lock:

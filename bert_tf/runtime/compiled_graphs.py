@@ -1,6 +1,7 @@
 """The compiled graphs of a model, which can be dropped one by one: each holds weights that the engine has packed."""
 
 import collections
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
@@ -12,15 +13,13 @@ class CompiledGraphs:
 
     Args:
         bytes_of_one: callable () -> about the bytes of a graph.
-        keep: int. How many of those that were used last are never dropped.
 
     Attributes:
         lock: to be held while a graph is compiled or runs. None is dropped meanwhile.
     """
 
-    def __init__(self, bytes_of_one: Callable[[], int], keep: int = 0) -> None:
-        self.lock, self._bytes_of_one, self._keep = threading.Lock(), bytes_of_one, keep
-        self._changing = threading.Lock()
+    def __init__(self, bytes_of_one: Callable[[], int]) -> None:
+        self.lock, self._bytes_of_one, self._changing = threading.Lock(), bytes_of_one, threading.Lock()
         self._graphs: collections.OrderedDict[Hashable, tuple[Any, float]] = collections.OrderedDict()
 
     def __iter__(self) -> Iterator[Hashable]:
@@ -42,18 +41,22 @@ class CompiledGraphs:
             self._graphs.move_to_end(kind)
         return graph
 
+    def latest(self) -> float:
+        """When a graph was used last, by `time.monotonic`; minus infinity if there is none."""
+        with self._changing:
+            return next(reversed(self._graphs.values()))[1] if self._graphs else -math.inf
+
     def oldest(self) -> float | None:
         """When the graph was used that `drop_oldest` drops, by `time.monotonic`; None if it drops none."""
         with self._changing:
-            is_free = len(self._graphs) > self._keep and not self.lock.locked()
-            return next(iter(self._graphs.values()))[1] if is_free else None
+            return next(iter(self._graphs.values()))[1] if self._graphs and not self.lock.locked() else None
 
     def drop_oldest(self) -> None:
-        """Drop the graph that was used longest ago, if one may be dropped. It is compiled again when it is needed."""
+        """Drop the graph that was used longest ago, unless one runs. It is compiled again when it is needed."""
         if self.lock.acquire(blocking=False):
             try:
                 with self._changing:
-                    if len(self._graphs) > self._keep:
+                    if self._graphs:
                         self._graphs.popitem(last=False)
             finally:
                 self.lock.release()

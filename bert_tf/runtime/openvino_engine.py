@@ -77,7 +77,7 @@ class OpenVINOEngine:
     def __init__(self, model: RunnableModel, precision: str, shares_cores: bool = False) -> None:
         self._shares_cores = shares_cores
         self._model, self._memory = model, _ReusedMemory()
-        self.graphs = CompiledGraphs(self._graph_bytes, keep=1)
+        self.graphs = CompiledGraphs(self._graph_bytes)
         self._precision, self._eight_bits = precision, precision == "int8"
 
     @property

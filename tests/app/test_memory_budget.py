@@ -18,7 +18,11 @@ class Bert:
 
     def __init__(self, weights=None):
         self.weights = weights or types.SimpleNamespace(held_bytes=40)
-        self.compiled_bytes, self.graphs = 0, []
+        self.engine_bytes, self.graphs = 0, []
+
+    @property
+    def compiled_bytes(self):
+        return self.engine_bytes + sum(graphs.nbytes for graphs in self.graphs)
 
 
 @pytest.fixture
@@ -86,7 +90,7 @@ def test_models_are_dropped_by_bytes_and_the_last_two_stay():
     budget.make_room()
     assert store.get(("b", "float32")) is None and budget.bytes == 80
     # Two models stay, however much their engines have taken since.
-    store.load("c", "float32").compiled_bytes = 1000
+    store.load("c", "float32").engine_bytes = 1000
     budget.make_room()
     assert budget.bytes == 1080
 
@@ -154,19 +158,27 @@ def test_what_else_the_process_needs_counts_and_moments_do_not(clock):
     assert RestOfProcess(lambda: None).measure(5) == 0  # a system that does not tell
 
 
-def test_a_graph_that_was_used_longest_ago_goes_before_a_model_that_was_used_since():
-    budget, dropped = MemoryBudget(100), []
+def test_graphs_go_that_the_last_answer_of_a_model_did_not_need(monkeypatch):
+    from bert_tf.runtime import compiled_graphs
+
+    now = types.SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr(compiled_graphs, "time", types.SimpleNamespace(monotonic=lambda: now.seconds))
+    budget = MemoryBudget(100)
     store = ModelStore(budget, lambda name, precision: Bert())
-    old, new = (store.load(name, "float32") for name in "ab")
-    old.compiled_bytes, new.compiled_bytes = 30, 30
-
-    def drop():
-        dropped.append("graph")
-        old.compiled_bytes = 10
-
-    old.graphs.append(types.SimpleNamespace(oldest=lambda: None if dropped else 2.0, drop_oldest=drop))
+    bert, _ = store.load("a", "float32"), store.load("b", "float32")
+    passes, steps = bert.graphs = [compiled_graphs.CompiledGraphs(lambda: 10) for _ in range(2)]
+    passes.get_or_make("short", object)
+    steps.get_or_make("layer", object)
+    now.seconds = 100.0
+    passes.get_or_make("maps", object)
+    now.seconds = 101.0
+    steps.get_or_make("mlm", object)
+    assert budget.bytes == 120
     budget.make_room()
-    assert dropped == ["graph"] and store.names() == ["a", "b"]
+    assert budget.bytes == 100 and store.names() == ["a", "b"]
+    assert list(passes) == ["maps"] and list(steps) == ["mlm"]
+    budget.make_room(50)
+    assert list(passes) == ["maps"] and list(steps) == ["mlm"]  # both are needed for an answer
 
 
 def test_precisions_share_their_weights():
@@ -174,7 +186,7 @@ def test_precisions_share_their_weights():
     weights = types.SimpleNamespace(held_bytes=40)
     store = ModelStore(budget, lambda name, precision: Bert(weights))
     store.load("a", "float32")
-    store.load("a", "int8").compiled_bytes = 7
+    store.load("a", "int8").engine_bytes = 7
     assert store.bytes == 47
 
 
