@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bert_tf.config import BertConfig
 
 _BYTES_PER_PARAMETER = 3
-_TOGETHER = 3.0  # seconds in which an answer uses the graphs that it needs
+_TOGETHER = 1.0  # seconds between the graphs that one answer needs
 
 
 class LoadedModels(ByteStore):

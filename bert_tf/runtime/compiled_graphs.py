@@ -1,6 +1,7 @@
 """The compiled graphs of a model, which can be dropped one by one: each holds weights that the engine has packed."""
 
 import collections
+import contextlib
 import math
 import threading
 import time
@@ -15,7 +16,7 @@ class CompiledGraphs:
         bytes_of_one: callable () -> about the bytes of a graph.
 
     Attributes:
-        lock: to be held while a graph is compiled or runs. None is dropped meanwhile.
+        lock: it is held while a graph is compiled or runs. None is dropped meanwhile.
     """
 
     def __init__(self, bytes_of_one: Callable[[], int]) -> None:
@@ -33,13 +34,17 @@ class CompiledGraphs:
         """About the bytes of all graphs."""
         return len(self._graphs) * self._bytes_of_one()
 
-    def get_or_make(self, kind: Hashable, make: Callable[[], Any]) -> Any:
-        """The graph of a kind; `make()` if there is none."""
-        graph = self[kind] if kind in self._graphs else make()
-        with self._changing:
-            self._graphs[kind] = graph, time.monotonic()
-            self._graphs.move_to_end(kind)
-        return graph
+    @contextlib.contextmanager
+    def using(self, kind: Hashable, make: Callable[[], Any]) -> Iterator[Any]:
+        """Use the graph of a kind in this block, alone; `make()` compiles it if there is none."""
+        with self.lock:
+            graph = self[kind] if kind in self._graphs else make()
+            try:
+                yield graph
+            finally:
+                with self._changing:
+                    self._graphs[kind] = graph, time.monotonic()
+                    self._graphs.move_to_end(kind)
 
     def latest(self) -> float:
         """When a graph was used last, by `time.monotonic`; minus infinity if there is none."""

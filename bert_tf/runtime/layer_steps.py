@@ -196,8 +196,7 @@ class LayerSteps(HeadAnswers):
         group = self.config.layer_groups[index]
         if isinstance(key, tuple):
             key = key, self._types(group), graph_class(self._model).layer_structure(self.config, index)
-        with self.graphs.lock:
-            step = self.graphs.get_or_make(key, lambda: _Step(self._model, make, group))
+        with self.graphs.using(key, lambda: _Step(self._model, make, group)) as step:
             weights = [self._tensor(name, part) for name, part in step.weights(group)]
             return step([*arrays, *weights])
 

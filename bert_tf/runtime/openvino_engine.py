@@ -95,8 +95,7 @@ class OpenVINOEngine:
         positions = _positions(arrays, outputs)
         inputs = [arrays[name] for name in ("token_ids", "segment_ids", "padding_mask")]
         inputs += [positions, _rows(outputs, rows)]
-        with self.graphs.lock:
-            request = self._request(self._kind(outputs, rows, tokens))
+        with self._request(self._kind(outputs, rows, tokens)) as request:
             maps = self._memory_of_maps(request, rows, tokens)
             request.run(inputs, maps)
             # Copies, because the next call overwrites the memory of the request.
@@ -120,8 +119,8 @@ class OpenVINOEngine:
             graph = build_mlm_reading(self._model, self._eight_bits, rounds_inputs)
             return _compile(graph, self._settings("maps", rounds_inputs))
 
-        with self.graphs.lock:
-            results = self.graphs.get_or_make("mlm reading", make).infer([states, answers, np.array(top_k, np.int32)])
+        with self.graphs.using("mlm reading", make) as request:
+            results = request.infer([states, answers, np.array(top_k, np.int32)])
             return tuple(results[index].copy() for index in range(5))
 
     def _kind(self, outputs, rows, tokens):
@@ -140,7 +139,7 @@ class OpenVINOEngine:
             graph = build(self._model, "maps" if kind == "short" else kind, self._eight_bits, rounds_inputs)
             return _Request(*graph, self._settings(kind, rounds_inputs))
 
-        return self.graphs.get_or_make(kind, make)
+        return self.graphs.using(kind, make)
 
     def _rounds_inputs(self, kind):
         """Whether a graph computes products in eight bits; longer inputs are faster in tiles of bfloat16."""

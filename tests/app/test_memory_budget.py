@@ -167,12 +167,15 @@ def test_graphs_go_that_the_last_answer_of_a_model_did_not_need(monkeypatch):
     store = ModelStore(budget, lambda name, precision: Bert())
     bert, _ = store.load("a", "float32"), store.load("b", "float32")
     passes, steps = bert.graphs = [compiled_graphs.CompiledGraphs(lambda: 10) for _ in range(2)]
-    passes.get_or_make("short", object)
-    steps.get_or_make("layer", object)
-    now.seconds = 100.0
-    passes.get_or_make("maps", object)
-    now.seconds = 101.0
-    steps.get_or_make("mlm", object)
+    for seconds, graphs, kind in (
+        (0, passes, "short"),
+        (0, steps, "layer"),
+        (100, passes, "maps"),
+        (100.5, steps, "mlm"),
+    ):
+        now.seconds = seconds
+        with graphs.using(kind, object):
+            pass
     assert budget.bytes == 120
     budget.make_room()
     assert budget.bytes == 100 and store.names() == ["a", "b"]
