@@ -75,7 +75,7 @@ def _memory_limits():
     st.header("What is held in memory", anchor=False)
     st.caption(
         f"The server may use {limits.max_megabytes:,} MB for itself and for all visitors' models, attention maps, "
-        f"trainings' snapshots and results. At most {limits.max_jobs} long computations run at a time. Your visit may "
+        f"trainings' snapshots and results, and run {limits.max_jobs} long computations at a time. Your visit may "
         f"use {limits.max_session_megabytes:,} MB of results beside those on the screen, and a file of up to "
         f"{limits.max_file_kilobytes:,} kB for each page that reads one.",
         help="What was not used for longest is dropped first and loaded or computed again when it is needed. When a "

@@ -235,7 +235,7 @@ def test_a_session_is_closed_in_the_servers_loop_unless_its_browser_has_come_bac
     import asyncio
 
     closed = []
-    monkeypatch.setattr(server_budget.state, "is_here", {"back"}.__contains__)
+    monkeypatch.setattr(server_budget.state, "is_here", lambda session: session != "gone")
     server = types.SimpleNamespace(close_session=closed.append)
     monkeypatch.setattr(server_budget.runtime, "get_instance", lambda: server)
 
@@ -248,3 +248,12 @@ def test_a_session_is_closed_in_the_servers_loop_unless_its_browser_has_come_bac
     server_budget._loops.clear()
     assert closed == ["gone"]
     server_budget.close("gone")  # without a server
+
+
+def test_only_a_server_bounds_its_whole_process(monkeypatch):
+    monkeypatch.setattr(server_budget, "call_every", lambda *arguments: started.append(arguments[2]))
+    started = []
+    make = server_budget.memory_budget.__wrapped__
+    assert make()._rest is None and not started
+    monkeypatch.setattr(server_budget, "_loops", [None])
+    assert make()._rest is not None and started == ["memory budget"]

@@ -22,19 +22,17 @@ _LOOK = 10.0  # seconds between two looks whether anybody is here
 # refer to, such as attention maps.
 _LEFT = 100.0
 _MEASURE = 1.0  # seconds between two looks at the memory of the process
+_loops: list[asyncio.AbstractEventLoop] = []  # that of the server; none in a process that is not one
 
 
 @server_cache
 def memory_budget() -> MemoryBudget:
-    """The budget of this server, ``max_megabytes`` of ``explorer.toml``; without a server, of the values alone."""
-    if not runtime.exists():
-        return MemoryBudget(state.limits().max_megabytes * 1_000_000)
-    budget = MemoryBudget(state.limits().max_megabytes * 1_000_000, RestOfProcess())
-    call_every(_MEASURE, budget.make_room, "memory budget")
+    """The budget of this server, ``max_megabytes`` of ``explorer.toml``; in another process, of the values alone."""
+    is_server = bool(_loops)
+    budget = MemoryBudget(state.limits().max_megabytes * 1_000_000, RestOfProcess() if is_server else None)
+    if is_server:
+        call_every(_MEASURE, budget.make_room, "memory budget")
     return budget
-
-
-_loops: list[asyncio.AbstractEventLoop] = []
 
 
 def prepare():
