@@ -23,6 +23,9 @@ class CompiledGraphs:
         self.lock, self._bytes_of_one, self._changing = threading.Lock(), bytes_of_one, threading.Lock()
         self._graphs: collections.OrderedDict[Hashable, tuple[Any, float]] = collections.OrderedDict()
 
+    def __contains__(self, kind: Hashable) -> bool:
+        return kind in self._graphs
+
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self._graphs)
 
@@ -38,7 +41,7 @@ class CompiledGraphs:
     def using(self, kind: Hashable, make: Callable[[], Any]) -> Iterator[Any]:
         """Use the graph of a kind in this block, alone; `make()` compiles it if there is none."""
         with self.lock:
-            graph = self[kind] if kind in self._graphs else make()
+            graph = self[kind] if kind in self else make()
             try:
                 yield graph
             finally:
