@@ -11,6 +11,8 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # Tests ask what an XLA-compiled step computes, not how fast it is; without LLVM's optimizations it compiles sooner.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
+import asyncio
+import concurrent.futures
 import contextlib
 import functools
 import gc
@@ -21,6 +23,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from bert_tf.resources.memory_budget import resident_bytes
 
 TESTS = Path(__file__).parent
 #: Folders and files whose tests are marked `slow`: they train, start processes, open pages or read models of true size,
@@ -127,17 +131,11 @@ def pytest_runtest_teardown(item, nextitem):
     """
     yield
     sys.modules["__main__"] = MAIN
-    if (nextitem is None or nextitem.path != item.path) and resident_bytes() > item.config.stash.get(
-        FREED_ABOVE, MUCH_MEMORY
-    ):
+    if nextitem is not None and nextitem.path == item.path:
+        return
+    if (resident_bytes() or 0) > item.config.stash.get(FREED_ABOVE, MUCH_MEMORY):
         free_memory()
         item.config.stash[FREED_ABOVE] = max(MUCH_MEMORY, resident_bytes() + MORE_MEMORY)
-
-
-def resident_bytes():
-    """The memory of this process; 0 where the system does not tell it as Linux does."""
-    path = Path("/proc/self/statm")
-    return int(path.read_text().split()[1]) * resource.getpagesize() if path.exists() else 0
 
 
 def free_memory():
@@ -230,6 +228,15 @@ def outputs_of(heads):
     from bert_tf.model_outputs import NEEDS, OUTPUTS
 
     return tuple(output for output in OUTPUTS if set(NEEDS.get(output, ())) <= set(heads))
+
+
+def run_in_own_loop(coroutine):
+    """The result of ``coroutine`` in an event loop of its own thread.
+
+    The main thread may have a loop: a browser test that ran before in this process leaves Playwright's there.
+    """
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 def randomise(model, seed):

@@ -2,10 +2,10 @@
 
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
+from bert_tf.resources.memory_budget import resident_bytes
 from ui.server import allocator
 
 
@@ -19,11 +19,6 @@ class Cycle:
 
     def __del__(self):
         Cycle.gone += 1
-
-
-def resident():
-    """The resident memory of this process, in MB."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
 
 
 def test_what_refers_to_itself_is_freed_a_moment_after_the_last_call():
@@ -43,11 +38,11 @@ def test_freed_blocks_leave_the_process():
     import numpy as np
 
     allocator.prepare()
-    before = resident()
+    before = resident_bytes()
     # Blocks of 3 MB with small objects between them, which keep the allocator from shrinking its heap.
     blocks = [(np.ones(3_000_000, np.uint8), bytearray(500)) for _ in range(100)]
-    assert resident() > before + 250
+    assert resident_bytes() > before + 250e6
     small = [pair[1] for pair in blocks]
     del blocks
     allocator.give_back()
-    assert resident() < before + 50 and len(small) == 100
+    assert resident_bytes() < before + 50e6 and len(small) == 100

@@ -1,6 +1,5 @@
 """Streamlit's message `clear_cache`, which any visitor's browser may send, takes nothing from the other visitors."""
 
-import asyncio
 import threading
 import types
 
@@ -11,6 +10,7 @@ from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.script_data import ScriptData
 
+from tests.conftest import run_in_own_loop
 from ui.session import downloads, finetuning_jobs, jobs, model_store, snapshot_store, trace_store, training_jobs
 from ui.shell.server_cache import server_cache
 
@@ -26,11 +26,7 @@ def send_clear_cache():
         message.clear_cache = True
         session.handle_backmsg(message)
 
-    # In a thread of its own: a browser test that ran before in this process leaves an event loop in the main thread.
-    thread = threading.Thread(target=asyncio.run, args=(deliver(),))
-    thread.start()
-    thread.join(PATIENCE)
-    assert not thread.is_alive()
+    run_in_own_loop(deliver())
 
 
 def test_the_message_empties_streamlits_own_caches():

@@ -1,5 +1,6 @@
 """One bound for all that the server holds: models, traces, snapshots, results of pages."""
 
+import asyncio
 import types
 import weakref
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.resources.memory_budget import ByteStore, MemoryBudget, RestOfProcess
+from tests.conftest import run_in_own_loop
 from ui.session import memory_budget as server_budget
 from ui.session.memory_budget import Visits, note_visit
 from ui.session.model_store import ModelStore, SharedModel
@@ -232,8 +234,6 @@ def test_a_page_that_runs_without_a_visitor_notes_no_visit():
 
 
 def test_a_session_is_closed_in_the_servers_loop_unless_its_browser_has_come_back(monkeypatch):
-    import asyncio
-
     closed = []
     monkeypatch.setattr(server_budget.state, "is_here", lambda session: session != "gone")
     server = types.SimpleNamespace(close_session=closed.append)
@@ -244,7 +244,7 @@ def test_a_session_is_closed_in_the_servers_loop_unless_its_browser_has_come_bac
         for session in ("gone", "back"):
             await asyncio.to_thread(server_budget.close, session)
 
-    asyncio.run(serve())
+    run_in_own_loop(serve())
     server_budget._loops.clear()
     assert closed == ["gone"]
     server_budget.close("gone")  # without a server
