@@ -39,16 +39,17 @@ def test_a_table_assigned_in_blocks_is_the_one_assigned_whole(tiny, tmp_path, mo
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_memory_of_a_keras_model_goes_back_to_the_system():
     command = """
-import gc, bert_tf
+import bert_tf
 from bert_tf.resources.memory_budget import resident_bytes
+from ui.server.allocator import give_back
 bert_tf.load("bert-small-uncased-embedded").model  # the framework is imported
-gc.collect()
+give_back()
 before = resident_bytes()
 bert = bert_tf.load("bert-small-uncased-embedded")
 held = 4 * bert.model.count_params()
 with_model = resident_bytes()
 del bert
-gc.collect()
+give_back()
 print((with_model - before) / held, (resident_bytes() - before) / held)
 """
     root = Path(__file__).resolve().parents[2]
