@@ -144,6 +144,15 @@ PRESS = """async ([act, turn, spot]) => {
 }"""
 
 
+def state(text):
+    """(name, folder) of a state of the project, from "NAME=FOLDER" on a command line."""
+    name, separator, folder = text.partition("=")
+    root = pathlib.Path(folder).resolve()
+    if not separator or not (root / "app.py").is_file():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=FOLDER with a folder that holds app.py.")
+    return name, root
+
+
 @contextlib.contextmanager
 def explorer(environment=None, root=ROOT):
     """Starts the explorer of the project in the folder ``root`` on a free port and yields its address."""

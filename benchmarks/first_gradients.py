@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.clicks import TEXT_A, TEXT_B, explorer  # noqa: E402
+from benchmarks.clicks import TEXT_A, TEXT_B, explorer, state  # noqa: E402
 from benchmarks.visitor import ServerProcess, Visitor  # noqa: E402
 
 IDLE = 5.0  # seconds without work after which the gradients have ended
@@ -55,11 +55,11 @@ def _wait_until_idle(process):
 def main():
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("states", nargs="*", metavar="NAME=FOLDER", default=[f"here={ROOT}"])
+    parser.add_argument("states", nargs="*", type=state, metavar="NAME=FOLDER", default=[("here", ROOT)])
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--json", type=Path, help="also write the figures here")
     options = parser.parse_args()
-    folders = {name: Path(folder).resolve() for name, folder in (state.split("=", 1) for state in options.states)}
+    folders = dict(options.states)
     rounds = [{name: measure(folder) for name, folder in folders.items()} for _ in range(options.rounds)]
     rows = {
         name: {key: statistics.median(one[name][key] for one in rounds) for key in rounds[0][name]} for name in folders

@@ -38,19 +38,15 @@ def measure(addresses, name, tokens, model, presses):
 def main():
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("states", nargs="+", metavar="NAME=FOLDER")
+    parser.add_argument("states", nargs="+", type=clicks.state, metavar="NAME=FOLDER")
     parser.add_argument("--page", choices=clicks.PRESSES, default="predict", metavar="PAGE")
     parser.add_argument("--tokens", type=int, choices=clicks.REPETITIONS, default=32)
     parser.add_argument("--presses", type=int, default=24)
     parser.add_argument("--model", default="bert-base-cased-embedded")
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
     options = parser.parse_args()
-    folders = dict(state.split("=", 1) for state in options.states)
     with contextlib.ExitStack() as stack:
-        names = {
-            stack.enter_context(clicks.explorer(root=pathlib.Path(folder).resolve())): name
-            for name, folder in folders.items()
-        }
+        names = {stack.enter_context(clicks.explorer(root=folder)): name for name, folder in options.states}
         times = measure(list(names), options.page, options.tokens, options.model, options.presses)
     first = next(iter(times.values()))
     print(f"{'state':20}{'median ms':>10}{'least':>7}{'drawn':>7}{'ratio':>7}")
