@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import math
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -47,7 +48,7 @@ class StoredModel:
         self._model: BertModel | None = None
         self._lock = threading.Lock()
 
-    @property
+    @functools.cached_property  # a server asks for it several times in each press
     def nbytes(self) -> int:
         """The bytes of the weights in memory."""
         return sum(weight.nbytes for weight in self.weights.values())
@@ -147,11 +148,16 @@ def build_keras_model(
 
 
 def _assign(variable, weight, transposed):
-    """Assign a weight to a variable; it is converted to float32 in blocks of rows, so that it is in memory once."""
+    """Assign a weight to a variable; it is converted to float32 in blocks of rows.
+
+    Raises: ValueError if the shapes differ.
+    """
     from bert_tf.layers.common import aligned_zeros, shared_tensor
 
     values = aligned_zeros(tuple(variable.shape))
     rows = values.T if transposed else values  # the matrices of Hugging Face's files are transposed
+    if tuple(weight.shape) != rows.shape:
+        raise ValueError(f"{variable.path} is {rows.shape}, and its weight is {weight.shape}.")
     is_whole = isinstance(weight, StoredTensor) and not weight.by_rows
     step = len(rows) if is_whole else max(1, _BLOCK_VALUES // max(1, math.prod(weight.shape[1:])))
     for start in range(0, len(rows), step):

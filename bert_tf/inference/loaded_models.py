@@ -22,7 +22,7 @@ class LoadedModels(ByteStore):
     """The loaded models: a `ByteStore` from (name, precision) to what `read` returns.
 
     The bytes of a model grow after it was stored: with the graphs that its engine compiles, and with its Keras model.
-    What is dropped is a model, or a compiled graph that the model's last answer did not need.
+    What is dropped is a model or, if `drops_graphs`, a compiled graph that the model's last answer did not need.
 
     Args:
         budget: `MemoryBudget`.
@@ -30,6 +30,7 @@ class LoadedModels(ByteStore):
         expected: callable (name) -> about the bytes that a model will need, for which room is made before it is read.
         keep: int. How many of the models that were used last are never dropped.
         bert_of: callable (what `read` returned) -> its `Bert`.
+        drops_graphs: bool. Whether a compiled graph can be dropped alone, also of the models that are kept.
     """
 
     def __init__(
@@ -39,9 +40,11 @@ class LoadedModels(ByteStore):
         expected: Callable[[str], int] = lambda name: 0,
         keep: int = 2,
         bert_of: Callable[[Any], Any] = lambda bert: bert,
+        drops_graphs: bool = False,
     ) -> None:
         super().__init__(budget, size=lambda model: 0, keep=keep)
         self._read, self._expected, self._bert_of, self._loading = read, expected, bert_of, threading.RLock()
+        self._drops_graphs = drops_graphs
 
     @property
     def bytes(self) -> int:
@@ -67,7 +70,7 @@ class LoadedModels(ByteStore):
     def _graphs(self):
         """(when it was used, its `CompiledGraphs`) for each graph that may be dropped next."""
         times = []
-        for bert in self._berts():
+        for bert in self._berts() if self._drops_graphs else ():
             latest = max((graphs.latest() for graphs in bert.graphs), default=-math.inf)
             times += [(graphs.oldest(), graphs, latest - _TOGETHER) for graphs in bert.graphs]
         return [(used_at, graphs) for used_at, graphs, needed in times if used_at is not None and used_at < needed]

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import math
 import operator
 import os
 import pathlib
@@ -13,6 +14,7 @@ from typing import Any
 
 _RESIDENT = pathlib.Path("/proc/self/statm")
 _REMEMBERED = 5.0  # seconds
+_SHARE = 4  # of the bound a fourth is for the values, however much the process needs besides
 
 
 def resident_bytes() -> int | None:
@@ -56,12 +58,15 @@ class MemoryBudget:
     """A bound for all holders of values together; it drops the values that were used longest ago.
 
     A holder has the attribute ``bytes`` and the methods ``oldest()``, the time at which the value that it would drop
-    next was last used (None: it has nothing to drop), ``drop_oldest()`` and ``drop_all()``. A holder calls
-    ``make_room`` while it holds no lock of its own, as the budget calls it in turn.
+    next was last used (None: it has nothing to drop), ``drop_oldest()``, ``drop_all()`` and ``after_drops()``. A holder
+    calls ``make_room`` while it holds no lock of its own, as the budget calls it in turn. ``after_drops`` is called
+    once after some of its values were dropped, when others may use the budget again: there it may take its time.
 
     Args:
         most_bytes: the bound, in bytes.
-        rest: what the process needs besides, which then counts too; None if the bound is for the values alone.
+        rest: what the process needs besides, which then counts too; None if the bound is for the values alone. If the
+            process needs nearly the whole bound, values of a fourth of it are held all the same: dropping them would
+            not bring the process below the bound, and each press would compute them again.
     """
 
     def __init__(self, most_bytes: int, rest: RestOfProcess | None = None) -> None:
@@ -82,13 +87,19 @@ class MemoryBudget:
 
     def make_room(self, size: int = 0) -> None:
         """Drop values until ``size`` more bytes fit into the bound, or no holder has a value to drop."""
+        dropped = set()
         with self._lock:
             rest = 0 if self._rest is None else self._rest.measure(self.bytes)
+            rest = min(rest, self.most_bytes - self.most_bytes // _SHARE)
             while self.bytes + size + rest > self.most_bytes:
                 times = [(time, holder) for holder in self._holders if (time := holder.oldest()) is not None]
                 if not times:
-                    return
-                min(times, key=operator.itemgetter(0))[1].drop_oldest()
+                    break
+                holder = min(times, key=operator.itemgetter(0))[1]
+                holder.drop_oldest()
+                dropped.add(holder)
+        for holder in dropped:
+            holder.after_drops()
 
     def drop_all(self) -> None:
         """Drop the values of all holders."""
@@ -106,10 +117,13 @@ class ByteStore:
         budget: ``MemoryBudget``. It counts the values, and drops them.
         size: callable (value) -> its bytes.
         keep: how many of the values that were used last are never dropped.
+        keep_seconds: how long a value is not dropped after it was used.
     """
 
-    def __init__(self, budget: MemoryBudget, size: Callable[[Any], int], keep: int = 0) -> None:
-        self._budget, self._size, self._keep = budget, size, keep
+    def __init__(
+        self, budget: MemoryBudget, size: Callable[[Any], int], keep: int = 0, keep_seconds: float = 0.0
+    ) -> None:
+        self._budget, self._size, self._keep, self._keep_seconds = budget, size, keep, keep_seconds
         self._lock = threading.RLock()
         self._entries: collections.OrderedDict[Hashable, _Entry] = collections.OrderedDict()
         budget.add(self)
@@ -131,12 +145,14 @@ class ByteStore:
             return entry.value
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Store ``value`` under ``key``."""
-        self.drop(lambda other: other == key)
-        size = self._size(value)
-        self._budget.make_room(size)
+        """Store ``value`` under ``key``; other values make room for it."""
+        entry = _Entry(value, self._size(value), math.inf)
         with self._lock:
-            self._entries[key] = _Entry(value, size, time.monotonic())
+            self._entries[key] = entry
+            self._entries.move_to_end(key)
+        # It is in memory already: counted as what the process needs besides, it would count twice.
+        self._budget.make_room()
+        entry.used_at = time.monotonic()
 
     def drop(self, is_gone: Callable[[Any], bool]) -> None:
         """Drop the values with a key for which ``is_gone(key)`` is true."""
@@ -147,13 +163,19 @@ class ByteStore:
     def oldest(self) -> float | None:
         """The time at which the value that is dropped next was last used; None if none may be dropped."""
         with self._lock:
-            return next(iter(self._entries.values())).used_at if len(self._entries) > self._keep else None
+            if len(self._entries) <= self._keep:
+                return None
+            used_at = next(iter(self._entries.values())).used_at
+            return used_at if used_at <= time.monotonic() - self._keep_seconds else None
 
     def drop_oldest(self) -> None:
         """Drop the value that was used longest ago, if one may be dropped."""
         with self._lock:
-            if len(self._entries) > self._keep:
+            if ByteStore.oldest(self) is not None:
                 self._entries.popitem(last=False)
+
+    def after_drops(self) -> None:
+        """Called after some values were dropped."""
 
     def drop_all(self) -> None:
         """Drop all values, also those that ``drop_oldest`` may not drop."""

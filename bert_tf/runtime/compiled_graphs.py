@@ -13,14 +13,14 @@ class CompiledGraphs:
     """Compiled graphs by their kinds, the one that was used longest ago first.
 
     Args:
-        bytes_of_one: callable () -> about the bytes of a graph.
-
-    Attributes:
-        lock: it is held while a graph is compiled or runs. None is dropped meanwhile.
+        bytes_of: callable (kind) -> about the bytes of its graph.
     """
 
-    def __init__(self, bytes_of_one: Callable[[], int]) -> None:
-        self.lock, self._bytes_of_one, self._changing = threading.Lock(), bytes_of_one, threading.Lock()
+    def __init__(self, bytes_of: Callable[[Hashable], int]) -> None:
+        self._running = threading.Lock()  # held while a graph is compiled or runs
+        self._changing = threading.Lock()
+        self._bytes_of = bytes_of
+        self._in_use: Hashable | None = None  # the kind of the graph that is compiled or runs
         self._graphs: collections.OrderedDict[Hashable, tuple[Any, float]] = collections.OrderedDict()
 
     def __contains__(self, kind: Hashable) -> bool:
@@ -35,19 +35,26 @@ class CompiledGraphs:
     @property
     def nbytes(self) -> int:
         """About the bytes of all graphs."""
-        return len(self._graphs) * self._bytes_of_one()
+        with self._changing:
+            return sum(map(self._bytes_of, self._graphs))
 
     @contextlib.contextmanager
     def using(self, kind: Hashable, make: Callable[[], Any]) -> Iterator[Any]:
         """Use the graph of a kind in this block, alone; `make()` compiles it if there is none."""
-        with self.lock:
-            graph = self[kind] if kind in self else make()
+        with self._running:
+            with self._changing:
+                self._in_use = kind
+                graph, _ = self._graphs.get(kind, (None, 0.0))
             try:
+                if graph is None:
+                    graph = make()
                 yield graph
             finally:
                 with self._changing:
-                    self._graphs[kind] = graph, time.monotonic()
-                    self._graphs.move_to_end(kind)
+                    self._in_use = None
+                    if graph is not None:
+                        self._graphs[kind] = graph, time.monotonic()
+                        self._graphs.move_to_end(kind)
 
     def latest(self) -> float:
         """When a graph was used last, by `time.monotonic`; minus infinity if there is none."""
@@ -57,14 +64,16 @@ class CompiledGraphs:
     def oldest(self) -> float | None:
         """When the graph was used that `drop_oldest` drops, by `time.monotonic`; None if it drops none."""
         with self._changing:
-            return next(iter(self._graphs.values()))[1] if self._graphs and not self.lock.locked() else None
+            kind = self._idle()
+            return None if kind is None else self._graphs[kind][1]
 
     def drop_oldest(self) -> None:
-        """Drop the graph that was used longest ago, unless one runs. It is compiled again when it is needed."""
-        if self.lock.acquire(blocking=False):
-            try:
-                with self._changing:
-                    if self._graphs:
-                        self._graphs.popitem(last=False)
-            finally:
-                self.lock.release()
+        """Drop the graph that was used longest ago and does not run. It is compiled again when it is needed."""
+        with self._changing:
+            kind = self._idle()
+            if kind is not None:
+                del self._graphs[kind]
+
+    def _idle(self):
+        """The kind that was used longest ago of those that do not run."""
+        return next((kind for kind in self._graphs if kind != self._in_use), None)

@@ -205,7 +205,9 @@ class LayerSteps(HeadAnswers):
         weights = [self._model.weights[name] for name in self._names(group)]
         return tuple((weight.values.dtype, weight.scales is None) for weight in weights)
 
-    def _graph_bytes(self):
+    def _graph_bytes(self, key):
+        if key == "mlm":  # the token table in float32
+            return 4 * self.config.vocab_size * self.config.embedding_width
         return _STEP_BYTES * sum(math.prod(self._model.weights[name].shape) for name in self._names(0))
 
     def _names(self, group):

@@ -1,4 +1,4 @@
-"""The OpenVINO engine: at most five compiled graphs for all batch sizes, lengths and sets of outputs.
+"""The OpenVINO engine: a compiled graph for each kind of output, for all batch sizes, lengths and sets of outputs.
 
 B batch, T tokens, P predicted positions.
 """
@@ -24,6 +24,7 @@ _LISTS = ("hidden_states", "attentions", *VECTORS)
 # A compiled graph holds the weights as they are stored and at most about two bytes more for each value, as measured: on
 # some processors it packs some of them again in float for products with many rows.
 _PACKED_BYTES = 2
+_MLM_READING = "mlm reading"  # the kind of the graph of `read_mlm`
 _ALIGNMENT = 16  # floats: OpenVINO copies results if the memory is not aligned to 64 bytes
 
 # Up to this many tokens in a batch, two threads wait for each other so often that one thread alone takes less processor
@@ -85,9 +86,11 @@ class OpenVINOEngine:
         """About how many bytes the compiled graphs and the memory for attention maps need."""
         return self.graphs.nbytes + self._memory.nbytes
 
-    def _graph_bytes(self):
-        values = parameter_counts(self._model.bert_config, self._model.bert_heads)["total"]
-        return self._model.nbytes + _PACKED_BYTES * values
+    def _graph_bytes(self, kind):
+        config = self._model.bert_config
+        values = parameter_counts(config, self._model.bert_heads)["total"]
+        share = config.vocab_size * config.embedding_width / values if kind == _MLM_READING else 1  # the token table
+        return int(share * (self._model.nbytes + _PACKED_BYTES * values))
 
     def run(self, arrays: dict[str, np.ndarray], outputs: tuple[str, ...]) -> dict[str, Any]:
         """Run one forward pass as `Runtime.run`, with checked arrays."""
@@ -119,7 +122,7 @@ class OpenVINOEngine:
             graph = build_mlm_reading(self._model, self._eight_bits, rounds_inputs)
             return _compile(graph, self._settings("maps", rounds_inputs))
 
-        with self.graphs.using("mlm reading", make) as request:
+        with self.graphs.using(_MLM_READING, make) as request:
             results = request.infer([states, answers, np.array(top_k, np.int32)])
             return tuple(results[index].copy() for index in range(5))
 

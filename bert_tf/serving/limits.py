@@ -9,7 +9,7 @@ class ServiceLimits:
 
     Attributes:
         models: tuple of str. The names of the models that may be asked for; empty for all installed ones.
-        max_megabytes: int. Models in memory, with their compiled graphs; the one that was used longest ago makes room.
+        max_megabytes: int. Of models and compiled graphs in memory; the model that was used longest ago makes room.
         max_body_bytes: int. Bytes of a request.
         max_inputs: int. Texts or pairs of a request.
         max_characters: int. Characters of a text.

@@ -46,7 +46,7 @@ class ModelStore:
     def __init__(self, default: str, limits: ServiceLimits, precision: str = "float32") -> None:
         self.default, self._limits, self._precision = default, limits, precision
         self._budget = MemoryBudget(limits.max_megabytes * 1_000_000)
-        # The model that was used last stays, also if it alone exceeds the bound.
+        # The model that was used last stays with all its graphs, also if it alone exceeds the bound.
         self._loaded = LoadedModels(self._budget, self._read, _expected, keep=1, bert_of=lambda served: served.bert)
 
     def name_of(self, name: Any) -> str:

@@ -74,10 +74,10 @@ def _memory_limits():
     limits = state.limits()
     st.header("What is held in memory", anchor=False)
     st.caption(
-        f"The server may use {limits.max_megabytes:,} MB for itself and for all visitors' models, attention maps, "
-        f"trainings' snapshots and results, and run {limits.max_jobs} long computations at a time. Your visit may "
-        f"use {limits.max_session_megabytes:,} MB of results beside those on the screen, and a file of up to "
-        f"{limits.max_file_kilobytes:,} kB for each page that reads one.",
+        f"The server stays near {limits.max_megabytes:,} MB of memory, for itself and for all visitors' models, "
+        f"attention maps, trainings' snapshots and results, and runs {limits.max_jobs} long computations at a time. "
+        f"Your visit may use {limits.max_session_megabytes:,} MB of results beside those on the screen, and a file of "
+        f"up to {limits.max_file_kilobytes:,} kB for each page that reads one.",
         help="What was not used for longest is dropped first and loaded or computed again when it is needed. When a "
         "tab is closed, its attention maps are dropped within a minute and its other results within two minutes.",
     )

@@ -1,15 +1,20 @@
 """One bound for all that the server holds: models, traces, snapshots, results of pages."""
 
 import asyncio
+import threading
 import types
 import weakref
 
 import numpy as np
 import pytest
 
+from bert_tf.inference.loaded_models import LoadedModels
 from bert_tf.resources.memory_budget import ByteStore, MemoryBudget, RestOfProcess
+from bert_tf.runtime import compiled_graphs
+from bert_tf.runtime.compiled_graphs import CompiledGraphs
 from tests.conftest import run_in_own_loop
 from ui.session import memory_budget as server_budget
+from ui.session import model_store
 from ui.session.memory_budget import Visits, note_visit
 from ui.session.model_store import ModelStore, SharedModel
 from ui.session.session_cache import SessionCache
@@ -42,6 +47,20 @@ def clock(monkeypatch):
     for module in (memory_budget, session_cache):
         monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=monotonic))
     return now
+
+
+@pytest.fixture
+def use_graph(monkeypatch):
+    """Callable (`CompiledGraphs`, kind, seconds on the clock) that uses a graph."""
+    now = types.SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr(compiled_graphs, "time", types.SimpleNamespace(monotonic=lambda: now.seconds))
+
+    def use(graphs, kind, seconds):
+        now.seconds = seconds
+        with graphs.using(kind, object):
+            pass
+
+    return use
 
 
 def array(size):
@@ -88,9 +107,7 @@ def test_models_are_dropped_by_bytes_and_the_last_two_stay():
     store = ModelStore(budget, lambda name, precision: Bert())
     for name in "abc":
         store.load(name, "float32")
-    assert store.get(("a", "float32")) is not None  # 120 bytes are over the bound when the next run looks
-    budget.make_room()
-    assert store.get(("b", "float32")) is None and budget.bytes == 80
+    assert store.names() == ["b", "c"] and budget.bytes == 80
     # Two models stay, however much their engines have taken since.
     store.load("c", "float32").engine_bytes = 1000
     budget.make_room()
@@ -160,30 +177,97 @@ def test_what_else_the_process_needs_counts_and_moments_do_not(clock):
     assert RestOfProcess(lambda: None).measure(5) == 0  # a system that does not tell
 
 
-def test_graphs_go_that_the_last_answer_of_a_model_did_not_need(monkeypatch):
-    from bert_tf.runtime import compiled_graphs
-
-    now = types.SimpleNamespace(seconds=0.0)
-    monkeypatch.setattr(compiled_graphs, "time", types.SimpleNamespace(monotonic=lambda: now.seconds))
+def test_graphs_go_that_the_last_answer_of_a_model_did_not_need(use_graph):
     budget = MemoryBudget(100)
     store = ModelStore(budget, lambda name, precision: Bert())
     bert, _ = store.load("a", "float32"), store.load("b", "float32")
-    passes, steps = bert.graphs = [compiled_graphs.CompiledGraphs(lambda: 10) for _ in range(2)]
-    for seconds, graphs, kind in (
-        (0, passes, "short"),
-        (0, steps, "layer"),
-        (100, passes, "maps"),
-        (100.5, steps, "mlm"),
-    ):
-        now.seconds = seconds
-        with graphs.using(kind, object):
-            pass
+    passes, steps = bert.graphs = [CompiledGraphs(lambda kind: 10) for _ in range(2)]
+    use_graph(passes, "short", 0)
+    use_graph(steps, "layer", 0)
+    use_graph(passes, "maps", 100)
+    use_graph(steps, "mlm", 100.5)
     assert budget.bytes == 120
     budget.make_room()
     assert budget.bytes == 100 and store.names() == ["a", "b"]
     assert list(passes) == ["maps"] and list(steps) == ["mlm"]
     budget.make_room(50)
     assert list(passes) == ["maps"] and list(steps) == ["mlm"]  # both are needed for an answer
+
+
+def test_a_graph_that_does_not_run_can_go_while_another_runs():
+    graphs = CompiledGraphs({"maps": 10, "vectors": 30}.__getitem__)
+    for kind in ("vectors", "maps"):
+        with graphs.using(kind, object):
+            pass
+    assert graphs.nbytes == 40
+    with graphs.using("maps", object):
+        assert graphs.oldest() is not None
+        graphs.drop_oldest()
+        assert list(graphs) == ["maps"] and graphs.oldest() is None
+        graphs.drop_oldest()
+    assert list(graphs) == ["maps"] and graphs.oldest() is not None
+    with pytest.raises(RuntimeError), graphs.using("vectors", _fail):
+        pass
+    assert list(graphs) == ["maps"]
+
+
+def _fail():
+    raise RuntimeError("no room")
+
+
+def test_a_fourth_of_the_bound_is_for_values_however_much_the_process_needs(clock):
+    budget = MemoryBudget(100, RestOfProcess(lambda: 1000, lambda: clock.seconds))
+    store = ByteStore(budget, lambda value: value.nbytes)
+    for key in "abc":
+        store.put(key, array(12))
+    budget.make_room()
+    assert [store.get(key) is None for key in "abc"] == [True, False, False]
+
+
+def test_a_value_counts_once_also_if_it_took_long_to_make(clock):
+    resident = types.SimpleNamespace(bytes=10)
+    budget = MemoryBudget(100, RestOfProcess(lambda: resident.bytes, lambda: clock.seconds))
+    store = ByteStore(budget, lambda value: value.nbytes)
+    store.put("a", array(20))
+    for _ in range(10):  # a value of 50 bytes is made meanwhile
+        resident.bytes = 80
+        clock.seconds += 1
+        budget.make_room()
+    store.put("b", array(50))
+    assert store.get("a") is not None and store.get("b") is not None
+
+
+def test_a_value_in_use_is_kept_and_one_that_was_left_goes(clock):
+    budget = MemoryBudget(100)
+    watched, traces = (ByteStore(budget, lambda value: value.nbytes, keep_seconds=one) for one in (120, 0))
+    watched.put("series", array(90))
+    traces.put("trace", array(20))
+    assert watched.get("series") is not None
+    clock.seconds += 200
+    traces.put("other", array(20))
+    assert watched.get("series") is None and traces.get("other") is not None
+
+
+def test_memory_goes_back_to_the_system_when_others_may_use_the_budget_again(monkeypatch, use_graph):
+    budget, done = MemoryBudget(100), []
+
+    def give_back(name):
+        other = threading.Thread(target=lambda: (budget.make_room(), done.append(name)))
+        other.start()
+        other.join(60)
+
+    monkeypatch.setattr(model_store.allocator, "give_back", lambda: give_back("model"))
+    monkeypatch.setattr(model_store.allocator, "trim", lambda: give_back("graph"))
+    store = ModelStore(budget, lambda name, precision: Bert())
+    graphs = CompiledGraphs(lambda kind: 50)
+    store.load("a", "float32").graphs = [graphs]
+    use_graph(graphs, "vectors", 0)
+    use_graph(graphs, "maps", 100)
+    budget.make_room()
+    assert list(graphs) == ["maps"] and done == ["graph"]
+    for name in "bc":
+        store.load(name, "float32")
+    assert store.names() == ["b", "c"] and done == ["graph", "model"]
 
 
 def test_precisions_share_their_weights():
@@ -208,8 +292,6 @@ def test_a_page_that_holds_a_model_does_not_keep_it_in_memory():
 
 
 def test_one_model_is_read_at_a_time_and_once():
-    import threading
-
     reading, most, names = [], [], []
 
     def read(name, precision):
@@ -248,6 +330,44 @@ def test_a_session_is_closed_in_the_servers_loop_unless_its_browser_has_come_bac
     server_budget._loops.clear()
     assert closed == ["gone"]
     server_budget.close("gone")  # without a server
+
+
+def test_visitors_who_have_gone_may_come_back_for_a_hundred_seconds_also_if_the_limit_is_less():
+    now, closed, left = types.SimpleNamespace(seconds=0.0), [], []
+    visits = Visits(60, lambda: left.append(now.seconds), closed.append, lambda session: False, lambda: now.seconds)
+    visits.note("a")
+    for now.seconds in (61, 99):
+        visits.look()
+        assert not closed and not left
+    now.seconds = 100
+    visits.look()
+    assert closed == ["a"] and left == [100]
+
+
+def test_what_is_called_every_second_goes_on_after_an_error(caplog):
+    calls, called = [], threading.Event()
+
+    def fail_once():
+        calls.append(1)
+        if len(calls) == 1:
+            raise MemoryError("for a moment")
+        called.set()
+        raise SystemExit  # ends the thread
+
+    server_budget.call_every(0.01, fail_once, "looks of this test")
+    assert called.wait(60)
+    assert "looks of this test" in caplog.text and "for a moment" in caplog.text
+
+
+def test_a_service_drops_no_graph_of_the_model_that_it_keeps(use_graph):
+    budget = MemoryBudget(100)
+    store = LoadedModels(budget, lambda name, precision: Bert(), keep=1)
+    graphs = CompiledGraphs(lambda kind: 100)
+    store.load("a", "int8").graphs = [graphs]
+    use_graph(graphs, "short", 0)
+    use_graph(graphs, "plain", 100)
+    budget.make_room()
+    assert list(graphs) == ["short", "plain"]
 
 
 def test_only_a_server_bounds_its_whole_process(monkeypatch):

@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bert_tf import load
 from bert_tf.checkpoints import read, save, stored_model
+from bert_tf.checkpoints.stored_model import StoredModel
+from bert_tf.checkpoints.stored_tensor import Weight
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "load_memory.py"
 
@@ -34,6 +37,14 @@ def test_a_table_assigned_in_blocks_is_the_one_assigned_whole(tiny, tmp_path, mo
     for name, variable in variables.items():
         values = np.asarray(blocks[name]).astype(np.float32)
         np.testing.assert_array_equal(values, np.asarray(variable).astype(np.float32), name)
+
+
+def test_a_weight_of_another_shape_is_refused(tiny, tmp_path):
+    stored = load(save(tmp_path / "m", tiny.config, tiny.tokenizer, tiny.model)).weights
+    name = next(name for name in stored.weights if name.endswith("query.weight"))
+    wrong = StoredModel(stored.bert_config, stored.bert_heads, {**stored.weights, name: Weight(np.ones((1, 3)))})
+    with pytest.raises(ValueError, match=r"query.*\(\d+, \d+\), and its weight is \(1, 3\)"):
+        _ = wrong.model
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -79,9 +79,6 @@ def test_the_graph_that_was_used_longest_ago_is_dropped_and_compiled_again(model
     first, graphs = runtime.run(inputs, outputs), runtime.graphs
     runtime.run(batch(rows=2, tokens=40), outputs)
     size = runtime.nbytes
-    with graphs.lock:
-        graphs.drop_oldest()
-        assert graphs.oldest() is None and list(graphs) == ["short", "maps"]  # a pass runs
     assert graphs.oldest() < graphs.latest() <= time.monotonic()
     graphs.drop_oldest()
     assert list(graphs) == ["maps"] and runtime.nbytes < size

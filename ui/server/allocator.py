@@ -29,6 +29,11 @@ def prepare():
 def give_back():
     """Free what only cycles of objects hold, such as Keras models, and give freed memory back to the system."""
     gc.collect()
+    trim()
+
+
+def trim():
+    """Give freed memory back to the system, without a search for cycles of objects, for which all visitors wait."""
     if _library():
         _library().malloc_trim(0)
 

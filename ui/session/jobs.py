@@ -231,7 +231,7 @@ def _count_results(used):
 def _drop_job(jobs, name, ended):
     # The jobs are an argument: the cache drops values of this visit in the thread of another one too.
     if jobs.get(name) is ended:
-        del jobs[name]
+        jobs.pop(name, None)  # the thread of its visitor may have dropped it in the meantime
 
 
 def _place(name):

@@ -5,6 +5,7 @@ the last visitor has gone, all of it is dropped.
 """
 
 import asyncio
+import logging
 import threading
 import time
 
@@ -22,6 +23,7 @@ _LOOK = 10.0  # seconds between two looks whether anybody is here
 # refer to, such as attention maps.
 _LEFT = 100.0
 _MEASURE = 1.0  # seconds between two looks at the memory of the process
+_log = logging.getLogger(__name__)
 _loops: list[asyncio.AbstractEventLoop] = []  # that of the server; none in a process that is not one
 
 
@@ -55,7 +57,7 @@ class Visits:
     """The visits of a server; several threads may use it.
 
     Args:
-        seconds: float. How long after the end of the last visit ``left`` is called.
+        seconds: float. How long after the end of the last visit ``left`` is called; at least ``_LEFT``.
         left: callable (). It is called once for each time that all visitors have gone.
         close: callable (session). It is called once for each session that has ended, ``_LEFT`` seconds later.
         is_here: callable (session) -> whether the session is active.
@@ -63,7 +65,8 @@ class Visits:
     """
 
     def __init__(self, seconds, left, close, is_here=state.is_here, clock=time.monotonic):
-        self._seconds, self._left, self._close, self._is_here, self._clock = seconds, left, close, is_here, clock
+        self._seconds = max(seconds, _LEFT)
+        self._left, self._close, self._is_here, self._clock = left, close, is_here, clock
         # When each session was last here, and the last of all.
         self._sessions, self._last, self._lock = {}, None, threading.Lock()
 
@@ -84,8 +87,7 @@ class Visits:
             self._last = now if here else self._last
             all_left = self._last is not None and now - self._last >= self._seconds
             if all_left:
-                ended, self._last = [*ended, *self._sessions], None
-                self._sessions.clear()
+                self._last = None
         for session in ended:
             self._close(session)
         if all_left:
@@ -93,12 +95,15 @@ class Visits:
 
 
 def call_every(seconds, function, name):
-    """Call a function every ``seconds`` seconds, for ever, in a thread with a name."""
+    """Call a function every ``seconds`` seconds, for ever, in a thread with a name; an error is logged."""
 
     def watch():
         while True:
             time.sleep(seconds)
-            function()
+            try:
+                function()
+            except Exception:
+                _log.exception("The thread %r goes on after an error.", name)
 
     threading.Thread(target=watch, daemon=True, name=name).start()
 

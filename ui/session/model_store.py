@@ -170,14 +170,24 @@ class ModelStore(LoadedModels):
     """The loaded models of all visitors. The two that were used last are never dropped, as a page may compare two."""
 
     def __init__(self, budget, read, expected=lambda name: 0):
-        super().__init__(budget, read, expected, keep=2)
-        self._give_back_later = allocator.GiveBackLater(3.0)
+        super().__init__(budget, read, expected, keep=2, drops_graphs=True)
+        self._give_back_later, self._has_dropped_model = allocator.GiveBackLater(3.0), False
 
     def drop_oldest(self):
-        """Drop the model that was used longest ago, and give its memory back to the system."""
-        super().drop_oldest()
-        allocator.give_back()
-        self._give_back_later()  # a run of a page may still have used the model
+        """Drop the model or the graph that was used longest ago."""
+        with self._lock:
+            models = len(self._entries)
+            super().drop_oldest()
+            self._has_dropped_model |= len(self._entries) < models
+
+    def after_drops(self):
+        """Give the memory of what was dropped back to the system."""
+        if self._has_dropped_model:
+            self._has_dropped_model = False
+            allocator.give_back()
+            self._give_back_later()  # a run of a page may still have used the model
+        else:
+            allocator.trim()
 
 
 @server_cache

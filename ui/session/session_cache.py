@@ -84,6 +84,9 @@ class SessionCache:
         if entry is not None and entry.on_drop:
             entry.on_drop()
 
+    def after_drops(self):
+        """What is dropped here is freed at once."""
+
     def drop_all(self):
         """Drop all values: nobody is here who needs them."""
         with self._lock:

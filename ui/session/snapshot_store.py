@@ -15,12 +15,13 @@ from ui.shell.server_cache import server_cache
 from ui.widgets.formatting import count
 
 _SMALL = 100_000_000  # the page waits for a series of fewer bytes; a larger one is read and run in a background job
+_WATCHED = 120.0  # seconds that a visitor may look at a series without a press, before it can be dropped
 _READING = threading.Lock()  # held while a series is read
 
 
 @server_cache
 def _store() -> ByteStore:
-    return ByteStore(memory_budget(), operator.attrgetter("nbytes"))
+    return ByteStore(memory_budget(), operator.attrgetter("nbytes"), keep_seconds=_WATCHED)
 
 
 def _most():
@@ -67,7 +68,7 @@ def series(snapshots):
     if jobs.result("time_lapse_series", key, label, lambda progress: bool(_read(key, snapshots, progress))) is None:
         return None
     stored = _store().get(key)
-    if stored is None:  # it was dropped to make room for a series of another visitor
+    if stored is None:  # it was dropped since: the visitor was away, and other values needed its room
         jobs.drop("time_lapse_series")
         state.rerun()
     return stored

@@ -97,9 +97,7 @@ class SnapshotSeries:
         self._runtime = _SwappedWeights(model)
         self._bert = Bert(config, self.tokenizer, model, self._runtime, "snapshot")
         self.config, self.heads, self.max_length = config, self._bert.heads, self._bert.max_length
-        self.nbytes = sum(
-            weight.dtype.size * int(np.prod(weight.shape)) for weights in self._weights for weight in weights
-        )
+        self.nbytes = sum(weight.nbytes for weights in self._weights for weight in weights)
         self._lock = threading.Lock()
 
     def snapshot_traces(
@@ -132,12 +130,15 @@ class SnapshotSeries:
 
 
 def _compact_copy(weight):
-    """A copy of a weight as a tensor, in float16 where the conversion is exact."""
+    """A copy of a weight as an array, in float16 where the conversion is exact.
+
+    TensorFlow would keep the memory of tensors when the series is dropped.
+    """
     import tensorflow as tf
 
     # NumPy's conversion takes several times as long.
     half = tf.cast(weight, tf.float16)
-    return half if bool(tf.reduce_all(tf.cast(half, weight.dtype) == weight)) else tf.identity(weight)
+    return np.array(half if bool(tf.reduce_all(tf.cast(half, weight.dtype) == weight)) else weight)
 
 
 class _SwappedWeights:
@@ -150,7 +151,7 @@ class _SwappedWeights:
         self._views: dict[tuple[str, ...], tuple] = {}
 
     def set_weights(self, weights):
-        """Cast weights to the dtypes of the model's and use them in the next runs."""
+        """Cast weights (arrays) to the dtypes of the model's and use them in the next runs."""
         import tensorflow as tf
 
         self.weights = [tf.cast(weight, current.dtype) for weight, current in zip(weights, self.weights)]
