@@ -246,7 +246,7 @@ def _transport_error():
 def _download_lock(unfinished):
     from filelock import FileLock
 
-    return FileLock(unfinished.with_suffix(".lock"), timeout=0)
+    return FileLock(unfinished.with_name(unfinished.name + ".lock"), timeout=0)
 
 
 def _fetch_all(model, unfinished, progress, endpoint):
@@ -434,16 +434,15 @@ class _Meter:
     """Counts the bytes of all files; `report` passes them to the progress callback."""
 
     def __init__(self, total, progress):
-        self.done, self.total, self.progress, self._reported = 0, total, progress, None
+        self.done, self.total, self.progress = 0, total, progress
 
     def add(self, count):
         self.done += count
 
     def report(self):
-        done = self.done
-        if self.progress is not None and done != self._reported:
-            self._reported = done
-            self.progress(done, self.total)
+        """Call the callback, also if no byte has come: it can stop the download of a hub that is silent."""
+        if self.progress is not None:
+            self.progress(self.done, self.total)
 
 
 class _ProgressBar:

@@ -7,6 +7,7 @@ pickles can run code when they are opened, so they are never taken.
 
 import json
 import re
+import zlib
 from dataclasses import dataclass, field, replace
 
 from bert_tf.checkpoints.formats.keras_h5 import H5_FILE
@@ -29,6 +30,7 @@ TOKENIZER_FILES = (
 #: The files by which sentence-transformers makes vectors of texts.
 SENTENCE_FILES = ("modules.json", "sentence_bert_config.json", "1_Pooling/config.json")
 _NAME = re.compile(r"(?P<repo>[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95})(?:@(?P<revision>[\w-][\w./-]{0,99}))?", re.ASCII)
+_PLAIN = re.compile(r"\w[\w.-]*", re.ASCII)  # the name of a file in the folder itself, on every system
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 _CONVERTER, _CONVERSION = "SFconvertbot", "Adding `safetensors` variant of this model"
 _LARGEST_SETTINGS = 10_000_000  # bytes of a config.json; those of real models have a few kilobytes
@@ -120,7 +122,11 @@ def parse_name(name: str) -> tuple[str, str | None] | None:
 def folder_name(repo: str, revision: str | None = None) -> str:
     """Return the name of the folder of a repository in the models folder, as "OWNER--NAME"."""
     name = repo.replace("/", "--").lstrip("._-")
-    return name if revision is None else f"{name}--{revision.replace('/', '-')}"
+    if revision is None:
+        return name
+    name = f"{name}--{revision.replace('/', '-')}"
+    # A branch may be called a/b, and another a-b.
+    return f"{name}-{zlib.crc32(revision.encode()):08x}" if "/" in revision else name
 
 
 def describe(repo: str, revision: str | None = None, endpoint: str | None = None) -> HubRepository:
@@ -192,7 +198,7 @@ def _settings(api, repository, file):
     hf_raise_for_status(response)
     try:
         values = json.loads(response.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return f"config.json of {repository.repo} is not JSON."
     return values if isinstance(values, dict) else f"config.json of {repository.repo} is not a JSON object."
 
@@ -214,10 +220,10 @@ def _weights(api, repo, revision, files):
         return [files[SINGLE_FILE]], SINGLE_FILE
     if INDEX_FILE in files:
         shards = [
-            file for name, file in files.items() if "/" not in name and re.fullmatch(r".+-of-\d+\.safetensors", name)
+            file for name, file in files.items() if _PLAIN.fullmatch(name) and re.search(r"-of-\d+\.safetensors$", name)
         ]
         return [files[INDEX_FILE], *shards], f"{len(shards)} files of safetensors"
-    alone = [file for name, file in files.items() if "/" not in name and name.endswith(".safetensors")]
+    alone = [file for name, file in files.items() if _PLAIN.fullmatch(name) and name.endswith(".safetensors")]
     if len(alone) == 1:
         return alone, alone[0].name
     if revision is None and (converted := _conversion(api, repo, files)):

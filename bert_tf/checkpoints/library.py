@@ -268,7 +268,7 @@ def encoder_folder(folder: Path) -> Path:
         inner = folder / path
         # The file could name any folder of this machine.
         return inner if inner.resolve().is_relative_to(folder.resolve()) and inner.is_dir() else folder
-    except (ValueError, LookupError, TypeError, OSError):
+    except (ValueError, RecursionError, LookupError, TypeError, OSError):
         return folder
 
 

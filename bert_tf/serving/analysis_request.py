@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from typing import Any
 
 from bert_tf.analyses import catalogue, check_model
-from bert_tf.analysis import Analysis, Option
+from bert_tf.analysis import TOP_K, Analysis, Option
 from bert_tf.cli.explain import analysis as command
 from bert_tf.errors import InputError
 from bert_tf.explain.datasets.text_rows import TextRow
@@ -51,7 +51,7 @@ def answer(name: str, body: dict[str, Any], store: ModelStore, limits: ServiceLi
     analysis = served_analyses().get(name)
     if analysis is None:
         raise RequestProblem(404, f"There is no analysis {name[:80]!r} here; GET /openapi.json lists them.")
-    options = options_of(analysis, body.get("options", {}), store)
+    options = options_of(analysis, body.get("options", {}), store, limits)
     namespace = _namespace(analysis, body, limits)
     command.check(analysis, namespace, options)
     if namespace.texts is not None and analysis.check_rows is not None:
@@ -67,10 +67,10 @@ def answer(name: str, body: dict[str, Any], store: ModelStore, limits: ServiceLi
     return command.record_of(analysis, bert, trace, analysis.function(*positional, **options))
 
 
-def options_of(analysis: Analysis, values: Any, store: ModelStore) -> dict[str, Any]:
+def options_of(analysis: Analysis, values: Any, store: ModelStore, limits: ServiceLimits) -> dict[str, Any]:
     """The options of an analysis from their JSON values; the others have their defaults.
 
-    Raises: RequestProblem or InputError if an option is unknown, missing or has another type.
+    Raises: RequestProblem or InputError if an option is unknown, missing, too large or has another type.
     """
     known = {option.name: option for option in analysis.options}
     if not isinstance(values, dict) or values.keys() - known.keys():
@@ -80,7 +80,7 @@ def options_of(analysis: Analysis, values: Any, store: ModelStore) -> dict[str, 
     if missing:
         raise RequestProblem(400, f"{analysis.name} needs the options {', '.join(missing)}.")
     return {
-        name: option.default if values.get(name) is None else _value(option, values[name], store)
+        name: option.default if values.get(name) is None else _value(option, values[name], store, limits)
         for name, option in known.items()
     }
 
@@ -90,7 +90,14 @@ def reads_texts(option: Option) -> bool:
     return option.metavar == "FILE"
 
 
-def _value(option, value, store):
+def _value(option, value, store, limits):
+    if isinstance(value, list) and len(value) > limits.max_inputs:
+        raise RequestProblem(
+            413, f"{option.name} has {len(value)} values, but at most {limits.max_inputs} are read together."
+        )
+    for text in value if isinstance(value, list) else (value,):
+        if isinstance(text, str):
+            checked_length(text, option.name, limits)
     if reads_texts(option):
         if not _is_list(value, str):
             raise InputError(f"{option.name} must be a list of texts.")
@@ -99,6 +106,8 @@ def _value(option, value, store):
         if not isinstance(value, list):
             raise InputError(f"{option.name} must be a list.")
         return tuple(_one(option, item, store) for item in value)
+    if option.name == TOP_K.name and isinstance(value, int) and value > limits.max_top_k:
+        raise InputError(f"{option.name} must be at most {limits.max_top_k}, not {value}.")
     return _one(option, value, store)
 
 
@@ -108,7 +117,10 @@ def _one(option, value, store):
     if not read_from_text and (is_wrong_bool or not isinstance(value, _JSON_TYPES[option.type])):
         raise InputError(f"{option.name} must be of type {option.type.__name__}, not {str(value)[:80]}.")
     if read_from_text:
-        return option.parse(value)
+        try:
+            return option.parse(value)
+        except (ValueError, ArgumentTypeError) as error:
+            raise InputError(f"{option.name}: {error}") from None
     if option.metavar == "M" and option.choices is None:
         return store.name_of(value)  # never a path
     value = option.value_aliases.get(value, value)
@@ -163,8 +175,10 @@ def text_rows(rows: Any, limits: ServiceLimits) -> tuple[TextRow, ...] | None:
             raise InputError(f'Row {number} must be a text, or an object with "text_a".')
         text_a, text_b = (checked_length(row.get(name), f"{name} of row {number}", limits) for name in _PAIR)
         mask, label = row.get("mask") or (), row.get("label")
-        mask = (mask,) if isinstance(mask, str) else tuple(mask)
-        read.append(TextRow(number, text_a or "", text_b, mask, label))
+        mask = [mask] if isinstance(mask, str) else mask
+        if mask and not (_is_list(mask, str) or _is_list(mask, int)):
+            raise InputError(f"The mask of row {number} must be a word, a list of words, or a list of positions.")
+        read.append(TextRow(number, text_a or "", text_b, tuple(mask), label))
     return tuple(read)
 
 

@@ -24,7 +24,10 @@ class Batcher:
         threading.Thread(target=self._work, daemon=True, name="batcher").start()
 
     def submit(self, key: Hashable, items: Sequence[Any]) -> list[Future]:
-        """Queue items; those with equal keys can share a call. Returns: a `Future` for each item."""
+        """Queue items; those with equal keys can share a call.
+
+        Returns: a `Future` for each item; one that is cancelled before its call begins is not computed.
+        """
         futures: list[Future] = [Future() for _ in items]
         for item, future in zip(items, futures, strict=True):
             self._queue.put((key, item, future))
@@ -55,6 +58,9 @@ class Batcher:
         return entry
 
     def _answer(self, batch):
+        batch = [entry for entry in batch if entry[2].set_running_or_notify_cancel()]  # nobody waits for the others
+        if not batch:
+            return
         futures = dict(enumerate(future for _, _, future in batch))
         try:
             for index, result in self._run(batch[0][0], [item for _, item, _ in batch]):

@@ -14,6 +14,7 @@ class ServiceLimits:
         max_inputs: int. Texts or pairs of a request.
         max_characters: int. Characters of a text.
         max_top_k: int. Predictions at each mask.
+        max_predictions: int. Predictions at all masks of a request together.
         max_waiting: int. Requests that are answered or wait at the same time; a further one gets status 503.
         batch_size: int. Texts in one forward pass.
     """
@@ -24,5 +25,6 @@ class ServiceLimits:
     max_inputs: int = 256
     max_characters: int = 20_000
     max_top_k: int = 100
+    max_predictions: int = 50_000
     max_waiting: int = 256
     batch_size: int = 32

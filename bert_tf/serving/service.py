@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -29,10 +29,15 @@ from bert_tf.serving.openapi import overview_page, specification
 from bert_tf.serving.problems import RequestProblem
 from bert_tf.user_errors import is_user_error
 
+_UPLOAD = 30.0  # seconds within which the whole request must have come
+_LOOK = 1.0  # seconds between two looks whether the client still waits
 _LOG = logging.getLogger("bert_tf.serving")
 _PREDICT_KEYS = ("model", "text_a", "text_b", "mask", "top_k", "targets", "inputs")
 _FEATURE_KEYS = ("model", "text_a", "text_b", "inputs", "pooling", "layer", "length")
 _EXPLAIN_KEYS = ("model", "text_a", "text_b", "mask", "rows", "target", "options")
+
+
+_GONE = RequestProblem(499, "The client has gone.")  # as nginx counts it; nobody reads the answer
 
 
 class Service:
@@ -45,8 +50,9 @@ class Service:
 
     def __init__(self, store: ModelStore, limits: ServiceLimits) -> None:
         self.store, self.limits, self.metrics = store, limits, Metrics()
-        # Analyses and vectors have no batches: one after the other they leave the cores to the predictions.
-        self._one_at_a_time = threading.Lock()
+        # Analyses and vectors have no batches: one after the other they leave the cores to the predictions. Those that
+        # wait take no thread.
+        self._one_at_a_time = anyio.CapacityLimiter(1)
 
     async def predict(self, request: Request) -> Any:
         """POST /predict."""
@@ -57,8 +63,11 @@ class Service:
             raise InputError(f"top_k must be at most {self.limits.max_top_k}, not {top_k}.")
         rows, single = self._inputs(body, self._row)
         served = await self._served(body)
-        results = await self._batched(served.predictions.submit((top_k, targets), rows), single)
-        answers = [result if isinstance(result, dict) else result.to_dict() for result in results]
+        self._check_predictions(rows, top_k, served.bert.tokenizer)
+        results = await self._batched(request, served.predictions.submit((top_k, targets), rows), single)
+        answers = await run_in_threadpool(
+            lambda: [result if isinstance(result, dict) else result.to_dict() for result in results]
+        )
         return answers[0] if single else {"answers": answers}
 
     async def task(self, request: Request) -> Any:
@@ -68,7 +77,7 @@ class Service:
         served = await self._served({"model": request.path_params["model"]})
         if served.bert.task is None:
             raise RequestProblem(404, f"{served.bert.name} is not fine-tuned for a task; ask /predict instead.")
-        answers = await self._batched(served.answers.submit("task", records), single)
+        answers = await self._batched(request, served.answers.submit("task", records), single)
         return answers[0] if single else {"answers": answers}
 
     async def features(self, request: Request) -> Any:
@@ -83,11 +92,17 @@ class Service:
         def compute():
             from bert_tf.inference.sentence_vectors import sentence_vectors
 
-            with self._one_at_a_time:
-                sentence_rows = sentence_vectors(served.bert, rows, pooling, layer, self.limits.batch_size, length)
-                return [vector.tolist() for vector in sentence_rows]
+            good = [row for row in rows if not isinstance(row, InputError)]
+            vectors = (
+                sentence_vectors(served.bert, good, pooling, layer, self.limits.batch_size, length) if good else ()
+            )
+            sentence_rows = iter(vectors)
+            return [
+                {"error": _sentence(row)} if isinstance(row, InputError) else next(sentence_rows).tolist()
+                for row in rows
+            ]
 
-        vectors = await run_in_threadpool(compute)
+        vectors = await self._alone(request, compute)
         answer = {"vector": vectors[0]} if single else {"vectors": vectors}
         return {"model": served.bert.name, "pooling": pooling, "layer": layer, **answer}
 
@@ -97,10 +112,9 @@ class Service:
         name = request.path_params["analysis"]
 
         def compute():
-            with self._one_at_a_time:
-                return analysis_answer(name, body, self.store, self.limits)
+            return analysis_answer(name, body, self.store, self.limits)
 
-        return await run_in_threadpool(compute)
+        return await self._alone(request, compute)
 
     async def models(self, request: Request) -> Any:
         """GET /models."""
@@ -124,14 +138,27 @@ class Service:
         """GET /health."""
         return {"status": "ok", "version": bert_tf.__version__, "loaded": self.store.loaded()}
 
-    async def _body(self, request, keys=None):
-        content = bytearray()
-        async for chunk in request.stream():
-            content += chunk
-            if len(content) > self.limits.max_body_bytes:
-                raise RequestProblem(413, f"A request has at most {self.limits.max_body_bytes:,} bytes.")
+    async def content(self, request: Request) -> bytes:
+        """The bytes of a request. Raises: RequestProblem if they are too many or come too slowly."""
+
+        async def read():
+            content = bytearray()
+            async for chunk in request.stream():
+                content += chunk
+                if len(content) > self.limits.max_body_bytes:
+                    raise RequestProblem(413, f"A request has at most {self.limits.max_body_bytes:,} bytes.")
+            return bytes(content)
+
         try:
-            body = json.loads(bytes(content))
+            return await asyncio.wait_for(read(), _UPLOAD)
+        except TimeoutError:
+            raise RequestProblem(408, f"The request did not come within {_UPLOAD:.0f} seconds.") from None
+        except ClientDisconnect:
+            raise _GONE from None
+
+    async def _body(self, request, keys=None):
+        try:
+            body = json.loads(request.state.content)
         except (ValueError, RecursionError) as error:
             raise RequestProblem(400, f"The request is not JSON: {error}.") from None
         if not isinstance(body, dict):
@@ -188,16 +215,45 @@ class Service:
             item = {"text": item["text_a"], **item}
         return item
 
+    def _check_predictions(self, rows, top_k, tokenizer):
+        """Refuse a request whose answer would be too large: the masks in its texts and those that it names."""
+        masks = sum(
+            sum((text or "").count(tokenizer.mask_token) for text in row[:2])
+            + (len(row[2]) if isinstance(row[2], list) else 1)
+            for row in rows
+            if not isinstance(row, InputError)
+        )
+        if masks * top_k > self.limits.max_predictions:
+            raise RequestProblem(
+                413,
+                f"The request has {masks:,} masks and asks for {top_k} predictions at each, but at most "
+                f"{self.limits.max_predictions:,} in all: send fewer inputs or a lower top_k.",
+            )
+
+    async def _alone(self, request, compute):
+        """The result of a function, one after the other, unless the client goes before it begins."""
+        running = anyio.to_thread.run_sync(compute, limiter=self._one_at_a_time)
+        return await _for_client(request, asyncio.ensure_future(running))
+
     async def _served(self, body):
         return await run_in_threadpool(self.store.get, body.get("model"))
 
-    async def _batched(self, futures, single):
+    async def _batched(self, request, futures, single):
         waits = [asyncio.wrap_future(future) for future in futures]
-        results = await asyncio.gather(*waits, return_exceptions=not single)
+        results = await _for_client(request, asyncio.gather(*waits, return_exceptions=not single))
         for result in results:
             if isinstance(result, BaseException) and not is_user_error(result):
                 raise result
         return [{"error": _sentence(result)} if isinstance(result, BaseException) else result for result in results]
+
+
+async def _for_client(request, future):
+    """The result of a future, which is cancelled if the client goes."""
+    while not (await asyncio.wait({future}, timeout=_LOOK))[0]:
+        if await request.is_disconnected():
+            future.cancel()
+            raise _GONE
+    return future.result()
 
 
 def application(store: ModelStore, limits: ServiceLimits) -> Starlette:
@@ -247,22 +303,28 @@ def _answering(service: Service, handler: Callable, limited: bool = True) -> Cal
         try:
             if limited and metrics.waiting >= service.limits.max_waiting:
                 raise RequestProblem(503, f"{metrics.waiting} requests are being answered; try again in a second.")
+            # Before it counts as waiting: a slow upload takes nobody's place.
+            request.state.content = await service.content(request)
             metrics.waiting += 1
             try:
-                content = await handler(request)
+                text = await run_in_threadpool(_encoded, await handler(request))
             finally:
                 metrics.waiting -= 1
         except Exception as error:
             status = _status(error)
             headers = {"Retry-After": "1"} if status == 503 else {}
-            content = {"error": _sentence(error) if status != 500 else "The service failed; its log says where."}
+            text = _encoded({"error": _sentence(error) if status != 500 else "The service failed; its log says where."})
             if status == 500:
                 _LOG.exception("%s failed", route)
         metrics.count(route, status, time.perf_counter() - start)
-        text = json.dumps(content, ensure_ascii=False, allow_nan=False)
         return Response(text, status, headers, media_type="application/json")
 
     return endpoint
+
+
+def _encoded(content):
+    """The bytes of a JSON answer; half of a surrogate pair, which UTF-8 cannot write, becomes a question mark."""
+    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
 def _status(error):

@@ -115,7 +115,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise VocabularyError(f"{path} is not JSON ({error}); download the file again.") from None
     if not isinstance(value, dict):
         raise VocabularyError(f"{path} must hold a JSON object, not {type(value).__name__}.")

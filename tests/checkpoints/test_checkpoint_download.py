@@ -155,6 +155,22 @@ def test_progress_can_stop_a_download_which_is_then_resumed(served, tmp_path):
     assert download(NAME, endpoint=served.endpoint, folder=tmp_path).is_dir()
 
 
+def test_a_download_can_be_stopped_while_the_hub_is_silent():
+    class Stopped(Exception):
+        pass
+
+    def stop(done, total):
+        raise Stopped
+
+    silent, since = threading.Event(), time.monotonic()
+    try:
+        with pytest.raises(Stopped):
+            module()._watched(lambda: silent.wait(60), module()._Meter(100, stop))
+        assert time.monotonic() - since < 30
+    finally:
+        silent.set()
+
+
 @pytest.mark.parametrize("declared", ["f" * 64, "f" * 40])
 def test_a_file_of_another_hash_than_declared_is_refused_and_removed(served, tmp_path, declared):
     served.hashes["model.safetensors"] = declared

@@ -9,6 +9,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from bert_tf.checkpoints import CheckpointError, DownloadError, UnknownModel, download, find, look_up, read
+from bert_tf.checkpoints.formats.keras_h5 import open_h5
 from bert_tf.checkpoints.hub_repository import folder_name, parse_name
 from bert_tf.checkpoints.library import read_config, stored_heads
 
@@ -77,6 +78,21 @@ def test_a_revision_has_a_folder_of_its_own(served, tmp_path):
     folder = download(f"{REPO}@v2", endpoint=served.endpoint, folder=tmp_path)
     assert folder.name == "someone--tiny-bert--v2" == folder_name(REPO, "v2")
     assert served.commit(f"{REPO}@v2") in (folder / "README.md").read_text()
+
+
+def test_branches_with_a_slash_have_folders_of_their_own():
+    names = {folder_name(REPO, revision) for revision in ("x/y", "x-y", "x/y/z", "x-y/z", None)}
+    assert len(names) == 5 and not any("/" in name for name in names)
+
+
+def test_a_file_that_would_leave_the_folder_on_windows_is_not_fetched(served, tmp_path):
+    weights = served.files.pop((REPO, "model.safetensors"))
+    for name in ("..\\..\\model.safetensors", "..\\x-00001-of-00001.safetensors"):
+        served.files[REPO, name] = weights
+    served.files[REPO, "model.safetensors.index.json"] = b"{}"
+    assert not any("\\" in file.name for file in look_up(REPO, served.endpoint).files)
+    del served.files[REPO, "model.safetensors.index.json"], served.files[REPO, name]
+    assert look_up(REPO, served.endpoint).problem
 
 
 def pickled(hub):
@@ -162,6 +178,25 @@ def test_keras_weights_of_older_transformers_are_read(tiny, tiny_folder, tmp_pat
         read(folder)
 
 
+def test_keras_weights_with_values_in_another_file_or_many_more_than_its_bytes_are_refused(tmp_path):
+    (tmp_path / "secret").write_bytes(b"S" * 64)
+    path = tmp_path / "tf_model.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("a/bert/x:0", (16,), "f4", external=[(str(tmp_path / "secret"), 0, 64)])
+    with pytest.raises(CheckpointError, match="keeps a/bert/x:0 in another file"):
+        open_h5(tmp_path)
+    layout = h5py.VirtualLayout((16,), "f4")
+    layout[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "x", (16,))
+    with h5py.File(path, "w") as file:
+        file.create_virtual_dataset("a/bert/x:0", layout)
+    with pytest.raises(CheckpointError, match="in another file"):
+        open_h5(tmp_path)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("a/bert/x:0", (100_000, 100_000), "f4", chunks=(1000, 1000), compression="gzip")
+    with pytest.raises(CheckpointError, match="declares 40,000,000,000 bytes"):
+        open_h5(tmp_path)
+
+
 def test_keras_weights_are_fetched_where_there_is_nothing_else(served, tmp_path, tiny_folder):
     write_h5(tmp_path / "tf_model.h5", load_file(tiny_folder / "model.safetensors"))
     pickled(served)
@@ -215,6 +250,8 @@ def test_missing_files_are_named(served, missing, problem):
 
 def test_settings_that_are_no_json_are_said(served):
     served.files[REPO, "config.json"] = b"{"
+    assert "is not JSON" in look_up(REPO, served.endpoint).problem
+    served.files[REPO, "config.json"] = b"[" * 200_000
     assert "is not JSON" in look_up(REPO, served.endpoint).problem
     served.files[REPO, "config.json"] = b"[]"
     assert "not a JSON object" in look_up(REPO, served.endpoint).problem

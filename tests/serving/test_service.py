@@ -24,7 +24,7 @@ from bert_tf.serving.model_store import ModelStore
 from bert_tf.serving.service import application
 
 TEXT = "The cat sat on the [MASK]."
-LIMITS = ServiceLimits(max_inputs=8, max_characters=200, max_body_bytes=5000, max_top_k=7)
+LIMITS = ServiceLimits(max_inputs=8, max_characters=200, max_body_bytes=5000, max_top_k=7, max_predictions=50)
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +175,8 @@ def test_an_analysis_of_rows(service, home, capsys, tmp_path):
         ("/predict", {"text_a": 7}, 400, "must be text"),
         ("/predict", {"text_a": "a " * 101}, 413, "202 characters"),
         ("/predict", {"inputs": []}, 400, "at least one"),
+        ("/predict", {"inputs": [TEXT, "[MASK] " * 8], "top_k": 6}, 413, "9 masks and asks for 6 predictions"),
+        ("/predict", b'{"\\ud800": 1}', 400, "Unknown keys: ?"),
         ("/predict", {"inputs": [TEXT] * 9}, 413, "at most 8"),
         ("/predict", {"text_a": TEXT, "targets": "a" * 6000}, 413, "5,000 bytes"),
         ("/predict", {"text_a": TEXT, "model": "../../etc"}, 404, "There is no model"),
@@ -188,6 +190,20 @@ def test_an_analysis_of_rows(service, home, capsys, tmp_path):
         ("/explain/logit-lens", {"text_a": TEXT, "options": {"html": "/tmp/x"}}, 400, "options of logit-lens"),
         ("/explain/logit-lens", {"text_a": TEXT, "options": {"top_k": 0}}, 400, "at least 1"),
         ("/explain/logit-lens", {"text_a": TEXT, "options": {"top_k": True}}, 400, "type int"),
+        ("/explain/logit-lens", {"text_a": TEXT, "options": {"top_k": 8}}, 400, "at most 7"),
+        (
+            "/explain/tcav",
+            {"rows": [TEXT], "options": {"concept": ["a"] * 9, "counterexamples": ["b"]}},
+            413,
+            "at most 8",
+        ),
+        (
+            "/explain/tcav",
+            {"rows": [TEXT], "options": {"concept": ["a" * 201], "counterexamples": ["b"]}},
+            413,
+            "201 characters",
+        ),
+        ("/explain/head-profiles", {"rows": [{"text_a": TEXT, "mask": 5}]}, 400, "The mask of row 1"),
         ("/explain/ablation", {"text_a": TEXT, "options": {"heads": "0.1"}}, 400, "must be a list"),
         ("/explain/saliency", {"text_a": TEXT, "options": {"method": "guess"}}, 400, "one of"),
         ("/explain/saliency", {"text_a": TEXT, "target": {"colour": "red"}}, 400, "target"),
@@ -201,6 +217,56 @@ def test_a_bad_request_gets_one_sentence(service, path, body, status, says):
     actual, answer = ask(service, path, body)
     assert (actual, list(answer)) == (status, ["error"]), answer
     assert says in answer["error"] and "\n" not in answer["error"]
+
+
+def test_features_of_the_good_inputs_are_answered(service):
+    status, answer = ask(service, "/features", {"inputs": [TEXT, "", 7]})
+    assert status == 200
+    good, empty, number = answer["vectors"]
+    assert all(type(value) is float for value in good) and "error" in empty and "must be a text" in number["error"]
+    assert [list(one) for one in ask(service, "/features", {"inputs": ["", 7]})[1]["vectors"]] == [["error"]] * 2
+
+
+def test_analyses_that_wait_block_nothing_else_and_one_that_nobody_waits_for_is_not_computed(home, monkeypatch):
+    begun, end = [], threading.Event()
+
+    def slow(name, body, store, limits):
+        begun.append(body["text_a"])
+        end.wait(60)
+        return {}
+
+    monkeypatch.setattr("bert_tf.serving.service.analysis_answer", slow)
+    with served(ServiceLimits()) as address, ThreadPoolExecutor(50) as clients:
+        asked = [clients.submit(ask, address, "/explain/logit-lens", {"text_a": "stays"}) for _ in range(45)]
+        gone = socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])))
+        content = json.dumps({"text_a": "goes"}).encode()
+        gone.sendall(b"POST /explain/logit-lens HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(content))
+        gone.sendall(content)
+        _wait_for(lambda: "in_progress 46" in ask(address, "/metrics")[1])
+        assert ask(address, "/predict", {"text_a": TEXT})[0] == 200
+        gone.close()
+        _wait_for(lambda: 'status="499"' in ask(address, "/metrics")[1])
+        end.set()
+        assert all(one.result(60)[0] == 200 for one in asked)
+    assert begun == ["stays"] * 45
+
+
+def test_slow_uploads_take_no_place_and_end_with_a_sentence(home, monkeypatch):
+    monkeypatch.setattr("bert_tf.serving.service._UPLOAD", 0.5)
+    with served(ServiceLimits(max_waiting=1)) as address:
+        slow = socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=60)
+        slow.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        assert ask(address, "/predict", {"text_a": TEXT})[0] == 200
+        answer = slow.recv(10_000).decode()
+        slow.close()
+    assert " 408 " in answer.splitlines()[0] and "did not come within" in answer
+
+
+def _wait_for(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_a_defect_is_not_shown_to_the_client(service, monkeypatch, caplog):
@@ -281,6 +347,25 @@ def test_items_that_wait_share_a_call_and_keys_are_kept_apart():
     assert [future.result(60) for future in (first, *futures[:4], futures[5])] == [2, 4, 6, 8, 10, 14]
     assert isinstance(futures[4].exception(60), ValueError) and isinstance(first, Future)
     assert calls == [("a", [1]), ("a", [2, 3, 4]), ("a", [5]), ("bad", [6]), ("b", [7])]
+    batcher.close()
+
+
+def test_what_nobody_waits_for_is_not_computed():
+    calls, go = [], threading.Event()
+
+    def run(key, items):
+        calls.append(items)
+        go.wait(60)
+        return enumerate(items)
+
+    batcher = Batcher(run, batch_size=2)
+    (first,) = batcher.submit("a", [1])
+    _wait_for(lambda: calls)
+    futures = batcher.submit("a", [2, 3, 4, 5, 6])
+    assert not first.cancel() and all(futures[index].cancel() for index in (0, 1, 2))
+    go.set()
+    assert [one.result(60) for one in (first, *futures[3:])] == [1, 5, 6]
+    assert calls == [[1], [5], [6]]
     batcher.close()
 
 

@@ -15,6 +15,7 @@ H5_FILE = "tf_model.h5"
 _LAST = {"kernel": "weight", "embeddings": "weight", "gamma": "weight", "beta": "bias"}
 #: What h5py raises for a file with changed bytes.
 DAMAGED = (OSError, RuntimeError, KeyError, ValueError, TypeError)
+_MOST_COMPRESSED = 100  # times the size of the file: weights hardly compress, zeros of a new model do
 # What Keras stores beside the weights of a model that was trained.
 _OTHERS = ("optimizer_weights", "top_level_model_weights")
 
@@ -44,21 +45,35 @@ def dataset_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """Read the shapes of all data sets of an HDF5 file: dict of key -> shape.
 
     Raises:
-        CheckpointError: the file is not complete.
+        CheckpointError: the file is not complete, keeps values in another file of this machine, or declares many more
+            values than it holds.
     """
     import h5py
 
-    shapes = {}
+    shapes, declared, elsewhere = {}, 0, []
 
     def add(key, item):
+        nonlocal declared
         if isinstance(item, h5py.Dataset):
             shapes[key] = item.shape
+            declared += item.nbytes
+            if item.external or item.is_virtual:
+                elsewhere.append(key)
 
     try:
         with h5py.File(path) as file:
             file.visititems(add)
+        size = path.stat().st_size
     except DAMAGED as error:
         raise CheckpointError(f"{path} is not a complete HDF5 file ({error}); copy or download it again.") from error
+    if elsewhere:
+        raise CheckpointError(
+            f"{path} keeps {elsewhere[0]} in another file, which is not read; do not trust this model."
+        )
+    if declared > _MOST_COMPRESSED * size:
+        raise CheckpointError(
+            f"{path} has {size:,} bytes and declares {declared:,} bytes of values; do not trust this model."
+        )
     return shapes
 
 
