@@ -6,6 +6,16 @@ function relation(share) {
   return /^[<>]/.test(text) ? text : `= ${text}`;
 }
 
+// A score; none for a token that the query may not read.
+function scoreOf(score) {
+  return score === null ? "—" : signed(score);
+}
+
+// The weight of a token, or that the query may not read it.
+function weightOf(score, weight) {
+  return score === null ? "not read" : percent(weight);
+}
+
 function option(className) {
   const button = document.createElement("button");
   button.type = "button";
@@ -62,10 +72,12 @@ function drawKeys(state) {
     part(".token").textContent = token;
     strip(part(".k"), keys.subarray(index * size, (index + 1) * size), mostKey, hues);
     strip(part(".p"), products.subarray(index * size, (index + 1) * size), mostProduct, hues);
-    part(".score").textContent = signed(data.scores[index]);
-    part(".share").textContent = percent(data.weights[index]);
+    const score = scoreOf(data.scores[index]);
+    const weight = weightOf(data.scores[index], data.weights[index]);
+    part(".score").textContent = score;
+    part(".share").textContent = weight;
     part(".share").style.setProperty("--share", `${(100 * data.weights[index]) / mostWeight}%`);
-    row.setAttribute("aria-label", `${token}: sum ${signed(data.scores[index])}, weight ${percent(data.weights[index])}`);
+    row.setAttribute("aria-label", data.scores[index] === null ? `${token}: not read` : `${token}: sum ${score}, weight ${weight}`);
     row.onclick = () => {
       state.pair = index;
       drawPair(state);
@@ -81,8 +93,9 @@ function drawPair(state) {
   const size = query.length;
   const key = keys.subarray(pair * size, (pair + 1) * size);
   const product = products.subarray(pair * size, (pair + 1) * size);
-  root.querySelector(".say").textContent =
-    `Query “${data.token}”, key “${data.keys[pair].token}”: sum / √${size} = ${signed(data.scores[pair])}, softmax ${relation(data.weights[pair])}`;
+  const result = data.scores[pair] === null ? "not read"
+    : `sum / √${size} = ${signed(data.scores[pair])}, softmax ${relation(data.weights[pair])}`;
+  root.querySelector(".say").textContent = `Query “${data.token}”, key “${data.keys[pair].token}”: ${result}`;
   const most = Math.max(greatest(query), greatest(key));
   const strips = [[".q", query, most], [".k", key, most], [".p", product, greatest(product)]];
   const ranked = [...product.keys()].sort((one, other) => Math.abs(product[other]) - Math.abs(product[one])).slice(0, 3);

@@ -34,6 +34,20 @@ class WordSpan:
     end: int
 
 
+def masked_words(trace: Any, mask_id: int) -> tuple[Word, ...]:
+    """The masked words of a trace, without those that the user typed as [MASK].
+
+    Args:
+        trace: `Trace`.
+        mask_id: int. The id of the mask token of the trace's model.
+
+    Returns:
+        Tuple of `Word`, in reading order, each once.
+    """
+    hidden = (position for position in trace.masks if trace.original_ids[position] != mask_id)
+    return tuple(dict.fromkeys(Word(trace.sources[position], trace.word_ids[position]) for position in hidden))
+
+
 def words_of(encoded: Any, text_a: str, text_b: str | None = None) -> tuple[WordSpan, ...]:
     """List the words of an encoded input, in reading order.
 

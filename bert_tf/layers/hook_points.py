@@ -55,6 +55,11 @@ HOOK_POINTS = (
 POINTS = {point.name: point for point in HOOK_POINTS}
 
 
+def forbidden(scores: np.ndarray) -> np.ndarray:
+    """Where a mask forbids a link: a bool array of the shape of `scores`, values of the hook point of this name."""
+    return scores < MASKED_SCORE / 2
+
+
 def blocked(tokens: Iterable[int], length: int, links: Iterable[tuple[int, int]] = ()) -> np.ndarray:
     """The attention bias that hides some tokens from all tokens, and blocks single links.
 

@@ -1,6 +1,7 @@
 """The browser components of the attention pages that draw one head's numbers; see ``ui.elements.components``."""
 
 import base64
+import math
 
 import numpy as np
 
@@ -44,7 +45,8 @@ def neuron(key, result, runs, chosen, queries, keys, dark, on_query, on_key):
             "key": int(chosen),
             "query_vector": _floats(result.queries[result.position]),
             "key_vectors": _floats(result.keys[positions]),
-            "scores": [round(float(value), 5) for value in result.scores[positions]],
+            # A token that the query may not attend to has no score.
+            "scores": [None if math.isnan(value) else round(float(value), 5) for value in result.scores[positions]],
             "weights": [round(float(value), 6) for value in result.weights[positions]],
             "dark": dark,
         },

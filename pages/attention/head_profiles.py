@@ -59,8 +59,8 @@ MEASURES = {
 SYNTAX = (
     "Syntax",
     (
-        "Share of words whose most attended word is their head in the file's dependency tree, or whose head attends"
-        " to them most; the larger of the two."
+        "Share of words whose most attended word is their head in the file's dependency tree, or to which, of all"
+        " other words, their head attends most strongly; the larger of the two."
     ),
 )
 

@@ -5,6 +5,7 @@ import streamlit as st
 
 from bert_tf.analyses import Call
 from bert_tf.explain import HeadVectors, neuron_view, query_key_vectors
+from bert_tf.explain.attention.head_vectors import allowed_links
 from pages.attention.head_components import neuron
 from pages.attention.snippets.neuron import snippet
 from ui.session import state
@@ -71,7 +72,8 @@ def page():
         "The query says what a token looks for, a key what a token offers. The meaning of a single component is not "
         "known.",
         help="The products of query and key are added up, divided by the square root of the number of components, "
-        "and put through the softmax over all tokens, also over tokens that the filters hide here.",
+        "and put through the softmax over all tokens that the query may read, also over tokens that the filters hide "
+        "here.",
     )
     attention_controls.warning()
     attention_controls.footer(shared, trace)
@@ -94,7 +96,7 @@ def _pick_key(position):
 
 
 def _vectors(shared, trace):
-    """The queries and keys of the chosen head. Of a long text only its layer's are cached."""
+    """The `HeadVectors` of the chosen head. Of a long text only its layer's vectors are cached."""
     view = state.view()
     cached_layers = slice(None) if trace.length <= attention_controls.LARGEST else slice(view.layer, view.layer + 1)
     key = (shared.name, view.precision, view.a, view.b, trace.masks, cached_layers.start)
@@ -104,5 +106,10 @@ def _vectors(shared, trace):
             key,
             lambda: tuple(vectors[cached_layers].copy() for vectors in shared.run(query_key_vectors, trace)),
         )
+        allowed = cached(
+            "neuron links",
+            (shared.name, view.precision, trace.length, view.layer),
+            lambda: shared.run(lambda bert: allowed_links(bert.steps(), trace.length, view.layer)),
+        )
     layer = view.layer - (cached_layers.start or 0)
-    return HeadVectors(view.layer, view.head, queries[layer, view.head], keys[layer, view.head])
+    return HeadVectors(view.layer, view.head, queries[layer, view.head], keys[layer, view.head], allowed[view.head])

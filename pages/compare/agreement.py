@@ -4,13 +4,12 @@ import streamlit as st
 
 from bert_tf.analyses import Call
 from bert_tf.explain import agreement
-from bert_tf.plots.numbers import percent
 from pages.compare.snippets.agreement import snippet
 from ui.session import jobs, model_store, state
 from ui.shell import open_row, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import comparison, export, file_input, inputs
-from ui.widgets.formatting import count, title
+from ui.widgets.formatting import count, share, title
 
 PAGE = Page(
     name="agreement",
@@ -89,13 +88,13 @@ def _show(pair, result):
     metrics = []
     if result.masks:
         metrics += [
-            ("Same first prediction", percent(result.same_top_prediction)),
+            ("Same first prediction", share(result.same_top_prediction)),
             ("Mean divergence", f"{result.divergence:.3f} bits"),
         ]
     if result.pairs:
-        metrics.append(("Same next-sentence prediction", percent(result.same_next)))
+        metrics.append(("Same next-sentence prediction", share(result.same_next)))
     if result.orders:
-        metrics.append(("Same sentence-order prediction", percent(result.same_order)))
+        metrics.append(("Same sentence-order prediction", share(result.same_order)))
     if result.replaced_rows:
         metrics.append(("Scores of tokens differ by", f"{result.replaced_difference:.3f}"))
     if not metrics:

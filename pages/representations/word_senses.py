@@ -5,7 +5,6 @@ import streamlit as st
 from bert_tf.analyses import Call
 from bert_tf.explain import WordSenses, occurrences
 from bert_tf.explain.representations.projection import PROJECTIONS
-from bert_tf.plots.numbers import percent
 from bert_tf.plots.representations.vectors import cosine_map
 from pages.representations.snippets.word_senses import snippet
 from ui.samples import word_senses
@@ -14,7 +13,7 @@ from ui.session.session_cache import cached
 from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, inputs
-from ui.widgets.formatting import count, escape_markdown, title
+from ui.widgets.formatting import count, escape_markdown, share, title
 from ui.widgets.projections import NAMES, can_lay_out, laid_out, projection_call
 
 PAGE = Page(
@@ -215,6 +214,6 @@ def _separation(separation, layer):
         )
     st.caption(
         f"After layer {layer}, the nearest other sentence has the same sense for "
-        f"{percent(float(separation.nearest[layer]))} of them. Separate senses do not show that the model "
+        f"{share(float(separation.nearest[layer]))} of them. Separate senses do not show that the model "
         "uses them."
     )

@@ -6,7 +6,6 @@ import streamlit as st
 
 from bert_tf.checkpoints import models_dir
 from bert_tf.finetuning.learning_record import LearningRecord
-from bert_tf.plots.numbers import percent
 from pages.tasks.snippets.fine_tune import snippet
 from ui import ownership
 from ui.elements import visitor_cookie
@@ -21,7 +20,7 @@ from ui.session.session_cache import cached
 from ui.shell import error_messages, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures
-from ui.widgets.formatting import count, escape_markdown, title
+from ui.widgets.formatting import count, escape_markdown, share, title
 
 PAGE = Page(
     name="fine_tune",
@@ -263,7 +262,7 @@ def _curves(name, status):
     if metric in best_scores:
         # SQuAD's scores are percentages already; a correlation is no share.
         score = best_scores[metric] / 100 if task == "answer" else best_scores[metric]
-        written = f"{score:.3f}" if metric == "spearman" else percent(score)
+        written = f"{score:.3f}" if metric == "spearman" else share(score)
         numbers.append(f"{_SCORES[metric]} of the saved model on the held-out examples **{written}**")
     record = LearningRecord(name, metric or "", tuple(records), tuple(rounds))
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")

@@ -3,7 +3,6 @@
 import streamlit as st
 
 from bert_tf.explain.models.training_log import TrainingLog
-from bert_tf.plots.numbers import percent
 from bert_tf.plots.training import curves as plots
 from pages.training.snippets.training_curves import snippet
 from ui import ownership
@@ -12,7 +11,7 @@ from ui.session import runs, state, training_jobs
 from ui.shell import error_messages, frame, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, inputs
-from ui.widgets.formatting import count, escape_markdown, title
+from ui.widgets.formatting import count, escape_markdown, share, title
 
 PAGE = Page(
     name="training_curves",
@@ -124,7 +123,7 @@ def _figures(run, live):
         st.progress(min(run.step / run.total, 1.0), text=f"{step} of {run.total:,}{left if live else ''}")
     numbers = [f"loss **{last['loss']:.2f}**"] if "loss" in last else []
     numbers += [
-        f"{label} **{percent(last[name])}**"
+        f"{label} **{share(last[name])}**"
         for label, name in (
             ("masked words right", "mlm_accuracy"),
             ("next sentence right", "nsp_accuracy"),

@@ -262,6 +262,7 @@ def test_likeness_and_agreement_read_snapshots_too(open_app, run):
     rows = app.dataframe[0].value
     wanted = agreement(*pair, read_rows(sample, "text").rows)
     assert sorted(rows["divergence_bits"]) == pytest.approx(sorted(one.divergence for one in wanted.rows), abs=1e-4)
+    assert app.metric[0].value == f"{100 * wanted.same_top_prediction:.1f}%"
 
 
 def _infos(*names):

@@ -59,6 +59,14 @@ def test_every_member_opens_the_page(open_app, family_home, name, page):
     assert SIGNS.get(page, pages()[page].question) in page_text(app), page_text(app)
 
 
+def test_the_neuron_view_of_a_one_way_reader_has_no_scores_of_later_tokens(open_app, family_home):
+    app = open_app(page="neuron", model=ONE_WAY[0], a="the man went to the store", **{"neuron.query": "2"})
+    assert not app.exception and not app.error, page_text(app)
+    drawn = component(app, "neuron")
+    assert [score is None for score in drawn["scores"]] == [place > 2 for place in range(len(drawn["keys"]))]
+    assert not any(drawn["weights"][3:]) and sum(drawn["weights"]) == pytest.approx(1, abs=1e-4)
+
+
 #: What ModernBERT's pages say where its layers make an analysis impossible; otherwise as `SIGNS`.
 REFUSED = {"contributions": "The residual decomposition needs BERT's encoder layer"}
 MODERN_SIGNS = SIGNS | REFUSED | {"input_embeddings": "it has no table of positions"}

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.plots.numbers import percent
 from tests.app.conftest import use_models_in
 from tests.app.page_reading import (
     column,
@@ -103,7 +102,7 @@ def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, sa
     )
     app.run()
     kept = max(one["dev"]["accuracy"] for one in rounds)
-    assert f"accuracy of the saved model on the held-out examples **{percent(kept)}**" in page_text(app)
+    assert f"accuracy of the saved model on the held-out examples **{kept:.1%}**" in page_text(app)
     assert "which also chose the best epoch" in page_text(app)
     assert not list((own_home / name).glob("task-input.*"))
     offered(app, saved, (f"{name}-learning",))

@@ -51,6 +51,12 @@ def test_the_softmax_of_a_pair_is_an_equation_or_a_bound(blank):
     assert page.evaluate("[0, 0.25, 1].map(relation)") == ["< 0.1%", "= 25.0%", "> 99.9%"]
 
 
+def test_a_token_that_the_query_may_not_read_has_neither_score_nor_weight(blank):
+    page = blank("neuron")
+    assert page.evaluate("[scoreOf(-1.5), weightOf(-1.5, 0.25)]") == ["−1.50", "25.0%"]
+    assert page.evaluate("[scoreOf(null), weightOf(null, 0)]") == ["—", "not read"]
+
+
 @pytest.mark.parametrize(
     "share, order, verdict",
     [

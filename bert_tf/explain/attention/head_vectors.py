@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from bert_tf.analysis import Analysis, Option, parse_head
 from bert_tf.errors import InputError, check_scores
 from bert_tf.explain.attribution.target import check_position
 from bert_tf.explain.models.compare import softmax
+from bert_tf.layers.hook_points import forbidden
 from bert_tf.results import Result, frame
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class HeadVectors:
         head: int. From 0.
         queries: float32 [T, D]. The query vectors of all tokens.
         keys: float32 [T, D]. The key vectors of all tokens.
+        allowed: bool [T, T] or None. Whether each token, a row, may attend to each token; None if all may.
 
     Example:
         >>> bert = bert_tf.load()
@@ -44,6 +46,7 @@ class HeadVectors:
     head: int
     queries: np.ndarray
     keys: np.ndarray
+    allowed: np.ndarray | None = None
 
     @property
     def size(self) -> int:
@@ -55,12 +58,17 @@ class HeadVectors:
         return self.queries[query] * self.keys
 
     def scores(self, query: int) -> np.ndarray:
-        """The dot products of token `query` with every key, divided by the square root of D: float64 [T]."""
-        return self.products(query).sum(axis=1, dtype=np.float64) / np.sqrt(self.size)
+        """The dot products of token `query` with every key, divided by the square root of D: float64 [T].
+
+        NaN for the tokens that it may not attend to.
+        """
+        scores = self.products(query).sum(axis=1, dtype=np.float64) / np.sqrt(self.size)
+        return scores if self.allowed is None else np.where(self.allowed[query], scores, np.nan)
 
     def weights(self, query: int) -> np.ndarray:
         """The attention of token `query`, the softmax of its scores: float64 [T], adds up to 1."""
-        return softmax(self.scores(query))
+        scores = self.scores(query)
+        return softmax(np.where(np.isnan(scores), -np.inf, scores))
 
     def neuron_view(self, tokens: Iterable[str], position: int) -> NeuronView:
         """The `NeuronView` of the token at `position`; `tokens` are the T strings of the trace."""
@@ -87,7 +95,8 @@ class NeuronView(Result, figures={"vectors": "bert_tf.plots.attention.head_vecto
         tokens: tuple of T strings. The tokens of the input.
         queries: float32 [T, D]. The query vectors of all tokens.
         keys: float32 [T, D]. The key vectors of all tokens.
-        scores: float64 [T]. Dot products of the token's query with every key, divided by the square root of D.
+        scores: float64 [T]. Dot products of the token's query with every key, divided by the square root of D; NaN
+            where a causal or a local mask forbids the link.
         weights: float64 [T]. The softmax of the scores.
     """
 
@@ -134,6 +143,21 @@ def query_key_vectors(bert: Bert, trace: Trace) -> tuple[np.ndarray, np.ndarray]
     return queries, keys
 
 
+def allowed_links(steps: Any, length: int, layer: int) -> np.ndarray:
+    """The tokens that each token may attend to in a layer: all of them, unless its mask is causal or local.
+
+    Args:
+        steps: the result of `Bert.steps`.
+        length: int. T, the number of tokens.
+        layer: int. From 0.
+    Returns:
+        bool [N, T, T]; rows are the tokens that attend.
+    """
+    # The mask depends on the positions alone: the scores of any hidden state show it.
+    state = np.zeros((1, length, steps.config.hidden_size), np.float32)
+    return ~forbidden(np.asarray(steps.values(layer, state, ("scores",))["scores"])[0])
+
+
 def check_head(bert: Bert, layer: int, head: int) -> None:
     """Raise InputError unless the model has this head; layer and head count from 0."""
     layers, heads = bert.config.num_hidden_layers, bert.config.num_attention_heads
@@ -162,7 +186,8 @@ def head_vectors(
     """
     check_head(bert, layer, head)
     queries, keys = vectors or query_key_vectors(bert, trace)
-    return HeadVectors(layer, head, queries[layer, head], keys[layer, head])
+    allowed = allowed_links(bert.steps(), trace.length, layer)[head]
+    return HeadVectors(layer, head, queries[layer, head], keys[layer, head], allowed)
 
 
 def neuron_view(

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from bert_tf.inference.bert import Bert
     from bert_tf.inference.trace import Trace
 
-#: For each relation a pair of bool [L, N] a dependent: whether the dependent attends most to its head, and whether of
-#: all words its head attends most to it.
+#: For each relation a pair of bool [L, N] a dependent: whether the dependent attends most to its head, and whether, of
+#: all other words, its head is the one that attends most strongly to it.
 _Hits = dict[str, list[tuple[np.ndarray, np.ndarray]]]
 
 
@@ -72,8 +72,8 @@ class RelationAgreement:
     Attributes:
         count: int. The number of dependents.
         dependent_to_head: float64 [L, N]. Share of the dependents whose most attended word is their syntactic head.
-        head_to_dependent: float64 [L, N]. Share of the dependents that are the most attended word of their syntactic
-            head.
+        head_to_dependent: float64 [L, N]. Share of the dependents to which, of all other words, their syntactic head
+            attends most strongly.
         offset: int. The most frequent distance in words from a dependent to its head.
         offset_accuracy: float. Share of the dependents with that distance: the baseline. An attention head that does
             no better has learnt a distance, not a relation.

@@ -142,8 +142,8 @@ def agreement(
     Args:
         bert_a, bert_b: `Bert`, or any object with `trace`, `tokenizer`, `config`, `heads` and `name`.
         rows: sequence of `TextRow`.
-        hide, top_k: as in `score_rows`. Both models have the same words hidden; no word is hidden where a model has no
-            masked language model head.
+        hide, top_k: as in `score_rows`. Both models have the same words hidden, which both read; no word is hidden
+            where a model has no masked language model head.
         progress: callable(done, total) in rows; returning False cancels.
     Returns:
         `Agreement`. The score of a head that one of the models lacks is left out.
@@ -186,7 +186,8 @@ def _share_same_side(pairs):
 def _row(bert_a, bert_b, row, hide, top_k):
     try:
         both_fill = "mlm" in bert_a.heads & bert_b.heads
-        mask = hidden_words(row, bert_a.tokenizer.encode(row.text_a, row.text_b), hide) if both_fill else ()
+        encodings = [bert.tokenizer.encode(row.text_a, row.text_b, bert.config.max_tokens) for bert in (bert_a, bert_b)]
+        mask = hidden_words(row, encodings[0], hide, encodings[1]) if both_fill else ()
         traces = [
             bert.trace(row.text_a, row.text_b, mask=mask, level="word", attentions=False, hidden_states=False)
             for bert in (bert_a, bert_b)

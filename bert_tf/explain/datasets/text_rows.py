@@ -155,7 +155,7 @@ def read_rows(
     return TextRows(tuple(rows), tuple(sorted(problems)), left_out, columns, first, second, unit)
 
 
-def hidden_words(row: TextRow, encoding: Encoding, how: str = "random") -> tuple:
+def hidden_words(row: TextRow, encoding: Encoding, how: str = "random", other: Encoding | None = None) -> tuple:
     """The words of a row to hide.
 
     Args:
@@ -163,6 +163,7 @@ def hidden_words(row: TextRow, encoding: Encoding, how: str = "random") -> tuple
         encoding: `Encoding`. The tokens of the row's texts.
         how: str. "given": the words that the row names. "random": in a row that names no word, one of its words,
             the same in every call. "last": in such a row its last word. A typed "[MASK]" counts as a hidden word.
+        other: `Encoding` or None. The tokens that another model reads: only a word that both have is chosen.
     Returns:
         tuple of values for the argument `mask` of `Bert.trace`. Words are identified by their position in the text,
         which is the same for every tokenizer.
@@ -175,6 +176,9 @@ def hidden_words(row: TextRow, encoding: Encoding, how: str = "random") -> tuple
     if row.mask or typed or how == "given":
         return row.mask
     words = [word for word in words_of(encoding, row.text_a, row.text_b) if word.text.isalpha()]
+    if other is not None:
+        read = set(zip(other.sources, other.word_ids))
+        words = [word for word in words if (word.source, word.index) in read]
     if not words:
         return ()
     chosen = words[-1] if how == "last" else random.Random(row.number).choice(words)

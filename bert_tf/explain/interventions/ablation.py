@@ -16,13 +16,14 @@ import numpy as np
 
 from bert_tf.analysis import TOP_K, Analysis, Option, parse_head, underscored
 from bert_tf.errors import InputError, report
+from bert_tf.explain.attention.head_vectors import allowed_links
 from bert_tf.explain.attribution.target import class_prediction, classifier_settings
 from bert_tf.explain.interventions.ablation_effects import Ablation, AblationEffect, AblationSweep, CleanRun
 from bert_tf.inference.answer import check_question
 from bert_tf.inference.batching import TOKENS_PER_BATCH
 from bert_tf.inference.predictions import check_top_k, mask_predictions
 from bert_tf.inference.trace import NextSentence, SentenceOrder
-from bert_tf.layers.hook_points import blocked
+from bert_tf.layers.hook_points import blocked, forbidden
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
@@ -268,9 +269,8 @@ def _run_one(hooked, states, trace, ablation, attention_shifts):
             continue
         before = hooked.values(layer, states[layer], ("pattern",))["pattern"][0]
         x, after = _layer_without(hooked, layer, x, trace, (ablation,), maps=True)
-        shifts[layer] = (
-            np.abs(np.asarray(after[0]) - np.asarray(before)).sum(axis=-1, dtype=np.float64).mean(axis=-1) / 2
-        )
+        lost = np.maximum(np.asarray(before) - np.asarray(after[0]), 0)
+        shifts[layer] = lost.sum(axis=-1, dtype=np.float64).mean(axis=-1)
     return x, shifts if attention_shifts else None
 
 
@@ -281,15 +281,17 @@ def _layer_without(hooked, layer, x, trace, ablations, maps=False):
         heads[row, [head for head_layer, head in ablation.heads if head_layer == layer]] = True
     feed_forward = np.array([layer in ablation.feed_forward for ablation in ablations])[:, None, None]
     off = np.array([layer in ablation.layers for ablation in ablations])[:, None, None]
+    bias = _bias(layer, trace, ablations)
+    alone = _nothing_left(hooked, layer, bias)
     replace = {
-        "z": (heads, np.zeros((1, 1, 1, 1), np.float32)),
+        "z": (heads | alone, np.zeros((1, 1, 1, 1), np.float32)),
         "mlp_out": (feed_forward, np.zeros((1, 1, 1), np.float32)),
         "resid_post": (off, hooked.unchanged(layer, x)),
     }
     replace = {point: pair for point, pair in replace.items() if pair[0].any()}
     points = ("resid_post", "pattern") if maps else ("resid_post",)
-    values = hooked.values(layer, x, points, _bias(layer, trace, ablations), replace)
-    return (values["resid_post"], values["pattern"]) if maps else values["resid_post"]
+    values = hooked.values(layer, x, points, bias, replace)
+    return (values["resid_post"], np.where(alone, 0, values["pattern"])) if maps else values["resid_post"]
 
 
 def _bias(layer, trace, ablations):
@@ -303,6 +305,17 @@ def _bias(layer, trace, ablations):
     return np.concatenate(
         [blocked(a.tokens, trace.length, a.links) if applies(a) else blocked((), trace.length) for a in ablations]
     )
+
+
+def _nothing_left(hooked, layer, bias):
+    """Whether a bias [B, 1, T, T] blocks all that a token may attend to in a head of the layer.
+
+    bool [B, N, T, 1]; [1, 1, 1, 1] without a bias.
+    """
+    if bias is None:
+        return np.zeros((1, 1, 1, 1), bool)
+    allowed = allowed_links(hooked, bias.shape[-1], layer)
+    return ~(allowed & ~forbidden(bias)).any(axis=-1, keepdims=True)
 
 
 def _read(bert, trace, last):

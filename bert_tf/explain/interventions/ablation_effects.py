@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 class Ablation:
     """What to switch off; all numbers count from 0. Parts may be combined.
 
+    In a layer with a causal or a local mask, `tokens` and `links` may block all that a token may attend to. The token
+    then attends to nothing: its attention weights are 0, and these heads add nothing to it.
+
     Attributes:
         heads: tuple of (layer, head). These heads add nothing. The bias of the output projection, which belongs to no
             head, stays.
@@ -99,7 +102,8 @@ class AblationEffect(Result, figures={"answers": "bert_tf.plots.interventions.ab
         attentions: np.ndarray. float32 [L, N, T, T], the attention maps without the part. A layer that is switched off
             has the maps that it would compute. None if not asked for.
         attention_shifts: np.ndarray. float64 [L, N], the share of its attention that each head moves to other tokens:
-            the total variation distance of the two maps, averaged over the query tokens. None if not asked for.
+            the total variation distance of the two maps, averaged over the query tokens; 1 for a token with nothing
+            left to attend to. None if not asked for.
     """
 
     tokens: tuple

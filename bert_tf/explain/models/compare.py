@@ -230,10 +230,17 @@ def aligned_layers(layers_a: int, layers_b: int) -> tuple[tuple[int, int], ...]:
     """
     depth = max(layers_a, layers_b)
     # Layer i of L ends at depth (i + 1) / L.
-    return tuple((_nearest(i, depth, layers_a), _nearest(i, depth, layers_b)) for i in range(depth))
+    return tuple((nearest_layer(i, depth, layers_a), nearest_layer(i, depth, layers_b)) for i in range(depth))
 
 
-def _nearest(layer, depth, layers):
+def nearest_layer(layer: int, depth: int, layers: int) -> int:
+    """The layer of a model with `layers` layers that ends nearest to the relative depth of another model's layer.
+
+    Args:
+        layer: int. The other model's layer, from 0.
+        depth: int. The number of the other model's layers.
+        layers: int.
+    """
     return max(0, round((layer + 1) * layers / depth + 1e-9) - 1)
 
 

@@ -14,10 +14,10 @@ from bert_tf.analysis import TOP_K, Analysis, Option
 from bert_tf.errors import InputError, checked_pair
 from bert_tf.explain.attention.head_summary import summarise_heads
 from bert_tf.explain.attribution.target import classifier_settings
-from bert_tf.explain.models.compare import Comparison, compare
+from bert_tf.explain.models.compare import Comparison, compare, nearest_layer
 from bert_tf.explain.representations.logit_lens import class_lens, logit_lens
 from bert_tf.inference.predictions import fill_mask
-from bert_tf.inference.words import Word
+from bert_tf.inference.words import masked_words
 from bert_tf.results import Result, frame
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def side_by_side(
         text_b = other_text[1] if len(other_text) > 1 else None
         second_trace = second.trace(other_text[0], text_b, other_mask)
     else:
-        second_trace = second.trace(trace.text_a, trace.text_b, _masked_words(bert, trace))
+        second_trace = second.trace(trace.text_a, trace.text_b, masked_words(trace, bert.tokenizer.mask_id))
     comparison = compare(
         trace,
         second_trace,
@@ -254,17 +254,13 @@ def _with_classes(bert, trace, top_k):
     return replace(side, classes=classes, classes_by_layer=lens.values)
 
 
-def _masked_words(bert, trace):
-    """The masked words of a trace, without those that the user typed as [MASK]."""
-    hidden = (position for position in trace.masks if trace.original_ids[position] != bert.tokenizer.mask_id)
-    return tuple(dict.fromkeys(Word(trace.sources[position], trace.word_ids[position]) for position in hidden))
-
-
 def _attention_difference(trace_a, trace_b, layers, layer, head):
     """The difference of the attention maps at the same relative depth; None if the inputs differ in length."""
-    layer_a, layer_b = next((pair for pair in layers if pair[0] == layer), layers[-1])
-    if layer is not None and layer_a != layer:
-        raise InputError(f"There is no layer {layer}: the first model has the layers 0 to {layers[-1][0]}.")
+    last_a, last_b = layers[-1]
+    layer_a = last_a if layer is None else layer
+    if not 0 <= layer_a <= last_a:
+        raise InputError(f"There is no layer {layer}: the first model has the layers 0 to {last_a}.")
+    layer_b = nearest_layer(layer_a, last_a + 1, last_b + 1)
     heads = min(trace.attentions.shape[1] for trace in (trace_a, trace_b))
     if head is not None and not 0 <= head < heads:
         raise InputError(f"There is no head {head}: both models have the heads 0 to {heads - 1}.")

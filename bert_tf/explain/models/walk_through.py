@@ -18,7 +18,7 @@ from bert_tf.explain.attribution.target import class_prediction
 from bert_tf.explain.models.compare import softmax
 from bert_tf.explain.representations.input_embeddings import embedding_parts
 from bert_tf.explain.representations.logit_lens import LogitLens, logit_lens
-from bert_tf.layers.hook_points import MASKED_SCORE
+from bert_tf.layers.hook_points import forbidden
 from bert_tf.results import Result
 from bert_tf.runtime.numpy_ops import ACTIVATIONS, dense, layer_norm, read_by_mlm
 
@@ -87,7 +87,7 @@ class WalkThrough(Result):
         embedding_sum, embedding_norm: float32 [T, E]. Their sum, before and after the layer normalization.
         hidden_states: float32 [L+1, T, H]. Index 0 has the embeddings.
         queries, keys, values: float32 [N, T, D].
-        scores: float32 [N, T, T]. Scaled dot products; NaN where a causal mask forbids the link.
+        scores: float32 [N, T, T]. Scaled dot products; NaN where a causal or a local mask forbids the link.
         weights: float32 [N, T, T]. The softmax of the scores; rows are queries.
         head_outputs: float32 [N, T, D]. The sums of the values with these weights.
         attention_output: float32 [T, H]. The heads' outputs, side by side, through the output projection.
@@ -215,7 +215,7 @@ def _layer_values(bert, state, layer):
     """The values inside a layer by hook point, without the batch axis; NaN for the scores of forbidden links."""
     inside = bert.steps().values(layer, state[None], _LAYER_FIELDS)
     values = {name: np.array(value)[0] for name, value in inside.items()}
-    values["scores"][values["scores"] < MASKED_SCORE / 2] = np.nan
+    values["scores"][forbidden(values["scores"])] = np.nan
     if bert.config.architecture.norm_first:
         name = f"bert.encoder.layer.{bert.config.layer_groups[layer]}.intermediate.LayerNorm"
         values["resid_mid"] = layer_norm(bert.weights, name, values["resid_mid"])

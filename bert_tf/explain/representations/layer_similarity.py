@@ -19,6 +19,7 @@ import numpy as np
 from bert_tf.analysis import Analysis, Option
 from bert_tf.errors import InputError, NotComparable, report
 from bert_tf.explain.representations.vectors import word_vectors
+from bert_tf.inference.words import masked_words
 from bert_tf.results import Result, frame
 
 if TYPE_CHECKING:
@@ -174,8 +175,7 @@ def compare_layers(
         As `layer_similarity`. Cancelled: by `progress`.
     """
     if trace is not None:
-        masked = [word.text for word in trace.words() if set(word.positions) & set(trace.masks)]
-        masked = [word for word in dict.fromkeys(masked) if word != "[MASK]"]
+        masked = masked_words(trace, bert.tokenizer.mask_id)
         return compare_traces([trace], [other.trace(trace.text_a, trace.text_b, masked)], measure)
     readers = [functools.partial(model.trace, attentions=False) for model in (bert, other)]
     texts = [(row.text_a, row.text_b) for row in rows or ()]

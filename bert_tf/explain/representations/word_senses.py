@@ -48,7 +48,7 @@ class SenseSeparation(
         "cosines": "bert_tf.plots.representations.word_senses:sense_cosines",
     },
 ):
-    """The similarity of occurrences with the same sense, and with different senses.
+    """The similarity of occurrences with the same sense, and with different senses; those without a label are left out.
 
     Attributes:
         within, between: np.ndarray. float64 [L+1], the mean cosine of two occurrences with the same sense, and with
@@ -173,15 +173,17 @@ def sense_separation(vectors: np.ndarray, senses: Sequence[str]) -> SenseSeparat
 
     Args:
         vectors: np.ndarray. float [L+1, W, H], as in `Occurrences`.
-        senses: sequence of str. W labels.
+        senses: sequence of str. W labels; "" without a label. Occurrences without a label are left out.
     Returns:
         `SenseSeparation`.
     Raises:
         InputError: not one label for each occurrence, fewer than two senses, or no sense that occurs twice.
     """
-    labels = np.asarray(senses)
+    labels = np.asarray(senses, str)
     if len(labels) != vectors.shape[1]:
         raise InputError(f"There are {len(labels)} labels for {vectors.shape[1]} occurrences; give one each.")
+    is_labelled = labels != ""
+    labels, vectors = labels[is_labelled], vectors[:, is_labelled]
     same = labels[:, None] == labels
     others = ~np.eye(len(labels), dtype=bool)
     if same.all() or not (same & others).any():

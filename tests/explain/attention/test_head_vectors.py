@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.explain import head_vectors, query_key_vectors
+from bert_tf.explain import head_vectors, neuron_view, query_key_vectors
+from tests.explain.models.test_walk_through import made
+from tests.layers.test_causal import APART, LEFT
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +37,28 @@ def test_products_add_up_to_the_score(tiny_bert, trace):
     assert actual.products(3).shape == (trace.length, 8)
     by_hand = [float(actual.queries[3] @ key) / 8**0.5 for key in actual.keys]
     np.testing.assert_allclose(actual.scores(3), by_hand, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", (LEFT, APART, "modernbert"))
+def test_a_mask_of_the_layer_leaves_no_weight_to_what_it_forbids(name):
+    bert = made(name)
+    trace = bert.trace("the cat sat on the mat")
+    vectors, unread = query_key_vectors(bert, trace), 0
+    for layer, maps in enumerate(trace.attentions):
+        for head, weights in enumerate(maps):
+            actual = head_vectors(bert, trace, layer, head, vectors)
+            for query in range(trace.length):
+                np.testing.assert_allclose(actual.weights(query), weights[query], atol=1e-5)
+                np.testing.assert_array_equal(np.isnan(actual.scores(query)), weights[query] == 0)
+                unread += np.isnan(actual.scores(query)).sum()
+    assert unread
+
+
+def test_a_score_of_a_token_that_is_not_read_is_null_in_json():
+    bert = made(LEFT)
+    view = neuron_view(bert, bert.trace("the cat sat"), (0, 1), 2)
+    assert [score is None for score in view.to_dict()["scores"]] == [False, False, False, True, True]
+    assert view.to_dict()["weights"][3:] == [0, 0] and len(view.figure().data) == 3
 
 
 @pytest.mark.parametrize("layer, head", [(2, 0), (0, 4), (-1, 0)])

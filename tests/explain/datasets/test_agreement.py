@@ -50,3 +50,13 @@ def test_masks_of_two_inputs_are_paired_in_reading_order(tiny_bert):
     actual = compare(one, other, tiny_bert.tokenizer, tiny_bert.tokenizer, 2, 2, across=True)
     assert [(m.position_a, m.position_b) for m in actual.masks] == [(one.masks[0], other.masks[0])]
     assert actual.unmatched_a == (one.masks[1],) and actual.unmatched_b == ()
+
+
+@pytest.mark.parametrize("hide", ["last", "random"])
+def test_the_hidden_word_is_one_that_both_models_read(tiny_bert, other_bert, hide):
+    row = TextRow(1, "Legislators " * 20 + "sat")  # the cased model cuts the word to pieces and reads half of the text
+    cut = tiny_bert.tokenizer.encode(row.text_a, max_length=tiny_bert.max_length)
+    assert cut.truncated.tokens_a and not any(other_bert.trace(row.text_a).truncated)
+    for pair in ((tiny_bert, other_bert), (other_bert, tiny_bert)):
+        (actual,) = agreement(*pair, [row], hide).rows
+        assert actual.problem is None and len(actual.masks) == 1 and actual.places[0]

@@ -16,6 +16,7 @@ from bert_tf.explain.interventions.ablation import (
 )
 from bert_tf.explain.interventions.ablation_effects import Ablation
 from bert_tf.models import build_pretraining_model, named_variables, view
+from tests.layers.test_causal import APART, LEFT, make_reader
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +104,29 @@ def test_a_link_is_cut_only_where_it_is_said(tiny_bert, trace):
     cut = trace.attentions[1].copy()
     cut[:, 2, 4] = 0
     np.testing.assert_allclose(effect.attentions[1], cut / cut.sum(axis=-1, keepdims=True), atol=1e-5)
+
+
+@pytest.mark.parametrize("name, alone", [(LEFT, [(slice(None), 0)]), (APART, [(slice(2), 0), (slice(2, 4), -1)])])
+def test_a_token_that_its_mask_leaves_nothing_attends_to_nothing(name, alone):
+    reader = make_reader(name)
+    read = reader.trace("the cat [MASK] on")
+    ends = tuple({position % read.length for _, position in alone})
+    for position in ends:
+        effect = ablate(reader, read, Ablation(tokens=(position,)), attentions=True, attention_shifts=True)
+        expected = read.attentions[0].copy()
+        expected[..., position] = 0
+        sums = expected.sum(axis=-1, keepdims=True)
+        np.testing.assert_allclose(effect.attentions[0], expected / np.where(sums, sums, 1), atol=1e-5)
+        for heads, lonely in alone:
+            assert (sums[heads, lonely] == 0).all() == (position == lonely % read.length)
+        lost = np.maximum(read.attentions[0] - effect.attentions[0], 0).sum(axis=-1).mean(axis=-1)
+        np.testing.assert_allclose(effect.attention_shifts[0], lost, atol=1e-5)
+    swept = sweep(reader, read, every_token(read))
+    for position in range(read.length):
+        effect = ablate(reader, read, Ablation(tokens=(position,)))
+        assert effect.log_probability_changes == pytest.approx(swept.log_probability_changes[position], abs=1e-4)
+    link = Ablation(links=((0, 0),), attention_layers=(1,))
+    assert ablate(reader, read, link, attentions=True).attentions[1, 0, 0].tolist() == [0] * read.length
 
 
 def test_nothing_off_changes_nothing(tiny_bert, trace):

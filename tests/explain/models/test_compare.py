@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import NotComparable
-from bert_tf.explain import aligned_layers, compare, jensen_shannon
+from bert_tf.explain import aligned_layers, compare, jensen_shannon, side_by_side
 from bert_tf.explain.models.compare import common_vocabulary
+from tests.conftest import make_bert
 
 
 def _compare(one, other, text_a, text_b=None, mask=(), **options):
@@ -87,3 +88,13 @@ def test_layers_are_paired_at_the_same_relative_depth(a, b):
     for i, j in pairs:
         assert abs((i + 1) / a - (j + 1) / b) <= 1 / min(a, b)
     assert list(pairs) == sorted(pairs)
+
+
+@pytest.mark.parametrize("layer, pair", [(None, (3, 11)), (3, (3, 11)), (0, (0, 2)), (2, (2, 8))])
+def test_a_chosen_layer_is_compared_with_the_one_that_ends_at_the_same_depth(layer, pair):
+    shallow, deep = (make_bert(layers=layers, hidden=8, heads=2) for layers in (4, 12))
+    trace = shallow.trace("the cat sat")
+    actual = side_by_side(shallow, trace, deep, layer=layer).attention
+    assert (actual.layer_a, actual.layer_b) == pair
+    expected = trace.attentions[pair[0]] - deep.trace("the cat sat").attentions[pair[1]]
+    np.testing.assert_allclose(actual.difference, expected.mean(axis=0), atol=1e-5)

@@ -6,6 +6,7 @@ import pytest
 from bert_tf.errors import Cancelled, InputError, NotComparable
 from bert_tf.explain.representations.layer_similarity import (
     chance_similarity,
+    compare_layers,
     layer_similarity,
     linear_cka,
     pwcca,
@@ -70,6 +71,13 @@ def test_two_models_that_cut_words_differently_are_compared_by_words(tiny_bert, 
     assert actual.shape == (3, 4)
     assert actual[1, 2] == pytest.approx(_unbiased(word_vectors(a)[1], word_vectors(b)[2]), abs=1e-4)
     np.testing.assert_allclose(np.diag(layer_similarity(a, a)), 1, atol=1e-6)
+
+
+def test_the_other_model_reads_the_same_words_masked(tiny_bert):
+    twice = tiny_bert.trace("the cat sat and the [MASK] ran", mask=[5])
+    assert twice.masks == (5, 6)
+    actual = compare_layers(tiny_bert, twice, None, tiny_bert).similarity
+    np.testing.assert_allclose(np.diag(actual), 1, atol=1e-6)
 
 
 def test_several_texts_count_together(tiny_bert, other_bert):

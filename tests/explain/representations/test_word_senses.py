@@ -41,8 +41,23 @@ def test_equally_near_ones_share_the_credit_whatever_the_rounding():
     assert actual.nearest[0] == pytest.approx((0.5 + 0.5 + 0 + 1 / 3) / 4)
 
 
+def test_sentences_without_a_label_are_no_sense_of_their_own():
+    vectors, senses = clusters()
+    unlabelled = np.concatenate([vectors, np.random.default_rng(1).normal(size=(4, 32))])
+    actual, expected = sense_separation(unlabelled[None], [*senses, *[""] * 4]), sense_separation(vectors[None], senses)
+    for name in ("within", "between", "nearest"):
+        np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name))
+
+
 @pytest.mark.parametrize(
-    "senses, says", [(["x"] * 3, "two senses"), (["x", "y", "z"], "two senses"), (["x"], "labels")]
+    "senses, says",
+    [
+        (["x"] * 3, "two senses"),
+        (["x", "y", "z"], "two senses"),
+        (["x", "x", ""], "two senses"),
+        ([""] * 3, "two senses"),
+        (["x"], "labels"),
+    ],
 )
 def test_without_two_senses_there_is_nothing_to_tell(senses, says):
     with pytest.raises(InputError, match=says):
