@@ -41,9 +41,9 @@ def run(args: argparse.Namespace) -> int:
     def progress(done, total):
         # The bar is made with the first bytes, so that an unknown name prints no empty bar above its error.
         nonlocal bar
-        if bar is None and not done:
-            return
         if bar is None:
+            if not done:
+                return
             bar = tqdm(unit="B", unit_scale=True, unit_divisor=1000, disable=args.quiet, file=sys.stderr)
         bar.total = total or None
         bar.update(done - bar.n)

@@ -56,7 +56,7 @@ POINTS = {point.name: point for point in HOOK_POINTS}
 
 
 def forbidden(scores: np.ndarray) -> np.ndarray:
-    """Where a mask forbids a link: a bool array of the shape of `scores`, values of the hook point of this name."""
+    """Where a mask forbids a link: bool, of the shape of `scores`, attention scores or a bias that is added to them."""
     return scores < MASKED_SCORE / 2
 
 

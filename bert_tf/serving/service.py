@@ -37,9 +37,6 @@ _FEATURE_KEYS = ("model", "text_a", "text_b", "inputs", "pooling", "layer", "len
 _EXPLAIN_KEYS = ("model", "text_a", "text_b", "mask", "rows", "target", "options")
 
 
-_GONE = RequestProblem(499, "The client has gone.")  # as nginx counts it; nobody reads the answer
-
-
 class Service:
     """What the routes share.
 
@@ -154,7 +151,7 @@ class Service:
         except TimeoutError:
             raise RequestProblem(408, f"The request did not come within {_UPLOAD:.0f} seconds.") from None
         except ClientDisconnect:
-            raise _GONE from None
+            raise _gone() from None
 
     async def _body(self, request, keys=None):
         try:
@@ -247,12 +244,17 @@ class Service:
         return [{"error": _sentence(result)} if isinstance(result, BaseException) else result for result in results]
 
 
+def _gone():
+    """The error of a request whose client has gone; nginx counts it so, and nobody reads the answer."""
+    return RequestProblem(499, "The client has gone.")  # a new one each time: a raised error holds its frames
+
+
 async def _for_client(request, future):
     """The result of a future, which is cancelled if the client goes."""
     while not (await asyncio.wait({future}, timeout=_LOOK))[0]:
         if await request.is_disconnected():
             future.cancel()
-            raise _GONE
+            raise _gone()
     return future.result()
 
 
@@ -301,10 +303,10 @@ def _answering(service: Service, handler: Callable, limited: bool = True) -> Cal
     async def endpoint(request):
         start, status, headers = time.perf_counter(), 200, {}
         try:
-            if limited and metrics.waiting >= service.limits.max_waiting:
-                raise RequestProblem(503, f"{metrics.waiting} requests are being answered; try again in a second.")
             # Before it counts as waiting: a slow upload takes nobody's place.
             request.state.content = await service.content(request)
+            if limited and metrics.waiting >= service.limits.max_waiting:
+                raise RequestProblem(503, f"{metrics.waiting} requests are being answered; try again in a second.")
             metrics.waiting += 1
             try:
                 text = await run_in_threadpool(_encoded, await handler(request))
