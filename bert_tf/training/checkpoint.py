@@ -108,6 +108,8 @@ class Checkpoints:
     def save(self, step: int, variables: Sequence[keras.Variable], state: dict[str, Any]) -> None:
         """Writes a checkpoint, then removes the older ones beyond `keep`, except the best.
 
+        Checkpoints of later steps are removed too: a run comes to an earlier step again only if they are damaged.
+
         Args:
             step: int. The number of updates done.
             variables: list of Keras variables, in the order in which `restore` will get them.
@@ -129,12 +131,15 @@ class Checkpoints:
                 (part / _STATE).write_text(json.dumps({**state, "step": step}))
                 write_checksums(part, (_WEIGHTS, _STATE))
                 for path in part.iterdir():
-                    with open(path, "rb") as file:
+                    # "r+b": Windows syncs only files that are open for writing.
+                    with open(path, "r+b") as file:
                         os.fsync(file.fileno())
                 self._set_aside(step)
                 part.rename(target)
             finally:
                 shutil.rmtree(part, ignore_errors=True)
+        for later in (later for later in self.steps() if later > step):
+            self._set_aside(later)
         best = self.best()
         for old in (old for old in self.steps()[: -self.keep] if old != best):
             self._set_aside(old)

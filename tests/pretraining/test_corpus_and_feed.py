@@ -106,6 +106,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
         ('{"txt": "a"}', "no text in a field 'text'.*it has: txt.*--field"),
         ('["a"]', "it has: list"),
         ('{"text": 3}', "line 2: no text"),
+        ('{"text": "a \\ud83d b"}', "line 2: the text is broken at character 2: U.D83D is half a surrogate pair"),
     ],
 )
 def test_bad_json_lines_are_named(line, words, tmp_path):

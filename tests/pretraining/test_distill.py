@@ -9,6 +9,7 @@ from bert_tf.config import BertConfig
 from bert_tf.models import build_pretraining_model, named_variables, view
 from bert_tf.pretraining.objectives.distillation import Distillation, alternate_layers, build_student
 from bert_tf.pretraining.objectives.masked_lm import MaskedLM, MaskedLMAndNextSentence
+from bert_tf.tokenizers import Tokenizer
 
 TINY = {
     "vocab_size": 30,
@@ -198,8 +199,6 @@ def test_a_student_learns_its_teacher_in_the_one_training_loop(tmp_path):
     for name, variable in named_variables(teacher).items():
         np.testing.assert_array_equal(np.array(variable), before[name])
     folder = tmp_path / "student"
-    from bert_tf.tokenizers import Tokenizer
-
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxy"]
     checkpoints.save(folder, student.bert_config, Tokenizer(words, lower_case=True), student)
     assert checkpoints.read(folder)[0].num_hidden_layers == 1
@@ -240,6 +239,13 @@ def test_the_command_makes_a_student_with_half_of_the_layers(tmp_path):
 
     with pytest.raises(ValueError, match="needs --teacher"):
         run("--student-layers", "1")
+    # The same words in another order.
+    Tokenizer([*bert.tokenizer.vocab[:5], *bert.tokenizer.vocab[:4:-1]], lower_case=False).save(tmp_path / "other")
+    fresh = ["--teacher", str(tmp_path / "teacher"), "--size", "1x16x2", "--vocab"]
+    with pytest.raises(ValueError, match="--teacher .*teacher has another vocabulary than the model"):
+        run(*fresh, str(tmp_path / "other"))
+    with pytest.raises(ValueError, match="--teacher .*teacher takes at most 128 tokens, but the sequences have 200"):
+        run(*fresh, str(tmp_path / "teacher"), "--length", "200")
     assert run("--teacher", str(tmp_path / "teacher"), "--student-layers", "1") == 0
     assert checkpoints.read(tmp_path / "run" / "model")[0].num_hidden_layers == 1
     assert "soft_loss" in (tmp_path / "run" / "metrics.jsonl").read_text()

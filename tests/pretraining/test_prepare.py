@@ -189,6 +189,14 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_files(texts, tmp_path
     assert stamps == {path: path.stat().st_mtime_ns for path in (tmp_path / "parts").iterdir()}
 
 
+def test_a_shard_is_open_for_writing_when_it_is_synced(texts, tmp_path, monkeypatch):
+    """Windows refuses to sync a file that is open for reading alone; so does writing nothing to it, everywhere."""
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.write(file, b"")))
+    prepare(texts[:1], tmp_path, TOKENIZER, SETTINGS, 2, 1)
+    assert len(synced) >= 4  # two shards, at the start and at the end
+
+
 def test_a_finished_preparation_is_counted_again(texts, tmp_path, capsys):
     TOKENIZER.save(tmp_path / "vocab")
     output = []
@@ -472,6 +480,17 @@ def test_masked_words_alone_train_a_model_without_a_next_sentence_head(texts, tm
     )
     assert "mlm 0." in capsys.readouterr().out
     assert bert_tf.load(tmp_path / "run" / "model").heads == {"mlm"}
+
+
+@pytest.mark.parametrize("most", [None, 7])
+def test_records_of_every_word_are_read_back(texts, tmp_path, most):
+    settings = ExampleSettings("clm", 32, MaskSettings(most=most))
+    counts = prepare(texts[:1], tmp_path, TOKENIZER, settings, 2, 1)
+    batch, _ = next(iter(RecordsFeed(Records(tmp_path), counts.examples)))
+    assert batch["mask_positions"].shape == (counts.examples, most or 30)
+    assert batch["mask_weights"].sum() == counts.masked
+    labels = np.take_along_axis(batch["token_ids"], batch["mask_positions"], 1)
+    np.testing.assert_array_equal(labels, batch["mask_labels"])
 
 
 TOKENIZER_OTHER = Tokenizer([*small_vocabulary(), "elephant"], lower_case=False)

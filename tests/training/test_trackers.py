@@ -79,6 +79,23 @@ def test_wandb_gets_the_same(calls, tmp_path):
         calls.clear()
 
 
+@pytest.mark.parametrize("name", ["mlflow", "wandb"])
+def test_a_tracker_that_fails_costs_the_run_nothing(calls, tmp_path, monkeypatch, capsys, name):
+    def fail(*_, **__):
+        raise RuntimeError("no connection")
+
+    tracker = open_tracker(name, tmp_path, {})
+    service = sys.modules["mlflow"].MlflowClient if name == "mlflow" else tracker._run
+    for function in ("log_batch", "set_terminated") if name == "mlflow" else ("log", "finish"):
+        monkeypatch.setattr(service, function, fail)
+    with tracker:
+        tracker.log(RECORD)
+    assert capsys.readouterr().err.splitlines() == [
+        "Warning: Step 3 did not reach the tracker (no connection); the run folder has the whole log.",
+        "Warning: The tracker did not end its run (no connection); the run folder has the whole log.",
+    ]
+
+
 def test_a_missing_package_is_told_before_the_training(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(InputError, match=r"bert-tf\[trackers\]"):

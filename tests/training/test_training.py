@@ -403,6 +403,14 @@ def test_other_accounts_can_read_a_checkpoint(tmp_path):
     assert {path.stat().st_mode for path in (tmp_path / "step-1").iterdir()} == {(tmp_path / "new").stat().st_mode}
 
 
+def test_a_file_is_open_for_writing_when_it_is_synced(tmp_path, monkeypatch):
+    """Windows refuses to sync a file that is open for reading alone; so does writing nothing to it, everywhere."""
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.write(file, b"")))
+    Checkpoints(tmp_path).save(1, [keras.Variable(np.zeros(2, "float32"))], {"loss": 1.0})
+    assert len(synced) == len(list((tmp_path / "step-1").iterdir()))
+
+
 def cut(path, size):
     with open(path, "r+b") as file:
         file.truncate(size)
@@ -443,6 +451,18 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path, capsys, damage):
     with pytest.raises(ValueError, match="step-10.*No other checkpoint is left"):
         saved.restore([variable])
     np.testing.assert_array_equal(variable, [20, 20])
+
+
+def test_a_damaged_checkpoint_does_not_outlast_the_whole_ones(tmp_path):
+    variable = keras.Variable(np.zeros(2, "float32"))
+    for step, keep in ((10, 1), (30, 2)):
+        Checkpoints(tmp_path, keep).save(step, [variable], {"loss": 1.0 / step})
+    flip(tmp_path / "step-30" / "state.safetensors")
+    saved = Checkpoints(tmp_path, keep=1)
+    assert saved.restore([variable])["step"] == 10
+    saved.save(20, [variable], {"loss": 1.0 / 20})
+    assert saved.steps() == [20] and saved.best() == 20
+    assert saved.restore([variable])["step"] == 20
 
 
 @pytest.mark.parametrize("damage", ["weights cut", "state cut"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bert_tf.cli.prepare import mask_settings
 from bert_tf.cli.pretrain.networks import (
+    check_fixed_model,
     make_networks,
     read_fixed_generator,
     read_teacher,
@@ -74,9 +75,11 @@ def _run(args, strategy):
         config = config.replace(hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout)
     check_run(output, args, tokenizer, records, objective.heads)
     check_embeddings(output, config)
+    phases = plan_phases(args.phases, args.length, args.steps, config.max_tokens)
+    if teacher_model:
+        check_fixed_model(f"--teacher {args.teacher}", teacher_model, tokenizer, phases)
     corpus = records or _prepare(args, tokenizer, strategy)
     check_documents(args.objective, corpus.manifest.get("documents"))
-    phases = plan_phases(args.phases, args.length, args.steps, config.max_tokens)
     with scope(strategy):
         fixed_model = teacher or read_fixed_generator(args, tokenizer, phases)
         model, generator, network, optimizer = make_networks(

@@ -97,6 +97,30 @@ def read_teacher(args: argparse.Namespace) -> tuple[BertConfig, BaseTokenizer, B
     return checkpoints.read(checkpoints.find(args.teacher))
 
 
+def check_fixed_model(
+    option: str,
+    model: tuple[BertConfig, BaseTokenizer, BertModel],
+    tokenizer: BaseTokenizer,
+    phases: Sequence[Phase],
+) -> None:
+    """Checks that a teacher or a fixed generator can read the sequences of the model to train.
+
+    Args:
+        option: str. The option that names it, with its value, for the message.
+        model: (`BertConfig`, tokenizer, `BertModel`) of the teacher or generator.
+        tokenizer: the tokenizer of the model to train.
+        phases: sequence of `Phase`. The phases of the training.
+
+    Raises: ValueError if its vocabulary or its input length does not fit.
+    """
+    config, own_tokenizer, _ = model
+    if own_tokenizer.vocab != tokenizer.vocab:
+        raise ValueError(f"{option} has another vocabulary than the model; give one with the same vocabulary.")
+    longest = max(phase.length for phase in phases)
+    if longest > config.max_tokens:
+        raise ValueError(f"{option} takes at most {config.max_tokens} tokens, but the sequences have {longest}.")
+
+
 def read_fixed_generator(
     args: argparse.Namespace, tokenizer: BaseTokenizer, phases: Sequence[Phase]
 ) -> BertModel | None:
@@ -116,19 +140,11 @@ def read_fixed_generator(
 
     if not isinstance(args.generator, str):
         return None
-    config, generator_tokenizer, generator = checkpoints.read(checkpoints.find(args.generator))
-    require_head(generator.bert_heads, "mlm", f"--generator {args.generator}")
-    if generator_tokenizer.vocab != tokenizer.vocab:
-        raise ValueError(
-            f"--generator {args.generator} has another vocabulary than the model; give a generator with the same "
-            "vocabulary."
-        )
-    longest = max(phase.length for phase in phases)
-    if longest > config.max_tokens:
-        raise ValueError(
-            f"--generator {args.generator} takes at most {config.max_tokens} tokens, but the sequences have {longest}."
-        )
-    return generator
+    option = f"--generator {args.generator}"
+    generator = checkpoints.read(checkpoints.find(args.generator))
+    require_head(generator[2].bert_heads, "mlm", option)
+    check_fixed_model(option, generator, tokenizer, phases)
+    return generator[2]
 
 
 def training_objective(args: argparse.Namespace) -> Any:

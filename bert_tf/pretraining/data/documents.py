@@ -22,6 +22,8 @@ import zlib
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from bert_tf.errors import check_text
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -90,7 +92,7 @@ def read_parts(
     Yields: (the number of the part in its document, from 0; list of str, the paragraphs of the part).
 
     Raises: TextError, which names the file, if the text is not UTF-8 or holds NULs, if the archive is damaged, or if a
-        line is not JSON, is too long or lacks the field.
+        line is not JSON, is too long, lacks the field or holds half a surrogate pair.
     """
     for path in map(str, paths):
         try:
@@ -244,6 +246,10 @@ def _json_documents(lines, path, field):
                 f"{path}, line {number}: no text in a field {field!r} (it has: {has or 'nothing'}); "
                 f"name the right one with --field."
             )
+        try:
+            check_text(text, f"{path}, line {number}: the text")
+        except ValueError as error:
+            raise TextError(str(error)) from None
         if paragraphs := [part for part in map(str.strip, text.split("\n")) if part]:
             yield paragraphs
 

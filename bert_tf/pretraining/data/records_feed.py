@@ -23,6 +23,7 @@ from bert_tf.pretraining.data.shards import (
     read_manifest,
     vocabulary_hash,
 )
+from bert_tf.pretraining.objectives.masking import max_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +121,7 @@ class RecordsFeed:
     def __init__(self, records: Records, batch_size: int, seed: int = 0, start: DataPosition = DataPosition()) -> None:
         self.records, self.batch_size, self.seed, self.start = records, batch_size, seed, start
         shards, settings = len(records.shards), records.settings
-        self._shape = settings.length, settings.masks.max_predictions(settings.length)
+        self._shape = settings.length, max_targets(settings.objective, settings.length, settings.masks)
         # So many shards at a time that few examples are left over after the last full batch.
         wanted = BATCHES_PER_BLOCK * batch_size
         self._together = min(shards, max(1, round(wanted * shards / max(1, records.examples))))

@@ -230,7 +230,8 @@ class ShardWriter:
 
     def _sync(self):
         for name in self._names:
-            with open(self.folder / name, "rb") as file:
+            # "r+b": Windows syncs only files that are open for writing.
+            with open(self.folder / name, "r+b") as file:
                 os.fsync(file.fileno())
 
 

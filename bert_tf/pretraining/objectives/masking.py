@@ -66,6 +66,14 @@ class MaskSettings:
         return positions if self.most is None else min(positions, self.most)
 
 
+def max_targets(objective: str, length: int, settings: MaskSettings = MaskSettings()) -> int:
+    """P, the number of positions that `choose_targets` reserves for a sequence of `length` tokens."""
+    if objective != "clm":
+        return settings.max_predictions(length)
+    # All tokens except [CLS] and the last [SEP].
+    return max(1, length - 2 if settings.most is None else min(settings.most, length - 2))
+
+
 def choose_targets(
     objective: str,
     batch: dict[str, Any],
@@ -75,12 +83,12 @@ def choose_targets(
 ) -> dict[str, Any]:
     """Chooses the positions that an objective predicts: `all_tokens` for "clm", else `mask_batch`."""
     if objective == "clm":
-        return all_tokens(batch, tokenizer, rng, settings.most)
+        return all_tokens(batch, tokenizer, rng, settings)
     return mask_batch(batch, tokenizer, rng, settings)
 
 
 def all_tokens(
-    batch: dict[str, Any], tokenizer: BaseTokenizer, rng: np.random.Generator, most: int | None = None
+    batch: dict[str, Any], tokenizer: BaseTokenizer, rng: np.random.Generator, settings: MaskSettings = MaskSettings()
 ) -> dict[str, Any]:
     """Chooses all tokens and masks none, for a model that does not see the token it predicts.
 
@@ -88,12 +96,12 @@ def all_tokens(
         batch: as `mask_batch`.
         tokenizer: as `mask_batch`.
         rng: as `mask_batch`.
-        most: int. The largest number of predicted positions of a sequence, chosen at random; None for all.
+        settings: `MaskSettings`. Its `most` bounds the predicted positions of a sequence, which are chosen at random.
 
-    Returns: as `mask_batch`, with P = T - 2 or `most`. Special tokens and padding have weight 0.
+    Returns: as `mask_batch`, with P = `max_targets`. Special tokens and padding have weight 0.
     """
     ids = batch["token_ids"]
-    count = max(1, ids.shape[1] - 2 if most is None else min(most, ids.shape[1] - 2))
+    count = max_targets("clm", ids.shape[1], settings)
     candidates = ordinary_tokens(tokenizer)[ids] & (batch["padding_mask"] == 1)
     keys = np.where(candidates, rng.random(ids.shape), 1.0)
     positions = np.sort(np.argsort(keys, axis=1, kind="stable")[:, :count], axis=1).astype(np.int32)

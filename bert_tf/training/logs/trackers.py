@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ _LONGEST_PARAMETER = 6000  # characters of a value that MLflow keeps
 
 class Tracker:
     """A run in a tracker; this class sends nothing.
+
+    If a record cannot be sent, a warning goes to standard error and the training continues, as `metrics.jsonl` has it.
 
     Example:
         with open_tracker("mlflow", "run", {"steps": 1000}) as tracker:
@@ -44,9 +48,27 @@ class Tracker:
 
     def log(self, record: Mapping[str, Any]) -> None:
         """Send the numbers of a record, with its "step"."""
+        with _errors_as_warnings(f"Step {record['step']} did not reach the tracker"):
+            self._send(record)
 
     def close(self, failed: bool = False) -> None:
         """End the run."""
+        with _errors_as_warnings("The tracker did not end its run"):
+            self._end(failed)
+
+    def _send(self, record):
+        pass
+
+    def _end(self, failed):
+        pass
+
+
+@contextmanager
+def _errors_as_warnings(what: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # each tracker has errors of its own
+        print(f"Warning: {what} ({error}); the run folder has the whole log.", file=sys.stderr, flush=True)
 
 
 def check_tracker(name: str | None) -> None:
@@ -110,12 +132,12 @@ class _MLflow(Tracker):
             self._client.update_run(identifier, status="RUNNING")
         self.identifier = identifier
 
-    def log(self, record):
+    def _send(self, record):
         milliseconds = int(1000 * record["time"]) if "time" in record else 0
         metrics = [self._metric(name, value, milliseconds, record["step"]) for name, value in _numbers(record)]
         self._client.log_batch(self.identifier, metrics=metrics)
 
-    def close(self, failed=False):
+    def _end(self, failed):
         self._client.set_terminated(self.identifier, "FAILED" if failed else "FINISHED")
 
 
@@ -133,10 +155,10 @@ class _WeightsAndBiases(Tracker):
         )
         self.identifier = self._run.id
 
-    def log(self, record):
+    def _send(self, record):
         self._run.log(dict(_numbers(record)), step=record["step"])
 
-    def close(self, failed=False):
+    def _end(self, failed):
         self._run.finish(exit_code=int(failed))
 
 
