@@ -78,6 +78,6 @@ def read_words(arguments: Sequence[str]) -> list[str]:
     words: list[str] = []
     for argument in arguments:
         path = Path(argument)
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else [argument]
+        lines = path.read_text(encoding="utf-8-sig").splitlines() if path.is_file() else [argument]
         words += [line.strip() for line in lines if line.strip()]
     return words

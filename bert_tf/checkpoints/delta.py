@@ -135,13 +135,15 @@ def fingerprint(folder: Path, config: BertConfig, tensors: Mapping[str, StoredTe
         tensors: dict of canonical name -> `StoredTensor`. The tensors of the base model.
 
     Returns:
-        str, or None if no layer is inherited.
+        str, or None if no normalization is inherited.
     """
     return _signature(_stored_and_inherited(folder, config, tensors)[1])
 
 
 def _signature(tensors):
-    vectors = sorted(name for name in tensors if name.endswith("output.LayerNorm.weight"))
+    norms = sorted(name for name in tensors if name.endswith("LayerNorm.weight"))
+    # ModernBERT normalizes before its blocks, so it has no norm of this name.
+    vectors = [name for name in norms if name.endswith("output.LayerNorm.weight")] or norms
     if not vectors:
         return None
     digest = hashlib.sha256()

@@ -8,6 +8,7 @@ import pytest
 
 import bert_tf
 from bert_tf import checkpoints
+from bert_tf.checkpoints.added_words import read_words
 from bert_tf.cli import main
 from bert_tf.errors import InputError
 
@@ -80,6 +81,12 @@ def test_what_cannot_be_added_is_refused():
         bert_tf.resize_vocabulary(more, ["zyxology"])
     with pytest.raises(InputError, match="' two' cannot be added"):
         bert_tf.resize_vocabulary(bert, [" two"])
+
+
+def test_a_byte_order_mark_is_no_part_of_a_word(tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("zyxology\r\n[E1]\r\n", encoding="utf-8-sig")
+    assert read_words([str(words), "more"]) == ["zyxology", "[E1]", "more"]
 
 
 def test_training_commands_add_words(tmp_path, capsys):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import CheckpointError, convert, read
+from bert_tf.checkpoints import CheckpointError, convert, read, save
 from bert_tf.checkpoints.formats.google import _index_names, google_heads, google_name
 from bert_tf.checkpoints.saving import tensor_values
 
@@ -179,3 +179,11 @@ def test_architectures_that_are_no_list_are_one_sentence(tiny_folder, tmp_path, 
     edit_json(google / "bert_config.json", architectures=5)
     with pytest.raises(CheckpointError, match="architectures must be a list of class names.*not 5"):
         read(google)
+
+
+def test_an_epsilon_that_google_s_code_does_not_have_is_refused(make_tiny, tmp_path):
+    made = make_tiny(layer_norm_eps=1e-5)
+    own = save(tmp_path / "own", made.config, made.tokenizer, made.model)
+    with pytest.raises(CheckpointError, match="layer_norm_eps 1e-12, and this model has 1e-05"):
+        convert(own, tmp_path / "google", to="google")
+    assert not (tmp_path / "google").exists()

@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import CheckpointError, convert, read, save
+from bert_tf.checkpoints.formats.kerashub import write_preset
+from bert_tf.checkpoints.saving import tensor_values
+from bert_tf.tokenizers import read_tokenizer
+from tests.architectures.test_architectures import GOLDEN
 
 OUTPUTS = ("sequence_output", "pooled_output")
 
@@ -232,3 +236,11 @@ def test_a_tokenizer_that_cuts_otherwise_is_remarked(make_tiny, tmp_path, edit_j
     (own / "checksums.json").unlink()
     edit_json(own / "tokenizer_config.json", additional_special_tokens=[made.tokenizer.vocab[9]])
     assert "adds tokens" in convert(own, tmp_path / "p", to="keras-nlp").note
+
+
+@pytest.mark.parametrize("name", ["roberta", "albert"])
+def test_a_vocabulary_that_is_no_wordpiece_is_not_exported(tiny, tmp_path, name):
+    tokenizer = read_tokenizer(GOLDEN / name)
+    with pytest.raises(CheckpointError, match=f"is a WordPiece tokenizer, and.*{type(tokenizer).__name__}"):
+        write_preset(tmp_path, tiny.config, tokenizer, dict(tensor_values(tiny.model)))
+    assert not any(tmp_path.iterdir())

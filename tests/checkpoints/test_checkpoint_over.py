@@ -14,6 +14,7 @@ from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.checkpoints.reading import open_folder
 from bert_tf.models import named_variables
 from bert_tf.pretraining.objectives.distillation import build_student
+from tests.architectures.test_architectures import GOLDEN
 from tests.conftest import make_bert
 
 
@@ -115,6 +116,18 @@ def test_a_sign_of_the_whole_model_below_is_still_known(teacher, tmp_path):
     assert checkpoints.read(folder)[0].num_hidden_layers == 2
     train_on(tmp_path / "teacher", teacher, 3)
     with pytest.raises(CheckpointError, match="was trained on another teacher"):
+        checkpoints.read(folder)
+
+
+def test_over_another_modernbert_of_the_name_it_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    config, tokenizer, model = checkpoints.read(GOLDEN.parent / "modernbert")
+    checkpoints.save(tmp_path / "modern", config, tokenizer, model)
+    folder = save_delta(tmp_path / "student", config, tokenizer, model, "modern", open_folder)
+    for variable in named_variables(model).values():
+        variable.assign(np.asarray(variable) * 1.5)
+    checkpoints.save(tmp_path / "modern", config, tokenizer, model)
+    with pytest.raises(CheckpointError, match="was trained on another modern"):
         checkpoints.read(folder)
 
 

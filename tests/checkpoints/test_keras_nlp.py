@@ -293,6 +293,38 @@ def test_what_a_model_does_not_have_is_refused(tiny):
         modern.to_keras_nlp()
 
 
+def test_one_segment_is_added_once(make_tiny):
+    made = make_tiny(heads=("pooler",), type_vocab_size=1)
+    bert = bert_tf.Bert(made.config, made.tokenizer, made.model)
+    batch = ids_of(bert)
+    np.testing.assert_allclose(of_backbone(bert.to_keras_nlp(), batch), own_sequence(bert, batch), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"model_type": "roberta", "type_vocab_size": 2},
+        {"model_type": "deberta-v2", "type_vocab_size": 1, "position_buckets": 4, "max_relative_positions": 16},
+    ],
+)
+def test_segments_that_a_backbone_has_no_place_for_are_refused(make_tiny, settings):
+    made = make_tiny(heads=("mlm",), **settings)
+    with pytest.raises(CheckpointError, match="has no segments, and type_vocab_size is"):
+        bert_tf.Bert(made.config, made.tokenizer, made.model).to_keras_nlp()
+
+
+@pytest.mark.parametrize("name", ["roberta", "albert"])
+def test_a_vocabulary_of_another_kind_than_keras_nlps_is_refused(tiny, tmp_path, name):
+    from bert_tf.inference.exported.keras_nlp_task import write_preset
+
+    other = bert_tf.load(GOLDEN / name)
+    pieces = bert_tf.Bert(tiny.config, other.tokenizer, tiny.weights, tiny.runtime)
+    words = bert_tf.Bert(other.config, tiny.tokenizer, other.weights, other.runtime)
+    for bert in (pieces, words):
+        with pytest.raises(CheckpointError, match="keras_nlp has no tokenizer with its vocabulary"):
+            write_preset(bert, tmp_path / "preset")
+
+
 def documented(heading):
     """The Python examples below a heading of docs/reference/family.md."""
     text = (Path(__file__).parents[2] / "docs" / "reference" / "family.md").read_text("utf-8")

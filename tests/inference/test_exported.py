@@ -10,6 +10,7 @@ from bert_tf.cli import main
 from bert_tf.errors import CheckpointError
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import task_type
+from bert_tf.inference.exported import formats
 from bert_tf.inference.exported.formats import FORMATS, check, write
 from tests.architectures.test_architectures import GOLDEN
 from tests.conftest import make_bert, randomise
@@ -167,3 +168,15 @@ def test_a_file_that_computes_something_else_fails_the_check(tiny, tmp_path):
         write(tiny, tmp_path / "out", "onnx")
     with pytest.raises(CheckpointError, match="no format 'tflite'"):
         write(tiny, tmp_path / "new", "tflite")
+
+
+@pytest.mark.parametrize("value, dtype", [(np.nan, "float32"), (np.nan, "int8"), (0, "int8")])
+def test_outputs_that_say_nothing_fail_the_check(tiny, tmp_path, monkeypatch, value, dtype):
+    run = formats._RUNNERS["openvino"]
+
+    def broken(folder, batch):
+        outputs = run(folder, batch)
+        return {**outputs, "pooled_output": np.full_like(outputs["pooled_output"], value)}
+
+    monkeypatch.setitem(formats._RUNNERS, "openvino", broken)
+    assert not check(tiny, write(tiny, tmp_path / "out", "openvino"), "openvino", dtype).passes

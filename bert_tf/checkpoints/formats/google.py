@@ -20,6 +20,7 @@ from bert_tf.files import atomic_write, read_json, write_json
 from bert_tf.tokenizers import BaseTokenizer, read_tokenizer
 
 PREFIX = "bert_model.ckpt"
+_EPSILON = 1e-12  # fixed in Google's code
 _TABLE_END, _TABLE_FOOTER = bytes.fromhex("57fb808b247547db"), 48  # the magic number of a table, the size of its footer
 # A checkpoint of a training run also holds the optimiser's moments and counters.
 _TRAINING_STATE = re.compile(r"(^|/)(adam_[mv](_\d+)?|Adam(_\d+)?|global_step|beta[12]_power|lamb_[mv])$")
@@ -226,7 +227,7 @@ def write_google(folder: Path, config: BertConfig, tokenizer: BaseTokenizer, ten
         tensors: dict of canonical name -> float32 array in Hugging Face's orientation.
 
     Raises:
-        CheckpointError: the architecture has no such checkpoints.
+        CheckpointError: the architecture has no such checkpoints, or they cannot hold this model.
     """
     import tensorflow as tf
 
@@ -241,6 +242,11 @@ def write_google(folder: Path, config: BertConfig, tokenizer: BaseTokenizer, ten
         raise CheckpointError(
             "The model's output table differs from its token embeddings, which a TensorFlow checkpoint of Google's "
             "cannot hold; write the format 'hf'."
+        )
+    if config.layer_norm_eps != _EPSILON:
+        raise CheckpointError(
+            f"A TensorFlow checkpoint of Google's has layer_norm_eps {_EPSILON}, and this model has "
+            f"{config.layer_norm_eps}; write the format 'hf'."
         )
     for setting, google_values in architecture.google_values.items():
         value = getattr(config, setting)

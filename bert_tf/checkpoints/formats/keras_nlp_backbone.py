@@ -336,7 +336,7 @@ def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
         `keras_nlp.models.BertBackbone`, or that of the architecture.
 
     Raises:
-        CheckpointError: keras_nlp has no backbone for this architecture.
+        CheckpointError: keras_nlp has no backbone for this architecture, or its backbone has no place for the segments.
     """
     from bert_tf.layers.common import activation
 
@@ -352,6 +352,12 @@ def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
     if "num_groups" in values:
         values["num_groups"] = len(set(config.layer_groups))
     backbone = getattr(models, f"{record.prefix}Backbone")(**values)
+    adds_segment = config.type_vocab_size > 0 and not hasattr(backbone, "segment_embedding")
+    if adds_segment and (config.type_vocab_size > 1 or not config.architecture.has_position_table):
+        raise CheckpointError(
+            f"A {record.prefix}Backbone of keras_nlp has no segments, and type_vocab_size is {config.type_vocab_size} "
+            "in this model; write the format 'hf'."
+        )
     for layer in _encoder_layers(backbone):
         layer._feedforward_intermediate_dense.activation = activation(config.hidden_act)
     for norm in _norms(backbone):
@@ -362,7 +368,7 @@ def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
         value = tensors[name]
         if name == _POSITIONS:
             value = value[config.position_offset :]
-            if config.type_vocab_size == 1:
+            if adds_segment:
                 value = value + tensors[_SEGMENT]  # the one segment of RoBERTa is part of every position
         variable = layer.weights[index]
         variable.assign((value.T if is_transposed(name) else value).reshape(variable.shape))

@@ -211,7 +211,7 @@ def write_preset(folder: Path, config: BertConfig, tokenizer: BaseTokenizer, ten
     """
     import h5py
 
-    _check_representable(config, tensors)
+    _check_representable(config, tokenizer, tensors)
     with atomic_write(folder / WEIGHTS_FILE) as temporary, h5py.File(temporary, "w") as file:
         for name in tensor_shapes(config, heads=("pooler",)):
             key, shape = _key_and_shape(name, config)
@@ -228,9 +228,14 @@ def write_preset(folder: Path, config: BertConfig, tokenizer: BaseTokenizer, ten
     write_text(folder / "README.md", _card(config, tokenizer))
 
 
-def _check_representable(config, tensors):
+def _check_representable(config, tokenizer, tensors):
     if config.model_type != "bert":
         raise CheckpointError(f"KerasHub presets can hold BERT only, not {config.architecture.title}.")
+    if not isinstance(tokenizer, Tokenizer):
+        raise CheckpointError(
+            f"KerasHub's BertTokenizer is a WordPiece tokenizer, and this model has a {type(tokenizer).__name__}; "
+            "write the format 'hf'."
+        )
     if "bert.pooler.dense.weight" not in tensors:
         raise CheckpointError("A KerasHub BertBackbone always has a pooler, and this model has none.")
     if config.layer_norm_eps != _EPSILON:

@@ -38,7 +38,7 @@ class Check:
     """The comparison of a written model with the model.
 
     Attributes:
-        difference: float. The largest absolute difference of an output.
+        difference: float. The largest absolute difference of an output; not finite if an output is not.
         cosine: float. The smallest cosine of an output, over all its values.
         passes: bool. Whether the outputs are equal: up to 1e-3 in float32; in eight bits a cosine of 0.99 or more.
     """
@@ -185,8 +185,9 @@ def _compared(expected, actual, batch, dtype):
         ours, theirs = (value.astype(np.float64).reshape(-1) for value in (ours, theirs))
         differences.append(float(np.abs(ours - theirs).max()))
         length = np.linalg.norm(ours) * np.linalg.norm(theirs)
-        cosines.append(float(ours @ theirs / length) if length else 1.0)
-    difference, cosine = max(differences), min(cosines)
+        cosines.append(float(ours @ theirs / length) if length else float(np.array_equal(ours, theirs)))
+    # NumPy's maximum of a value that is no number is no number, so it passes no check.
+    difference, cosine = float(np.max(differences)), float(np.min(cosines))
     return Check(difference, cosine, cosine >= _LEAST_COSINE if dtype != "float32" else difference <= _TOLERANCE)
 
 

@@ -159,6 +159,14 @@ def _class(config, ending):
     return getattr(models, name)
 
 
+def _tokenizer_class(bert, kind):
+    """keras_nlp's tokenizer class of the architecture, or None if it is no `keras_nlp.tokenizers` of this kind."""
+    import keras_nlp
+
+    theirs = _class(bert.config, "Tokenizer")
+    return theirs if issubclass(theirs, getattr(keras_nlp.tokenizers, kind)) else None
+
+
 def _preprocessor(bert, ending):
     """keras_nlp's preprocessor with our WordPiece vocabulary; None for other tokenizers, whose ids are given."""
     theirs = _tokenizer(bert)
@@ -168,12 +176,12 @@ def _preprocessor(bert, ending):
 
 
 def _tokenizer(bert):
-    """keras_nlp's WordPiece tokenizer with our vocabulary; None for another kind."""
-    tokenizer = bert.tokenizer
-    if not isinstance(tokenizer, Tokenizer) or tokenizer.pipeline is not None:
+    """keras_nlp's WordPiece tokenizer with our vocabulary; None for another kind, of theirs or ours."""
+    tokenizer, theirs = bert.tokenizer, _tokenizer_class(bert, "WordPieceTokenizer")
+    if theirs is None or not isinstance(tokenizer, Tokenizer) or tokenizer.pipeline is not None:
         return None
     strip = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
-    return _class(bert.config, "Tokenizer")(
+    return theirs(
         vocabulary=list(tokenizer.vocab[: tokenizer.token_count]),
         lowercase=tokenizer.lower_case,
         strip_accents=strip,
@@ -182,19 +190,21 @@ def _tokenizer(bert):
 
 
 def _tokenizer_of_pieces(bert):
-    """keras_nlp's byte-level or SentencePiece tokenizer with our vocabulary; None for another kind."""
+    """keras_nlp's byte-level or SentencePiece tokenizer with our vocabulary; None as `_tokenizer`."""
     tokenizer = bert.tokenizer
     with tempfile.TemporaryDirectory() as name:
-        if type(tokenizer) is ByteLevelTokenizer:
+        if type(tokenizer) is ByteLevelTokenizer and (theirs := _tokenizer_class(bert, "BytePairTokenizer")):
             tokenizer.save(name)
             words = read_json(Path(name) / "vocab.json")
             lines = (Path(name) / "merges.txt").read_text(encoding="utf-8").splitlines()
             merges = [line for line in lines if line and not line.startswith("#version")]
-            return _class(bert.config, "Tokenizer")(vocabulary=words, merges=merges)
-        if isinstance(tokenizer, SentencePieceTokenizer):
+            return theirs(vocabulary=words, merges=merges)
+        if isinstance(tokenizer, SentencePieceTokenizer) and (
+            theirs := _tokenizer_class(bert, "SentencePieceTokenizer")
+        ):
             tokenizer.save(name)
             model = Path(name) / tokenizer.model_file
-            return _class(bert.config, "Tokenizer")(proto=model.read_bytes()) if model.is_file() else None
+            return theirs(proto=model.read_bytes()) if model.is_file() else None
     return None
 
 
