@@ -1,4 +1,4 @@
-"""Who may pause, stop and delete a training that was started from a page: the visitor who started it.
+"""Who started a training from a page: only this visitor may pause, stop and delete it, and is told why it failed.
 
 A visitor is known by a random token: in the session, and in a cookie that the browser sends with its next visit. A
 training's folder holds the token's hash.
@@ -28,19 +28,27 @@ def visitor_token() -> str:
 
 
 def sign(folder) -> None:
-    """Note in a training's folder that this visitor has started it."""
+    """Note in a training's folder that this visitor has started it; `owner` reads it."""
     (folder / _OWNER).write_text(_hash(visitor_token()), encoding="ascii")
 
 
 def may_change(folder) -> bool:
     """Whether this visitor may pause, stop and delete the training in a folder."""
-    if state.limits().delete_any:
-        return True
+    # Without an owner it was started before owners were noted: the owner of the server deletes the folder.
+    return state.limits().delete_any or is_visitor(owner(folder))
+
+
+def owner(folder) -> str | None:
+    """The owner of a training by its folder, for `is_visitor`; None if the folder does not tell."""
     try:
-        owner = (folder / _OWNER).read_text(encoding="ascii").strip()
+        return (folder / _OWNER).read_text(encoding="ascii").strip()
     except (OSError, ValueError):
-        return False  # started before owners were noted: the owner of the server deletes the folder
-    return hmac.compare_digest(owner, _hash(visitor_token()))
+        return None
+
+
+def is_visitor(owner: str | None) -> bool:
+    """Whether this visitor is an ``owner``, as the function `owner` returns it."""
+    return owner is not None and hmac.compare_digest(owner, _hash(visitor_token()))
 
 
 def rule() -> str:

@@ -42,7 +42,6 @@ PAGE = Page(
 _REFRESH = 2.0  # seconds between two updates of the page while a training runs
 _MOST_LABELS = 20  # labels that are listed with their counts
 _DEFAULT_MODEL = "bert-small-uncased-embedded"
-_STARTED = "_fine_tune_started"  # in the session: the training that this visitor has started last
 _LEARNT = "_fine_tune_learnt"  # in the session: the uploaded file from which it learns
 
 
@@ -53,7 +52,7 @@ def page():
     visitor_cookie.draw()
     _form()
     trainings = finetuning_jobs.names()
-    own = st.session_state.get(_STARTED)
+    own = finetuning_jobs.last_started()
     training_jobs.failure(own, finetuning_jobs.problem(own))
     if not trainings:
         return
@@ -131,7 +130,7 @@ def _form():
     try:
         if pressed:
             started = finetuning_jobs.start(task, file.name, file.getvalue(), model, epochs, top_only, label_kind, name)
-            st.session_state[_STARTED], st.session_state[_LEARNT] = started, file.file_id
+            st.session_state[_LEARNT] = file.file_id
             state.set_setting("fine_tune.run", started, "")
         # Folded once it is learnt from, so that the training's progress below is in sight.
         _look(task, file, model, label_kind, expanded=st.session_state.get(_LEARNT) != file.file_id)
@@ -188,7 +187,6 @@ def _watch(name):
         return
     if status not in ("running", "ending") and st.session_state.get("_fine_tune_live") == name:
         # It has just ended: the pickers get the new model, and the fragment stops running again.
-        finetuning_jobs.delete_input(name)
         st.session_state["_fine_tune_live"] = None
         model_store.catalogue.clear()
         state.rerun()
@@ -216,6 +214,7 @@ def _watch(name):
             and finetuning_jobs.has_model(name)
             and st.button("Try it", icon=":material/arrow_forward:", key="w_fine_tune_try", width="content")
         ):
+            model_store.catalogue.clear()  # the list may be from before its end
             # Not in a callback: after one, Streamlit would run this fragment alone.
             state.replace_view(_view_of_model(name))
             state.rerun()

@@ -33,13 +33,12 @@ PAGE = Page(
 
 
 _REFRESH = 2.0  # seconds between two updates of the page while a run trains
-_STARTED = "_training_started"  # in the session: the run that this visitor has started or resumed last
 
 
 def page():
     training_jobs.discard_failed()
     known = runs.runs()
-    own = st.session_state.get(_STARTED)
+    own = training_jobs.last_started()
     training_jobs.failure(own, training_jobs.problem(own), bool(own) and (runs.folder() / own).exists())
     if known:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -160,16 +159,11 @@ def _controls(run):
         if status == "running":
             _act("Pause", "pause", lambda: started.end("pause"))
         if status == "paused":
-            _act("Go on", "play_arrow", lambda: _go_on(run.name))
+            _act("Go on", "play_arrow", lambda: training_jobs.go_on(run.name))
         if status in ("running", "paused"):
             _act("Stop", "stop", lambda: started.end("stop"))
         if status in ("stopped", "done", "paused", "failed"):
             training_jobs.delete_button("w_training_curves_Delete", "training", lambda: training_jobs.remove(run.name))
-
-
-def _go_on(name):
-    training_jobs.go_on(name)
-    st.session_state[_STARTED] = name
 
 
 def _act(label, icon, function):
@@ -236,7 +230,6 @@ def _start(text, file, steps, warm):
     except ValueError as error:
         st.warning(escape_markdown(str(error)), icon=":material/block:")
         return
-    st.session_state[_STARTED] = name
     runs.choose_run(name)
     state.rerun()
 

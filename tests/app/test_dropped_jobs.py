@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
 
 from bert_tf.errors import report
 from tests.app.page_reading import PATIENCE, page_text
@@ -116,3 +117,19 @@ def test_it_goes_on_while_another_page_is_open_and_is_found_again(open_app):
     app.query_params.update(link)
     app.run()
     assert running(app) == {"ablation": job}
+
+
+def test_a_run_that_is_cut_off_while_its_job_begins_leaves_no_second_job(open_app, monkeypatch):
+    begun = []
+
+    class CutOff(jobs.Job):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            begun.append(self)
+            if len(begun) == 1:  # the visitor's next press
+                context = get_script_run_ctx()
+                context.script_requests.request_rerun(RerunData(query_string=context.query_string))
+
+    monkeypatch.setattr(jobs, "Job", CutOff)
+    app = open_app(page="ablation", a="The cat sat.", mask="a1", **{"ablation.colour": "effect"})
+    assert running(app) == {"ablation": begun[0]} and len(begun) == 1

@@ -144,7 +144,7 @@ def test_the_score_that_the_model_is_chosen_by_is_told(task, metric, rounds, say
     )
     (run / "settings.json").write_text(json.dumps({"updates": 30, "task": {"task": task, "metric": metric}}))
     (run / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0}))
-    finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
+    finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None, owner=None)
     app = open_app(page="fine_tune")
     assert not app.exception, page_text(app)
     assert says.replace("…", "of the saved model on the held-out examples") in page_text(app)
@@ -158,7 +158,7 @@ def test_without_a_model_that_can_learn_the_page_says_so_and_lists_what_was_trai
     from ui.session import finetuning_jobs, model_store, task_models
 
     (own_home / "own-one" / "run").mkdir(parents=True)
-    finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
+    finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None, owner=None)
     (some, *_) = model_store.installed()
     actual = [dataclasses.replace(some, name=name) for name in here]
     monkeypatch.setattr(model_store, "installed", lambda: actual)
@@ -229,6 +229,30 @@ def wait(name, status):
     while training.status in ("running", "ending") and time.monotonic() < deadline:
         time.sleep(0.2)
     assert training.status == status, training.problem
+
+
+def test_a_second_press_while_the_file_is_read_starts_one_training(open_app, own_home, monkeypatch):
+    from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
+
+    from ui.session import finetuning_jobs
+
+    app = open_app(page="fine_tune")
+    app.file_uploader(key="w_fine_tune_file_classify").upload("films.csv", examples(), "text/csv").run()
+    app.selectbox(key="w_fine_tune_model").set_value("tiny-cased").run()
+    pressed = app.button(key="w_fine_tune_start").click()
+    second_press = [RerunData(widget_states=app._tree.get_widget_states())]
+    examine = finetuning_jobs.examine
+
+    def read(*arguments):
+        if second_press:
+            get_script_run_ctx().script_requests.request_rerun(second_press.pop())
+        return examine(*arguments)
+
+    monkeypatch.setattr(finetuning_jobs, "examine", read)
+    pressed.run()
+    (folder,) = own_home.glob("own-*")
+    assert finetuning_jobs.names() == [folder.name] and not app.exception and not app.warning
+    assert (folder / "owner.txt").exists() and param(app, "fine_tune.run") == folder.name
 
 
 def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
@@ -449,7 +473,7 @@ def test_a_model_is_deleted_by_a_second_press(open_app, own_home):
     from ui.session import finetuning_jobs
 
     (own_home / "own-one" / "run").mkdir(parents=True)
-    finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
+    finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None, owner=None)
     app = open_app(page="fine_tune")
     button = app.button(key="w_fine_tune_delete")
     popover = next(block for block in walk(app._tree.root) if getattr(block, "type", "") == "popover")
@@ -503,6 +527,8 @@ def test_a_failed_training_is_not_kept_and_told_of_to_its_visitor_alone(open_app
     app.run()
     assert [f"The training {name} failed. Nothing of it is kept. " in one.value for one in app.error] == [True]
     assert "films.csv: no column" in app.error[0].value.replace("\\", "")
+    other.session_state["_visitor_token"] = app.session_state["_visitor_token"]  # the visitor has reloaded the page
+    assert [one.value for one in other.run().error] == [app.error[0].value]
     # The status of a training whose files are deleted is known still.
     assert training.status == "failed" and training.problem.startswith("films.csv: no column")
 

@@ -114,6 +114,33 @@ def test_models_are_dropped_by_bytes_and_the_last_two_stay():
     assert budget.bytes == 1080
 
 
+def test_a_model_that_was_dropped_while_it_is_used_is_not_read_a_second_time():
+    reads = []
+    store = ModelStore(MemoryBudget(40), lambda name, precision: reads.append(name) or Bert())
+    used = store.load("a", "float32")
+    for name in "bc":
+        store.load(name, "float32")
+    assert store.names() == ["b", "c"]
+    assert store.load("a", "float32") is used and store.names() == ["c", "a"]
+    del used
+    for name in "bca":
+        store.load(name, "float32")
+    assert reads == ["a", "b", "c", "b", "c", "a"]
+
+
+def test_long_work_uses_its_model_at_each_step():
+    store = ModelStore(MemoryBudget(40), lambda name, precision: Bert())
+    shared = SharedModel("a", lambda: store.load("a", "float32"))
+
+    def work(bert, progress):
+        for step, name in enumerate("bc"):
+            store.load(name, "float32")
+            progress(step, 2)
+
+    shared.run(work, progress=lambda done, total: True)
+    assert store.names() == ["c", "a"]
+
+
 def test_when_all_visitors_have_gone_nothing_is_held():
     budget, here, now = MemoryBudget(1000), {"a", "b"}, types.SimpleNamespace(seconds=0.0)
     store, cache, dropped = ModelStore(budget, lambda name, precision: Bert()), SessionCache(1000, budget), []
@@ -174,7 +201,20 @@ def test_what_else_the_process_needs_counts_and_moments_do_not(clock):
     clock.seconds += 10
     budget.make_room()
     assert store.get("a") is None and budget.bytes == 20
-    assert RestOfProcess(lambda: None).measure(5) == 0  # a system that does not tell
+    assert RestOfProcess(lambda: None).measure(5) == (0, 0)  # a system that does not tell
+
+
+def test_something_large_has_no_room_in_what_the_process_needs_at_this_moment(clock):
+    resident = types.SimpleNamespace(bytes=40)
+    budget = MemoryBudget(100, RestOfProcess(lambda: resident.bytes, lambda: clock.seconds))
+    store = ByteStore(budget, lambda value: value.nbytes)
+    store.put("a", array(40))
+    resident.bytes = 90  # a forward pass takes 50 besides
+    budget.make_room()
+    budget.make_room(10)
+    assert store.get("a") is not None
+    budget.make_room(20)
+    assert store.get("a") is None
 
 
 def test_graphs_go_that_the_last_answer_of_a_model_did_not_need(use_graph):

@@ -1,8 +1,10 @@
 """The processes of trainings: how many run at once, and what a restarted server does with those it finds."""
 
+import errno
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ui.session import finetuning_jobs, runs, state, training_jobs
+from ui.session import finetuning_jobs, model_store, runs, state, training_jobs
 from ui.shell.processes import find_process, write_process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,6 +105,36 @@ def test_twelve_visitors_who_press_train_at_once_start_one_training(home):
     assert len(refused) == 11 and all("Another training is running here" in sentence for sentence in refused)
     assert len(processes(home)) == 1 and training_jobs.running() == 1
     assert len([*home.glob("own-*"), *home.glob("runs/own-*")]) == 1
+
+
+@pytest.mark.parametrize("begin", [start, start_a_fine_tuning])
+def test_a_start_on_a_full_disk_leaves_neither_folder_nor_process(home, begin, monkeypatch):
+    started = []
+
+    def write(path, pid, **more):
+        started.append(pid)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(training_jobs, "write_process", write)
+    with pytest.raises(OSError, match="No space left"):
+        begin()
+    assert not [*home.glob("own-*"), *home.glob("runs/own-*")]
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[0], 0)
+
+
+def test_a_model_is_offered_and_its_file_deleted_when_its_training_has_ended(home):
+    name = start_a_fine_tuning()
+    shutil.copytree(home / "tiny-cased", home / name, dirs_exist_ok=True)  # the best model so far
+
+    def offered():
+        model_store.catalogue.clear()
+        return name in {info.name for info in model_store.installed()}
+
+    assert finetuning_jobs.names() == [name] and not offered() and (home / name / "task-input.csv").exists()
+    finetuning_jobs.started(name).end("stop")
+    until(name, "stopped", of=finetuning_jobs)
+    assert finetuning_jobs.names() == [name] and offered() and not (home / name / "task-input.csv").exists()
 
 
 def test_servers_that_share_a_folder_start_one_training(home, tmp_path):

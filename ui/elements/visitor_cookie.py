@@ -2,14 +2,12 @@
 
 from ui import ownership
 from ui.elements.component_registry import register
-from ui.session import state
 
 _VISITOR = register("visitor")
 _SECONDS = 365 * 24 * 3600
 
 
 def draw():
-    """Let the browser keep this visitor's token, where the limits let visitors change only their own trainings."""
-    if not state.limits().delete_any:
-        token = ownership.visitor_token()
-        _VISITOR(key="c_visitor", data={"cookie": ownership.COOKIE, "token": token, "seconds": _SECONDS})
+    """Let the browser keep this visitor's token, so that a later visit knows what the visitor has started."""
+    data = {"cookie": ownership.COOKIE, "token": ownership.visitor_token(), "seconds": _SECONDS}
+    _VISITOR(key="c_visitor", data=data)

@@ -21,7 +21,9 @@ from ui.session.training_jobs import (
     find_training,
     folders_started_here,
     fresh_name,
+    last_started_in,
     may_run_elsewhere,
+    new_folder,
     one_start,
     problem_of,
     remove_training,
@@ -112,7 +114,6 @@ def _earlier(folder):
             return None
     except RunError:
         pass  # the training ended before its first update
-    delete_input(name)
     return Training(folder, (), 0, _status_in_files(name))
 
 
@@ -126,9 +127,16 @@ def _is_done(name):
 
 
 def names():
-    """The names of the fine-tunings that were started from the page, the newest first; no failed ones."""
+    """The names of the fine-tunings that were started from the page, the newest first; no failed ones.
+
+    The visitors' files of those that have ended are deleted.
+    """
     _discard_failed()
-    return [path.name for path in folders_started_here(models_dir()) if started(path.name)]
+    trainings = {path.name: started(path.name) for path in folders_started_here(models_dir())}
+    for name, training in trainings.items():
+        if training and training.status not in ("running", "ending"):
+            _delete_input(name)
+    return [name for name, training in trainings.items() if training]
 
 
 def _discard_failed():
@@ -138,6 +146,11 @@ def _discard_failed():
 def problem(name):
     """The error message of a training that was started on this server and failed, else None."""
     return problem_of(_started(), name)
+
+
+def last_started():
+    """The name of the training that this visitor started last on this server, also in an earlier visit, else None."""
+    return last_started_in(_started())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -239,13 +252,12 @@ def start(task, file_name, content, model, epochs, top_only, label_kind=None, na
     with one_start(_check_number):
         name = fresh_name(f"{kind}-")
         folder = models_dir() / name
-        folder.mkdir(parents=True)
-        ownership.sign(folder)
-        source = folder / f"{_FILE}.{ending}"
-        source.write_bytes(content)
-        arguments = ["finetune", task, "--train", source, "--output", folder, *settings]
-        names = {source.name: file_name}
-        _started()[name] = Training(folder, arguments, 60 * state.limits().max_minutes, file_names=names)
+        with new_folder(folder):
+            source = folder / f"{_FILE}.{ending}"
+            source.write_bytes(content)
+            arguments = ["finetune", task, "--train", source, "--output", folder, *settings]
+            names = {source.name: file_name}
+            _started()[name] = Training(folder, arguments, 60 * state.limits().max_minutes, file_names=names)
     return name
 
 
@@ -356,7 +368,7 @@ def has_model(name):
         return False
 
 
-def delete_input(name):
+def _delete_input(name):
     """Delete the visitor's file, which is not needed after the training."""
     for path in (models_dir() / name).glob(f"{_FILE}.*"):
         path.unlink(missing_ok=True)

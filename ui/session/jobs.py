@@ -118,13 +118,15 @@ def job(name):
 def start(name, key, function):
     """Start a job and return the ``Job``; an earlier job of the same name is stopped."""
     drop(name)
-    session = get_script_run_ctx().session_id
+    # The session is read before the job begins: the visitor's next press cuts the run off where it reads the session,
+    # and a job without a name could be neither found nor stopped.
+    session, jobs, page = get_script_run_ctx().session_id, _jobs(), state.view().page
 
     def work(progress):
         disable_keras_reset()  # the runs of the page that draw the progress bar would reset Keras during the job
         return function(progress)
 
-    _jobs()[name] = started = Job(key, work, _slots(), lambda: state.is_here(session), state.view().page)
+    jobs[name] = started = Job(key, work, _slots(), lambda: state.is_here(session), page)
     return started
 
 

@@ -17,7 +17,7 @@ from bert_tf.parameters import parameter_counts
 from bert_tf.startup import refuse_tensorflow
 from ui.elements.mask_chips import truncated_texts
 from ui.server import allocator
-from ui.session import runs
+from ui.session import runs, training_jobs
 from ui.session.fair_lock import FairLock
 from ui.session.memory_budget import memory_budget
 from ui.session.state import limits
@@ -130,6 +130,7 @@ class SharedModel:
 
         def step(done, total):
             with self._released():
+                self._load()  # it is used now: the store drops others first
                 return progress(done, total)
 
         if progress is not None:
@@ -256,10 +257,18 @@ def installed() -> list:
 
 @server_cache(seconds=10)
 def catalogue() -> list:
-    """The ``ModelInfo`` of all models that may be chosen or downloaded; read again every ten seconds."""
+    """The ``ModelInfo`` of all models that may be chosen or downloaded; read again every ten seconds.
+
+    A model that is fine-tuned now is none of them: its best weights so far may be replaced by better ones, and a model
+    in memory keeps those that it was loaded with.
+    """
     from bert_tf.checkpoints import list_models
 
-    return [info for info in list_models() if limits().offers(info.name)]
+    return [info for info in list_models() if limits().offers(info.name) and not _is_trained_now(info)]
+
+
+def _is_trained_now(info):
+    return info.path is not None and training_jobs.runs_in(info.path)
 
 
 def shared_model(name: str, precision: str = "float32") -> SharedModel:

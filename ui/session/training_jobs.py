@@ -35,6 +35,7 @@ from ui.shell.server_cache import server_cache
 from ui.widgets.formatting import escape_markdown
 
 _NICE = 10  # priority of the process: the pages must stay fast during a training
+_WINDOWS_PRIORITY = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)  # the same there; 0 on other systems
 _BATCH, _LENGTH = 16, 64
 _STOPPED = 143  # exit code after a signal; the same as `training.loop.STOPPED`, whose import would load TensorFlow
 _DRAWS = 5  # the number of times that the sequences of a text are counted, as their number is partly random
@@ -56,12 +57,15 @@ class Training:
 
     Attributes:
         problem: a sentence for the visitor if the training failed, else None.
+        owner: of the folder, for `ownership.is_visitor`; known also when the folder is deleted.
+        began: the moment of its last start on this server, by the monotonic clock; None if it has none.
     """
 
     def __init__(self, folder, arguments, seconds, last_status=None, file_names=None):
         self.folder, self.problem, self._file_names = folder, None, file_names or {}
+        self.owner = ownership.owner(folder)
         self._command = [sys.executable, "-m", "bert_tf", *map(str, arguments)]
-        self._left, self._began, self._process, self._wish = seconds, None, None, "run"
+        self._left, self.began, self._process, self._wish = seconds, None, None, "run"
         self._timer, self._lock, self._left_as = None, threading.Lock(), last_status
         self._read_status = None
         if last_status is None:
@@ -96,13 +100,24 @@ class Training:
                 return
             self.problem = None
             with open(self.folder / "output.log", "a", encoding="utf-8") as log:
-                self._process = subprocess.Popen(
-                    self._command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                process = subprocess.Popen(
+                    self._command,
+                    cwd=ROOT,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    creationflags=_WINDOWS_PRIORITY,
                 )
-            os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICE)
-            write_process(
-                self.folder / _PROCESS, self._process.pid, arguments=self._command[3:], ends=time.time() + self._left
-            )
+            if hasattr(os, "setpriority"):  # not on Windows
+                os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
+            ends = time.time() + self._left
+            try:
+                write_process(self.folder / _PROCESS, process.pid, arguments=self._command[3:], ends=ends)
+            except OSError:
+                process.kill()  # no server would find it again
+                process.wait()
+                raise
+            self._process = process
             self._watch_time()
 
     def adopt(self, process, read_status):
@@ -116,7 +131,7 @@ class Training:
             self._watch_time()
 
     def _watch_time(self):
-        self._wish, self._began = "run", time.monotonic()
+        self._wish, self.began = "run", time.monotonic()
         self._timer = threading.Timer(self._left, self.end, ("stop",))
         self._timer.daemon = True
         self._timer.start()
@@ -132,7 +147,7 @@ class Training:
                 self._left_as = "stopped" if wish == "stop" and self._left_as == "paused" else self._left_as
             elif self._process.poll() is None:
                 self._timer.cancel()
-                self._left = max(1.0, self._left - (time.monotonic() - self._began))
+                self._left = max(1.0, self._left - (time.monotonic() - self.began))
                 self._process.terminate()
                 self._wish = wish
             elif self._wish == "pause" or (wish == "stop" and self._process.poll() == "unknown"):
@@ -217,6 +232,17 @@ def problem_of(begun, name):
     """The error message of a training in the dict `begun` that failed, else None."""
     training = begun.get(name)
     return training.problem if training and training.status == "failed" else None
+
+
+def last_started_in(begun):
+    """The name of the training in the dict `begun` that this visitor started or resumed last, else None."""
+    own = {name: training.began for name, training in list(begun.items()) if ownership.is_visitor(training.owner)}
+    return max((name for name, began in own.items() if began is not None), key=own.get, default=None)
+
+
+def last_started():
+    """The name of the run that this visitor started or resumed last on this server, also in an earlier visit."""
+    return last_started_in(_started())
 
 
 def discard_failed():
@@ -315,7 +341,12 @@ def leave_all():
 def running():
     """The number of trainings of any kind whose process runs now, also of those that another server has started."""
     folders = {path for home in (runs.folder(), models_dir()) for path in folders_started_here(home)}
-    return sum(find_process(folder / _PROCESS) is not None for folder in folders)
+    return sum(map(runs_in, folders))
+
+
+def runs_in(folder):
+    """Whether the process of the training in a folder runs now."""
+    return find_process(folder / _PROCESS) is not None
 
 
 @contextlib.contextmanager
@@ -336,6 +367,18 @@ def one_start(check):
         yield
 
 
+@contextlib.contextmanager
+def new_folder(folder):
+    """Make the folder of a training that this visitor starts; if the training does not start, it is deleted."""
+    folder.mkdir(parents=True)
+    try:
+        ownership.sign(folder)
+        yield
+    except BaseException:  # also Streamlit's signal that the visitor's next press cuts off this run of the page
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
 def start(text, steps, rate, warm):
     """Start a training on a visitor's text.
 
@@ -354,12 +397,11 @@ def start(text, steps, rate, warm):
     with one_start(_check_number):
         name = fresh_name()
         folder = runs.folder() / name
-        folder.mkdir(parents=True)
-        ownership.sign(folder)
-        (folder / _TEXT).write_text(text, encoding="utf-8")
-        (folder / METRICS).touch()
-        arguments = _arguments(folder, steps, rate, batch, warm)
-        _started()[name] = Training(folder, arguments, 60 * state.limits().max_minutes)
+        with new_folder(folder):
+            (folder / _TEXT).write_text(text, encoding="utf-8")
+            (folder / METRICS).touch()
+            arguments = _arguments(folder, steps, rate, batch, warm)
+            _started()[name] = Training(folder, arguments, 60 * state.limits().max_minutes)
     return name
 
 
