@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import threading
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,7 +15,7 @@ from bert_tf.resources.memory_budget import ByteStore, MemoryBudget
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
 
-_BYTES_PER_PARAMETER = 3
+_BYTES_PER_PARAMETER = 4
 _TOGETHER = 1.0  # seconds between the graphs that one answer needs
 
 
@@ -22,7 +23,9 @@ class LoadedModels(ByteStore):
     """The loaded models: a `ByteStore` from (name, precision) to what `read` returns.
 
     The bytes of a model grow after it was stored: with the graphs that its engine compiles, and with its Keras model.
-    What is dropped is a model or, if `drops_graphs`, a compiled graph that the model's last answer did not need.
+    What is dropped is a model or, if `drops_graphs`, a compiled graph that the model's last answer did not need. A model
+    that was dropped while somebody uses it stays in memory until its last user is done; until then it is taken back
+    rather than read a second time.
 
     Args:
         budget: `MemoryBudget`.
@@ -45,6 +48,7 @@ class LoadedModels(ByteStore):
         super().__init__(budget, size=lambda model: 0, keep=keep)
         self._read, self._expected, self._bert_of, self._loading = read, expected, bert_of, threading.RLock()
         self._drops_graphs = drops_graphs
+        self._alive: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDictionary()
 
     @property
     def bytes(self) -> int:
@@ -86,8 +90,10 @@ class LoadedModels(ByteStore):
             with self._loading:
                 model = self.get((name, precision))  # another thread has read it in the meantime
                 if model is None:
-                    self._budget.make_room(self._expected(name))
-                    model = self._read(name, precision)
+                    model = self._alive.get((name, precision))
+                    if model is None:
+                        self._budget.make_room(self._expected(name))
+                        model = self._alive[name, precision] = self._read(name, precision)
                     self.put((name, precision), model)
         return model
 

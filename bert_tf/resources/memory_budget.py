@@ -28,8 +28,7 @@ def resident_bytes() -> int | None:
 class RestOfProcess:
     """What a process needs besides the values of its budget: libraries, and memory that they do not give back.
 
-    It is measured: the least of the last five seconds, as a forward pass needs more for a moment. It is negative if the
-    values were estimated too high.
+    It is measured. It is negative if the values were estimated too high.
 
     Args:
         resident: callable () -> the resident bytes of the process, or None if they are not known.
@@ -40,18 +39,20 @@ class RestOfProcess:
         self._resident, self._clock = resident, clock or time.monotonic
         self._seen: collections.deque[tuple[float, int]] = collections.deque()
 
-    def measure(self, held: int) -> int:
-        """The bytes besides the `held` ones; 0 if they are not known."""
+    def measure(self, held: int) -> tuple[int, int]:
+        """The bytes besides the `held` ones: now, and the least of the last five seconds, as a forward pass needs more
+        for a moment. 0 if they are not known.
+        """
         resident, now = self._resident(), self._clock()
         if resident is None:
-            return 0
+            return 0, 0
         rest = resident - held
         while self._seen and self._seen[-1][1] >= rest:  # it will not be the least again
             self._seen.pop()
         self._seen.append((now, rest))
         while self._seen[0][0] < now - _REMEMBERED:
             self._seen.popleft()
-        return self._seen[0][1]
+        return rest, self._seen[0][1]
 
 
 class MemoryBudget:
@@ -86,10 +87,14 @@ class MemoryBudget:
             return sum(holder.bytes for holder in self._holders)
 
     def make_room(self, size: int = 0) -> None:
-        """Drop values until ``size`` more bytes fit into the bound, or no holder has a value to drop."""
+        """Drop values until ``size`` more bytes fit into the bound, or no holder has a value to drop.
+
+        Something large (``size`` is not 0) has no room in what the process needs at this moment for its passes.
+        """
         dropped = set()
         with self._lock:
-            rest = 0 if self._rest is None else self._rest.measure(self.bytes)
+            now, least = (0, 0) if self._rest is None else self._rest.measure(self.bytes)
+            rest = now if size else least
             rest = min(rest, self.most_bytes - self.most_bytes // _SHARE)
             while self.bytes + size + rest > self.most_bytes:
                 times = [(time, holder) for holder in self._holders if (time := holder.oldest()) is not None]
