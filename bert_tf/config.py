@@ -267,6 +267,11 @@ class BertConfig:
         return ARCHITECTURES[self.model_type]
 
     @property
+    def mlm_act(self) -> str:
+        """The activation of the MLM head, as `hidden_act`."""
+        return self.architecture.mlm_act or self.hidden_act
+
+    @property
     def embedding_width(self) -> int:
         """The width E of the embedding tables; with two stacks, the width of one stack."""
         return self.hidden_size // self.stacks if self.embedding_size is None else self.embedding_size

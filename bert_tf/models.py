@@ -264,7 +264,7 @@ def _make_layers(config, heads, dtype):
         layers["mlm"] = masked_head(
             config.vocab_size,
             config.hidden_size,
-            config.hidden_act,
+            config.mlm_act,
             epsilon,
             stddev,
             config.embedding_width,

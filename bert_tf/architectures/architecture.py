@@ -63,6 +63,8 @@ class Architecture:
         gated_units: bool. Whether the units of the feed-forward block are multiplied by a second projection.
         replaced_head_adds_first: bool. Whether the replaced-token head adds the hidden state of the first token to
             each and normalizes the sum (`bert_tf.layers.heads.ReplacedTokenHead`).
+        mlm_act: str or None. The activation of the MLM head where it is the same for every `hidden_act`; None if it is
+            `hidden_act`.
         has_biases: bool. Whether the normalization of the embeddings, and the dense layer and normalization of the MLM
             head, have a bias.
         layer_weights: tuple of `LayerWeight`. The tensors of one encoder layer.
@@ -105,6 +107,7 @@ class Architecture:
     norm_first: bool = False
     gated_units: bool = False
     replaced_head_adds_first: bool = False
+    mlm_act: str | None = None
     has_biases: bool = True
     layer_weights: tuple[LayerWeight, ...] = BERT_LAYER
     embeddings_class: str = "bert_tf.layers.embeddings.BertEmbeddings"

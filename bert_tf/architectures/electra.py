@@ -56,6 +56,7 @@ ELECTRA = Architecture(
         "classify": ("gelu", "classifier.dense", "classifier.out_proj"),
         "choose": ("gelu", "sequence_summary.summary", "classifier"),
     },
+    mlm_act="gelu",
     # For multiple choice only; these are also the defaults if a file does not state them.
     sentence_settings={"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"},
     google_settings="electra_config.json",

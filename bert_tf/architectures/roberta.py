@@ -33,4 +33,5 @@ ROBERTA = Architecture(
     ),
     transformers_classes=(({"mlm"}, "RobertaForMaskedLM"), (set(), "RobertaModel")),
     tokenizer="bytes",
+    mlm_act="gelu",
 )

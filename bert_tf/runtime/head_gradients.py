@@ -48,7 +48,7 @@ def odds_gradient(model: RunnableModel, x: np.ndarray, target: Any) -> tuple[np.
 def _masked_lm(model, states, target):
     name, config = "cls.predictions", model.bert_config
     before = dense(model, f"{name}.transform.dense", states)
-    after = ACTIVATIONS[config.hidden_act](before)
+    after = ACTIVATIONS[config.mlm_act](before)
     gain = parameter(model, f"{name}.transform.LayerNorm.weight").float32()
     scale = np.sqrt(after.var(axis=-1, keepdims=True) + np.float32(config.layer_norm_eps))
     tied = config.tie_word_embeddings
@@ -56,7 +56,7 @@ def _masked_lm(model, states, target):
     normalised = layer_norm(model, f"{name}.transform.LayerNorm", after)
     odds, gradient = _log_odds(normalised @ table.T + parameter(model, f"{name}.bias").float32(), target.id)
     gradient = gradient @ table * gain / scale
-    gradient = (gradient - gradient.mean(axis=-1, keepdims=True)) * SLOPES[config.hidden_act](before)
+    gradient = (gradient - gradient.mean(axis=-1, keepdims=True)) * SLOPES[config.mlm_act](before)
     return odds, gradient @ parameter(model, f"{name}.transform.dense.weight").float32()
 
 

@@ -10,13 +10,13 @@ import pytest
 import safetensors.numpy
 import transformers
 
-from bert_tf import checkpoints
+from bert_tf import checkpoints, load
 from bert_tf.architectures import ARCHITECTURES
 from bert_tf.checkpoints import CheckpointError
 from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.checkpoints.tensor_names import canonical_name, tensor_shapes
 from bert_tf.config import BertConfig
-from bert_tf.models import named_variables
+from bert_tf.models import named_variables, view
 from bert_tf.parameters import parameter_counts
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "family"
@@ -62,6 +62,27 @@ def test_exported_to_transformers_with_equal_outputs(name, tmp_path):
     loaded = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
     text = "The licence, a work."
     assert loaded(text, add_special_tokens=False).input_ids == tokenizer.tokenize(text).ids.tolist()
+
+
+@pytest.mark.parametrize("name", ["roberta", "electra-generator"])
+def test_the_masked_word_head_computes_gelu_whatever_the_layers_compute(name, tmp_path, edit_json):
+    import torch
+
+    shutil.copytree(GOLDEN / name, tmp_path / "relu")
+    edit_json(tmp_path / "relu" / "config.json", hidden_act="relu")
+    bert, theirs = load(tmp_path / "relu"), transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "relu").eval()
+    trace = bert.trace("The licence, a work.", mask=(2,))
+    with torch.no_grad():
+        logits = theirs(input_ids=torch.tensor(trace.token_ids[None].astype(np.int64))).logits.numpy()
+    inputs = {
+        "token_ids": trace.token_ids[None],
+        "segment_ids": np.zeros((1, trace.length), np.int32),
+        "padding_mask": np.ones((1, trace.length), np.int32),
+    }
+    ours = view(bert.model, ("mlm_logits_all",))(inputs)["mlm_logits_all"]
+    np.testing.assert_allclose(ours, logits, atol=1e-5, rtol=0)
+    engine = bert.runtime.run(inputs | {"mask_positions": np.zeros((1, 0), np.int32)}, ("mlm_logits_all",))
+    np.testing.assert_allclose(engine["mlm_logits_all"], logits, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("name", NAMES)

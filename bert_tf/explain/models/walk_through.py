@@ -175,7 +175,7 @@ def walk_through(bert: Bert, trace: Trace, layer: int = 0, positions: Iterable[i
         read = read_by_mlm(bert.weights, trace.hidden_states[-1])[list(places)]
         name = "cls.predictions.transform"
         transformed = layer_norm(
-            weights, f"{name}.LayerNorm", ACTIVATIONS[config.hidden_act](dense(weights, f"{name}.dense", read))
+            weights, f"{name}.LayerNorm", ACTIVATIONS[config.mlm_act](dense(weights, f"{name}.dense", read))
         )
         predictions = {"lens": lens, "read": read, "transformed": transformed}
     inside = _layer_values(bert, trace.hidden_states[layer], layer)

@@ -213,7 +213,7 @@ def _masked_lm(bert, backbone):
 
     model = _class(bert.config, "MaskedLM")(backbone, preprocessor=_preprocessor(bert, "MaskedLM"))
     head = model.masked_lm_head
-    head._intermediate_dense.activation = activation(bert.config.hidden_act)
+    head._intermediate_dense.activation = activation(bert.config.mlm_act)
     head._intermediate_layer_norm.epsilon = bert.config.layer_norm_eps
     head._intermediate_dense.kernel.assign(_value(bert, f"{_HEAD}.transform.dense.weight").T)
     head._intermediate_dense.bias.assign(_value(bert, f"{_HEAD}.transform.dense.bias"))

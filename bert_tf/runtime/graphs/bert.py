@@ -308,7 +308,7 @@ class Graph:
     def mlm_logits(self, states: Node) -> Node:
         """[..., H] -> [..., V]"""
         name = "cls.predictions"
-        states = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.transform.dense", states))
+        states = ACTIVATIONS[self.config.mlm_act](self.dense(f"{name}.transform.dense", states))
         states = self.norm(f"{name}.transform.LayerNorm", states)
         table = OUTPUT_TABLE if not self.config.tie_word_embeddings else "bert.embeddings.word_embeddings.weight"
         return op.add(self.product(states, table), self.vector(f"{name}.bias"))
