@@ -242,4 +242,5 @@ def row_of(record: dict[str, Any]) -> Any:
 def answer_line(number: int, answer: Any) -> str:
     """The line of the output for the row of a line: its answer, or {"line", "error"} for an exception."""
     record = {"line": number, "error": str(answer)} if isinstance(answer, Exception) else answer
-    return json.dumps(record, ensure_ascii=False) + "\n"
+    # Half a surrogate pair has no UTF-8 encoding; JSON has an escape for it, which is also Python's.
+    return json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"

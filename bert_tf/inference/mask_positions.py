@@ -8,12 +8,15 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
+from unicodedata import normalize
 
 from bert_tf.errors import InputError, MaskPositionError, MaskTruncated, WordNotFound
 from bert_tf.inference.words import Word, WordSpan, words_of
 from bert_tf.tokenizers import BaseTokenizer, Encoding
 
 LEVELS = ("token", "word")
+# No character has more characters in another case or with its accents apart.
+_LONGEST_FORM = 4
 
 
 def resolve_masks(
@@ -26,8 +29,8 @@ def resolve_masks(
         text_a: str. The user's first text.
         text_b: str or None. The user's second text.
         mask: int, str, `Word`, or an iterable of them. Token positions (int), words (str) or `Word`s. A str masks all
-            pieces of the first word with this spelling; upper and lower case are equal if no word has exactly this
-            spelling. A str that is repeated masks the next such word.
+            pieces of the first word with this spelling; upper and lower case, and composed and decomposed accents, are
+            equal if no word has exactly this spelling. A str that is repeated masks the next such word.
         level: str. "token" masks only the token at a position, "word" all pieces of its word.
         tokenizer: tokenizer that made `encoding`.
 
@@ -105,20 +108,25 @@ def _positions_of_word(requested, words):
 def _matches(spelling, words, texts):
     """The positions of all words, or runs of words ("don't", "New York"), with this spelling."""
     spelling = spelling.strip()
-    for normalize in (str.__str__, str.casefold):
+    for alike in (str.__str__, _folded):
         matches = []
         for first, word in enumerate(words):
             positions = []
             for following in words[first:]:
-                if following.source != word.source or following.end - word.start > 2 * len(spelling):
+                if following.source != word.source or following.end - word.start > _LONGEST_FORM * len(spelling):
                     break
                 positions.extend(following.positions)
-                if normalize(texts[word.source][word.start : following.end]) == normalize(spelling):
+                if alike(texts[word.source][word.start : following.end]) == alike(spelling):
                     matches.append(tuple(positions))
                     break
         if matches:
             return matches
     return []
+
+
+def _folded(text):
+    """A text without the differences of case and of the composition of accents."""
+    return normalize("NFC", text.casefold())
 
 
 def _not_found(spelling, repetitions, words, encoding, texts, tokenizer):

@@ -59,9 +59,8 @@ def sentence_vectors(
         is_own = own is not None and pooling == own.pooling and layer == bert.config.num_hidden_layers
         normalize = own is not None and is_own and own.extra["normalize"]
     length = min(max_length or (own.max_length if own else bert.max_length), bert.max_length)
-    if own and own.extra["lower_case"]:
-        texts = ((a.lower(), b) for a, b in map(_pair, texts))
-    return _stream(bert, texts, pooling, layer, batch_size, length, normalize)
+    lower_case = own is not None and own.extra["lower_case"]
+    return _stream(bert, texts, pooling, layer, batch_size, length, normalize, lower_case)
 
 
 def similarity_settings(bert: Bert) -> TaskSettings | None:
@@ -97,9 +96,11 @@ def _checked(bert, pooling, layer, batch_size):
     return layer
 
 
-def _stream(bert, texts, pooling, layer, batch_size, length, normalize):
+def _stream(bert, texts, pooling, layer, batch_size, length, normalize, lower_case):
     for window in read_ahead_windows(texts, batch_size):
         pairs = [checked_pair(*_pair(text)) for text in window]
+        if lower_case:
+            pairs = [(a.lower(), b and b.lower()) for a, b in pairs]
         packed = bert.tokenizer.encode_batch(pairs, max_length=length)
         vectors: list[Any] = [None] * len(packed)
         order = sorted(range(len(packed)), key=lambda index: packed[index].length)

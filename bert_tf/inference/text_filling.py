@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tokenizers import normalizers
+
 if TYPE_CHECKING:
     from bert_tf.inference.trace import Trace
+
+# It puts spaces around CJK ideographs, and changes nothing else.
+_PARTED = normalizers.BertNormalizer(clean_text=False, strip_accents=False, lowercase=False)
 
 
 def fill_text(trace: Trace, tokens: Mapping[int, str]) -> tuple[str, str | None]:
@@ -35,6 +40,11 @@ def _replaced(text, start, end, token):
     if token.startswith("##"):
         return before.rstrip() + token[2:] + after
     # A word that replaces a piece ("##ing" in "playing") needs a space before it.
-    if before[-1:].isalnum() and token[:1].isalnum():
+    if _joins(before[-1:]) and _joins(token[:1]):
         before += " "
     return before + token + after
+
+
+def _joins(character):
+    """Whether a character makes a word with its neighbours: a CJK ideograph is a word of its own."""
+    return character.isalnum() and _PARTED.normalize_str(character) == character

@@ -29,7 +29,11 @@ class ByteLevelTokenizer(RustBackedTokenizer):
 
     @classmethod
     def from_files(
-        cls, vocabulary: Path, merges: Path, special_tokens: Sequence[str] | None = None
+        cls,
+        vocabulary: Path,
+        merges: Path,
+        special_tokens: Sequence[str] | None = None,
+        add_prefix_space: bool = False,
     ) -> "ByteLevelTokenizer":
         """Read a tokenizer from ``vocab.json`` and ``merges.txt``.
 
@@ -37,6 +41,8 @@ class ByteLevelTokenizer(RustBackedTokenizer):
             vocabulary: path. The ``vocab.json``.
             merges: path. The ``merges.txt``.
             special_tokens: sequence of str or None. As in `RustBackedTokenizer`.
+            add_prefix_space: bool. Whether a space is put before the text, so that its first word has the tokens
+                of a word after a space.
 
         Raises:
             VocabularyError: the files do not belong together, or a special token is missing.
@@ -48,7 +54,7 @@ class ByteLevelTokenizer(RustBackedTokenizer):
             names = f"{vocabulary} and {merges.name}"
             raise VocabularyError(f"{names} are not a byte-pair encoding: {error}.") from None
         rust = RustTokenizer(model)
-        rust.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        rust.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
         rust.decoder = decoders.ByteLevel()
         tokens = special_tokens or cls.default_tokens
         missing = [token for token in tokens if token not in ids]
@@ -57,7 +63,7 @@ class ByteLevelTokenizer(RustBackedTokenizer):
         mark_special(rust, tokens, mask=tokens[-1])
         _, _, cls_token, sep_token, _ = tokens
         rust.post_processor = processors.RobertaProcessing(
-            (sep_token, ids[sep_token]), (cls_token, ids[cls_token]), True, False
+            (sep_token, ids[sep_token]), (cls_token, ids[cls_token]), True, add_prefix_space
         )
         return cls(rust.to_str(), tokens)
 
@@ -67,6 +73,10 @@ class ByteLevelTokenizer(RustBackedTokenizer):
             return piece
         text = bytes(_BYTES[character] for character in piece).decode("utf-8", errors="backslashreplace")
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+    def _further_settings(self):
+        is_prefixed = getattr(self._rust.pre_tokenizer, "add_prefix_space", False)
+        return {"add_prefix_space": True} if is_prefixed else {}
 
     def save(self, folder: str | Path, model_max_length: int = 512) -> None:
         """Write ``tokenizer.json``, ``tokenizer_config.json``, ``vocab.json`` and ``merges.txt``."""

@@ -6,7 +6,7 @@ piece continues the piece before it ("ing"). Shapes: T tokens.
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from tokenizers import AddedToken
@@ -16,6 +16,7 @@ from tokenizers import Tokenizer as RustTokenizer
 from bert_tf.errors import VocabularyError, check_text
 from bert_tf.tokenizers.base import BaseTokenizer, Tokens, extend_over_combining_marks, load_pipeline
 from bert_tf.tokenizers.vocabulary import CONFIG_FILE, ROLES, RUST_FILE, SPECIAL_FILE, read_json
+from bert_tf.tokenizers.wordpiece_files import added_tokens
 
 
 class RustBackedTokenizer(BaseTokenizer):
@@ -69,6 +70,26 @@ class RustBackedTokenizer(BaseTokenizer):
         """The V tokens in BERT's spelling, in order of their ids."""
         return self._spellings
 
+    def with_tokens_of(self, folder: Path) -> Self:
+        """Return this tokenizer with the tokens that the files of a folder add to its vocabulary.
+
+        Raises:
+            VocabularyError: a file of the folder cannot be used, or an added token does not have the next id.
+        """
+        known = {token.content for token in self._rust.get_added_tokens_decoder().values()}
+        added = [token for token in added_tokens(folder, self._rust.get_vocab()) if token["content"] not in known]
+        if not added:
+            return self
+        rust = RustTokenizer.from_str(self._rust.to_str())
+        rust.add_tokens([AddedToken(**{name: token[name] for name in token if name != "id"}) for token in added])
+        for content, index in ((token["content"], token["id"]) for token in added):
+            if rust.token_to_id(content) != index:
+                raise VocabularyError(
+                    f"{folder}: its tokenizer files add {content!r} with the id {index}, but the next id is "
+                    f"{rust.token_to_id(content)}."
+                )
+        return self._with_pipeline(rust, self.vocab)
+
     def _with_pipeline(self, rust, vocab):
         return type(self)(rust.to_str(), self._special_tokens)
 
@@ -102,8 +123,13 @@ class RustBackedTokenizer(BaseTokenizer):
             "tokenizer_class": self.saved_class or self.transformers_class,
             "model_max_length": model_max_length,
             **roles,
+            **self._further_settings(),
         }
         write_json(folder / CONFIG_FILE, options)
+
+    def _further_settings(self) -> dict[str, Any]:
+        """What else ``tokenizer_config.json`` must state, as Transformers prefers it to ``tokenizer.json``."""
+        return {}
 
     def tokenize(self, text: str) -> Tokens:
         """Split a text into pieces.

@@ -29,7 +29,8 @@ def read_tokenizer(folder: str | Path) -> BaseTokenizer:
 
     The first of these that exists is read: ``tokenizer.json`` (any tokenizer), ``vocab.txt`` (WordPiece),
     ``vocab.json`` with ``merges.txt`` (byte-level), a SentencePiece model (``spiece.model``,
-    ``sentencepiece.bpe.model``, or the only ``*.model`` in the folder).
+    ``sentencepiece.bpe.model``, or the only ``*.model`` in the folder). Beside a vocabulary or such a model, the
+    files that add tokens are read too.
 
     Args:
         folder: str or path. The model folder.
@@ -48,17 +49,18 @@ def read_tokenizer(folder: str | Path) -> BaseTokenizer:
         if tokenizer_class is not None:
             return tokenizer_class.from_settings(settings, special_tokens_of(folder))
     elif not (folder / vocabularies.VOCABULARY_FILE).is_file():
+        config_path = folder / vocabularies.CONFIG_FILE
+        config = vocabularies.read_json(config_path) if config_path.is_file() else {}
         if (folder / VOCABULARY_FILE).is_file() and (folder / MERGES_FILE).is_file():
+            add_prefix_space = bool(config.get("add_prefix_space", False))
             return ByteLevelTokenizer.from_files(
-                folder / VOCABULARY_FILE, folder / MERGES_FILE, special_tokens_of(folder)
-            )
+                folder / VOCABULARY_FILE, folder / MERGES_FILE, special_tokens_of(folder), add_prefix_space
+            ).with_tokens_of(folder)
         if (path := _model_file(folder)) is not None:
-            config_path = folder / vocabularies.CONFIG_FILE
-            config = vocabularies.read_json(config_path) if config_path.is_file() else {}
             kind = _pieces_class(folder, config, path.name == FAIRSEQ_MODEL_FILE)
             lower_case = config.get("do_lower_case", kind.default_lower_case)
             keep_accents = config.get("keep_accents", False)
-            return kind.from_model(path, special_tokens_of(folder), lower_case, keep_accents)
+            return kind.from_model(path, special_tokens_of(folder), lower_case, keep_accents).with_tokens_of(folder)
     return Tokenizer.from_folder(folder)
 
 

@@ -79,7 +79,7 @@ def read_wordpiece_files(folder: str | Path) -> WordPieceFiles:
         )
     options = _options(folder, config, data)
     options.setdefault("do_lower_case", guess_lower_case(ids))
-    added = _added_tokens(folder, config, special_map, data.get("added_tokens"), ids)
+    added = added_tokens(folder, ids, data.get("added_tokens"))
     base_ids, ids = ids, {**ids, **{token["content"]: token["id"] for token in added}}
     tokens = sorted(ids, key=ids.__getitem__)
     if [ids[token] for token in tokens] != list(range(len(tokens))):
@@ -141,8 +141,21 @@ def _kinds(normalizer):
     return {normalizer.get("type")}.union(*inner)
 
 
-def _added_tokens(folder, config, special_map, in_pipeline, ids):
-    """The tokens that are never split, as in the "added_tokens" of a tokenizer.json, in order of their ids."""
+def added_tokens(folder: Path, ids: dict[str, int], in_pipeline: Any = None) -> list[dict[str, Any]]:
+    """Return the tokens that the files of a folder add to a vocabulary, and which are never split.
+
+    Args:
+        folder: path. The model folder.
+        ids: dict of token -> id. The vocabulary.
+        in_pipeline: list of dict or None. The "added_tokens" of a tokenizer.json.
+
+    Returns:
+        List of dict, as in the "added_tokens" of a tokenizer.json, in order of their ids.
+
+    Raises:
+        VocabularyError: a file of the folder cannot be used.
+    """
+    config, special_map = (_optional_json(folder / name) for name in (CONFIG_FILE, SPECIAL_FILE))
     stated = _list(in_pipeline, folder / RUST_FILE)
     decoder = config.get("added_tokens_decoder") or {}
     stated += [{"id": index, **token} for index, token in decoder.items() if isinstance(token, dict)]

@@ -7,7 +7,7 @@ import numpy as np
 import pandas
 import pytest
 
-from bert_tf.batch_jobs.jobs import FeaturesJob, PredictJob, TaskJob
+from bert_tf.batch_jobs.jobs import FeaturesJob, PredictJob, TaskJob, answer_line, row_of_line
 from bert_tf.batch_jobs.spark import pandas_function
 from bert_tf.cli import main
 from tests.app.random_task_models import save_tasks
@@ -96,6 +96,12 @@ def test_what_a_runner_cannot_do_is_said(arguments, message, source, tiny_folder
     command = ["predict", "--model", str(tiny_folder), "--input", str(source / "in.jsonl"), "--runner", "DirectRunner"]
     assert main([*command, *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_half_a_surrogate_pair_in_an_error_does_not_end_the_job():
+    line = answer_line(7, row_of_line(r'{"\ud800 é": 1}'.encode()))
+    assert json.loads(line.encode("utf-8"))["error"] == 'no "text_a" in it (it has: \ud800 é).'
+    assert "é" in line and line.endswith("\n")
 
 
 def test_sparks_function_predicts_as_one_machine(source, tiny_folder, tmp_path):

@@ -1,6 +1,7 @@
 """The task "similarity": sentence-transformers folders, the two losses, training, metrics, and the analysis."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -127,9 +128,20 @@ def test_poolings(folder, modes, expected):
     (folder / "1_Pooling" / "config.json").write_text(before)
 
 
-def test_modules_that_are_not_read_leave_the_encoder_with_a_warning(folder, tmp_path):
-    import shutil
+def test_both_texts_of_a_pair_are_lower_cased_if_the_folder_says_so(folder, tmp_path):
+    import bert_tf
 
+    shutil.copytree(folder, tmp_path / "lower")
+    (tmp_path / "lower" / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
+    lower = bert_tf.load(tmp_path / "lower")
+    upper, small = sentence_vectors(lower, [("The CAT", "A Dog"), ("the cat", "a dog")])
+    np.testing.assert_allclose(upper, small, atol=1e-6)
+    assert not np.allclose(small, next(sentence_vectors(lower, [("the cat", "the mat")])), atol=1e-3)
+    with pytest.raises(InputError, match="text_a must be a string, not int"):
+        next(sentence_vectors(lower, [(3, None)]))
+
+
+def test_modules_that_are_not_read_leave_the_encoder_with_a_warning(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "other")
     pooling(tmp_path / "other", pooling_mode_mean_tokens=True, pooling_mode_max_tokens=True)
     with pytest.warns(UserWarning, match="the pooling mean and max of sentence-transformers are not read"):
@@ -209,6 +221,16 @@ def test_the_command_line_trains_and_sentence_transformers_finds_its_files(start
     modules = read_settings(output)
     assert (modules.pooling, modules.max_length, modules.extra["normalize"]) == ("mean", 16, True)
     assert json.loads((output / "config.json").read_text())["architectures"] == ["BertModel"]
+
+
+def test_the_best_of_several_seeds_has_its_modules_too(start_folder, tmp_path):
+    (tmp_path / "pairs.csv").write_text("text_a,text_b\nthe cat,the dog\nmoney is big,money\nin park,the park\n")
+    path, output = tmp_path / "pairs.csv", tmp_path / "out"
+    quick = ["--epochs", 1, "--batch-size", 4, "--lengths", 1, "--length", 16, "--strategy", "one", "--seeds", 2]
+    assert finetune("similarity", "--model", start_folder, "--train", path, "--output", output, *quick) == 0
+    (output / "task.json").unlink()
+    modules = read_settings(output)
+    assert (modules.pooling, modules.max_length, modules.extra["normalize"]) == ("mean", 16, True)
 
 
 def test_files_and_options_that_cannot_be_used(tmp_path):

@@ -107,6 +107,9 @@ def _softmax(logits):
         ("play [MASK].", (), {2: "##ing"}, "playing."),
         ("parks", ("parks",), {1: "river", 2: "##s"}, "rivers"),
         ("parks", ("parks",), {1: "river", 2: "bank"}, "river bank"),
+        ("我[MASK]你。", (), {2: "爱"}, "我爱你。"),
+        ("我cat", ("cat",), {2: "dog"}, "我dog"),
+        ("cat[MASK]", (), {2: "爱"}, "cat爱"),
     ],
 )
 def test_words_are_put_back_into_the_users_text(tiny_bert, text, mask, tokens, expected):

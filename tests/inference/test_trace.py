@@ -100,6 +100,16 @@ def test_exact_spelling_comes_before_another_case(tiny_bert):
     assert tiny_bert.trace("The cat", mask="THE").masks == (1,)
 
 
+@pytest.mark.parametrize(
+    "text, word", [("un cafe\u0301", "caf\xe9"), ("un caf\xe9", "CAFE\u0301"), ("v o\u0323\u0302", "\u1ed9")]
+)
+def test_accents_are_found_composed_and_decomposed(tiny_bert, text, word):
+    trace = tiny_bert.trace(text, mask=word)
+    start = text.index(" ") + 1
+    assert trace.masks and all(trace.offsets[position][0] >= start for position in trace.masks)
+    assert trace.masks == tuple(range(trace.masks[0], len(trace.tokens) - 1))
+
+
 def test_words_written_with_punctuation_or_spaces_are_found(tiny_bert):
     trace = tiny_bert.trace("so it's  Paris London", mask=["it's", "Paris London"])
     assert [trace.original_tokens[p] for p in trace.masks] == ["it", "'", "s", "Paris", "London"]

@@ -182,6 +182,55 @@ def test_saved_and_read_again_and_sent_to_a_process(read, tmp_path):
             assert np.array_equal(again.tokenize(text).ids, tokenizer.tokenize(text).ids)
 
 
+@pytest.mark.parametrize("files", ["vocab.json", "tokenizer.json"])
+def test_a_space_before_the_text_is_kept_when_read_and_saved(files, tmp_path):
+    import transformers
+
+    for name in ("vocab.json", "merges.txt"):
+        shutil.copy(FAMILY / "roberta" / name, tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text('{"add_prefix_space": true}')
+    if files == "tokenizer.json":
+        transformers.RobertaTokenizer.from_pretrained(tmp_path).save_pretrained(tmp_path)
+    tokenizer = read_tokenizer(tmp_path)
+    tokenizer.save(tmp_path / "again")
+    for folder in (tmp_path, tmp_path / "again"):
+        reference = transformers.RobertaTokenizer.from_pretrained(folder)
+        for text in ("the work", " the work", "<s>a b"):
+            wanted = reference(text, add_special_tokens=False, return_offsets_mapping=True)
+            tokens = read_tokenizer(folder).tokenize(text)
+            assert tokens.ids.tolist() == tokenizer.tokenize(text).ids.tolist() == wanted["input_ids"], text
+            for span, theirs in zip(tokens.offsets, wanted["offset_mapping"], strict=True):
+                assert text[slice(*span)] == text[slice(*theirs)].strip()
+
+
+@pytest.mark.parametrize("name", ["roberta", "albert", "xlm-roberta", "camembert"])
+@pytest.mark.parametrize("file", ["added_tokens.json", "tokenizer_config.json"])
+def test_tokens_that_files_beside_the_pieces_add_stay_whole(name, file, tmp_path):
+    import transformers
+
+    for path in (FAMILY / name).glob("*"):
+        if path.suffix != ".safetensors":
+            shutil.copy(path, tmp_path)
+    rows = read_tokenizer(tmp_path).vocab_size
+    values = {"<e1>": rows, "Zürich": rows + 1} if file == "added_tokens.json" else {}
+    (tmp_path / file).write_text(json.dumps(values or {"extra_special_tokens": ["<e1>", "Zürich"]}))
+    tokenizer = read_tokenizer(tmp_path)
+    reference = getattr(transformers, tokenizer.transformers_class).from_pretrained(tmp_path)
+    assert tokenizer.vocab_size == len(reference) == rows + 2
+    assert (tokenizer.token_to_id("<e1>") in tokenizer.special_ids) == (not values)
+    for text in ("the <e1> work", "in Zürich<e1>x", "Zürich"):
+        assert tokenizer.tokenize(text).ids.tolist() == reference(text, add_special_tokens=False).input_ids, text
+    tokenizer.save(tmp_path / "again")
+    assert read_tokenizer(tmp_path / "again").vocab == tokenizer.vocab
+
+
+def test_an_added_token_with_another_id_than_the_next_is_refused(tmp_path):
+    shutil.copy(FAMILY / "albert" / "spiece.model", tmp_path)
+    (tmp_path / "added_tokens.json").write_text('{"<e1>": 400}')
+    with pytest.raises(VocabularyError, match="add '<e1>' with the id 400, but the next id is 300"):
+        read_tokenizer(tmp_path)
+
+
 def test_googles_file_name_of_the_pieces(tmp_path):
     shutil.copy(FAMILY / "albert" / "spiece.model", tmp_path / "30k-clean.model")
     assert isinstance(read_tokenizer(tmp_path), SentencePieceTokenizer)
