@@ -226,4 +226,6 @@ def _tsv_row(out):
 
 
 def _cell(value):
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False)
+    return "" if value is None else value

@@ -84,9 +84,8 @@ def _free_memory():
 
 
 def _copy_model(source, target):
-    for path in source.iterdir():
-        if path.is_file():
-            shutil.copy2(path, target / path.name)
+    # With the folders of the modules of sentence-transformers.
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("run"), dirs_exist_ok=True)
     (target / "run").mkdir(exist_ok=True)
     for name in ("rounds.json", "metrics.jsonl", "settings.json"):
         if (source / "run" / name).is_file():

@@ -23,9 +23,9 @@ class LoadedModels(ByteStore):
     """The loaded models: a `ByteStore` from (name, precision) to what `read` returns.
 
     The bytes of a model grow after it was stored: with the graphs that its engine compiles, and with its Keras model.
-    What is dropped is a model or, if `drops_graphs`, a compiled graph that the model's last answer did not need. A model
-    that was dropped while somebody uses it stays in memory until its last user is done; until then it is taken back
-    rather than read a second time.
+    What is dropped is a model or, if `drops_graphs`, a compiled graph that the model's last answer did not need. A
+    model that was dropped while somebody uses it stays in memory until its last user is done; until then it is taken
+    back rather than read a second time.
 
     Args:
         budget: `MemoryBudget`.

@@ -69,6 +69,18 @@ def test_choices_of_other_lengths_do_not_change_a_score(chooser):
     assert sum(beside["probabilities"]) == pytest.approx(1)
 
 
+def test_questions_of_a_batch_may_have_different_numbers_of_choices(chooser):
+    questions = [
+        {"context": "money", "choices": ["the cat", "money is big"]},
+        {"context": "the dog", "choices": ["ran", "sat on money", "is in the park", "was red"]},
+    ]
+    for asked in (questions, questions[::-1]):
+        for prediction, question in zip(chooser.predict(asked), asked, strict=True):
+            (alone,) = chooser.predict([question])
+            assert prediction["text"] == alone["text"]
+            assert prediction["probabilities"] == pytest.approx(alone["probabilities"], abs=1e-5)
+
+
 def test_swag(tmp_path):
     path = tmp_path / "train.csv"
     path.write_bytes(SWAG.encode())

@@ -1,5 +1,6 @@
 """finetune, evaluate and predict for words, answers and choices by the command line."""
 
+import csv
 import json
 
 import numpy as np
@@ -185,6 +186,20 @@ def test_choices_are_read_from_columns_of_other_names(tiny_bert, capsys, tmp_pat
     assert code == 2 and "own.csv line 2: there is no column 'third' (found: q, how, first, second" in err
     code, out, err = run(capsys, "predict", "--model", model, "--input", data, *names, "first,third", "--quiet")
     assert code == 2 and "None of the 3 rows" in err and "there is no column 'third'" in out
+
+
+def test_a_value_that_is_missing_leaves_its_field_empty(tiny_bert, tmp_path):
+    settings = TaskSettings("answer", pair=True, max_length=64, extra={"no_answer": True, "threshold": -1000.0})
+    model = random_task(tmp_path / "model", tiny_bert, settings)
+    data = tmp_path / "in.jsonl"
+    data.write_text('{"question": "the cat", "passage": "the dog ran", "note": null}\n')
+    for ending, delimiter in (("csv", ","), ("tsv", "\t")):
+        output = tmp_path / f"out.{ending}"
+        assert main(["predict", "--model", str(model), "--input", str(data), "--output", str(output), "--quiet"]) == 0
+        with open(output, encoding="utf-8", newline="") as file:
+            (row,) = csv.DictReader(file, delimiter=delimiter)
+        assert row["passage"] == "the dog ran"
+        assert row["answer"] == row["start"] == row["note"] == ""
 
 
 def test_words_are_read_from_a_field_of_another_name(tagger, capsys, tmp_path):

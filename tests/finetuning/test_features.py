@@ -204,6 +204,13 @@ def test_a_table_gives_its_column_of_texts(tiny_folder, tmp_path, capsys):
     assert "written as .npy or .parquet" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("length", ["0", "2", "-1"])
+def test_a_length_without_room_for_a_word_is_told(capsys, tmp_path, length):
+    path = str(tmp_path / "x.npy")
+    assert main(["features", "--input", "none.txt", "--output", path, "--length", length]) == 2
+    assert f"--length: {length} was given; it must be 3 or more" in capsys.readouterr().err
+
+
 def test_standard_input_cannot_be_read_twice(capsys, tmp_path):
     assert main(["features", "--input", "-", "--format", "lines", "--output", str(tmp_path / "x.npy")]) == 2
     assert "The input is read twice" in capsys.readouterr().err and not (tmp_path / "x.npy").exists()

@@ -144,5 +144,13 @@ def test_words_of_running_text():
         "x@y.com",
         ")",
     ]
+    for words in (
+        ["हिन्दी", "भाषा", "।"],
+        ["cafe\u0301", "noir"],
+        ["السَّلامُ", "عليكم"],
+        ["می\u200cخواهم", "بروم"],
+        ["#हिन्दी", "❤\ufe0f", "!"],
+    ):
+        assert list(words_of_text(" ".join(words)).words) == words
     assert words_of_text(" a  b").spans == ((1, 2), (4, 5))
     assert len(word_spans("x" * 300)) == 1 and len(word_spans("-" * 20_000)) == 20_000

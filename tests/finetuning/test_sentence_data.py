@@ -231,6 +231,15 @@ def test_very_long_words_and_texts_are_cut_to_the_length(tiny_bert):
     assert rows.sequences["token_ids"][0][1] == tiny_bert.tokenizer.unk_id
 
 
+@pytest.mark.parametrize("value", [None, float("nan"), 5, [], {}])
+@pytest.mark.parametrize("pair", [False, None])
+def test_a_missing_value_of_a_table_is_no_text(value, pair):
+    settings = TaskSettings("classify", ("a", "b"), pair=pair)
+    with pytest.raises(DataError, match="This model reads a text; one is (None|nan|5) "):
+        TASK.example(value, settings)
+    assert TASK.example(np.array(["big"]), settings) == SentenceExample("big")
+
+
 def test_labels_are_in_order_and_checked(tmp_path):
     path = write(tmp_path, "a.csv", "text,label\na,10\nb,9\nc,10\n")
     examples = list(TASK.read(path, options()))

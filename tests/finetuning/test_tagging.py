@@ -137,6 +137,32 @@ def test_labels_that_training_never_saw_count_as_wrong(tagger):
     assert names[-1] == "B-ANIMAL" and counts[-1].sum() == 1
 
 
+@pytest.mark.parametrize(
+    "labels, predicted",
+    [
+        (("B-LOC", "I-LOC", "I-PER", "O"), ["I-PER", "I-PER", "O", "I-LOC", "B-LOC"]),
+        (("O", "B-PER", "I-PER", "E-PER", "S-LOC"), ["B-PER", "E-PER", "O", "S-LOC", "S-LOC"]),
+    ],
+)
+def test_labels_of_another_scheme_are_measured_in_bio(labels, predicted):
+    settings = TaskSettings("tag", labels)
+    example = LabelledSentence(("Ada", "Lovelace", "in", "Paris", "Texas"), ("B-PER", "I-PER", "O", "B-LOC", "B-LOC"))
+    prediction = {"labels": predicted, "probabilities": [0.9] * 5}
+    scores = TASK.score([example], [prediction], settings)
+    assert scores["accuracy"] == scores["f1"] == 1
+    findings = TASK.findings([example], [prediction], settings)
+    names, counts = findings.confusion
+    assert names == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"] and findings.worst == []
+    assert counts.tolist() == np.diag([1, 2, 0, 1, 1]).tolist()
+
+
+def test_a_faulty_label_of_bio_counts_as_wrong_for_its_word():
+    example = LabelledSentence(("Ada", "sings"), ("B-PER", "O"))
+    prediction = {"labels": ["I-PER", "O"], "probabilities": [0.9] * 2}
+    scores = TASK.score([example], [prediction], TaskSettings("tag", ("O", "B-PER", "I-PER")))
+    assert scores["accuracy"] == 0.5 and scores["f1"] == 1
+
+
 def test_scores_equal_seqeval_and_scikit_learn():
     from seqeval.metrics import f1_score, precision_score, recall_score
     from sklearn.metrics import accuracy_score

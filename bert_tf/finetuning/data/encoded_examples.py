@@ -24,7 +24,7 @@ class EncodedExamples:
     Args:
         sequences: dict name -> list of N arrays, [t] or [C, t] with the same t in every list: `token_ids`,
             `segment_ids` and other arrays with a value for each token. Batches pad them at the end with 0, `token_ids`
-            with `pad_id`.
+            with `pad_id`; where C differs, also with choices of padding.
         values: dict name -> array [N, ...] with a value for each row. "weights" float32 [N], the weight of a row in the
             loss, is added if it is missing.
         owner: int [N], the example of each row; None for one row per example.
@@ -64,15 +64,16 @@ class EncodedExamples:
         size = len(indices) if size is None else size
         batch = {}
         for name, arrays in self.sequences.items():
-            shape = (size, *arrays[indices[0]].shape[:-1], length)
+            most_choices = map(max, zip(*(arrays[index].shape[:-1] for index in indices)))
+            shape = (size, *most_choices, length)
             batch[name] = np.full(shape, self.pad_id if name == "token_ids" else 0, arrays[indices[0]].dtype)
             if name == "token_ids":
                 batch["padding_mask"] = np.zeros(shape, np.int32)
             for position, index in enumerate(indices):
-                row_length = self.lengths[index]
-                batch[name][position, ..., :row_length] = arrays[index]
+                place = tuple(map(slice, arrays[index].shape))
+                batch[name][position][place] = arrays[index]
                 if name == "token_ids":
-                    batch["padding_mask"][position, ..., :row_length] = 1
+                    batch["padding_mask"][position][place] = 1
         for name, values in self.values.items():
             batch[name] = np.zeros((size, *values.shape[1:]), values.dtype)
             batch[name][: len(indices)] = values[indices]

@@ -171,7 +171,8 @@ class MultipleChoice(Task):
     ) -> list[dict[str, Any]]:
         predictions = []
         for example, output in zip(examples, outputs):
-            logits = np.asarray(output["logits"], np.float64)
+            # Choices of padding, up to the number of another question of the batch, are left out.
+            logits = np.asarray(output["logits"], np.float64)[: len(example.choices)]
             powers = np.exp(logits - logits.max())
             probabilities = [float(probability) for probability in powers / powers.sum()]
             best = int(logits.argmax())

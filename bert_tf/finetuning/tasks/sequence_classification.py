@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,7 +128,7 @@ class SequenceClassification(Task):
                 _first(record, "text_b", "text2", "sentence2"),
             )
         else:
-            texts = (*record, None)[:2]
+            texts = (*record, None, None)[:2] if isinstance(record, Iterable) else (record, None)
         if settings.pair is False and texts[1] is not None and texts[1] != "":
             raise DataError(f"This model reads one text; there is a second one, {texts[1]!r:.40}: leave it out.")
         both = settings.pair or settings.pair is None and texts[1]

@@ -28,7 +28,7 @@ from bert_tf.finetuning.data.labelled_sentences import (
     read_labelled_words,
     words_of_text,
 )
-from bert_tf.finetuning.labels import entities, is_entity_scheme, label_list
+from bert_tf.finetuning.labels import entities, is_entity_scheme, label_list, to_bio
 from bert_tf.finetuning.metrics.crf_decoding import marginals, viterbi
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.head_formulas import dense
@@ -266,7 +266,7 @@ class TokenClassification(Task):
 
         return tag_scores(
             [example.labels for example in examples],
-            [prediction["labels"] for prediction in predictions],
+            _comparable(predictions, settings)[1],
             is_entity_scheme(settings.labels),
         )
 
@@ -280,7 +280,7 @@ class TokenClassification(Task):
         from bert_tf.finetuning.metrics.token_metrics import confusion, per_label
 
         true = [example.labels for example in examples]
-        predicted = [prediction["labels"] for prediction in predictions]
+        labels, predicted = _comparable(predictions, settings)
         worst = [
             {
                 "probability": probability,
@@ -290,18 +290,34 @@ class TokenClassification(Task):
                 "sentence": example.text,
                 "source": without_folder(example.source),
             }
-            for example, prediction in zip(examples, predictions)
+            for example, prediction, predicted_labels in zip(examples, predictions, predicted)
             for word, label, predicted_label, probability in zip(
-                example.words, example.labels, prediction["labels"], prediction["probabilities"]
+                example.words, example.labels, predicted_labels, prediction["probabilities"]
             )
             if label != predicted_label
         ]
         worst.sort(key=lambda row: -row["probability"])
         return ErrorAnalysis(
-            confusion(true, predicted, settings.labels),
+            confusion(true, predicted, labels),
             per_label(true, predicted, is_entity_scheme(settings.labels)),
             worst,
         )
+
+
+def _comparable(predictions, settings):
+    """(the labels of the model, those of each prediction), in BIO as those of the examples.
+
+    A model of Transformers can have another scheme: BIOES, or IOB1, which has no "B-" for a type whose entities never
+    touch.
+    """
+    predicted = [prediction["labels"] for prediction in predictions]
+    if not is_entity_scheme(settings.labels):
+        return settings.labels, predicted
+    labels = label_list([settings.labels])
+    begins = {label for label in labels if label.startswith("B-")}
+    if begins <= set(settings.labels) <= set(labels):
+        return settings.labels, predicted
+    return labels, [to_bio(one) for one in predicted]
 
 
 def _piece_lookup(examples, tokenizer):
