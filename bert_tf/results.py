@@ -124,7 +124,10 @@ def frame_text(table: pandas.DataFrame) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value for `json.dumps`: results and dataclasses as dicts, arrays as lists, NaN and infinity as None."""
+    """A value for `json.dumps`: results and dataclasses as dicts, arrays as lists, NaN and infinity as None.
+
+    Floats are rounded to seven decimals; those below 0.1 keep seven significant digits.
+    """
     if isinstance(value, Result):
         return value.to_dict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -140,8 +143,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, (float, np.floating)):
-        return round(float(value), 7) if math.isfinite(value) else None
+        return _rounded(float(value)) if math.isfinite(value) else None
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _rounded(number):
+    return round(number, 7) if abs(number) >= 0.1 else float(f"{number:.7g}")
 
 
 def _exported(value, arrays=False):

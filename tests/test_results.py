@@ -51,6 +51,13 @@ def test_plain_values_are_what_json_takes():
     }
 
 
+@pytest.mark.parametrize("number", [0.0, 3.214e-9, -7.25e-12, 0.0123456789, 0.46123456789, 12345678.125])
+def test_a_number_keeps_seven_digits_however_small_it_is(number):
+    (written,) = plain(np.array([number]))
+    assert written == pytest.approx(number, rel=1e-6, abs=0)
+    assert len(repr(written)) <= 12
+
+
 @pytest.mark.parametrize("name", list(catalogue()))
 def test_an_analysis_is_found_by_its_name_and_its_aliases(name):
     record = analysis(name)

@@ -145,13 +145,18 @@ def _labels(figure: go.Figure, axis: Any, letter: str) -> list[str] | None:
     return ["0.0000" if largest < 0.01 else "-0.5"]
 
 
+def is_wide(letter: str) -> bool:
+    """Whether a letter is as wide as it is high, as Chinese characters and emoji are."""
+    return unicodedata.east_asian_width(letter) in "WF" or ord(letter) > 0x1F000
+
+
 def _width(label: str) -> float:
     """The approximate width of a label, in multiples of its font size."""
     width = 0.0
     for letter in label:
         if unicodedata.combining(letter) or letter == "\u200b":
             continue
-        if unicodedata.east_asian_width(letter) in "WF" or ord(letter) > 0x1F000:
+        if is_wide(letter):
             width += 1.2
         else:
             width += 0.3 if letter in _NARROW else 0.85 if letter in _WIDE else 0.62 if letter.isupper() else 0.52

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
 
+from bert_tf.plots.margins import is_wide
 from bert_tf.plots.numbers import percent
 from bert_tf.plots.theme import CATEGORIES, escape
 
@@ -20,7 +22,11 @@ WIDTH, HEIGHT = 1200, 630
 _INK, _PALE, _ACCENT, _GREEN = "#1d2330", "#5b6170", "#2a57c6", "#a6dfcf"
 _LEFT, _RIGHT, _BAR = 56, 640, 470  # pixels: the left edge, the end of the text, the width of a full bar
 _MOST_TOKENS, _MOST_LINES = 26, 160
-_LINE, _LINES = 34, 5  # characters of a line of text, and lines
+_LINE, _LINES = 34, 5  # characters of a line of text, a wide one counts as two; and lines
+_SECOND_HALF = "\u2060"  # of a wide character: a word joiner, which has no width
+_WRAPPER = textwrap.TextWrapper(_LINE)
+# Chinese has no spaces: a line may also end beside a mask or a wide character.
+_WRAPPER.wordsep_re = re.compile(rf"(\s+|\[MASK\]|.{_SECOND_HALF})")
 
 
 def share_card(
@@ -69,11 +75,13 @@ def _texts(card, trace):
     """Write the texts with their masks; returns the height below them, in pixels."""
     y = 72
     for source in "ab":
-        lines = textwrap.wrap(_masked_text(trace, source), _LINE)
+        text = "".join(letter + _SECOND_HALF * is_wide(letter) for letter in _masked_text(trace, source))
+        lines = _WRAPPER.wrap(text)
         if len(lines) > _LINES:
             lines = [*lines[: _LINES - 1], lines[_LINES - 1][: _LINE - 2] + " …"]
         for line in lines:
-            markup = escape(line).replace("[MASK]", f'<b><span style="color:{_ACCENT}">[MASK]</span></b>')
+            markup = escape(line.replace(_SECOND_HALF, ""))
+            markup = markup.replace("[MASK]", f'<b><span style="color:{_ACCENT}">[MASK]</span></b>')
             _write(card, _LEFT, y, markup, 30, _INK if source == "a" else _PALE)
             y += 40
         y += 8 if lines else 0

@@ -7,6 +7,9 @@ import pytest
 from plotly.colors import sample_colorscale, unlabel_rgb
 
 from bert_tf.explain import AttentionDivergence, InputReduction, RemovedWord, Target
+from bert_tf.explain.datasets.dataset import DatasetPredictions
+from bert_tf.explain.datasets.row_predictions import RowResult, summarise_rows
+from bert_tf.explain.datasets.text_rows import TextRow
 from bert_tf.explain.representations.logit_lens import LogitLens
 from bert_tf.inference.predictions import Prediction
 from bert_tf.inference.words import WordSpan
@@ -117,6 +120,18 @@ def test_heads_put_back_count_as_the_page_does_or_as_the_command_line():
 def test_classes_and_endings_are_bars_of_their_probabilities():
     bars = probabilities([EVIL, "b"], [0.8, 0.2]).data[0]
     assert list(bars.x) == [0.8, 0.2] and list(bars.y) == [SAFE, "b"] and bars.text[0] == "80.0%"
+
+
+def test_a_certain_class_is_counted_in_the_last_of_ten_bins():
+    results = [
+        RowResult(TextRow(number, "a"), task_prediction={"label": "b", "probability": probability})
+        for number, probability in enumerate([0.0, 0.55, 0.95, 1.0, 1.0])
+    ]
+    figure = DatasetPredictions((), "given", summarise_rows(results), None, tuple(results)).figure()
+    (bars,) = figure.data
+    np.testing.assert_allclose(bars.x, [0, 0.55, 0.95, 1, 1], atol=1e-8)
+    bins = bars.xbins
+    assert (bins.start, bins.end, bins.size) == (0, 1, 0.1) and max(bars.x) < bins.end
 
 
 def test_the_ends_of_an_answer_are_two_curves_over_the_pieces():

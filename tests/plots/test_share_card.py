@@ -29,6 +29,15 @@ def test_a_card_has_the_texts_the_predictions_the_pair_and_the_head(tiny_bert):
     assert len(paths) == min(160, int((trace.attentions[1, 2] >= 0.02).sum()))
 
 
+def test_lines_of_wide_characters_end_before_the_attention(tiny_bert):
+    text = "北京是中华人民共和国的首都，也是[MASK]的政治、文化中心和国际交往中心，历史悠久。"
+    trace = tiny_bert.trace(text, "the cat sat", attentions=True)
+    output = _texts(share_card(trace, (), np.asarray(trace.attentions[0, 0]), "layer 1, head 1", "Tiny"))
+    first_part = output[: output.index("the cat sat")]
+    assert first_part[0] == "北京是中华人民共和国的首都，也是" and first_part[1].startswith("[MASK]的")
+    assert "".join(first_part) == text and len(first_part) == 3
+
+
 def test_a_long_text_is_cut_and_says_so(tiny_bert):
     trace = tiny_bert.trace("the cat sat " * 30, attentions=True)
     card = share_card(trace, (), np.asarray(trace.attentions[0, 0]), "layer 1, head 1", "Tiny")

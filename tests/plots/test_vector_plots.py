@@ -62,6 +62,15 @@ def test_maps_hold_the_numbers_they_were_given():
     assert difference.data[0].zmax == pytest.approx(0.3) and difference.data[0].zmin == pytest.approx(-0.3)
 
 
+def test_of_many_tokens_some_are_named_along_the_difference_of_their_maps():
+    tokens = ["the", "cat"] * 100
+    figure = difference_map(np.eye(200, k=1), tokens)
+    (cells,), axis = figure.data, figure.layout.xaxis
+    assert len(set(cells.x)) == len(set(cells.y)) == 200 and list(axis.tickvals) == list(cells.x)[::4]
+    assert "Highest: from the to cat, +1.000" in description(figure)
+    assert list(difference_map(np.eye(2), tokens[:2]).layout.yaxis.tickvals) == ["the", "cat"]
+
+
 def test_factors_are_coloured_each_by_its_own_strongest_and_told_by_their_weights():
     weights = np.array([[0, 8.0, 2], [1, 0, 0.5], [0, 0, 0]])
     figure = factor_map(weights, ["a", EVIL, "c"])

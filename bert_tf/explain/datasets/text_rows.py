@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import random
+import re
 import sys
+import unicodedata
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
@@ -175,7 +177,7 @@ def hidden_words(row: TextRow, encoding: Encoding, how: str = "random", other: E
     typed = "[MASK]" in row.text_a or "[MASK]" in (row.text_b or "")
     if row.mask or typed or how == "given":
         return row.mask
-    words = [word for word in words_of(encoding, row.text_a, row.text_b) if word.text.isalpha()]
+    words = [word for word in words_of(encoding, row.text_a, row.text_b) if _is_written_in_letters(word.text)]
     if other is not None:
         read = set(zip(other.sources, other.word_ids))
         words = [word for word in words if (word.source, word.index) in read]
@@ -183,6 +185,12 @@ def hidden_words(row: TextRow, encoding: Encoding, how: str = "random", other: E
         return ()
     chosen = words[-1] if how == "last" else random.Random(row.number).choice(words)
     return (Word(chosen.source, chosen.index),)
+
+
+def _is_written_in_letters(word):
+    """Whether a word has letters, and besides them nothing but their marks and joiners, as Hindi and Persian have."""
+    others = [unicodedata.category(sign) for sign in word if not sign.isalpha()]
+    return len(others) < len(word) and all(category[0] == "M" or category == "Cf" for category in others)
 
 
 def parse_row_numbers(text: str, numbers: Sequence[int]) -> tuple[int, ...]:
@@ -214,6 +222,14 @@ def labels_of(rows: Sequence[TextRow]) -> tuple[str, ...]:
 def file_bytes(path: str) -> bytes:
     """The bytes of a file, or of standard input for "-"."""
     return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, which end as in an editor with a line feed, a carriage return, or both.
+
+    `str.splitlines` also splits at form feeds and at the separators that texts of web pages have inside a line.
+    """
+    return re.split("\r\n|[\r\n]", text)
 
 
 def texts_of_file(path: str) -> tuple[str, ...]:
@@ -253,7 +269,7 @@ def format_row_numbers(chosen: Iterable[int]) -> str:
 
 def _lines(data):
     records = []
-    for number, line in enumerate(data.splitlines(), 1):
+    for number, line in enumerate(lines_of(data), 1):
         first, _, second = line.partition("\t")
         if line.strip():
             records.append((number, {"text_a": first, "text_b": second}))

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bert_tf.errors import checked_text
+from bert_tf.explain.datasets.text_rows import lines_of
 from bert_tf.explain.representations.projection import PROJECTIONS, project_to_plane
 from bert_tf.explain.representations.vectors import VectorSimilarity, cosine_similarities
 
@@ -260,7 +261,7 @@ def lines_of_file(path: str) -> tuple[str, ...]:
     """The lines of a file, or of standard input for "-"."""
     data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     try:
-        return tuple(data.decode("utf-8-sig").splitlines())
+        return tuple(lines_of(data.decode("utf-8-sig")))
     except UnicodeDecodeError as error:
         raise InputError(f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
 

@@ -72,7 +72,7 @@ def heatmap(
         )
     )
     height = height or int(np.clip(110 + 22 * len(rows), 340, 880))
-    row_step, column_step = _label_step(len(rows), height), _label_step(len(columns), height)
+    row_step, column_step = label_step(len(rows), height), label_step(len(columns), height)
     common = {"ticks": "", "type": "category", "showgrid": False}
     figure.layout.yaxis = dict(autorange="reversed", tickvals=rows[::row_step], tickfont={"size": 11}, **common)
     figure.layout.xaxis = dict(tickvals=columns[::column_step], tickangle=-90, tickfont={"size": 11}, **common)
@@ -158,6 +158,6 @@ def block_names(trace: WithTokens, places: Sequence[int], most: int) -> list[str
     return [trace.tokens[places[start]] for start in starts]
 
 
-def _label_step(count: int, pixels: int) -> int:
+def label_step(count: int, pixels: int) -> int:
     """The step between tokens with a label, so that labels do not overlap."""
     return max(1, -(-count * _LABEL // max(pixels - _AROUND, _LABEL)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
@@ -43,9 +44,8 @@ def answers(dataset: DatasetPredictions, dark: bool = False) -> go.Figure:
     titles = [*columns, *(["predicted classes, one row per true class"] if confusion else [])]
     figure = make_subplots(rows=len(titles), cols=1, subplot_titles=titles)
     for row, (name, values) in enumerate(columns.items(), 1):
-        # Histograms of probabilities have ten bins.
-        bins: dict[str, Any] = {} if name in _NOT_PROBABILITIES else {"xbins": {"start": 0, "end": 1.0001, "size": 0.1}}
-        figure.add_trace(go.Histogram(x=values, marker_color=CATEGORIES[0], showlegend=False, **bins), row=row, col=1)
+        histogram = go.Histogram(x=values) if name in _NOT_PROBABILITIES else _ten_bins(values)
+        figure.add_trace(histogram.update(marker_color=CATEGORIES[0], showlegend=False), row=row, col=1)
     figure.update_yaxes(title="count")
     if confusion:
         labels, counts = confusion
@@ -54,6 +54,11 @@ def answers(dataset: DatasetPredictions, dark: bool = False) -> go.Figure:
         figure.update_xaxes(matrix.layout.xaxis, **cell)
         figure.update_yaxes(matrix.layout.yaxis, **cell)
     return apply_theme(figure, dark, 100 + 240 * len(titles))
+
+
+def _ten_bins(probabilities: list[float]) -> go.Histogram:
+    """The histogram of probabilities in ten bins. A bin does not hold its upper end, but the last one counts 1."""
+    return go.Histogram(x=np.minimum(probabilities, 1 - 1e-9), xbins={"start": 0, "end": 1, "size": 0.1})
 
 
 def points(dataset: DatasetMap, dark: bool = False) -> go.Figure:

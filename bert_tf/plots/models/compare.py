@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
+from bert_tf.plots.attention.heatmaps import label_step
 from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.representations.logit_lens import state_names
-from bert_tf.plots.theme import apply_theme, colourscale, escape, head_colours
+from bert_tf.plots.theme import apply_theme, colourscale, escape, head_colours, unique_labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,13 +124,12 @@ def difference_map(values: np.ndarray, tokens: Sequence[str], dark: bool = False
         dark: bool. Whether the figure is drawn for a dark page.
     """
     limit = max(float(np.abs(values).max(initial=0)), 1e-3)
-    positions = list(range(len(tokens)))
-    names = [escape(token) for token in tokens]
+    names, height = unique_labels(tokens), int(np.clip(130 + 22 * len(tokens), 340, 760))
     figure = go.Figure(
         go.Heatmap(
             z=np.asarray(values, np.float32),
-            x=positions,
-            y=positions,
+            x=names,
+            y=names,
             zmin=-limit,
             zmax=limit,
             colorscale=diverging_scale(dark),
@@ -137,7 +137,8 @@ def difference_map(values: np.ndarray, tokens: Sequence[str], dark: bool = False
             colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": "+.2f", "xpad": 4},
         )
     )
-    common = {"tickvals": positions, "ticktext": names, "showgrid": False, "ticks": "", "tickfont": {"size": 11}}
+    labelled = names[:: label_step(len(names), height)]
+    common = {"tickvals": labelled, "type": "category", "showgrid": False, "ticks": "", "tickfont": {"size": 11}}
     figure.layout.yaxis = dict(autorange="reversed", **common)
     figure.layout.xaxis = dict(tickangle=-90, **common)
-    return apply_theme(figure, dark, height=int(np.clip(130 + 22 * len(tokens), 340, 760)))
+    return apply_theme(figure, dark, height)

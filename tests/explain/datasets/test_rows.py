@@ -8,6 +8,7 @@ import pytest
 from bert_tf.errors import InputError
 from bert_tf.explain import ConlluError, file_kind, read_rows
 from bert_tf.explain.datasets.text_rows import TextRow, hidden_words, labelled, labels_of
+from bert_tf.explain.representations.word_senses import lines_of_file
 from bert_tf.inference.words import Word
 
 
@@ -18,6 +19,15 @@ def texts(actual):
 def test_a_line_is_a_text_and_a_tab_begins_the_second():
     actual = read_rows("one\n\n two\tthree \n")
     assert texts(actual) == [(1, "one", None), (3, " two", "three ")]
+
+
+@pytest.mark.parametrize("inside", ["\x0c", "\x1c", "\x85", "\u2028"])
+def test_a_line_ends_where_an_editor_ends_it(inside, tmp_path):
+    data = f"one{inside}two\tthree\r\nfour\rfive\n"
+    assert texts(read_rows(data)) == [(1, f"one{inside}two", "three"), (2, "four", None), (3, "five", None)]
+    path = tmp_path / "lines.txt"
+    path.write_bytes(data.encode())
+    assert lines_of_file(str(path))[:3] == (f"one{inside}two\tthree", "four", "five")
 
 
 def test_json_lines_name_texts_and_masks_and_bad_lines_are_told():
@@ -110,6 +120,12 @@ def test_one_word_of_a_row_is_hidden_always_the_same_and_never_a_comma(tiny_bert
     assert hidden_words(row, encoding, "last") == (Word("a", 3),)
     assert hidden_words(row, encoding, "given") == ()
     assert {hidden_words(TextRow(n, row.text_a), encoding)[0].index for n in range(30)} == {0, 1, 3}
+
+
+def test_words_with_vowel_signs_accents_and_joiners_are_hidden(tiny_bert):
+    row = TextRow(1, "हिन्दी cafe\u0301 می\u200cخواهم 1998 ! ,")
+    encoding = tiny_bert.tokenizer.encode(row.text_a)
+    assert {hidden_words(TextRow(n, row.text_a), encoding)[0].index for n in range(30)} == {0, 1, 2}
 
 
 def test_what_a_row_hides_itself_is_left_as_it_is(tiny_bert):
