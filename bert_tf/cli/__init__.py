@@ -6,6 +6,7 @@ training that saved its state because a signal stopped it before its end.
 """
 
 import argparse
+import io
 import os
 import sys
 import warnings
@@ -67,12 +68,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     # TensorFlow reads this when it is imported; its notes on the CPU do not concern the user.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     warnings.formatwarning = _format_warning
+    if argv is None:
+        _write_every_character()
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
         args = argument_parser(argv).parse_args(argv)
         with local_copies(args):
             code = args.run(args) or 0
-        sys.stdout.flush()  # so that a failing write is reported below, not by the interpreter at its exit
+        if sys.stdout is not None:  # None where the shell closed it
+            sys.stdout.flush()  # so that a failing write is reported below, not by the interpreter at its exit
         return code
     except SystemExit as exit_of_argparse:
         return int(exit_of_argparse.code or 0)
@@ -88,6 +92,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"{PROG}: {_one_line(error)}", file=sys.stderr)
         return 2
+
+
+def _write_every_character():
+    """Lets standard output take any text, also where the system's encoding is ASCII or a code page of Windows.
+
+    A file or pipe gets UTF-8, as the files of `--output` do. A terminal, and an encoding that the user set in
+    PYTHONIOENCODING, show a question mark for a character that they lack.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        is_ours = not sys.stdout.isatty() and not os.environ.get("PYTHONIOENCODING")
+        sys.stdout.reconfigure(encoding="utf-8" if is_ours else None, errors="replace")
 
 
 _standard_format = warnings.formatwarning

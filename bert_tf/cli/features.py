@@ -11,6 +11,7 @@ from bert_tf.cli.shared.model import add_model_arguments, load_model
 from bert_tf.cli.shared.runner_options import add_runner_arguments, run_on_runner
 from bert_tf.errors import InputError
 from bert_tf.inference.sentence_vectors import POOLINGS
+from bert_tf.user_errors import whole_number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="scale each vector to length 1 (default: as a model of sentence similarity does)",
     )
-    parser.add_argument("--length", type=int, metavar="T", help="cut each text to T tokens")
+    parser.add_argument("--length", type=whole_number(3), metavar="T", help="cut each text to T tokens, 3 or more")
     parser.add_argument("--format", metavar="F", help="lines, csv, tsv or jsonl (default: by the file name extension)")
     parser.add_argument("--columns", metavar="A,B,…", help="names of the columns of a file without a header")
     parser.add_argument("--text-column", metavar="NAME", help="column of the text")

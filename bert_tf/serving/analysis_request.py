@@ -118,12 +118,13 @@ def _one(option, value, store):
         raise InputError(f"{option.name} must be of type {option.type.__name__}, not {str(value)[:80]}.")
     if read_from_text:
         try:
-            return option.parse(value)
+            value = option.parse(value)
         except (ValueError, ArgumentTypeError) as error:
             raise InputError(f"{option.name}: {error}") from None
-    if option.metavar == "M" and option.choices is None:
+    elif option.metavar == "M" and option.choices is None:
         return store.name_of(value)  # never a path
-    value = option.value_aliases.get(value, value)
+    else:
+        value = option.value_aliases.get(value, value)
     if option.choices is not None and value not in option.choices:
         raise InputError(f"{option.name} must be one of {', '.join(map(str, option.choices))}, not {str(value)[:80]}.")
     return value
@@ -174,7 +175,7 @@ def text_rows(rows: Any, limits: ServiceLimits) -> tuple[TextRow, ...] | None:
         if not isinstance(row, dict) or not isinstance(row.get("text_a"), str):
             raise InputError(f'Row {number} must be a text, or an object with "text_a".')
         text_a, text_b = (checked_length(row.get(name), f"{name} of row {number}", limits) for name in _PAIR)
-        mask, label = row.get("mask") or (), row.get("label")
+        mask, label = row.get("mask") or (), checked_length(row.get("label"), f"label of row {number}", limits)
         mask = [mask] if isinstance(mask, str) else mask
         if mask and not (_is_list(mask, str) or _is_list(mask, int)):
             raise InputError(f"The mask of row {number} must be a word, a list of words, or a list of positions.")

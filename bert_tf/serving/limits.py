@@ -14,7 +14,7 @@ class ServiceLimits:
         max_inputs: int. Texts or pairs of a request.
         max_characters: int. Characters of a text.
         max_top_k: int. Predictions at each mask.
-        max_predictions: int. Predictions at all masks of a request together.
+        max_predictions: int. Predictions at all masks of a request together, with its targets at each.
         max_waiting: int. Requests that are answered or wait at the same time; a further one gets status 503.
         batch_size: int. Texts in one forward pass.
     """

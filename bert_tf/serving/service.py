@@ -60,7 +60,7 @@ class Service:
             raise InputError(f"top_k must be at most {self.limits.max_top_k}, not {top_k}.")
         rows, single = self._inputs(body, self._row)
         served = await self._served(body)
-        self._check_predictions(rows, top_k, served.bert.tokenizer)
+        self._check_predictions(rows, top_k, len(set(targets)), served.bert.tokenizer)
         results = await self._batched(request, served.predictions.submit((top_k, targets), rows), single)
         answers = await run_in_threadpool(
             lambda: [result if isinstance(result, dict) else result.to_dict() for result in results]
@@ -212,19 +212,22 @@ class Service:
             item = {"text": item["text_a"], **item}
         return item
 
-    def _check_predictions(self, rows, top_k, tokenizer):
-        """Refuse a request whose answer would be too large: the masks in its texts and those that it names."""
+    def _check_predictions(self, rows, top_k, targets, tokenizer):
+        """Refuse a request whose answer would be too large: the masks in its texts and those that it names.
+
+        Each mask has `top_k` predictions and as many more as there are `targets`.
+        """
         masks = sum(
             sum((text or "").count(tokenizer.mask_token) for text in row[:2])
             + (len(row[2]) if isinstance(row[2], list) else 1)
             for row in rows
             if not isinstance(row, InputError)
         )
-        if masks * top_k > self.limits.max_predictions:
+        if masks * (top_k + targets) > self.limits.max_predictions:
             raise RequestProblem(
                 413,
-                f"The request has {masks:,} masks and asks for {top_k} predictions at each, but at most "
-                f"{self.limits.max_predictions:,} in all: send fewer inputs or a lower top_k.",
+                f"The request has {masks:,} masks and asks for {top_k + targets:,} predictions at each, but at most "
+                f"{self.limits.max_predictions:,} in all: send fewer inputs, fewer targets or a lower top_k.",
             )
 
     async def _alone(self, request, compute):

@@ -23,9 +23,10 @@ from bert_tf.cli.shared.render import bar, percent, size, table
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def _process(*arguments, code=None):
+def _process(*arguments, code=None, **environment):
     command = [sys.executable, "-c", code] if code else [sys.executable, "-m", "bert_tf", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
+    settings = {"env": {**os.environ, **environment}, "encoding": "utf-8", "timeout": 300}
+    return subprocess.run(command, capture_output=True, cwd=ROOT, **settings)
 
 
 def _complaint(capsys, argv):
@@ -341,6 +342,23 @@ def test_a_full_disk_behind_standard_output_is_one_line(capsys, monkeypatch):
 
     monkeypatch.setattr(sys, "stdout", Full())
     assert _complaint(capsys, ["models"]) == "python -m bert_tf: No space left on device."
+
+
+@pytest.mark.parametrize(
+    "environment, written",
+    [
+        ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}, "--columns A,B,…"),
+        ({"PYTHONIOENCODING": "ascii"}, "--columns A,B,?"),
+    ],
+)
+def test_output_takes_characters_that_the_systems_encoding_lacks(environment, written):
+    done = _process("predict", "--help", **environment)
+    assert done.returncode == 0 and not done.stderr and written in done.stdout, done.stderr
+
+
+def test_a_closed_standard_output_is_no_defect(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["models"]) == 0
 
 
 def test_a_pair_that_the_model_cannot_judge_is_said(tmp_path, tiny_folder, capsys):

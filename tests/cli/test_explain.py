@@ -334,6 +334,7 @@ def test_lines_for_a_person(say, arguments, expected):
         (["ablation", "the cat"], "nothing to predict"),
         (["patching", "the [MASK]"], "required: --corrupted"),
         (["patching", "the [MASK]", "--against", "the big [MASK]"], "equally many tokens"),
+        (["patching", "the big cat", "--against", "a cat", "--mask", "cat"], "the first has 5, the second 4"),
         (["patching", "the [MASK]", "--against", " "], "--corrupted is empty"),
         (["patching", "the [MASK]", "--against", "a [MASK]", "--at", "1"], "--at goes with --component head"),
         (["patching", "the [MASK]", "--against", "a [MASK]", "--carry", "head", "--at", "9"], "no token 9"),
@@ -361,3 +362,12 @@ def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, arguments, senten
     assert main(["explain", *arguments, *model]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and sentence in lines[0] and "Traceback" not in lines[0], lines
+
+
+@pytest.mark.parametrize("option", ["--csv", "--html"])
+def test_the_texts_are_not_overwritten_with_the_result(capsys, tmp_path, tiny_folder, option):
+    path = tmp_path / "rows.txt"
+    path.write_text("the cats sat\n", encoding="utf-8")
+    assert main(["explain", "dataset", "--input", str(path), option, str(path), "--model", str(tiny_folder)]) == 2
+    assert f"--input and {option} are the same file" in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == "the cats sat\n"

@@ -11,7 +11,7 @@ from bert_tf.analyses import check_model
 from bert_tf.analysis import Analysis, Option
 from bert_tf.cli.explain.shared import Progress, add_file_arguments, read_file
 from bert_tf.cli.explain.target import add_target, check_target, target_of
-from bert_tf.cli.shared.files import writing
+from bert_tf.cli.shared.files import refuse_same_file, writing
 from bert_tf.cli.shared.model import add_model_arguments, add_precision_argument, load_model
 from bert_tf.errors import InputError, checked_pair, checked_text
 from bert_tf.results import plain
@@ -103,6 +103,8 @@ def run(analysis: Analysis, args: argparse.Namespace) -> int:
     check(analysis, args, options)  # before the model is loaded, which takes seconds
     args.texts = None
     if analysis.inputs in FILES and args.input is not None:
+        refuse_same_file(args.input, args.csv, "--csv")
+        refuse_same_file(args.input, args.html, "--html")
         read_file(args)
         if analysis.check_rows is not None:
             analysis.check_rows(options, args.texts)

@@ -12,19 +12,20 @@ from bert_tf.files import atomic_write
 from bert_tf.resources.remote import original_path
 
 
-def refuse_same_file(source: str, target: str | None) -> None:
+def refuse_same_file(source: str, target: str | None, option: str = "--output") -> None:
     """Checks that the input and the output are not the same file.
 
     Args:
         source: str. The path to read, or "-" for standard input.
         target: str. The path to write; "-" or None for standard output.
+        option: str. The option that names `target`.
 
     Raises: InputError if they are the same file.
     """
     if source == "-" or target in (None, "-") or not (os.path.exists(source) and os.path.exists(target)):
         return
     if os.path.samefile(source, target):
-        raise InputError(f"--input and --output are the same file, {target}: give another name to write to.")
+        raise InputError(f"--input and {option} are the same file, {target}: give another name to write to.")
 
 
 def refuse_folder(path: str) -> None:

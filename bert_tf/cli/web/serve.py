@@ -15,7 +15,7 @@ _HELP = {
     "max_inputs": "texts or pairs of a request",
     "max_characters": "characters of a text",
     "max_top_k": "predictions at each mask",
-    "max_predictions": "predictions at all masks of a request together",
+    "max_predictions": "predictions at all masks of a request together, with its targets at each",
     "max_waiting": "requests that are answered or wait at the same time; further ones get status 503",
     "batch_size": "texts in one forward pass",
 }

@@ -23,6 +23,7 @@ from bert_tf.analysis import ANY_ANSWER, Analysis, Option, underscored
 from bert_tf.errors import InputError, NotComparable, checked_text, report
 from bert_tf.explain.attribution.target import Target, check_position
 from bert_tf.inference.batching import TOKENS_PER_BATCH
+from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.results import Result, frame
 
 if TYPE_CHECKING:
@@ -213,13 +214,16 @@ def clean_and_corrupted_states(bert: Bert, *traces: Trace) -> list[list[Any]]:
     Raises:
         NotComparable: the inputs differ in length.
     """
-    lengths = [trace.length for trace in traces]
-    if lengths[0] != lengths[1]:
-        raise NotComparable(
-            f"The inputs must have equally many tokens: the first has {lengths[0]}, the second "
-            f"{lengths[1]}. Replace a word by another one that has the same number of word pieces."
-        )
+    _check_lengths(*(trace.length for trace in traces))
     return [bert.steps().states(trace.token_ids[None], trace.segments[None]) for trace in traces]
+
+
+def _check_lengths(clean, corrupted):
+    if clean != corrupted:
+        raise NotComparable(
+            f"The inputs must have equally many tokens: the first has {clean}, the second {corrupted}. Replace a word "
+            "by another one that has the same number of word pieces."
+        )
 
 
 def patch(
@@ -261,9 +265,15 @@ def patch(
 
 
 def corrupted_trace(bert: Bert, clean: Trace, corrupted: Trace | str) -> Trace:
-    """The `Trace` of the corrupted input; a text is read with the second text and the masks of the clean trace."""
+    """The `Trace` of the corrupted input; a text is read with the second text and the masks of the clean trace.
+
+    Raises:
+        NotComparable: the text has another number of tokens than the clean input, so its masks are elsewhere.
+    """
     if not isinstance(corrupted, str):
         return corrupted
+    prepared = prepare_input(bert.tokenizer, bert.max_length, corrupted, clean.text_b)
+    _check_lengths(clean.length, prepared.encoding.length)
     # A mask that was typed as [MASK] stands in the texts already.
     hidden = [position for position in clean.masks if clean.original_tokens[position] != clean.tokens[position]]
     return bert.trace(corrupted, clean.text_b, hidden)
