@@ -5,6 +5,7 @@ B batch, T tokens, P predicted positions.
 
 import functools
 import math
+import os
 import sys
 from typing import Any
 
@@ -34,6 +35,10 @@ _SHORT = 64
 # serves requests with and without maps.
 _SMALL = 256
 
+# How many compiled products oneDNN, with which OpenVINO computes, keeps for the process. It would keep 1,024, for each
+# length of a text others: 70 MB that no model gives back. Each graph keeps its own, so a smaller number costs no time.
+_KEPT_PRODUCTS = 32
+
 # Texts longer than this many windows of local attention are cut into blocks; in shorter ones the copies of the blocks
 # cost as much as the scores that they save.
 _LONG = 5
@@ -46,6 +51,7 @@ def core() -> ov.Core:
     On a processor with AMX, each core gives its thread another signal stack when it is created and removes it when it
     is deleted, in any order. After that, the next signal (such as Ctrl-C) would end the process.
     """
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KEPT_PRODUCTS))  # it is read at the first product
     return ov.Core()
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -327,3 +328,30 @@ os.kill(os.getpid(), signal.SIGUSR1)
 assert came
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_texts_of_a_hundred_lengths_leave_no_memory_behind():
+    command = """
+import bert_tf
+from bert_tf.resources.memory_budget import resident_bytes
+from ui.server.allocator import give_back
+
+def read(lengths):
+    bert = bert_tf.load("bert-small-uncased-embedded")
+    for length in lengths:
+        bert.trace(" ".join(["city"] * length), attentions=True)
+
+read([5])
+give_back()
+before = resident_bytes()
+read(range(6, 106))
+give_back()
+print(resident_bytes() - before)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "ONEDNN_PRIMITIVE_CACHE_CAPACITY"}
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", command], cwd=root, env=environment, capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout.split()[-1]) < 40e6
