@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
+from bert_tf import load
 from bert_tf.inference.loaded_models import LoadedModels
 from bert_tf.resources.memory_budget import ByteStore, MemoryBudget, RestOfProcess
 from bert_tf.runtime import compiled_graphs
@@ -139,6 +140,18 @@ def test_long_work_uses_its_model_at_each_step():
 
     shared.run(work, progress=lambda done, total: True)
     assert store.names() == ["c", "a"]
+
+
+def test_room_is_made_before_a_keras_model_is_built(monkeypatch, tiny_folder):
+    bert, wanted = load(tiny_folder), []
+    monkeypatch.setattr(model_store, "memory_budget", lambda: types.SimpleNamespace(make_room=wanted.append))
+    shared = SharedModel("to build", lambda: bert)
+    before = bert.weights.held_bytes
+    for _ in range(2):
+        shared.run(lambda bert: bert.model)
+    assert wanted == [bert.weights.held_bytes - before] and wanted[0] > 4 * bert.model.count_params()
+    shared.run(lambda bert: bert.hooked())  # compiles steps of the model that is there
+    assert sum(wanted[1:]) == 0
 
 
 def test_when_all_visitors_have_gone_nothing_is_held():

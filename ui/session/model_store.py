@@ -135,7 +135,7 @@ class SharedModel:
 
         if progress is not None:
             kwargs["progress"] = step
-        with self.lock, while_building(self._released):
+        with self.lock, while_building(self._building):
             return function(self.bert, *args, **kwargs)
 
     @contextlib.contextmanager
@@ -146,6 +146,13 @@ class SharedModel:
             yield
         finally:
             self.lock.acquire()
+
+    @contextlib.contextmanager
+    def _building(self):
+        """The Keras model is built meanwhile, which needs several times the memory of the weights."""
+        with self._released():
+            memory_budget().make_room(getattr(self.bert.weights, "bytes_to_build", 0))
+            yield
 
     def warm(self):
         """Read texts of usual lengths once: the engine compiles its graph, or a function for each range of lengths."""
