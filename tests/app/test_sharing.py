@@ -9,6 +9,7 @@ import pytest
 
 from bert_tf.resources.memory_budget import MemoryBudget
 from tests.app.page_reading import PATIENCE
+from tests.conftest import make_bert
 from ui.session.fair_lock import FairLock, Presses
 from ui.session.trace_store import TraceStore, size_of
 
@@ -223,7 +224,7 @@ def test_a_model_is_given_back_once_while_one_thing_is_built_within_another():
     from bert_tf.checkpoints.stored_model import building
     from ui.session.model_store import SharedModel
 
-    shared = SharedModel("m", lambda: None)
+    shared = SharedModel("m", make_bert)
 
     def held_by_others(_):
         with building(), building():
