@@ -56,13 +56,14 @@ class StoredModel:
     @property
     def held_bytes(self) -> int:
         """About how many bytes the weights need, and the Keras model with its compiled functions, if it was built."""
-        return self.nbytes + self._keras_bytes() - self.bytes_to_build
+        return self.nbytes + (0 if self._model is None else self._keras_bytes)
 
     @property
     def bytes_to_build(self) -> int:
         """About how many bytes more will be needed when the Keras model is built; 0 if it was."""
-        return self._keras_bytes() if self._model is None else 0
+        return self._keras_bytes if self._model is None else 0
 
+    @functools.cached_property
     def _keras_bytes(self):
         return _KERAS_BYTES * sum(math.prod(weight.shape) for weight in self.weights.values())
 
