@@ -97,6 +97,11 @@ class LoadedModels(ByteStore):
                     self.put((name, precision), model)
         return model
 
+    def with_name(self, name: str) -> Any | None:
+        """A model of this name in memory, in any precision; None if there is none."""
+        alive = list(self._alive.items())
+        return next((model for (one, _), model in alive if one == name), None)
+
     def names(self) -> list[str]:
         """The names of the models in memory, the one that was used longest ago first."""
         with self._lock:

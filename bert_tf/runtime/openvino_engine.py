@@ -15,22 +15,27 @@ import openvino.opset13 as op
 
 from bert_tf.parameters import parameter_counts, parameter_spec
 from bert_tf.runtime.compiled_graphs import CompiledGraphs
-from bert_tf.runtime.graphs.bert import FLAGS, VECTORS, build, build_mlm_reading
+from bert_tf.runtime.graphs.bert import FLAGS, VECTORS, build, build_mlm_head, build_mlm_reading
 from bert_tf.runtime.graphs.eight_bits import group_size
 from bert_tf.runtime.weights import RunnableModel
 
 # In int8 this is the precision of what is not computed in eight bits.
 _HINTS = {"float32": "f32", "bfloat16": "bf16", "int8": "bf16"}
 _LISTS = ("hidden_states", "attentions", *VECTORS)
+_LOGITS = "mlm_logits"
 # A compiled graph holds the weights as they are stored and at most about two bytes more for each value, as measured: on
 # some processors it packs some of them again in float for products with many rows.
 _PACKED_BYTES = 2
 _MLM_READING = "mlm reading"  # the kind of the graph of `read_mlm`
+_MLM_HEAD = "mlm head"  # the kind of the graph of the MLM head, where it is computed apart
+_HEADS = (_MLM_HEAD, _MLM_READING)
 _ALIGNMENT = 16  # floats: OpenVINO copies results if the memory is not aligned to 64 bytes
 
 # Up to this many tokens in a batch, two threads wait for each other so often that one thread alone takes less processor
 # time (`benchmarks/short_inputs.py`), and products in eight bits are faster than those in bfloat16 tiles.
 _SHORT = 64
+# The head is seldom computed at more than a few positions.
+_ONE_THREAD = ("short", _MLM_HEAD)
 # Up to this many tokens in a batch, the attention maps cost no time. Then one graph, with one packing of the weights,
 # serves requests with and without maps.
 _SMALL = 256
@@ -86,6 +91,9 @@ class OpenVINOEngine:
         self._model, self._memory = model, _ReusedMemory()
         self.graphs = CompiledGraphs(self._graph_bytes)
         self._precision, self._eight_bits = precision, precision == "int8"
+        # Rounding the products of the head to bfloat16 changes more first predictions than rounding those of the
+        # encoder does (`benchmarks/precision.py`), so the head is computed in float32, in a graph of its own.
+        self._mlm_apart = precision == "bfloat16" and "mlm" in model.bert_heads
 
     @property
     def nbytes(self) -> int:
@@ -95,7 +103,7 @@ class OpenVINOEngine:
     def _graph_bytes(self, kind):
         config = self._model.bert_config
         values = parameter_counts(config, self._model.bert_heads)["total"]
-        share = config.vocab_size * config.embedding_width / values if kind == _MLM_READING else 1  # the token table
+        share = config.vocab_size * config.embedding_width / values if kind in _HEADS else 1  # the token table
         return int(share * (self._model.nbytes + _PACKED_BYTES * values))
 
     def run(self, arrays: dict[str, np.ndarray], outputs: tuple[str, ...]) -> dict[str, Any]:
@@ -108,25 +116,36 @@ class OpenVINOEngine:
             maps = self._memory_of_maps(request, rows, tokens)
             request.run(inputs, maps)
             # Copies, because the next call overwrites the memory of the request.
-            results = {
-                name: request.copies(name)
-                for name in {"mlm_logits" if name == "mlm_logits_all" else name for name in outputs}
-                if name != "attentions"
-            }
+            names = {_LOGITS if name == "mlm_logits_all" else name for name in outputs} - {"attentions"}
+            if self._mlm_apart and _LOGITS in names:
+                names = names - {_LOGITS} | {"mlm_states"}
+            results = {name: request.copies(name) for name in names}
         results["attentions"] = maps
+        if "mlm_states" in results:
+            results[_LOGITS] = [self._mlm_logits(results["mlm_states"][0])]
         if "mlm_logits_all" in outputs:
             first = positions.shape[1] - tokens
-            results["mlm_logits_all"] = [results["mlm_logits"][0][:, first:]]
-            results["mlm_logits"] = [results["mlm_logits"][0][:, :first]]
+            results["mlm_logits_all"] = [results[_LOGITS][0][:, first:]]
+            results[_LOGITS] = [results[_LOGITS][0][:, :first]]
         return {name: results[name] if name in _LISTS else results[name][0] for name in outputs}
+
+    def _mlm_logits(self, states):
+        """[B, P, H] -> [B, P, V], in float32"""
+
+        def make():
+            return _compile(build_mlm_head(self._model), self._settings(_MLM_HEAD, False))
+
+        with self.graphs.using(_MLM_HEAD, make) as request:
+            logits = request.infer([states.reshape(-1, states.shape[-1])])[0]
+            return logits.reshape(*states.shape[:2], -1).copy()
 
     def read_mlm(self, states: np.ndarray, answers: np.ndarray, top_k: int) -> tuple[np.ndarray, ...]:
         """Run the MLM head as `Runtime.read_mlm`."""
 
         def make():
-            rounds_inputs = self._rounds_inputs("maps")
+            rounds_inputs = self._rounds_inputs(_MLM_READING)
             graph = build_mlm_reading(self._model, self._eight_bits, rounds_inputs)
-            return _compile(graph, self._settings("maps", rounds_inputs))
+            return _compile(graph, self._settings(_MLM_READING, rounds_inputs))
 
         with self.graphs.using(_MLM_READING, make) as request:
             results = request.infer([states, answers, np.array(top_k, np.int32)])
@@ -145,7 +164,8 @@ class OpenVINOEngine:
     def _request(self, kind):
         def make():
             rounds_inputs = self._rounds_inputs(kind)
-            graph = build(self._model, "maps" if kind == "short" else kind, self._eight_bits, rounds_inputs)
+            in_graph = "maps" if kind == "short" else kind
+            graph = build(self._model, in_graph, self._eight_bits, rounds_inputs, self._mlm_apart)
             return _Request(*graph, self._settings(kind, rounds_inputs))
 
         return self.graphs.using(kind, make)
@@ -155,7 +175,7 @@ class OpenVINOEngine:
         return self._eight_bits and (kind == "short" or not has_tiles())
 
     def _settings(self, kind, rounds_inputs):
-        in_float32 = rounds_inputs and has_tiles()
+        in_float32 = rounds_inputs and has_tiles() or self._mlm_apart and kind in _HEADS
         settings = {
             "INFERENCE_PRECISION_HINT": "f32" if in_float32 else _HINTS[self._precision],
             # How many values of the input of a product with an eight-bit matrix share a scale; with 0 such products are
@@ -163,7 +183,7 @@ class OpenVINOEngine:
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": _group_size(self._model) if rounds_inputs else 0,
             "PERFORMANCE_HINT": "LATENCY",
         }
-        return settings | ({"INFERENCE_NUM_THREADS": 1} if kind == "short" and self._shares_cores else {})
+        return settings | ({"INFERENCE_NUM_THREADS": 1} if self._shares_cores and kind in _ONE_THREAD else {})
 
     def _memory_of_maps(self, request, rows, tokens):
         layers = len(request.result_indices.get("attentions", ()))
@@ -250,7 +270,7 @@ def _rows(outputs, rows):
 def _positions(arrays, outputs):
     """The positions of the logits, int32 [B, P]: the requested positions, then all positions if all are requested."""
     rows, tokens = arrays["token_ids"].shape
-    parts = [arrays["mask_positions"]] if "mlm_logits" in outputs else []
+    parts = [arrays["mask_positions"]] if _LOGITS in outputs else []
     if "mlm_logits_all" in outputs:
         parts.append(np.broadcast_to(np.arange(tokens, dtype=np.int32), (rows, tokens)))
     return np.concatenate(parts, axis=1) if parts else np.zeros((rows, 0), np.int32)

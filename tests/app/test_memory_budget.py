@@ -332,6 +332,15 @@ def test_precisions_share_their_weights():
     assert store.bytes == 47
 
 
+def test_a_model_in_another_precision_is_not_read_again(explorer_home, monkeypatch):
+    reads, read_files = [], model_store._read_files
+    monkeypatch.setattr(model_store, "_read_files", lambda name: reads.append(name) or read_files(name))
+    first, second = (model_store.shared_model("tiny-cased", precision).bert for precision in ("bfloat16", "int8"))
+    assert first.weights is second.weights and reads == ["tiny-cased"]
+    assert (first.runtime.precision, second.runtime.precision) == ("bfloat16", "int8")
+    assert not model_store.is_loaded("tiny-cased", "float32")
+
+
 def test_a_page_that_holds_a_model_does_not_keep_it_in_memory():
     budget = MemoryBudget(100)
     store = ModelStore(budget, lambda name, precision: Bert())

@@ -186,6 +186,7 @@ def test_the_projects_own_limits_are_read():
         ("[text]\nmax_tokens = 1", "at least 4"),
         ("[models]\noffered = 'x'", "list"),
         ("[models]\ndownload = 1", "bool"),
+        ("[models]\nprecision = 'int4'", "float32, bfloat16, int8, not 'int4'"),
         ("[text", "TOML"),
     ],
 )
@@ -194,6 +195,17 @@ def test_a_limits_file_with_a_mistake_is_refused_with_the_place(tmp_path, text, 
     path.write_text(text)
     with pytest.raises(LimitsError, match=says):
         read_limits(path)
+
+
+def test_pages_begin_in_the_precision_of_the_deployment():
+    public = read_limits(ROOT / "explorer.public.toml")
+    assert (read_limits().precision, public.precision) == ("float32", "bfloat16")
+    assert from_params({"a": "x"}, public).precision == "bfloat16"
+    for precision in PRECISIONS:
+        view = View(a="x", precision=precision)
+        params = to_params(view, public)
+        assert params.get("precision", "bfloat16") == precision and from_params(params, public) == view
+    assert "precision" not in to_params(View(a="x", precision="bfloat16"), public)
 
 
 def test_a_link_carries_the_settings_of_its_own_page_only():

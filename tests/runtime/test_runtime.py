@@ -204,6 +204,22 @@ def test_bfloat16_is_near_float32(model, engine):
     assert agree[inputs["padding_mask"] == 1].mean() > 0.9
 
 
+def test_in_bfloat16_the_mlm_head_is_computed_in_float32(model):
+    inputs = batch(rows=4, tokens=24, padding=6)
+    exact, rough = Runtime(model, engine="openvino"), Runtime(model, "bfloat16", "openvino")
+    results = rough.run(inputs, ("sequence_output", "mlm_logits", "mlm_logits_all"))
+    logits, states = results["mlm_logits_all"], results["sequence_output"]
+    at_places = np.take_along_axis(logits, inputs["mask_positions"][..., None], axis=1)
+    assert_same([results["mlm_logits"]], [at_places])
+    vocabulary = logits.shape[-1]
+    answers = np.full(len(states), -1)
+    expected, read = (runtime.read_mlm(states, answers, vocabulary) for runtime in (exact, rough))
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    probabilities = np.take_along_axis(powers / powers.sum(-1, keepdims=True), expected[0], axis=-1)
+    assert_same([probabilities, read[1]], [expected[1], expected[1]], 1e-6)
+    assert (read[0] == expected[0]).all()
+
+
 def test_models_without_heads_run(model):
     from bert_tf.models import build_encoder
 

@@ -49,4 +49,4 @@ def _prepare():
     if state.limits().warm:
         for info in model_store.installed()[:1]:
             with contextlib.suppress(OSError, ValueError):  # the first visitor gets the message
-                model_store.shared_model(info.name)
+                model_store.shared_model(info.name, state.limits().precision)

@@ -216,14 +216,14 @@ def _expected_bytes(name):
 
 
 def _read(name, precision):
-    whole = _read_float32(name) if precision == "float32" else _models().load(name, "float32")
-    bert = _for_visitors(precision, whole)
+    in_other_precision = _models().with_name(name)
+    bert = _for_visitors(precision, in_other_precision or _read_files(name))
     if limits().warm:  # the thread waits until the store has the model
         threading.Thread(target=_shared(name, precision).warm, daemon=True, name=f"warm {name}").start()
     return bert
 
 
-def _read_float32(name):
+def _read_files(name):
     from bert_tf import load
     from bert_tf.checkpoints import find
 

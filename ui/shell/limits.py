@@ -10,6 +10,9 @@ from bert_tf.files import explorer_folder
 
 ROOT = explorer_folder()
 
+#: What a model can compute in; the names are those of `bert_tf.runtime.PRECISIONS`.
+PRECISIONS = ("float32", "bfloat16", "int8")
+
 #: The prefix of the names of what visitors train: the models that they fine-tune, and the runs on their texts.
 OWN_PREFIX = "own-"
 
@@ -26,6 +29,7 @@ class Limits:
     max_tokens: int = 8_192
     max_link_characters: int = 4_000
     default: str = "bert-base-cased-embedded"
+    precision: str = "float32"
     offered: tuple[str, ...] = ()
     download: bool = True
     repositories: tuple[str, ...] = ("*",)
@@ -67,7 +71,7 @@ class Limits:
 
 _SECTIONS = {
     "text": ("max_characters", "max_tokens", "max_link_characters"),
-    "models": ("default", "offered", "download", "repositories", "warm", "tensorflow"),
+    "models": ("default", "precision", "offered", "download", "repositories", "warm", "tensorflow"),
     "cache": ("max_map_megabytes", "max_megabytes", "max_session_megabytes", "max_snapshot_megabytes", "idle_minutes"),
     "predict": ("max_masks", "max_top_k"),
     "jobs": ("max_jobs",),
@@ -133,6 +137,8 @@ def _checked(path, key, value):
         return tuple(value)
     if type(value) is not kind:
         raise LimitsError(f"{path}: {key} must be of type {kind.__name__}, not {value!r}.")
+    if key == "precision" and value not in PRECISIONS:
+        raise LimitsError(f"{path}: {key} must be one of {', '.join(PRECISIONS)}, not {value!r}.")
     if kind is int and value < _SMALLEST.get(key, 1):
         raise LimitsError(f"{path}: {key} must be at least {_SMALLEST.get(key, 1)}, not {value}.")
     return value

@@ -9,10 +9,9 @@ import re
 import string
 
 from ui.shell import aliases, catalogue
-from ui.shell.limits import Limits
+from ui.shell.limits import PRECISIONS, Limits
 
 SELECTIONS = ("all", "aa", "ab", "ba", "bb")
-PRECISIONS = ("float32", "bfloat16", "int8")
 FILLS = ("independent", "joint")
 MOST_SETTINGS, LONGEST_SETTING = 40, 2_000
 _UNCHANGED = (string.ascii_letters + string.digits + "_.-~ ").encode()  # one character in a link; a space becomes "+"
@@ -170,21 +169,21 @@ def _fitted(view, limits):
     settings = dict(_page_settings(view))
     texts = {"a": view.a, "b": view.b, **settings}
     missing = {name for name, text in settings.items() if len(text) > LONGEST_SETTING}
-    params = _params(view, missing)
+    params = _params(view, missing, limits)
     while _query_length(params) > limits.max_link_characters:
         rest = [name for name, text in texts.items() if text and name not in missing]
         if not rest:
             break
         missing.add(max(rest, key=lambda name: _encoded_length(texts[name])))
-        params = _params(view, missing)
+        params = _params(view, missing, limits)
     return params, [(name, len(text)) for name, text in texts.items() if name in missing]
 
 
-def _params(view, missing):
-    params = {}
+def _params(view, missing, limits):
+    params, default = {}, dataclasses.replace(_DEFAULT, precision=limits.precision)
     for name, key in _PLAIN.items():
         value = getattr(view, name)
-        if value != getattr(_DEFAULT, name):
+        if value != getattr(default, name):
             params[key] = "" if name in missing else value
     if not view.a and not view.b:
         params["a"] = ""  # a link without the parameter opens with an example
@@ -245,7 +244,7 @@ def from_params(params: dict[str, str], limits: Limits) -> View:
     ):
         if values.get(name) not in known:
             values.pop(name, None)
-    view = View(**values)
+    view = View(**{"precision": limits.precision, **values})
     return dataclasses.replace(view, top_k=min(max(view.top_k, 1), limits.max_top_k), depth=min(view.depth, 100))
 
 

@@ -55,7 +55,7 @@ KINDS = ("plain", "blocks", "maps", "vectors")
 
 
 def build(
-    model: RunnableModel, kind: str, eight_bits: bool = False, rounds_inputs: bool = True
+    model: RunnableModel, kind: str, eight_bits: bool = False, rounds_inputs: bool = True, mlm_apart: bool = False
 ) -> tuple[ov.Model, dict[str, list[int]]]:
     """Build a graph.
 
@@ -71,11 +71,19 @@ def build(
             float.
         rounds_inputs: bool. Whether the graph is compiled so that the inputs of products with these matrices are
             rounded to eight bits too.
+        mlm_apart: bool. Whether the graph ends before the MLM head: instead of "mlm_logits" it returns "mlm_states",
+            the inputs [B, P, H] of `build_mlm_head`.
 
     Returns:
         The `ov.Model`, and a dict of output name -> indices of its results.
     """
-    return graph_class(model)(model, kind, eight_bits, rounds_inputs).finish()
+    return graph_class(model)(model, kind, eight_bits, rounds_inputs, mlm_apart).finish()
+
+
+def build_mlm_head(model: RunnableModel) -> ov.Model:
+    """Build the graph of the MLM head alone: hidden states [P, H] -> logits [P, V]."""
+    states = op.parameter([-1, model.bert_config.hidden_size], np.float32)
+    return ov.Model([graph_class(model)(model, "maps", False).mlm_logits(states)], [states], "mlm_head")
 
 
 def build_mlm_reading(model: RunnableModel, eight_bits: bool = False, rounds_inputs: bool = True) -> ov.Model:
@@ -139,10 +147,18 @@ class Graph:
 
     weights_are_inputs = False
 
-    def __init__(self, model: RunnableModel, kind: str, eight_bits: bool, rounds_inputs: bool = True) -> None:
+    def __init__(
+        self,
+        model: RunnableModel,
+        kind: str,
+        eight_bits: bool,
+        rounds_inputs: bool = True,
+        mlm_apart: bool = False,
+    ) -> None:
         self.names = {parameter.name for parameter in parameter_spec(model.bert_config, model.bert_heads)}
         self.runnable, self.config, self.heads = model, model.bert_config, model.bert_heads
         self.eight_bits, self.rounds_inputs = eight_bits, eight_bits and rounds_inputs
+        self.mlm_apart = mlm_apart
         self.in_blocks = kind == "blocks"
         self.kind = "plain" if self.in_blocks else kind
         self.weights = graph_weights(model)
@@ -296,7 +312,11 @@ class Graph:
             scores = self.dense(f"{name}.dense_prediction", states)  # [B, T, 1]
             self.results["replaced_logits"] = [op.squeeze(scores, ints(2))]
         if "mlm" in self.heads:
-            self.results["mlm_logits"] = [self.mlm_logits(self.read(x, positions))]
+            states = self.read(x, positions)
+            if self.mlm_apart:
+                self.results["mlm_states"] = [states]
+            else:
+                self.results["mlm_logits"] = [self.mlm_logits(states)]
 
     def read(self, x: Node, positions: Node | None) -> Node:
         """The hidden states [B, P, H] from which the MLM head predicts the tokens at `positions` [B, P].
