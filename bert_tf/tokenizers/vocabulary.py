@@ -74,6 +74,8 @@ def check_vocabulary(
         VocabularyError: there are no tokens, a token is repeated or not text, or a special token is missing.
     """
     tokens = tuple(tokens)
+    if _is_right(tokens, special_tokens):
+        return tokens
     if not any(not isinstance(token, str) or token.strip() for token in tokens):
         raise VocabularyError(f"{source} is empty: a BERT vocabulary has one token per line.")
     first_line: dict[str, int] = {}
@@ -93,6 +95,23 @@ def check_vocabulary(
             f"{' '.join(special_tokens)}."
         )
     return tokens
+
+
+def _is_right(tokens, special_tokens):
+    """Whether `check_vocabulary` finds nothing wrong: its search for the wrong token takes five times as long."""
+    try:
+        text = "\n".join(tokens)
+        text.encode()
+    except (TypeError, UnicodeEncodeError):
+        return False
+    known = set(tokens)
+    return (
+        bool(text.strip())
+        and "\r" not in text
+        and text.count("\n") == len(tokens) - 1
+        and len(known) == len(tokens)
+        and known.issuperset(special_tokens)
+    )
 
 
 def _check_token(token: str, line: int, source: str) -> None:

@@ -1,10 +1,11 @@
 """The safetensors of a folder: one file, or shards with an index.
 
-The headers are read first, then the values of one tensor at a time. The file is mapped for each tensor and unmapped
-at once, so that only the pages of one tensor are in memory, not the whole file beside the model.
+The headers are read first, then the values of one tensor at a time. The file is mapped for each matrix and unmapped
+at once, so that only the pages of one matrix are in memory, not the whole file beside the model.
 """
 
 import errno
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +28,8 @@ SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 _LFS_POINTER = b"version https://git-lfs"
 _FLOATS = ("F64", "F32", "F16", "BF16")
+# Values of the tensors that are read without opening the file again, which takes longer than reading them.
+_SMALL = 65_536
 
 
 def has_safetensors(folder: Path) -> bool:
@@ -102,12 +105,12 @@ def _header(path):
     """Dict name -> (StoredTensor, safetensors dtype name)."""
     tensors = {}
     try:
-        with safe_open(os.fspath(path), framework="numpy") as file:
-            for name in file.offset_keys():
-                header = file.get_slice(name)
-                read = partial(_values, path, name)
-                stored = StoredTensor(path, name, tuple(header.get_shape()), read, by_rows=True)
-                tensors[name] = (stored, header.get_dtype())
+        file = safe_open(os.fspath(path), framework="numpy")
+        for name in file.offset_keys():
+            header = file.get_slice(name)
+            read = partial(_values, file, path, name)
+            stored = StoredTensor(path, name, tuple(header.get_shape()), read, by_rows=True)
+            tensors[name] = (stored, header.get_dtype())
     except (SafetensorError, OSError) as error:
         if _is_lfs_pointer(path):
             raise CheckpointError(
@@ -120,10 +123,14 @@ def _header(path):
     return tensors
 
 
-def _values(path, name, rows=slice(None)):
+def _values(file, path, name, rows=slice(None)):
+    """Values of a tensor of an open file; a large one is read from the file opened for it alone, see above."""
     try:
-        with safe_open(os.fspath(path), framework="numpy") as file:
-            return file.get_slice(name)[rows]
+        tensor = file.get_slice(name)
+        if math.prod(tensor.get_shape()) <= _SMALL:
+            return tensor[rows]
+        with safe_open(os.fspath(path), framework="numpy") as own_file:
+            return own_file.get_slice(name)[rows]
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{path}: {name} cannot be read ({error}).") from error
 
