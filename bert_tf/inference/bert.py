@@ -40,7 +40,7 @@ MIN_POSITIONS = 8
 
 
 # Bytes from which the values of all layers are not copied.
-_LARGE = 1 << 28
+_LARGE = 1 << 26
 
 
 def load(name_or_folder: str | os.PathLike = DEFAULT_MODEL, precision: str = "float32") -> Bert:

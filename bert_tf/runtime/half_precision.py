@@ -15,18 +15,23 @@ def to_float16(array: np.ndarray) -> np.ndarray:
     return _converted(array, np.float16)
 
 
-def to_float32(array: np.ndarray) -> np.ndarray:
-    """Return a float array as float32; one that is float32 already as it is."""
-    return _converted(array, np.float32) if array.dtype == np.float16 else np.asarray(array, np.float32)
+def to_float32(array: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Return a float array as float32; one that is float32 already as it is.
+
+    Args:
+        array: float array.
+        out: float32 array of this shape or None. Where the result may be written; new memory takes longer.
+    """
+    return _converted(array, np.float32, out) if array.dtype == np.float16 else np.asarray(array, np.float32)
 
 
-def _converted(array, dtype):
+def _converted(array, dtype, out=None):
     convert = _converter(array.dtype, np.dtype(dtype))
-    return array.astype(dtype) if convert is None else convert(array)
+    return array.astype(dtype) if convert is None else convert(array, out)
 
 
 @functools.cache
-def _converter(source: np.dtype, target: np.dtype) -> Callable[[np.ndarray], np.ndarray] | None:
+def _converter(source: np.dtype, target: np.dtype) -> Callable[[np.ndarray, np.ndarray | None], np.ndarray] | None:
     try:
         import openvino as ov
         import openvino.opset13 as op
@@ -38,9 +43,10 @@ def _converter(source: np.dtype, target: np.dtype) -> Callable[[np.ndarray], np.
     numbers = op.parameter([-1], source)
     compiled = core().compile_model(ov.Model([op.convert(numbers, target)], [numbers]), "CPU")
 
-    def convert(array: np.ndarray) -> np.ndarray:
+    def convert(array: np.ndarray, out: np.ndarray | None) -> np.ndarray:
         # A request does not hold the arrays whose memory it shares.
-        values, result = writable(np.ascontiguousarray(array)), np.empty(array.shape, target)
+        values = writable(np.ascontiguousarray(array))
+        result = np.empty(array.shape, target) if out is None else out
         request = compiled.create_infer_request()  # one for each call, as several threads may convert at once
         request.set_input_tensor(ov.Tensor(values.reshape(-1), shared_memory=True))
         request.set_output_tensor(ov.Tensor(result.reshape(-1), shared_memory=True))

@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_tf.analysis import TOP_K, Analysis, Option
 from bert_tf.errors import InputError, checked_pair
-from bert_tf.explain.attention.head_summary import summarise_heads
+from bert_tf.explain.attention.head_summary import head_entropies
 from bert_tf.explain.attribution.target import classifier_settings
 from bert_tf.explain.models.compare import Comparison, compare, nearest_layer
 from bert_tf.explain.representations.logit_lens import class_lens, logit_lens
@@ -241,7 +241,7 @@ def compared_side(trace: Trace, tokenizer: BaseTokenizer, top_k: int = 5) -> Com
         is_next=trace.nsp and trace.nsp.is_next,
         in_order=trace.sop and trace.sop.in_order,
         replaced=trace.replaced,
-        entropy=None if trace.attentions is None else summarise_heads(trace).entropy.mean(axis=1),
+        entropy=None if trace.attentions is None else head_entropies(trace).mean(axis=1),
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from bert_tf.errors import InputError
 from bert_tf.explain import summarise_heads
+from bert_tf.explain.attention.head_summary import head_entropies
 
 SOURCES = (None, "a", "a", None, "b", None)
 
@@ -47,3 +48,15 @@ def test_maps_in_half_precision_have_the_same_summary(tiny_bert):
     assert np.isfinite(summarise_heads(half).entropy).all()
     half.attentions = trace.attentions.astype(np.float16)
     np.testing.assert_allclose(summarise_heads(half).entropy, summarise_heads(trace).entropy, atol=0.01)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_the_entropies_alone_are_those_of_the_summary(tiny_bert, dtype):
+    trace = tiny_bert.trace("the cat sat", "it ran")
+    stored = SimpleNamespace(attentions=trace.attentions.astype(dtype), sources=trace.sources)
+    rows = stored.attentions.astype(np.float64)
+    expected = -(rows * np.log2(np.maximum(rows, 1e-30))).sum(-1).mean(-1)
+    np.testing.assert_allclose(head_entropies(stored), expected, atol=1e-5)
+    np.testing.assert_array_equal(summarise_heads(stored).entropy, head_entropies(stored))
+    with pytest.raises(InputError, match="attentions=True"):
+        head_entropies(tiny_bert.trace("the cat", attentions=False))
