@@ -477,12 +477,18 @@ class BertConfig:
         return settings
 
     def _file_fields(self):
-        """The fields that a settings file of this architecture has."""
-        return {
-            name: value
+        """The fields that a settings file of this architecture has.
+
+        A file without a key means the architecture's default. So where there is one, None is written as what it means.
+        """
+        defaults = self.architecture.defaults
+        meant = {"embedding_size": self.embedding_width, "num_hidden_groups": self.num_hidden_layers}
+        fields = {
+            name: meant[name] if value is None and name in meant and name in defaults else value
             for name, value in self.to_dict().items()
-            if value is not None and (value or name != "type_vocab_size") and (name, value) not in _LEFT_OUT
         }
+        left_out = (*_LEFT_OUT, ("type_vocab_size", 0)) if defaults.get("type_vocab_size") == 0 else _LEFT_OUT
+        return {name: value for name, value in fields.items() if value is not None and (name, value) not in left_out}
 
 
 @functools.cache

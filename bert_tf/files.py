@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import CheckpointError, InputError
+from bert_tf.folder_lock import only_writer
 
 #: Errors of a full disk; the system reports them without the name of the file.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _UNFINISHED = ".unfinished"
+_LOCK = ".lock"  # after the name of an unfinished folder
 
 
 def explorer_folder() -> Path:
@@ -107,28 +109,41 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
 def is_missing_or_empty(folder: str | os.PathLike) -> bool:
     """Return whether a folder is missing or empty, so that it can be written."""
     folder = Path(folder)
-    return not folder.exists() or folder.is_dir() and all(path.name == _UNFINISHED for path in folder.iterdir())
+    # A writer that was killed leaves these two.
+    ours = (_UNFINISHED, _UNFINISHED + _LOCK)
+    return not folder.exists() or folder.is_dir() and all(path.name in ours for path in folder.iterdir())
 
 
 @contextmanager
 def atomic_folder(folder: str | os.PathLike) -> Iterator[Path]:
     """Yield an empty folder, whose content becomes `folder` at the end of the block. After an exception it is deleted.
 
+    Only one process writes a folder at a time. What a process that was killed left of it is deleted.
+
     Args:
         folder: str or path. A folder that `is_missing_or_empty`. An empty folder is filled, not replaced, because it
             can be the working directory of a shell.
+
+    Raises:
+        CheckpointError: the folder is not empty: another process may have written it after the caller looked.
+        FolderInUse: another process is writing it.
     """
     target = Path(folder).resolve()
     exists = target.is_dir()
     unfinished = target / _UNFINISHED if exists else target.with_name(f".{target.name}{_UNFINISHED}")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    try:
-        unfinished.mkdir(parents=True)
-        yield unfinished
-        if not exists:
-            unfinished.replace(target)
-        else:
-            for path in list(unfinished.iterdir()):
-                path.replace(target / path.name)
-    finally:
+    unfinished.parent.mkdir(parents=True, exist_ok=True)
+    in_use = f"Another process is writing {folder}; wait until it ends, or give another folder."
+    with only_writer(unfinished.with_name(f"{unfinished.name}{_LOCK}"), in_use):
+        if not is_missing_or_empty(target):
+            raise CheckpointError(f"{folder} already exists and is not empty; give a new folder.")
         shutil.rmtree(unfinished, ignore_errors=True)
+        try:
+            unfinished.mkdir()
+            yield unfinished
+            if not exists:
+                unfinished.replace(target)
+            else:
+                for path in list(unfinished.iterdir()):
+                    path.replace(target / path.name)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A lock that lets only one process write to a folder."""
+"""Locks that let only one process write to a folder or a file."""
 
 import os
 from collections.abc import Iterator
@@ -7,7 +7,35 @@ from pathlib import Path
 
 
 class FolderInUse(ValueError):
-    """Another process writes to a folder; the message names it."""
+    """Another process writes to a folder or a file; the message names it."""
+
+
+@contextmanager
+def only_writer(lock_file: Path, in_use: str) -> Iterator[None]:
+    """Hold a lock in this block, so that no second process writes the same. The file of the lock is deleted at the end.
+
+    The system releases the lock when the process ends, also if it is killed; the file stays then and locks nothing.
+
+    Args:
+        lock_file: Path. The file of the lock, in an existing folder.
+        in_use: str. The message if another process holds the lock.
+
+    Raises:
+        FolderInUse: another process holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(lock_file)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise FolderInUse(in_use) from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.unlink(lock_file)
+        lock.release()
 
 
 @contextmanager

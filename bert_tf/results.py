@@ -96,7 +96,7 @@ class Result:
     def _repr_html_(self):
         if self.figures:
             return self.figure().to_html(include_plotlyjs="cdn", full_html=False)
-        return self.to_frame().head(_SHOWN_ROWS).to_html(index=False, na_rep="")
+        return _shown(self.to_frame()).to_html(index=False, na_rep="")
 
 
 def frame(columns: dict[str, Any] | list[dict[str, Any]]) -> pandas.DataFrame:
@@ -107,20 +107,38 @@ def frame(columns: dict[str, Any] | list[dict[str, Any]]) -> pandas.DataFrame:
             a list of dicts str -> value, one for each row; a key that a row lacks is empty there.
 
     Returns:
-        pandas.DataFrame.
+        pandas.DataFrame. A column of whole numbers with gaps has the dtype Int64: as floats, 3 would be written "3.0".
     """
     import pandas
 
-    return pandas.DataFrame(columns)
+    table = pandas.DataFrame(columns)
+    for name in table.select_dtypes("float"):
+        values = [row.get(name) for row in columns] if isinstance(columns, list) else columns[name]
+        if isinstance(values, (list, tuple)):
+            cells = [
+                None if isinstance(value, (float, np.floating)) and math.isnan(value) else value for value in values
+            ]
+            present = [cell for cell in cells if cell is not None]
+            if present and all(isinstance(cell, (int, np.integer)) for cell in present):
+                table[name] = pandas.array(cells, dtype="Int64")
+    return table
 
 
 def frame_text(table: pandas.DataFrame) -> str:
     """A pandas table as lines for a terminal: at most its first 60 rows."""
-    text = table.head(_SHOWN_ROWS).to_string(
+    text = _shown(table).to_string(
         index=False, na_rep="-", float_format="{:.4g}".format, max_colwidth=_SHOWN_CHARACTERS
     )
     rows_left = len(table) - _SHOWN_ROWS
     return text if rows_left <= 0 else f"{text}\n{rows_left:,} more rows: --json prints all."
+
+
+def _shown(table):
+    """The first rows of a table, in which pandas finds all gaps: those of Int64 it would write as "<NA>"."""
+    shown = table.head(_SHOWN_ROWS).copy()
+    for name in shown.select_dtypes("Int64"):
+        shown[name] = shown[name].astype(object).where(shown[name].notna(), math.nan)
+    return shown
 
 
 def plain(value: Any) -> Any:

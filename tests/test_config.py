@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from bert_tf.architectures import ARCHITECTURES
+from bert_tf.checkpoints.tensor_names import tensor_shapes
 from bert_tf.config import SIZES, BertConfig, ConfigError, UnknownSetting
 from bert_tf.parameters import count_in_words, parameter_counts
 
@@ -100,6 +102,33 @@ def test_both_formats_round_trip(size, tmp_path):
         path = tmp_path / "config.json"
         path.write_text(json.dumps(values))
         assert BertConfig.from_json(path) == config
+
+
+@pytest.mark.parametrize(
+    "model_type, setting",
+    [
+        *((name, {"type_vocab_size": 0}) for name in ARCHITECTURES),
+        ("albert", {"embedding_size": None}),
+        ("albert", {"num_hidden_groups": None}),
+        ("electra", {"embedding_size": None}),
+    ],
+)
+def test_a_setting_that_differs_from_the_architectures_default_is_written(model_type, setting):
+    architecture = ARCHITECTURES[model_type]
+    config = BertConfig(**{**architecture.defaults, "model_type": model_type, **setting})
+    files = [config.to_hf_dict()]
+    if architecture.google_settings:
+        files.append({**architecture.from_google(config.to_google_dict())})
+    for values in files:
+        assert None not in values.values()
+        assert tensor_shapes(BertConfig.from_dict(values)) == tensor_shapes(config)
+
+
+def test_no_key_is_written_that_an_architecture_does_not_have():
+    for name in ("distilbert", "modernbert"):
+        assert not {"type_vocab_size", "embedding_size", "num_hidden_groups"} & {
+            *BertConfig.named("base", name).to_hf_dict()
+        }
 
 
 def test_hf_file_is_read_by_transformers_and_theirs_by_us():

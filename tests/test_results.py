@@ -10,7 +10,7 @@ from bert_tf.analyses import Call, analysis, catalogue
 from bert_tf.analysis import Option
 from bert_tf.errors import InputError
 from bert_tf.explain import logit_lens
-from bert_tf.results import Result, frame, plain
+from bert_tf.results import Result, frame, frame_text, plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,20 @@ def test_a_result_gives_its_record_its_table_and_its_arrays():
     assert list(result.to_arrays()) == ["layers"]
     assert result.to_frame().to_dict("list")["name"] == ["a", "b"]
     assert result.to_text().splitlines()[1].split() == ["a", "0.5"]
+
+
+@pytest.mark.parametrize("gap", [None, np.nan])
+def test_whole_numbers_with_gaps_are_written_as_whole_numbers(gap):
+    table = frame({"rank": [3, gap, np.int64(12)], "score": [3.0, gap, 12.0], "none": [gap] * 3})
+    assert table.to_csv(index=False) == "rank,score,none\n3,3.0,\n,,\n12,12.0,\n"
+    assert frame([{"rank": 3}, {"row": 1}]).to_csv(index=False) == "rank,row\n3,\n,1\n"
+    assert frame_text(table).splitlines()[2].split()[:2] == ["-", "-"]
+
+    class Ranks(Result):
+        def to_frame(self):
+            return table
+
+    assert "NA" not in Ranks()._repr_html_() and "<td>3</td>" in Ranks()._repr_html_()
 
 
 def test_a_figure_is_found_by_name_and_drawn_when_asked_for():

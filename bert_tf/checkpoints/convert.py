@@ -1,19 +1,25 @@
 """Conversion of a model folder from one format to another."""
 
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from bert_tf.checkpoints.formats.google import write_google
 from bert_tf.checkpoints.formats.kerashub import differences_note, write_preset
-from bert_tf.checkpoints.reading import read
+from bert_tf.checkpoints.reading import open_folder, read
 from bert_tf.checkpoints.saving import DTYPES, save, tensor_values
+from bert_tf.checkpoints.tensor_names import is_task_tensor
 from bert_tf.errors import CheckpointError
 from bert_tf.files import atomic_folder, is_missing_or_empty
 
 #: The formats, and the dtypes in which each is written. `write_preset` of
 #: `bert_tf.inference.exported.keras_nlp_task` also writes presets in int8 and with heads, by keras_nlp itself.
 FORMATS = {"own": DTYPES, "hf": DTYPES, "google": ("float32",), "keras-nlp": ("float32",)}
+
+
+class TaskHeadLeftOut(UserWarning):
+    """The head of a fine-tuned model is not in the new folder."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,9 @@ def convert(
 ) -> Conversion:
     """Read a model folder in any format and write it in another.
 
+    Of a fine-tuned model it writes the encoder alone, and warns of that (`TaskHeadLeftOut`); the command line writes
+    it with its head, by `bert_tf.finetuning.export.export_task`.
+
     Args:
         src: str or path. The folder of the model.
         dst: str or path. The folder to write; it must be missing or empty.
@@ -66,6 +75,13 @@ def convert(
         raise CheckpointError(
             f"Transformers has no class for a {config.architecture.title} model, so it is not written as 'hf'; "
             "choose 'own'."
+        )
+    if any(map(is_task_tensor, open_folder(src)[2])):
+        warnings.warn(
+            f"{src} is a fine-tuned model: its head is left out of {dst}. `python -m bert_tf convert` keeps the heads "
+            "that it knows.",
+            TaskHeadLeftOut,
+            stacklevel=2,
         )
     card_path = src / "README.md"
     card = card_path.read_text(encoding="utf-8", errors="replace") if card_path.is_file() else None

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import platformdirs
 
-from bert_tf.checkpoints.formats.google import google_heads
+from bert_tf.checkpoints.formats.google import find_prefix, google_heads
 from bert_tf.checkpoints.formats.huggingface import open_weights
 from bert_tf.checkpoints.formats.kerashub import is_preset, preset_config, preset_heads
+from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors
 from bert_tf.checkpoints.hub_repository import folder_name, parse_name
 from bert_tf.checkpoints.registry import RELEASED, closest_names, released
 from bert_tf.checkpoints.tensor_names import canonical_name, heads_present, task_names
@@ -288,6 +289,11 @@ def read_config(folder: Path) -> BertConfig:
     raise CheckpointError(f"{folder} has no settings ({names}); a model folder needs one of these files.")
 
 
+def is_google(folder: Path) -> bool:
+    """Return whether the weights of a folder are read from a Google checkpoint: it has no safetensors."""
+    return not has_safetensors(folder) and find_prefix(folder) is not None
+
+
 def stored_heads(folder: Path, config: BertConfig) -> frozenset[str] | None:
     """Return the heads in a folder, from the headers of its safetensors files or the index of a Google checkpoint.
 
@@ -297,7 +303,7 @@ def stored_heads(folder: Path, config: BertConfig) -> frozenset[str] | None:
     folder = encoder_folder(folder)
     if is_preset(folder):
         return preset_heads(folder, config)
-    if next(folder.glob("*.index"), None):
+    if is_google(folder):
         return google_heads(folder, config)
     names = {canonical_name(name, config.architecture) for name in open_weights(folder)}
     return heads_present(names - set(task_names(names, config.architecture)))

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bert_tf.checkpoints.delta import base_model, open_delta
-from bert_tf.checkpoints.formats.google import find_prefix, open_google
+from bert_tf.checkpoints.formats.google import open_google
 from bert_tf.checkpoints.formats.huggingface import open_huggingface
 from bert_tf.checkpoints.formats.kerashub import is_preset, open_preset
-from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors
-from bert_tf.checkpoints.library import encoder_folder, find
+from bert_tf.checkpoints.library import encoder_folder, find, is_google
 from bert_tf.checkpoints.model_checksums import check_model_checksums
 from bert_tf.checkpoints.stored_model import StoredModel, build_keras_model
 from bert_tf.checkpoints.stored_tensor import StoredTensor
@@ -101,7 +100,7 @@ def _open_format(folder):
         return open_delta(folder, open_folder)
     if is_preset(folder):
         return open_preset(folder)
-    if not has_safetensors(folder) and find_prefix(folder):
+    if is_google(folder):
         return open_google(folder)
     return open_huggingface(folder)
 

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import NoReturn
 
 import bert_tf
+from bert_tf.errors import InputError
 from bert_tf.resources.remote import local_copies
 from bert_tf.user_errors import is_user_error
 
@@ -44,6 +45,14 @@ COMMANDS = {
 PROG = "python -m bert_tf"
 
 
+class _ClosedInput(io.StringIO):
+    """Takes the place of a standard input that the shell closed: who reads it gets a sentence."""
+
+    @property
+    def buffer(self) -> NoReturn:
+        raise InputError("Standard input is closed, so - cannot be read: give the name of a file, or a pipe.")
+
+
 class _Parser(argparse.ArgumentParser):
     """Prints an error in one line, without the usage that `argparse` prints above it."""
 
@@ -70,6 +79,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     warnings.formatwarning = _format_warning
     if argv is None:
         _write_every_character()
+        if sys.stdin is None:
+            sys.stdin = _ClosedInput()
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
         args = argument_parser(argv).parse_args(argv)

@@ -29,8 +29,6 @@ def predict_file(args: argparse.Namespace) -> int:
     from bert_tf.inference.predictions import check_top_k
 
     check_top_k(args.top_k)
-    if args.batch_size < 1:
-        raise InputError(f"--batch-size must be at least 1, not {args.batch_size}.")
     refuse_same_file(args.input, args.output)
     with _source(args.input) as (lines, total), answers_to(args) as out:
         bert = load_model(args)

@@ -11,6 +11,7 @@ from bert_tf.cli.shared.reading_options import add_reading_arguments
 from bert_tf.cli.shared.runner_options import add_runner_arguments, run_on_runner
 from bert_tf.errors import InputError
 from bert_tf.finetuning.tasks.registry import READING
+from bert_tf.user_errors import whole_number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     file_options.add_argument(
         "--batch-size",
-        type=int,
+        type=whole_number(1),
         default=32,
         metavar="N",
         help="inputs in one pass (default 32); with 1 each prediction is written before the next line is read",

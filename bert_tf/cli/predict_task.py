@@ -12,7 +12,7 @@ from typing import Any
 from bert_tf.batch_jobs.jobs import TaskJob, answer_line
 from bert_tf.checkpoints import find
 from bert_tf.cli.shared.answers import answers_to, refuse_file_options, report_counts
-from bert_tf.cli.shared.files import refuse_same_file, unchanged_note
+from bert_tf.cli.shared.files import refuse_no_file, refuse_same_file, unchanged_note
 from bert_tf.cli.shared.model import load_task_model
 from bert_tf.cli.shared.render import bar, percent, table
 from bert_tf.cli.shared.runner_options import run_on_runner
@@ -99,8 +99,6 @@ def _lines(prediction):
 def _predict_file(args):
     if args.text_a is not None:
         raise InputError("--input reads texts from its file: leave TEXT_A out.")
-    if args.batch_size < 1:
-        raise InputError(f"--batch-size must be at least 1, not {args.batch_size}.")
     refuse_same_file(args.input, args.output)
     settings = read_settings(find(args.model))
     assert settings is not None, "`predict` comes here only with a fine-tuned model"
@@ -110,7 +108,10 @@ def _predict_file(args):
     first = next(records, None)  # an empty file is an error before the model is loaded, which takes seconds
     if first is None:
         raise InputError(f"{original_path(args.input)} contains no example.")
-    as_csv = args.output not in (None, "-") and table_format(args.output) != "jsonl"
+    as_csv = False
+    if args.output not in (None, "-"):
+        refuse_no_file(args.output)
+        as_csv = table_format(args.output) != "jsonl"
     task_model = _loaded(args)
     with answers_to(args) as out:
         write = _csv_writer(out, args.output) if as_csv else _json_writer(out)

@@ -22,7 +22,7 @@ import numpy as np
 from bert_tf.checkpoints.saving import DTYPES
 from bert_tf.errors import TaskError
 from bert_tf.files import write_json
-from bert_tf.finetuning.task_settings import selection_score
+from bert_tf.finetuning.task_settings import read_settings, selection_score
 from bert_tf.folder_lock import locked_folder
 from bert_tf.resources.remote import original_path
 
@@ -390,7 +390,9 @@ class _Run:
         return self._result(rounds, True, step)
 
     def _result(self, rounds, finished, step):
-        return FitResult(rounds, finished, step, self.settings, self.trainer.chief, self.trainer.stopped)
+        # Later rounds than the best one have tuned the settings to models that were not kept.
+        settings = read_settings(self.output) if rounds else None
+        return FitResult(rounds, finished, step, settings or self.settings, self.trainer.chief, self.trainer.stopped)
 
     def _read_rounds(self):
         path = self.folder / "rounds.json"

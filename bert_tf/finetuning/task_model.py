@@ -154,8 +154,9 @@ class TaskModel:
                     # Only the tokenizer detects some errors (half a surrogate pair), and it refuses the whole window.
                     self.task_type.encode([example], self._tokenizer, self.settings)
                 examples.append(example)
-            except ValueError as error:
-                if errors == "raise":
+            except Exception as error:
+                # As in `batch_predict.predict_many`.
+                if errors == "raise" or error is not item and not isinstance(error, ValueError):
                     raise
                 examples.append(error)
         return examples

@@ -50,6 +50,7 @@ _CLASSES = {
     "ForQuestionAnswering": "answer",
     "ForMultipleChoice": "choose",
 }
+_MOST_LABELS = 100_000  # without names
 
 
 @dataclass(frozen=True)
@@ -290,13 +291,21 @@ def _encoder_only(path, what):
 
 def _first_position(architecture, config):
     """The row of the position table for the first token."""
-    return config.get("pad_token_id", 1) + 1 if architecture and architecture.positions_after_pad else 0
+    if architecture is None or not architecture.positions_after_pad:
+        return 0
+    return _number(architecture, config, "pad_token_id", 1) + 1
 
 
 def _most_tokens(architecture, config):
     """The number of tokens that a model of Transformers reads."""
-    default = architecture.defaults.get("max_position_embeddings", 512) if architecture else 512
-    return config.get("max_position_embeddings", default) - _first_position(architecture, config)
+    return _number(architecture, config, "max_position_embeddings", 512) - _first_position(architecture, config)
+
+
+def _number(architecture, config, name, default):
+    """A number of config.json; where it is missing or null, that of the architecture, else `default`."""
+    if config.get(name) is not None:
+        return config[name]
+    return architecture.defaults.get(name, default) if architecture else default
 
 
 def _pooling(path, config, task, architecture):
@@ -322,12 +331,12 @@ def _from_config(path):
     architecture = ARCHITECTURES.get(str(config.get("model_type", "bert")))
     if architecture:
         _check_form(path, config, task, architecture)
-    names = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-    if not isinstance(names, dict):
-        raise CheckpointError(f"{path}: id2label must be an object of numbers and labels, not {names!r:.60}.")
-    for name in ("max_position_embeddings", "pad_token_id"):
+    for name in ("max_position_embeddings", "pad_token_id", "num_labels"):
         if config.get(name) is not None and type(config[name]) is not int:
             raise CheckpointError(f"{path}: {name} must be a whole number, not {config[name]!r:.60}.")
+    names = config.get("id2label") or _unnamed_labels(path, config)
+    if not isinstance(names, dict):
+        raise CheckpointError(f"{path}: id2label must be an object of numbers and labels, not {names!r:.60}.")
     try:
         labels = tuple(str(names[str(index)]) for index in range(len(names)))
     except (KeyError, TypeError) as error:
@@ -350,6 +359,14 @@ def _from_config(path):
         }[task],
     )
     return settings.on(architecture) if architecture else settings
+
+
+def _unnamed_labels(path, config):
+    """The labels that Transformers gives a model without id2label: by default two."""
+    count = 2 if config.get("num_labels") is None else config["num_labels"]
+    if not 1 <= count <= _MOST_LABELS:
+        raise CheckpointError(f"{path}: num_labels must be from 1 to {_MOST_LABELS:,}, not {count}.")
+    return {str(index): f"LABEL_{index}" for index in range(count)}
 
 
 def _check_form(path, config, task, architecture):

@@ -5,7 +5,7 @@ Dimension legend: B batch, T tokens, P masks, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,9 +44,9 @@ def predict_many(
 
     Args:
         bert: `Bert`. The model.
-        rows: iterable of (text_a, text_b or None, mask), with `mask` as in `Bert.trace`. A row can be an exception,
-            which is treated as the error of this row, so that the reader of a file can report a bad line in its
-            place.
+        rows: iterable of (text_a, text_b or None, mask), with `mask` as in `Bert.trace`; the last one or two may be
+            left out. A row can be an exception, which is treated as the error of this row, so that the reader of a
+            file can report a bad line in its place.
         batch_size: int. The largest number of rows in one forward pass. With 1, the result of each row is yielded
             before the next row is read.
         top_k: int. The number of predictions at each mask.
@@ -103,8 +103,9 @@ def _answers(bert, rows, batch_size, top_k, errors, asked):
     for index, row in enumerate(rows):
         try:
             prepared[index] = _prepare(bert, row)
-        except ValueError as error:
-            if errors == "raise":
+        except Exception as error:
+            # An error that is no ValueError is one of the run, unless it stands in the place of the row.
+            if errors == "raise" or error is not row and not isinstance(error, ValueError):
                 raise
             yield index, error
     for indices in _batches(prepared, batch_size):
@@ -114,7 +115,12 @@ def _answers(bert, rows, batch_size, top_k, errors, asked):
 def _prepare(bert, row):
     if isinstance(row, Exception):
         raise row
-    prepared = prepare_input(bert.tokenizer, bert.max_length, *row)
+    if isinstance(row, (str, bytes, Mapping)) or not isinstance(row, Iterable):
+        raise InputError(f"A row is (text_a, text_b or None, mask), not {type(row).__name__} ({row!r:.60}).")
+    values = tuple(row)
+    if not 1 <= len(values) <= 3:
+        raise InputError(f"A row is (text_a, text_b or None, mask), not {len(values)} values ({values!r:.60}).")
+    prepared = prepare_input(bert.tokenizer, bert.max_length, *values)
     check_question(prepared.masks, prepared.text_b, bert.heads, bert.name)
     return prepared
 

@@ -47,7 +47,7 @@ def resolve_masks(
         raise InputError(f'level must be "token" or "word", not {level!r}.')
     texts = {"a": text_a, "b": text_b}
     typed = [position for position, index in enumerate(encoding.token_ids) if index == tokenizer.mask_id]
-    if encoding.truncated.tokens_a or encoding.truncated.tokens_b:
+    if _is_cut(encoding):
         _refuse_cut_masks(len(typed), texts, tokenizer, encoding.length)
     positions = set(typed)
     items = _as_items(mask)
@@ -61,7 +61,7 @@ def resolve_masks(
             positions.update(matches[repetitions[item]])
             repetitions[item] += 1
         elif isinstance(item, Word):
-            positions.update(_positions_of_word(item, words))
+            positions.update(_positions_of_word(item, words, encoding, texts, tokenizer))
         elif isinstance(item, Integral) and not isinstance(item, bool):
             positions.update(_positions_at(int(item), level, words, encoding))
         else:
@@ -93,10 +93,15 @@ def _positions_at(position, level, words, encoding):
     return next(word.positions for word in words if position in word.positions)
 
 
-def _positions_of_word(requested, words):
+def _positions_of_word(requested, words, encoding, texts, tokenizer):
+    place = requested.source, requested.index
     for word in words:
-        if (word.source, word.index) == (requested.source, requested.index):
+        if (word.source, word.index) == place:
             return word.positions
+    if _is_cut(encoding):
+        words = _words_of_full_texts(texts, tokenizer)
+        if any((word.source, word.index) == place for word in words):
+            raise _cut_off(f"Word {requested.index} of text {requested.source!r} is", encoding.length)
     count = sum(word.source == requested.source for word in words)
     if not count:
         raise WordNotFound(f"There is no text {requested.source!r} to mask a word of.")
@@ -130,13 +135,10 @@ def _folded(text):
 
 
 def _not_found(spelling, repetitions, words, encoding, texts, tokenizer):
-    if encoding.truncated.tokens_a or encoding.truncated.tokens_b:
+    if _is_cut(encoding):
         words_of_full_texts = _words_of_full_texts(texts, tokenizer)
         if len(_matches(spelling, words_of_full_texts, texts)) > repetitions:
-            return MaskTruncated(
-                f"The word {spelling!r} is in the part that was cut off: "
-                f"this model reads {encoding.length} tokens. Shorten the text."
-            )
+            return _cut_off(f"The word {spelling!r} is", encoding.length)
     if repetitions:
         return WordNotFound(
             f"{spelling!r} was requested {repetitions + 1} times, but the text has it {repetitions} times."
@@ -167,7 +169,12 @@ def _refuse_cut_masks(remaining, texts, tokenizer, length):
         int((tokenizer.tokenize(text).ids == tokenizer.mask_id).sum()) for text in texts.values() if text is not None
     )
     if typed > remaining:
-        raise MaskTruncated(
-            f"{typed - remaining} of the {typed} [MASK] in the text are in the part that was cut off: "
-            f"this model reads {length} tokens. Shorten the text."
-        )
+        raise _cut_off(f"{typed - remaining} of the {typed} [MASK] in the text are", length)
+
+
+def _is_cut(encoding):
+    return any(encoding.truncated)
+
+
+def _cut_off(what, length):
+    return MaskTruncated(f"{what} in the part that was cut off: this model reads {length} tokens. Shorten the text.")

@@ -49,7 +49,8 @@ def sentence_vectors(
         float32 [H], in the order of the texts.
 
     Raises:
-        InputError: the pooling is unknown, the model does not have the layer, or a text is empty.
+        InputError: the pooling is unknown, the model does not have the layer, a text is empty, or a tuple holds more
+            than two texts.
         MissingHead: `pooling` is "cls" and the model has no pooler.
     """
     own = similarity_settings(bert)
@@ -69,7 +70,11 @@ def similarity_settings(bert: Bert) -> TaskSettings | None:
 
 
 def _pair(text):
-    return (text, None) if isinstance(text, str) else text
+    """(text_a, text_b or None), both checked."""
+    texts = (text,) if isinstance(text, str) or not isinstance(text, Iterable) else tuple(text)
+    if len(texts) > 2:
+        raise InputError(f"Give a text or a pair (text_a, text_b), not {len(texts)} texts ({texts!r:.60}).")
+    return checked_pair(*(*texts, None, None)[:2])
 
 
 def _checked(bert, pooling, layer, batch_size):
@@ -98,7 +103,7 @@ def _checked(bert, pooling, layer, batch_size):
 
 def _stream(bert, texts, pooling, layer, batch_size, length, normalize, lower_case):
     for window in read_ahead_windows(texts, batch_size):
-        pairs = [checked_pair(*_pair(text)) for text in window]
+        pairs = [_pair(text) for text in window]
         if lower_case:
             pairs = [(a.lower(), b and b.lower()) for a, b in pairs]
         packed = bert.tokenizer.encode_batch(pairs, max_length=length)

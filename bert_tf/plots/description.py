@@ -6,6 +6,7 @@ Words and tables come from the Plotly figure itself; a point is described by its
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ MOST_ROWS, MOST_COLUMNS = 400, 130
 _LISTED = 6  # a figure with at most this many bars is described bar by bar
 _PLACEHOLDER = re.compile(r"%\{([\w.]+)(?:\[(\d+)\])?(?::([^}]*))?\}")
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_EMPTY = "–"  # NaN: a cell of a map or a place of a curve without a value
 _KINDS = ("heatmap", "bar", "scatter", "scatter3d")
 
 
@@ -65,8 +67,10 @@ def plain(label: object) -> str:
 
 def written(value: float, form: str) -> str:
     """A number in a d3 format, which is Python's format with two additions: "~" removes trailing zeros, "s" adds a
-    prefix (k, M, G, T)."""
+    prefix (k, M, G, T). NaN is a dash."""
     value = float(value)
+    if math.isnan(value):
+        return _EMPTY
     if form.endswith("s"):
         size, prefix = next(((size, prefix) for size, prefix in _PREFIXES if abs(value) >= size), (1, ""))
         return f"{value / size:.3g}{prefix}"

@@ -92,7 +92,7 @@ def evaluate_mlm(
     Raises:
         MissingHead: the model has none of these heads.
         TextError: a file does not exist, or the text is too short for a sequence.
-        ValueError: a length or limit is out of range, or the generator has another vocabulary.
+        ValueError: a length or limit is out of range, or the generator has another vocabulary or reads fewer tokens.
     """
     if "replaced" not in bert.heads:
         require_head(bert.heads, "mlm", bert.name)
@@ -101,7 +101,7 @@ def evaluate_mlm(
     if batch_size < 1 or (limit is not None and limit < 2):
         raise ValueError(f"Give a batch size of at least 1 and a limit of at least 2, not {batch_size} and {limit}.")
     if generator is not None:
-        _check_generator(bert, generator)
+        _check_generator(bert, generator, length)
     start = time.perf_counter()
     patterns: Any = [files] if isinstance(files, str) else files
     documents = read_documents(find_files(patterns), text_field)
@@ -266,13 +266,18 @@ def _roc_auc(scores, labels):
     return float(roc_auc_score(labels, scores)) if 0 < labels.sum() < len(labels) else None
 
 
-def _check_generator(bert, generator):
+def _check_generator(bert, generator, length):
     require_head(bert.heads, "replaced", bert.name)
     require_head(generator.heads, "mlm", generator.name)
     if generator.tokenizer.vocab != bert.tokenizer.vocab:
         raise ValueError(
             f"{generator.name} and {bert.name} have different vocabularies: the second could not read "
             "what the first writes."
+        )
+    if length > generator.max_length:
+        raise ValueError(
+            f"The generator {generator.name} reads at most {generator.max_length} tokens, and the sequences have "
+            f"{length}: give a smaller length, or another generator."
         )
 
 

@@ -64,7 +64,7 @@ def find_remote(pattern: str) -> list[str]:
     Raises: InputError if there is none.
     """
     if not is_remote(pattern):
-        paths = sorted(glob.glob(pattern))
+        paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
         if not paths:
             raise InputError(f"There is no file {pattern}.")
         return paths

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 import bert_tf
 from bert_tf.checkpoints import list_models
-from bert_tf.errors import InputError, checked_pair
+from bert_tf.errors import InputError, TextError, check_text, checked_pair
 from bert_tf.inference.predictions import check_top_k
 from bert_tf.serving.analysis_request import answer as analysis_answer
 from bert_tf.serving.analysis_request import checked_length, served_analyses
@@ -89,13 +89,13 @@ class Service:
         def compute():
             from bert_tf.inference.sentence_vectors import sentence_vectors
 
-            good = [row for row in rows if not isinstance(row, InputError)]
+            good = [row for row in rows if not isinstance(row, Exception)]
             vectors = (
                 sentence_vectors(served.bert, good, pooling, layer, self.limits.batch_size, length) if good else ()
             )
             sentence_rows = iter(vectors)
             return [
-                {"error": _sentence(row)} if isinstance(row, InputError) else next(sentence_rows).tolist()
+                {"error": _sentence(row)} if isinstance(row, Exception) else next(sentence_rows).tolist()
                 for row in rows
             ]
 
@@ -180,7 +180,7 @@ class Service:
         for item in inputs:
             try:
                 rows.append(read(item))
-            except InputError as error:
+            except (InputError, TextError) as error:
                 if single:
                     raise
                 rows.append(error)  # the other inputs are answered
@@ -191,8 +191,11 @@ class Service:
             item = {"text_a": item}
         if not isinstance(item, dict):
             raise InputError('An input must be a text, or an object with "text_a".')
-        texts = [checked_length(item.get(name), name, self.limits) for name in ("text_a", "text_b")]
-        return checked_pair(*texts)
+        texts = {name: checked_length(item.get(name), name, self.limits) for name in ("text_a", "text_b")}
+        for name, text in texts.items():
+            if text is not None:
+                check_text(text, name)
+        return checked_pair(**texts)
 
     def _row(self, item):
         pair = self._pair(item)
@@ -221,7 +224,7 @@ class Service:
             sum((text or "").count(tokenizer.mask_token) for text in row[:2])
             + (len(row[2]) if isinstance(row[2], list) else 1)
             for row in rows
-            if not isinstance(row, InputError)
+            if not isinstance(row, Exception)
         )
         if masks * (top_k + targets) > self.limits.max_predictions:
             raise RequestProblem(

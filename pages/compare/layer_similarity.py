@@ -154,3 +154,8 @@ def _show(pair, measure, result):
         )
     note = _MEASURE_NOTES[measure].format(a_direction=WORDS_PER_DIRECTION, chance=result.chance_similarity)
     st.caption(f"Over {count(result.words, 'word')}. The colours span the values of the map. {note}")
+    if result.problems:
+        number, why = result.problems[0]
+        st.caption(
+            f"{count(len(result.problems), 'row')} could not be read; the first, {number:,}: {escape_markdown(why)}"
+        )

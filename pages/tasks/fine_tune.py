@@ -135,7 +135,7 @@ def _form():
         # Folded once it is learnt from, so that the training's progress below is in sight.
         _look(task, file, model, label_kind, expanded=st.session_state.get(_LEARNT) != file.file_id)
     except (ValueError, OSError) as error:
-        st.warning(escape_markdown(str(error)), icon=":material/block:")
+        st.warning(escape_markdown(error_messages.user_message(error)), icon=":material/block:")
 
 
 def _look(task, file, model, label_kind, expanded):

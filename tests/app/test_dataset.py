@@ -132,6 +132,13 @@ def test_layer_likeness_is_the_librarys(open_app, cased, uncased):
     assert "Over 2" in page_text(app)
 
 
+def test_layer_likeness_names_a_row_that_cannot_be_read(open_app):
+    lines = "The bunny ate the carrot.\n\u200b\nA dog slept in the park."
+    link = {"layer_similarity.file": "typed", "layer_similarity.lines": lines, "with": "tiny-uncased"}
+    app = run_until_done(open_app(page="layer_similarity", **link))
+    assert not app.error and "1 row could not be read; the first, 2: Text A contains no token" in page_text(app)
+
+
 def test_layer_likeness_of_the_view_and_of_a_text_that_is_too_short(open_app, cased):
     app = run_until_done(
         open_app(

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import dataclasses
+import errno
 import io
 import json
 import os
@@ -427,6 +428,34 @@ def test_files_that_cannot_be_learnt_from_are_refused_with_a_sentence(name, cont
     assert "--" not in message
 
 
+@pytest.mark.parametrize(
+    "task, name, content, says",
+    [
+        (
+            "classify",
+            "x.jsonl",
+            '{"text": "a", "label": "\\ud800"}',
+            "x.jsonl line 1: it holds half of a surrogate pair",
+        ),
+        ("tag", "x.jsonl", '{"words": ["\\ud800"], "labels": ["O"]}', "x.jsonl, line 1: it holds half of a surrogate"),
+        ("choose", "x.jsonl", '\n{"context": "\\ud800"}', "x.jsonl line 2: it holds half of a surrogate pair"),
+        ("similarity", "x.jsonl", '{"text_a": "a", "text_b": "\\ud800"}', "line 1: it holds half of a surrogate pair"),
+        (
+            "answer",
+            "x.json",
+            '{"data": [{"paragraphs": [{"context": "a \\ud800", "qas": []}]}]}',
+            "x.json, article 1, paragraph 1: 'context' is broken at character 2",
+        ),
+        ("answer", "x.json", "[" * 100_000 + "]" * 100_000, "x.json is not JSON"),
+    ],
+)
+def test_what_is_no_text_is_refused_before_the_training(task, name, content, says, own_home):
+    from ui.session import finetuning_jobs
+
+    with pytest.raises(ValueError, match=re.escape(says)):
+        finetuning_jobs.examine(task, name, content.encode(), "tiny-cased")
+
+
 def test_a_table_with_semicolons_is_learnt_from(own_home):
     from ui.session import finetuning_jobs
 
@@ -455,6 +484,20 @@ def test_a_bad_file_is_told_of_as_soon_as_it_is_chosen(open_app, own_home):
     (warning,) = app.warning
     assert warning.value.replace("\\", "") == "films.csv holds no example; it needs a row for each."
     assert not list(own_home.glob("own-*"))
+
+
+def test_a_start_that_the_disk_refuses_names_no_path(open_app, own_home, monkeypatch):
+    from ui.session import finetuning_jobs
+
+    def refuse(folder):
+        raise OSError(errno.EROFS, "Read-only file system", str(folder))
+
+    monkeypatch.setattr(finetuning_jobs, "new_folder", refuse)
+    app = began(open_app(page="fine_tune"), "films.csv", examples())
+    (warning,) = app.warning
+    message = warning.value.replace("\\", "")
+    assert "Read-only file system" in message and str(own_home) not in message and not app.error
+    assert app.button(key="w_fine_tune_start")
 
 
 def test_a_model_gets_the_name_of_its_visitor(own_home):

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ui.session import finetuning_jobs, model_store, runs, state, training_jobs
+from ui.shell import processes as processes_module
 from ui.shell.processes import find_process, write_process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,8 +44,10 @@ def home(environment, tmp_path, explorer_home, monkeypatch):
     for path in folder.rglob("process.json"):
         if process := find_process(path):
             process.kill()
-    training_jobs._started().clear()
-    finetuning_jobs._started().clear()
+    for begun in (training_jobs._started(), finetuning_jobs._started()):
+        for training in begun.values():
+            training.kill()
+        begun.clear()
 
 
 def start():
@@ -218,6 +221,22 @@ def test_another_process_with_the_number_of_a_training_is_not_taken_for_it(tmp_p
     assert find_process(path).pid == os.getpid()
     path.write_text(re.sub(r'"started": ".*?"', '"started": "1"', path.read_text()))
     assert find_process(path) is None
+
+
+@pytest.mark.parametrize("begin", [start, start_a_fine_tuning])
+def test_a_training_counts_where_its_start_time_is_not_known(home, begin, monkeypatch):
+    monkeypatch.setattr(processes_module, "_start_time", lambda pid: None)  # as on Windows
+    name = begin()
+    with pytest.raises(ValueError, match="Another training is running here"):
+        start()
+    (path,) = home.rglob("process.json")
+    values = json.loads(path.read_text())
+    assert values["started"] is None and find_process(path) is None and training_jobs.running() == 1
+    path.write_text(json.dumps({**values, "ends": time.time() - 1}))
+    assert training_jobs.running() == 0  # the number may be that of another process since
+    path.write_text(json.dumps(values))
+    (finetuning_jobs if begin is start_a_fine_tuning else training_jobs).started(name).kill()
+    assert training_jobs.running() == 0
 
 
 def test_a_process_that_nobody_has_waited_for_counts_as_ended(tmp_path):

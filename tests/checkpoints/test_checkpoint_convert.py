@@ -1,11 +1,13 @@
 """One format made into another."""
 
 import shutil
+import warnings
 
 import numpy as np
 import pytest
 
 from bert_tf.checkpoints import CheckpointError, convert, read
+from bert_tf.checkpoints.convert import TaskHeadLeftOut
 
 
 @pytest.mark.parametrize("to, dtype", [("own", "float32"), ("hf", "float32"), ("google", "float32")])
@@ -79,6 +81,23 @@ def test_a_card_in_another_encoding_is_no_hindrance(tiny_folder, tmp_path):
     (source / "README.md").write_bytes("Größe".encode("latin-1"))
     done = convert(source, tmp_path / "out")
     assert (done.path / "README.md").read_text(encoding="utf-8") == "Gr\ufffd\ufffde"
+
+
+def test_a_fine_tuned_head_that_is_left_out_is_told(tiny_folder, tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    source = shutil.copytree(tiny_folder, tmp_path / "src")
+    tensors = load_file(source / "model.safetensors")
+    width = tensors["bert.pooler.dense.bias"].shape[0]
+    head = {"classifier.weight": np.ones((2, width), np.float32), "classifier.bias": np.ones(2, np.float32)}
+    save_file({**tensors, **head}, source / "model.safetensors", metadata={"format": "pt"})
+    (source / "checksums.json").unlink()
+    with pytest.warns(TaskHeadLeftOut, match="src is a fine-tuned model: its head is left out of .*out.*convert"):
+        done = convert(source, tmp_path / "out")
+    assert read(done.path)[2].bert_heads == read(tiny_folder)[2].bert_heads
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        convert(tiny_folder, tmp_path / "plain")
 
 
 def test_an_exact_gelu_is_not_written_as_alberts_tanh_gelu(tmp_path):

@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -17,6 +19,7 @@ from bert_tf.files import (
     read_json,
     write_text,
 )
+from bert_tf.folder_lock import FolderInUse
 from tests.conftest import small_disk
 
 
@@ -117,6 +120,36 @@ def test_a_folder_that_was_not_finished_leaves_nothing(tmp_path):
             raise RuntimeError("cut")
         assert is_missing_or_empty(tmp_path / name)
     assert os.listdir(tmp_path) == ["empty"] and os.listdir(tmp_path / "empty") == []
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_folder_has_one_writer_at_a_time(tmp_path, exists):
+    """The second one would delete the files of the first, and both would be mixed."""
+    target = tmp_path / "new"
+    if exists:
+        target.mkdir()
+    with atomic_folder(target) as folder:
+        (folder / "a.txt").write_text("first")
+        with pytest.raises(FolderInUse, match="Another process is writing .*new; wait"), atomic_folder(target):
+            pass
+        assert (folder / "a.txt").read_text() == "first" and is_missing_or_empty(target)
+    # A writer that looked before the first one had ended.
+    with pytest.raises(CheckpointError, match="new already exists and is not empty"), atomic_folder(target):
+        pass
+    assert os.listdir(tmp_path) == ["new"] and os.listdir(target) == ["a.txt"]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_what_a_killed_writer_left_is_deleted_by_the_next(tmp_path, exists):
+    target = tmp_path / "new"
+    if exists:
+        target.mkdir()
+    killed = f"import os, sys; from bert_tf.files import atomic_folder\nwith atomic_folder({str(target)!r}) as folder: "
+    subprocess.run([sys.executable, "-c", f"{killed}(folder / 'half.txt').touch(); os._exit(9)"])
+    assert any(path.name == "half.txt" for path in tmp_path.rglob("*")) and is_missing_or_empty(target)
+    with atomic_folder(target) as folder:
+        (folder / "a.txt").touch()
+    assert os.listdir(tmp_path) == ["new"] and os.listdir(target) == ["a.txt"]
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, '{"a": ' + "9" * 5000 + "}"])

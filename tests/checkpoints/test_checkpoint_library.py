@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bert_tf.checkpoints import UnknownModel, find, library, list_models, models_dir
+from bert_tf.checkpoints import UnknownModel, convert, find, library, list_models, models_dir, read
 
 
 @pytest.fixture
@@ -45,6 +45,16 @@ def test_an_embedded_model_comes_first(home, tiny_folder):
 def test_heads_that_are_not_stored_are_not_listed(home, headless_folder):
     shutil.copytree(headless_folder, home / "headless")
     assert list_models()[0].heads == {"pooler"}
+
+
+def test_heads_are_those_of_the_weights_that_are_read(home, tiny_folder, headless_folder):
+    """A folder with weights in two formats, whose safetensors are read."""
+    shutil.copytree(headless_folder, home / "both")
+    convert(tiny_folder, home / "google", to="google")
+    for path in (home / "google").glob("bert_model.ckpt*"):
+        path.replace(home / "both" / path.name)
+    info = next(model for model in list_models() if model.name == "both")
+    assert info.heads == read(home / "both")[2].bert_heads == {"pooler"}
 
 
 def test_licence_and_source_come_from_the_model_card(home, tiny_folder):

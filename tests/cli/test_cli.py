@@ -200,12 +200,16 @@ def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
         (["predict", "the cat", "--output", "x"], "--output goes with --input"),
         (["predict", "the cat", "--input", "x"], "leave TEXT_A"),
         (["predict", "--input", __file__, "--output", "/"], "/ is a folder"),
+        (["predict", "--input", __file__, "--output", ""], "The name of the file to write is empty: give a name"),
+        (["predict", "the [MASK]", "--batch-size", "0"], "--batch-size: 0 was given; it must be 1 or more"),
+        (["predict", "the [MASK]", "--stride", "0"], "--stride: 0 was given; it must be 1 or more"),
         (["predict", "--input", "/no/such/file"], "/no/such/file: No such file"),
         (["predict", "--input", "/"], "Is a directory"),
         (["info", "no-such-model"], "no-such-model"),
         (["download", "no-such-model"], "no-such-model"),
         (["convert", "no-such-model", "x"], "no-such-model"),
         (["evaluate", "mlm", "--text", "/no/such/file"], "no text file /no/such/file"),
+        (["evaluate", "mlm", "--text", __file__, "--by-position", "--html", "-"], "does not take this: give the name"),
         (["evaluate", "speed", "--text", "x"], "invalid choice: 'speed'"),
     ],
 )
@@ -359,6 +363,16 @@ def test_output_takes_characters_that_the_systems_encoding_lacks(environment, wr
 def test_a_closed_standard_output_is_no_defect(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     assert main(["models"]) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the shell of Windows closes no standard input")
+@pytest.mark.parametrize("command", [["predict"], ["explain", "dataset"]])
+def test_a_closed_standard_input_that_is_to_be_read_is_one_line(tiny_folder, command):
+    argv = [sys.executable, "-m", "bert_tf", *command, "--input", "-", "--model", str(tiny_folder)]
+    done = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *argv], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stdout == "", done.stderr
+    expected = "Standard input is closed, so - cannot be read: give the name of a file, or a pipe."
+    assert done.stderr == f"python -m bert_tf: {expected}\n"
 
 
 def test_a_pair_that_the_model_cannot_judge_is_said(tmp_path, tiny_folder, capsys):

@@ -364,6 +364,16 @@ def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, arguments, senten
     assert len(lines) == 1 and sentence in lines[0] and "Traceback" not in lines[0], lines
 
 
+def test_standard_output_takes_a_file_instead_of_the_lines(say, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    say("attention", "--csv", "maps.csv", "--html", "maps.html")
+    assert say("attention", "--csv", "-") == (tmp_path / "maps.csv").read_text(encoding="utf-8")
+    assert say("attention", "--html", "-").startswith("<!doctype html>")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["maps.csv", "maps.html"]
+    assert main(["explain", "attention", "the [MASK]", "--csv", "-", "--json"]) == 2
+    assert "Standard output takes one thing: give only one of --json and --csv -." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", ["--csv", "--html"])
 def test_the_texts_are_not_overwritten_with_the_result(capsys, tmp_path, tiny_folder, option):
     path = tmp_path / "rows.txt"

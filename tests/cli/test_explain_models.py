@@ -225,12 +225,12 @@ def test_a_concept_for_the_rows_of_one_label(record, tiny_bert, concept, tmp_pat
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        ((), "can be asked about word or next, not 'class'"),
-        (("--labelled", "x"), "No row of the file is labelled 'x'"),
+        ((), "no classes: name the answer that is tested with --target or --next-sentence"),
+        (("--labelled", "x", "--target", "dog"), "No row of the file is labelled 'x'"),
         (("--target", "dog", "--label", "good"), "only one of --target and --label"),
         (("--opposite",), "--opposite goes with"),
         (("--runs", "1"), "runs must be at least 2"),
-        (("--sentence-order",), "not 'order'"),
+        (("--sentence-order",), "no head for --sentence-order"),
     ],
 )
 def test_a_concept_that_cannot_be_tested(capsys, tiny_folder, file, concept, arguments, sentence):

@@ -8,6 +8,7 @@ import pytest
 
 from bert_tf.cli import main
 from bert_tf.cli.shared import answers
+from bert_tf.folder_lock import only_writer
 from tests.app.random_task_models import save_tasks
 from tests.conftest import small_disk
 
@@ -148,9 +149,15 @@ def test_resume_without_a_partial_file_begins(predict):
 
 
 def test_two_commands_do_not_write_the_same_file(predict, capsys):
-    with answers._only_writer(predict.partial):
+    with only_writer(predict.partial.with_name(f"{predict.partial.name}.lock"), "in use"):
         assert predict() == 2
     assert "Another `predict` is writing" in capsys.readouterr().err
+
+
+def test_an_empty_name_to_write_is_told(source, models, capsys):
+    """Also for a fine-tuned model, which finds the format of what it writes in the name."""
+    argv = ["predict", "--model", str(models / "classes"), "--input", str(source / "in.csv"), "--output", ""]
+    assert main(argv) == 2 and "The name of the file to write is empty" in capsys.readouterr().err
 
 
 def test_resume_goes_with_a_file(source, models, capsys):

@@ -45,6 +45,12 @@ def test_it_learns_a_made_set_and_beats_chance_on_other_passages(answerer):
     assert scored(answerer, colours(1, 40))["exact_match"] > 60
 
 
+@pytest.mark.parametrize("key, expected", [(None, ""), (0, "0"), ("q7", "q7")])
+def test_a_question_without_an_id_has_an_empty_one(key, expected):
+    record = {"id": key, "question": "capital city", "passage": "the cat"}
+    assert TASK.example(record, TASK.settings(options(**SPANS), colours(0, 8))).key == expected
+
+
 def test_answers_are_characters_of_the_users_own_text(answerer):
     passage = "  the cat ran in  big   red park\n"
     (actual,) = answerer.predict([{"question": "capital city", "passage": passage, "curves": True}])

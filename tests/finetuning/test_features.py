@@ -121,6 +121,13 @@ def test_what_cannot_be_had_is_told(tiny_bert, changes, output):
         sentence_vectors(tiny_bert, TEXTS, **changes)
 
 
+def test_a_third_text_is_refused(tiny_bert):
+    with pytest.raises(InputError, match="not 3 texts"):
+        next(sentence_vectors(tiny_bert, [("the cat", "a dog", "it ran")]))
+    with pytest.raises(InputError, match="text_a must be a string, not NoneType"):
+        next(sentence_vectors(tiny_bert, [None]))
+
+
 def test_a_file_becomes_numpy_or_parquet(tiny_bert, tiny_folder, tmp_path, capsys):
     source = tmp_path / "texts.txt"
     source.write_bytes("\ufeff".encode() + "\r\n".join([*TEXTS[:2], "", *TEXTS[2:]]).encode() + b"\r\n")

@@ -19,7 +19,7 @@ from bert_tf.finetuning.data.sentence_examples import SentenceExample
 from bert_tf.finetuning.fit import FitSettings, fit
 from bert_tf.finetuning.repeated_seeds import best_scores
 from bert_tf.finetuning.report import read_progress, spread
-from bert_tf.finetuning.task_settings import TaskSettings
+from bert_tf.finetuning.task_settings import TaskSettings, read_settings
 from bert_tf.finetuning.tasks.registry import task_type
 from bert_tf.finetuning.tasks.sequence_classification import SequenceClassification
 from bert_tf.models import named_variables
@@ -268,6 +268,20 @@ def test_the_epoch_with_the_lowest_error_is_kept(start_folder, tmp_path, monkeyp
     actual = weights(tmp_path)
     assert all(np.array_equal(value, kept[2][name]) for name, value in actual.items())
     assert not all(np.array_equal(value, kept[1][name]) for name, value in actual.items())
+
+
+def test_the_threshold_is_that_of_the_kept_model(start_folder, tmp_path, monkeypatch):
+    thresholds, scores = iter([1.0, 2.0, 3.0]), iter([0.5, 0.9, 0.7])
+
+    def tune(self, examples, outputs, rows, settings):
+        return settings.replace(extra={**settings.extra, "threshold": next(thresholds)})
+
+    monkeypatch.setattr(SequenceClassification, "tune", tune)
+    monkeypatch.setattr(SequenceClassification, "score", lambda *_: {"accuracy": next(scores)})
+    done = run(start_folder, tmp_path, epochs=3)
+    assert [one["best"] for one in done.rounds] == [True, True, False]
+    assert done.settings.extra["threshold"] == 2.0 == read_settings(tmp_path).extra["threshold"]
+    assert run(start_folder, tmp_path, epochs=3).settings == done.settings  # it is finished already
 
 
 def test_a_metric_that_is_not_measured_is_refused_before_training(start_folder, tmp_path):

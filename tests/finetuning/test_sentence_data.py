@@ -104,7 +104,11 @@ def test_empty_columns_of_a_spreadsheet_need_no_names(tmp_path):
 
 
 def test_bad_json_lines_are_named(tmp_path):
-    for text, output in (('{"text": "a"}\n{"text": \n', "line 2: not JSON"), ("[1]\n", "line 1: a JSON list")):
+    for text, output in (
+        ('{"text": "a"}\n{"text": \n', "line 2: not JSON"),
+        ("[1]\n", "line 1: a JSON list"),
+        ('{"text": "\\ud83d\\ude00"}\n{"text": "a\\ud83d"}\n', "line 2: it holds half of a surrogate pair"),
+    ):
         with pytest.raises(DataError, match=output):
             list(read_sentences(write(tmp_path, "bad.jsonl", text), ColumnLayout(), labelled=False))
 
@@ -260,6 +264,13 @@ def test_labels_are_in_order_and_checked(tmp_path):
         TASK.check(pair, settings)
 
 
+def test_a_label_named_nan_stands_behind_the_numbers():
+    for last in range(2, 40):
+        numbers = [str(number) for number in range(last)]
+        examples = [SentenceExample("a", target=label) for label in ("nan", *numbers)]
+        assert TASK.settings(options(), examples).labels == (*numbers, "nan")
+
+
 def test_one_class_only_is_nothing_to_learn(tmp_path):
     examples = list(TASK.read(write(tmp_path, "a.csv", "text,label\na,x\nb,x\n"), options()))
     with pytest.raises(DataError, match="a.csv holds only the label 'x'"):
@@ -343,6 +354,8 @@ def test_each_glue_task_is_judged_by_its_own_score(name, metric):
         ("id2label", ["a"]),
         ("max_position_embeddings", "many"),
         ("pad_token_id", [1]),
+        ("num_labels", "3"),
+        ("num_labels", 0),
     ],
 )
 def test_a_config_with_a_value_of_the_wrong_kind_names_the_key(tmp_path, key, value):
@@ -352,3 +365,15 @@ def test_a_config_with_a_value_of_the_wrong_kind_names_the_key(tmp_path, key, va
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(CheckpointError, match=f"{key} must be"):
         read_settings(tmp_path)
+
+
+@pytest.mark.parametrize("model_type, most", [("bert", 512), ("roberta", 512)])
+def test_a_config_without_names_of_labels_and_with_nulls_has_the_usual_values(tmp_path, model_type, most):
+    name = {"bert": "Bert", "roberta": "Roberta"}[model_type]
+    nulls = {"pad_token_id": None, "max_position_embeddings": None}
+    config = {"model_type": model_type, "architectures": [f"{name}ForSequenceClassification"], "num_labels": 3, **nulls}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    actual = read_settings(tmp_path)
+    assert actual.labels == ("LABEL_0", "LABEL_1", "LABEL_2") and actual.max_length == most
+    (tmp_path / "config.json").write_text(json.dumps({**config, "num_labels": 1}))
+    assert read_settings(tmp_path).regression

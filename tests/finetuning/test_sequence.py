@@ -158,6 +158,8 @@ def test_predictions_of_many_keep_their_order_and_tell_of_bad_ones(trained):
         {"text": ""},
         "\ud800 a",
         "big",
+        OSError("line 7 cannot be read"),
+        ("big", None, "small"),
     ]
     actual = list(task.predict_many(inputs, batch_size=2, errors="return"))
     assert [one["label"] if isinstance(one, dict) else "bad" for one in actual] == [
@@ -167,7 +169,10 @@ def test_predictions_of_many_keep_their_order_and_tell_of_bad_ones(trained):
         "bad",
         "bad",
         "large",
+        "bad",
+        "bad",
     ]
+    assert "not 3 texts" in str(actual[-1])
     assert sum(actual[0]["probabilities"].values()) == pytest.approx(1, abs=1e-5)
 
 

@@ -146,6 +146,7 @@ def test_reading_both_versions(tmp_path):
         ([question("7", "?", ("Paris", "0"))], "'answer_start' is '0'"),
         ([question("7"), question("7")], "paragraph 1: the id '7' is already in"),
         ([{"id": "7", "answers": []}], "'question' must be a text"),
+        ([question("7", "Why \ud800?")], "question 7: 'question' is broken at character 4: U.D800 is half a surrogate"),
         ([], "holds no question"),
     ],
 )
@@ -156,6 +157,9 @@ def test_bad_questions_are_named(tmp_path, questions, message):
 
 def test_files_of_another_form_are_named(tmp_path):
     (tmp_path / "a.json").write_text("{")
+    with pytest.raises(DataError, match="a.json is not JSON"):
+        read_squad(tmp_path / "a.json")
+    (tmp_path / "a.json").write_text("[" * 100_000 + "]" * 100_000)
     with pytest.raises(DataError, match="a.json is not JSON"):
         read_squad(tmp_path / "a.json")
     (tmp_path / "a.json").write_text('[{"question": "?"}]')

@@ -51,6 +51,26 @@ def test_a_bad_row_is_answered_in_its_place(tiny_bert):
         list(tiny_bert.predict_many(rows))
 
 
+def test_a_row_of_another_form_or_with_another_error_is_answered_in_its_place(tiny_bert):
+    bad = [None, "the [MASK]", {"text_a": "the [MASK]"}, (), (*ROWS[0], "word"), OSError("line 5 of a pipe"), ("a", 3)]
+    answers = list(tiny_bert.predict_many([*bad, ROWS[0][:1]], errors="return"))
+    _same(answers[-1], tiny_bert.predict(ROWS[0][0]))
+    assert [type(answer) for answer in answers[:-1]] == [*[InputError] * 5, OSError, InputError]
+    assert "not 4 values" in str(answers[4]) and "not NoneType (None)" in str(answers[0])
+    for row in bad:
+        with pytest.raises(type(answers[bad.index(row)])):
+            list(tiny_bert.predict_many([row]))
+
+
+def test_an_error_of_the_run_is_not_that_of_a_row(tiny_bert, monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(batch_predict, "prepare_input", fail)
+    with pytest.raises(MemoryError):
+        list(tiny_bert.predict_many(ROWS, errors="return"))
+
+
 def test_rows_are_read_only_a_window_ahead(tiny_bert, monkeypatch):
     monkeypatch.setattr(read_ahead, "BATCHES_PER_WINDOW", 2)
     taken = itertools.count()

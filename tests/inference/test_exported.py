@@ -7,11 +7,13 @@ import pytest
 
 import bert_tf
 from bert_tf.cli import main
+from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import task_type
 from bert_tf.inference.exported import formats
 from bert_tf.inference.exported.formats import FORMATS, check, write
+from bert_tf.tokenizers import read_tokenizer
 from tests.architectures.test_architectures import GOLDEN
 from tests.conftest import make_bert, randomise
 
@@ -64,6 +66,8 @@ def task_model(settings, start=None):
 def test_a_model_with_all_heads_of_bert(tiny, tmp_path, to):
     actual = check(tiny, write(tiny, tmp_path / "out", to), to)
     assert actual.passes and actual.difference < 1e-4, actual
+    assert read_tokenizer(tmp_path / "out").vocab == tiny.tokenizer.vocab
+    assert BertConfig.from_json(tmp_path / "out" / "config.json") == tiny.config
 
 
 @pytest.mark.parametrize("name", [*FAMILY, *READERS])

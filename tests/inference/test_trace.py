@@ -155,6 +155,12 @@ def test_a_typed_mask_is_a_mask(tiny_bert):
             MaskTruncated,
             "'dog' is in the part that was cut off",
         ),
+        (
+            {"text_a": "cat " * 200 + "dog", "mask": Word("a", 200)},
+            MaskTruncated,
+            "Word 200 of text 'a' is in the part that was cut off: this model reads 128 tokens",
+        ),
+        ({"text_a": "cat " * 200 + "dog", "mask": Word("a", 201)}, WordNotFound, "numbered 0 to 200"),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence(tiny_bert, arguments, error, sentence):

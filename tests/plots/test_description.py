@@ -16,7 +16,7 @@ from bert_tf.plots.description import (
 )
 from bert_tf.plots.interventions.ablation import effects_map
 from bert_tf.plots.interventions.patching import patch_map
-from bert_tf.plots.models.compare import difference_map
+from bert_tf.plots.models.compare import difference_map, similarity_map
 from bert_tf.plots.ranked_bars import ranked_bars
 from bert_tf.plots.representations.vectors import cosine_map, curves, points
 from bert_tf.plots.training.finetuning import learning_curve
@@ -106,6 +106,13 @@ def test_markup_of_labels_is_not_said_and_text_is():
 )
 def test_numbers_are_written_as_d3_does(value, form, text):
     assert written(value, form) == text
+
+
+def test_an_empty_cell_of_a_map_is_a_dash():
+    figure = similarity_map(np.array([[1.0, np.nan], [0.5, 0.25]]), "a", "b")
+    assert table(figure)[1] == [["emb.", "1.000", "–"], ["1", "0.500", "0.250"]]
+    figure.add_trace(figure.data[0])  # several maps are a table of points
+    assert [row[-1] for row in table(figure)[1]][1].endswith("CKA –")
 
 
 def test_a_point_without_a_value_is_not_known():

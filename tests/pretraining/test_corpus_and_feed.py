@@ -162,6 +162,13 @@ def test_no_such_file_and_no_text(tmp_path):
         prepare_corpus([tmp_path / "empty.txt"], TOKENIZER, tmp_path / "corpus")
 
 
+def test_a_file_whose_name_looks_like_a_pattern_is_meant_itself(tmp_path):
+    for name in ("t[1].txt", "t1.txt"):
+        (tmp_path / name).write_text(name)
+    assert find_files([tmp_path / "t[1].txt"]) == [tmp_path / "t[1].txt"]
+    assert find_files([tmp_path / "t[1-2].txt"]) == [tmp_path / "t1.txt"]
+
+
 def test_documents_come_back_sentence_by_sentence(corpus):
     assert len(corpus) == 30
     sentences = corpus.document(29)
@@ -199,6 +206,18 @@ def test_english_corpora_are_found_under_the_key_they_were_made_with(text_file):
     assert not {*corpus_keys([text_file], TOKENIZER, text_field="de")} & {
         *corpus_keys([text_file], TOKENIZER, language="de")
     }
+
+
+def test_a_tokenizer_with_other_settings_makes_another_corpus(tmp_path):
+    path, made = tmp_path / "text.txt", []
+    path.write_text("a \u00e9. \u4eba\u4eba.", encoding="utf-8")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "e", "\u00e9", "\u4eba", "##\u4eba", "."]
+    for settings in ({}, {"strip_accents": False}, {"tokenize_chinese_chars": False}, {"strip_accents": True}):
+        tokenizer = Tokenizer(words, lower_case=True, **settings)
+        corpus = prepare_corpus([path], tokenizer, tmp_path / "corpus")
+        made.append([words[token] for sentence in corpus.document(0) for token in sentence])
+    stripped = ["a", "e", ".", "\u4eba", "\u4eba", "."]
+    assert made == [stripped, ["a", "\u00e9", *stripped[2:]], [*stripped[:4], "##\u4eba", "."], stripped]
 
 
 @pytest.mark.parametrize("manifest", ["", "[]", '{"key"'])

@@ -6,6 +6,7 @@ import pytest
 
 from bert_tf import checkpoints
 from bert_tf.config import BertConfig
+from bert_tf.errors import MissingHead
 from bert_tf.models import build_pretraining_model, named_variables, view
 from bert_tf.pretraining.objectives.distillation import Distillation, alternate_layers, build_student
 from bert_tf.pretraining.objectives.masked_lm import MaskedLM, MaskedLMAndNextSentence
@@ -246,6 +247,11 @@ def test_the_command_makes_a_student_with_half_of_the_layers(tmp_path):
         run(*fresh, str(tmp_path / "other"))
     with pytest.raises(ValueError, match="--teacher .*teacher takes at most 128 tokens, but the sequences have 200"):
         run(*fresh, str(tmp_path / "teacher"), "--length", "200")
+    silent = make_bert(layers=1, with_heads=("pooler",))
+    checkpoints.save(tmp_path / "silent", silent.config, silent.tokenizer, silent.model)
+    with pytest.raises(MissingHead, match="--teacher .*silent has no masked language model head"):
+        run("--teacher", str(tmp_path / "silent"), "--size", "1x16x2", "--vocab", str(tmp_path / "teacher"))
+    assert not (tmp_path / "run" / "corpus").exists()
     assert run("--teacher", str(tmp_path / "teacher"), "--student-layers", "1") == 0
     assert checkpoints.read(tmp_path / "run" / "model")[0].num_hidden_layers == 1
     assert "soft_loss" in (tmp_path / "run" / "metrics.jsonl").read_text()

@@ -261,6 +261,9 @@ def test_a_generator_must_fit(tiny_bert, other_bert, text):
         evaluate_mlm(judge, text, generator=other_bert)
     with pytest.raises(MissingHead):
         evaluate_mlm(tiny_bert, text, generator=tiny_bert)
+    short = SimpleNamespace(tokenizer=tiny_bert.tokenizer, heads={"mlm"}, name="short", max_length=16)
+    with pytest.raises(ValueError, match="The generator short reads at most 16 tokens, and the sequences have 32"):
+        evaluate_mlm(judge, text, length=32, generator=short)
 
 
 def test_the_command_measures_a_discriminator_with_its_generator(text, tmp_path, capsys):

@@ -185,6 +185,12 @@ def test_the_marker_of_a_folder_is_sent_last_and_deleted_first(bucket, tmp_path,
     assert acts == ["gone /run/step-1/state.json", "gone /run/step-1/zeros.bin"]
 
 
+def test_a_local_file_whose_name_looks_like_a_pattern_is_meant_itself(tmp_path):
+    for name in ("t[1].txt", "t1.txt"):
+        (tmp_path / name).touch()
+    assert find_remote(str(tmp_path / "t[1].txt")) == [str(tmp_path / "t[1].txt")]
+
+
 def test_files_of_a_pattern_are_sorted_and_a_missing_package_is_named(bucket, monkeypatch):
     for name in "ba":
         bucket.pipe_file(f"/text/{name}.txt", b"")

@@ -223,10 +223,11 @@ def test_a_bad_request_gets_one_sentence(service, path, body, status, says):
 
 
 def test_features_of_the_good_inputs_are_answered(service):
-    status, answer = ask(service, "/features", {"inputs": [TEXT, "", 7]})
+    status, answer = ask(service, "/features", {"inputs": [TEXT, "", 7, {"text_a": TEXT, "text_b": "a \ud83d"}]})
     assert status == 200
-    good, empty, number = answer["vectors"]
+    good, empty, number, half = answer["vectors"]
     assert all(type(value) is float for value in good) and "error" in empty and "must be a text" in number["error"]
+    assert "text_b is broken at character 2: U+D83D is half a surrogate pair" in half["error"]
     assert [list(one) for one in ask(service, "/features", {"inputs": ["", 7]})[1]["vectors"]] == [["error"]] * 2
 
 

@@ -539,6 +539,7 @@ def test_a_run_that_begins_again_keeps_nothing_of_what_lies_ahead(start, tmp_pat
         ("--keep", 0),
         ("--steps", 0),
         ("--stop-after", -1),
+        ("--max-documents", -1),
         ("--seed", -1),
         ("--seed", 2**32),
     ],

@@ -83,9 +83,7 @@ class Job:
         except MemoryError:
             self.problem, self.status = "There is not enough memory for this. Choose less.", "failed"
         except Exception as error:
-            self.problem = error_messages.user_message(
-                error, "Something went wrong here. The error is in the server's log."
-            )
+            self.problem = error_messages.user_message(error)
             self.status = "failed"
         finally:
             self._function = None  # free the arrays that the function holds

@@ -30,7 +30,7 @@ from bert_tf.training.run_folder import (
 from ui import ownership
 from ui.session import runs, state
 from ui.shell.limits import OWN_PREFIX, ROOT
-from ui.shell.processes import find_process, read_process, write_process
+from ui.shell.processes import find_process, may_run, read_process, write_process
 from ui.shell.server_cache import server_cache
 from ui.widgets.formatting import escape_markdown
 
@@ -345,8 +345,15 @@ def running():
 
 
 def runs_in(folder):
-    """Whether the process of the training in a folder runs now."""
-    return find_process(folder / _PROCESS) is not None
+    """Whether the process of the training in a folder runs now.
+
+    Where processes have no start time (Windows), a process with its number counts until the time of the training is
+    over: later the number may be that of another process.
+    """
+    if find_process(folder / _PROCESS) is not None:
+        return True
+    values = read_process(folder / _PROCESS) or {}
+    return values.get("ends", 0) > time.time() and may_run(values)
 
 
 @contextlib.contextmanager

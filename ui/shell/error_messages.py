@@ -14,13 +14,18 @@ _CODE = (user_errors.PACKAGE, ROOT / "ui", ROOT / "pages")
 _LOG = logging.getLogger("explorer")
 
 
-def user_message(error, fallback):
+def user_message(error, fallback="Something went wrong here. The error is in the server's log."):
     """The message of an error for the visitor.
+
+    An error that names a file of the server is logged, as a visitor must not see the server's paths.
 
     Args:
         error: an exception that was caught.
         fallback: the message if the error is a fault of the program; the error is then logged.
     """
+    if isinstance(error, OSError) and error.filename is not None:
+        _LOG.error("a file that cannot be used", exc_info=error)
+        return f"The server cannot use one of its files ({error.strerror}). Tell its owner: its log names the file."
     if user_errors.is_user_error(error, *_CODE):
         return str(error)
     _LOG.error("a fault of the program", exc_info=error)

@@ -1,16 +1,19 @@
 """The identity of a process, written to a file, so that a restarted server finds the process again."""
 
+import ctypes
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 from bert_tf.errors import CheckpointError
 from bert_tf.files import read_json, write_json
 
 _POLL, _PATIENCE = 0.05, 10.0  # seconds between two looks at a process that was killed, and of all looks
+_SYNCHRONIZE, _WAIT_TIMEOUT = 0x00100000, 0x102  # of Windows: the right to wait for a process; it has not ended
 
 
 def write_process(path, pid, **more):
@@ -37,6 +40,15 @@ def find_process(path):
         return None
     process = FoundProcess(values["pid"], values["started"])
     return process if process.poll() is None else None
+
+
+def may_run(values):
+    """Whether a process has the number in the values of ``read_process``, which have no start time (Windows).
+
+    It may be another process: this is for counting, not for ending it.
+    """
+    number = values.get("pid")
+    return values.get("started", number) is None and type(number) is int and _lives(number)
 
 
 class FoundProcess:
@@ -72,6 +84,23 @@ class FoundProcess:
                 os.kill(self.pid, number)
             except ProcessLookupError:
                 pass  # it has just ended
+
+
+def _lives(pid):
+    """Whether there is a process with a number."""
+    if sys.platform == "win32":  # there `os.kill` has no signal that only asks
+        kernel = ctypes.windll.kernel32
+        handle = kernel.OpenProcess(_SYNCHRONIZE, False, pid)
+        ended = not handle or kernel.WaitForSingleObject(handle, 0) != _WAIT_TIMEOUT
+        kernel.CloseHandle(handle)
+        return not ended
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # of another user
+    return True
 
 
 def _start_time(pid):

@@ -49,8 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
     if analysis.masks and analysis.inputs not in ("file", "none", "text"):
         parser.add_argument("--mask", nargs="+", action="extend", default=[], metavar="WORD", help="words to mask")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--csv", metavar="FILE", help="also write the table as CSV")
-    parser.add_argument("--html", metavar="FILE", help="also write the figure as one HTML file that needs no network")
+    parser.add_argument(
+        "--csv", metavar="FILE", help="also write the table as CSV; - prints it instead of the table for people"
+    )
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="also write the figure as one HTML file that needs no network; - prints that file instead",
+    )
     # --show is the old name of --figure; some analyses have an option of that name.
     old_names = () if any(option.name == "show" for option in analysis.options) else ("--show",)
     parser.add_argument(
@@ -101,6 +107,7 @@ def run(analysis: Analysis, args: argparse.Namespace) -> int:
     if analysis.inputs == "pair or file" and (args.text_a is None) == (args.input is None):
         raise InputError("Give either a text or --input FILE.")
     check(analysis, args, options)  # before the model is loaded, which takes seconds
+    is_printed = _prints_a_file(args)
     args.texts = None
     if analysis.inputs in FILES and args.input is not None:
         refuse_same_file(args.input, args.csv, "--csv")
@@ -122,6 +129,8 @@ def run(analysis: Analysis, args: argparse.Namespace) -> int:
         result = analysis.function(*positional, **options)
     _check_figure(args, result)
     _write_files(args, result, " · ".join([analysis.name, *([bert.name] if bert else [])]))
+    if is_printed:
+        return 0
     if args.json:
         print(json.dumps(record_of(analysis, bert, trace, result), ensure_ascii=False, allow_nan=False))
         return 0
@@ -193,6 +202,15 @@ def inputs(analysis: Analysis, bert: Any, args: argparse.Namespace) -> tuple[lis
     return positional, trace
 
 
+def _prints_a_file(args):
+    """Whether standard output gets the CSV or HTML file; raises InputError if it is to get several things."""
+    asked = {"--json": args.json, "--csv -": args.csv == "-", "--html -": args.html == "-"}
+    printed = [option for option, is_asked in asked.items() if is_asked]
+    if len(printed) > 1:
+        raise InputError(f"Standard output takes one thing: give only one of {' and '.join(printed)}.")
+    return "-" in (args.csv, args.html)
+
+
 def _check_figure(args, result):
     if args.figure is not None and _FIGURES.get(args.figure, args.figure) not in result.figures:
         names = ", ".join(result.figures) or "none"
@@ -201,10 +219,17 @@ def _check_figure(args, result):
 
 def _write_files(args, result, title):
     if args.csv is not None:
-        with writing(args.csv) as file:
-            file.write(result.to_frame().to_csv(index=False))
+        _write(args.csv, result.to_frame().to_csv(index=False))
     if args.html is not None:
         from bert_tf.plots.page import figure_page
 
-        with writing(args.html) as file:
-            file.write(figure_page(result.figure(_FIGURES.get(args.figure, args.figure)), title))
+        _write(args.html, figure_page(result.figure(_FIGURES.get(args.figure, args.figure)), title))
+
+
+def _write(path, text):
+    """Writes a file, or standard output for "-"."""
+    if path == "-":
+        print(text, end="")
+        return
+    with writing(path) as file:
+        file.write(text)

@@ -77,7 +77,7 @@ def _run(args, strategy):
     check_embeddings(output, config)
     phases = plan_phases(args.phases, args.length, args.steps, config.max_tokens)
     if teacher_model:
-        check_fixed_model(f"--teacher {args.teacher}", teacher_model, tokenizer, phases)
+        check_fixed_model(f"--teacher {args.teacher}", teacher_model, tokenizer, phases, objective.teacher_heads)
     corpus = records or _prepare(args, tokenizer, strategy)
     check_documents(args.objective, corpus.manifest.get("documents"))
     with scope(strategy):

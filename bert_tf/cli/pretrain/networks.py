@@ -102,18 +102,24 @@ def check_fixed_model(
     model: tuple[BertConfig, BaseTokenizer, BertModel],
     tokenizer: BaseTokenizer,
     phases: Sequence[Phase],
+    heads: Sequence[str] = ("mlm",),
 ) -> None:
-    """Checks that a teacher or a fixed generator can read the sequences of the model to train.
+    """Checks that a teacher or a fixed generator has its heads and can read the sequences of the model to train.
 
     Args:
         option: str. The option that names it, with its value, for the message.
         model: (`BertConfig`, tokenizer, `BertModel`) of the teacher or generator.
         tokenizer: the tokenizer of the model to train.
         phases: sequence of `Phase`. The phases of the training.
+        heads: sequence of str. The heads that the training asks it by.
 
-    Raises: ValueError if its vocabulary or its input length does not fit.
+    Raises: ValueError if a head is missing, or its vocabulary or its input length does not fit.
     """
-    config, own_tokenizer, _ = model
+    from bert_tf.errors import require_head
+
+    config, own_tokenizer, network = model
+    for head in heads:
+        require_head(network.bert_heads, head, option)
     if own_tokenizer.vocab != tokenizer.vocab:
         raise ValueError(f"{option} has another vocabulary than the model; give one with the same vocabulary.")
     longest = max(phase.length for phase in phases)
@@ -133,16 +139,14 @@ def read_fixed_generator(
 
     Returns: `BertModel`; None if --generator is a share of the width, or not set.
 
-    Raises: ValueError if its vocabulary or its input length does not fit the model.
+    Raises: ValueError as `check_fixed_model`.
     """
     from bert_tf import checkpoints
-    from bert_tf.errors import require_head
 
     if not isinstance(args.generator, str):
         return None
     option = f"--generator {args.generator}"
     generator = checkpoints.read(checkpoints.find(args.generator))
-    require_head(generator[2].bert_heads, "mlm", option)
     check_fixed_model(option, generator, tokenizer, phases)
     return generator[2]
 

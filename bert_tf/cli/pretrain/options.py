@@ -139,7 +139,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--log-every", type=whole_number(1), default=50, help="steps between lines of the log")
     parser.add_argument("--log-to", choices=TRACKERS, help="also send the log to this tracker")
-    parser.add_argument("--max-documents", type=int, help="use only the first N documents", metavar="N")
+    parser.add_argument("--max-documents", type=whole_number(1), metavar="N", help="use only the first N documents")
     parser.add_argument("--corpus", metavar="DIR", help="folder of the tokenized text (default: in --output)")
 
 

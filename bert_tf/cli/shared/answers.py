@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.checksums import checksum
-from bert_tf.cli.shared.files import refuse_folder
+from bert_tf.cli.shared.files import refuse_no_file
 from bert_tf.errors import InputError
 from bert_tf.files import DISK_FULL, read_json, write_json
+from bert_tf.folder_lock import only_writer
 from bert_tf.resources.remote import NOTE, PARTIAL, is_remote, original_path, send_mirrors
 
 #: Exit code where some inputs could not be answered.
@@ -77,13 +78,14 @@ def answers_to(args: argparse.Namespace) -> Iterator[Answers]:
         args: argparse.Namespace. The options of `predict`.
 
     Raises:
-        InputError: the output is a folder; there is a partial file and no `--resume`; another process writes it; or it
-            is of a run with other options or of an input that has changed.
+        InputError: the output names no file; there is a partial file and no `--resume`; or it is of a run with other
+            options or of an input that has changed.
+        FolderInUse: another process writes it.
         OSError: the output cannot be written; the error names it.
     """
     path = None if args.output == "-" else args.output
     if path is not None:
-        refuse_folder(path)
+        refuse_no_file(path)
     if path is None or os.path.exists(path) and not os.path.isfile(path):
         if args.resume:
             raise InputError("--resume goes with --output FILE.")
@@ -94,7 +96,8 @@ def answers_to(args: argparse.Namespace) -> Iterator[Answers]:
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     unfinished = target.with_name(f"{target.name}{PARTIAL}")
-    with _names(path), _only_writer(unfinished):
+    in_use = f"Another `predict` is writing {unfinished}; wait until it ends, or give another --output."
+    with _names(path), only_writer(unfinished.with_name(f"{unfinished.name}.lock"), in_use):
         output = _PartialFile(path, unfinished, _settings(args), args.resume)
         try:
             yield output
@@ -123,25 +126,6 @@ def _names(path):
         if is_partial or error.filename is None and error.errno in DISK_FULL:
             error.filename, error.filename2 = path, None
         raise
-
-
-@contextmanager
-def _only_writer(partial):
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(partial.with_name(f"{partial.name}.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise InputError(
-            f"Another `predict` is writing {partial}; wait until it ends, or give another --output."
-        ) from error
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            os.unlink(lock.lock_file)
-        lock.release()
 
 
 class _PartialFile(Answers):

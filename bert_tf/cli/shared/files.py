@@ -28,8 +28,12 @@ def refuse_same_file(source: str, target: str | None, option: str = "--output") 
         raise InputError(f"--input and {option} are the same file, {target}: give another name to write to.")
 
 
-def refuse_folder(path: str) -> None:
-    """Checks that a path to write is not a folder; raises InputError if it is."""
+def refuse_no_file(path: str) -> None:
+    """Checks that a path to write can name a file; raises InputError if it is empty, "-" or a folder."""
+    if not path:
+        raise InputError("The name of the file to write is empty: give a name.")
+    if path == "-":
+        raise InputError("- is standard output, which does not take this: give the name of a file to write.")
     if os.path.isdir(path):
         raise InputError(f"{path} is a folder: give the name of a file to write.")
 
@@ -50,10 +54,10 @@ def writing(path: str, mode: str = "w") -> Iterator[IO[Any]]:
         mode: str. "w" for UTF-8 text, "wb" for bytes.
 
     Raises:
-        InputError: `path` is a folder.
+        InputError: `path` names no file.
         OSError: the file cannot be written; the error names `path`.
     """
-    refuse_folder(path)
+    refuse_no_file(path)
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
     with atomic_write(path) as temporary, open(temporary, mode, encoding=encoding, newline=newline) as file:
         yield file

@@ -3,6 +3,7 @@
 import argparse
 
 from bert_tf.finetuning.tasks.registry import READING
+from bert_tf.user_errors import whole_number
 
 _HELP = {
     "format": "csv, tsv, jsonl or lines (a text on each); to tag also conll or conllu; default: by the extension",
@@ -31,6 +32,6 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
         elif option == "windows":
             reading.add_argument(name, choices=("mean", "max"), help=help_line)
         elif option == "stride":
-            reading.add_argument(name, type=int, metavar="N", help=help_line)
+            reading.add_argument(name, type=whole_number(1), metavar="N", help=help_line)
         else:
             reading.add_argument(name, metavar=_METAVAR.get(option, "NAME"), help=help_line)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.analysis import Analysis, Option
-from bert_tf.errors import InputError, report
+from bert_tf.errors import InputError, TextError, report
 from bert_tf.explain.attention.head_summary import HeadSummary, attention_maps, summarise_heads
 from bert_tf.explain.attention.syntax import SyntaxAgreement, syntax_agreement
 from bert_tf.results import Result
@@ -47,7 +47,7 @@ class HeadProfile(
         coordinates: float64 [L, N, 2]. The heads as points of a plane (`project_heads`).
         num_texts: int. The number of texts.
         num_tokens: int. The number of tokens of these texts.
-        num_skipped: int. The number of texts without any token.
+        num_skipped: int. The number of texts that cannot be read, such as empty ones.
         syntax: SyntaxAgreement or None. Over the sentences that have dependency trees; None without trees.
 
     Example:
@@ -105,7 +105,7 @@ def profile_heads(
     Returns:
         `HeadProfile`.
     Raises:
-        InputError: all texts are empty.
+        InputError: none of the texts can be read.
         Cancelled: `progress` returned False.
     """
     pairs = [(text, None) if isinstance(text, str) else text for text in texts]
@@ -113,7 +113,7 @@ def profile_heads(
     for done, (text_a, text_b) in enumerate(pairs, 1):
         try:
             total.add(bert.trace(text_a, text_b, hidden_states=False), tokens_per_text)
-        except InputError:
+        except (InputError, TextError):
             total.skipped += 1
         report(progress, done, len(pairs))
     return total.profile()
@@ -160,7 +160,7 @@ class _Total:
 
     def profile(self) -> HeadProfile:
         if self.measures is None:
-            raise InputError("All texts are empty: give at least one sentence.")
+            raise InputError("None of the texts can be read: give at least one sentence.")
         summary = HeadSummary(**dict(zip(MEASURES, self.measures / self.tokens)))
         distances, shape = np.asarray(self.distances / self.rows), summary.entropy.shape
         return HeadProfile(
@@ -193,7 +193,7 @@ def head_profiles(
     Returns:
         `HeadProfile`.
     Raises:
-        InputError: all texts are empty.
+        InputError: none of the texts can be read.
         Cancelled: `progress` returned False.
     """
     if trace is not None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Optional
 from bert_tf.analysis import Option
 from bert_tf.errors import InputError
 from bert_tf.explain.attention.syntax import ParsedSentence, read_conllu
-from bert_tf.finetuning.data.tables import delimiter_of
+from bert_tf.finetuning.data.tables import HALF_PAIR, can_be_written, delimiter_of
 from bert_tf.inference.words import Word, words_of
 
 if TYPE_CHECKING:
@@ -284,25 +284,17 @@ def _objects(data):
             continue
         try:
             record = json.loads(line)
+            is_text = can_be_written(record)
         except (ValueError, RecursionError):
             problems.append((number, "This is not JSON."))
             continue
         if not isinstance(record, dict):
             problems.append((number, f"A JSON object is expected, not a {type(record).__name__}."))
-        elif not _is_text(record):
-            problems.append((number, "It holds half of a surrogate pair (such as \\ud83d alone), which is no text."))
+        elif not is_text:
+            problems.append((number, f"It holds {HALF_PAIR}."))
         else:
             records.append((number, record))
     return records, problems
-
-
-def _is_text(record):
-    """Whether all keys and values of a JSON object can be written as UTF-8."""
-    try:
-        json.dumps(record, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _table(data):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -108,6 +108,7 @@ class LayerSimilarity(Result, figures={"map": "bert_tf.plots.models.compare:laye
             value.
         chance_similarity: float. The result of `chance_similarity`.
         texts, words: int. How many texts were read, and how many words of them by the first model.
+        problems: tuple of pairs (number of the row, message). The rows that cannot be read.
     """
 
     model_a: str
@@ -117,6 +118,7 @@ class LayerSimilarity(Result, figures={"map": "bert_tf.plots.models.compare:laye
     chance_similarity: float
     texts: int
     words: int
+    problems: tuple = ()
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each pair of hidden states, 0 the embeddings."""
@@ -128,6 +130,11 @@ class LayerSimilarity(Result, figures={"map": "bert_tf.plots.models.compare:laye
                 self.measure: self.similarity.ravel(),
             }
         )
+
+    def to_text(self) -> str:
+        """The table, then the rows that cannot be read."""
+        problems = [f"Row {number} cannot be read: {message}" for number, message in self.problems]
+        return "\n".join([super().to_text(), *problems])
 
 
 def compare_traces(traces_a: Sequence[Trace], traces_b: Sequence[Trace], measure: str = "cka") -> LayerSimilarity:
@@ -165,22 +172,29 @@ def compare_layers(
     Args:
         bert: Bert. The model that made the trace.
         trace: Trace. A trace with hidden states; None if there are rows.
-        rows: sequence of TextRow. They are read until there are `MIN_WORDS` words; None if there is a trace.
+        rows: sequence of TextRow. They are read until there are `MIN_WORDS` words; a row that cannot be read is one of
+            the result's problems. None if there is a trace.
         other: Bert. The other model.
         measure: str. A key of `MEASURES`.
         progress: callable(done, total). Called with numbers of rows; it cancels by returning False.
     Returns:
         `LayerSimilarity`.
     Raises:
-        As `layer_similarity`. Cancelled: by `progress`.
+        As `layer_similarity`. InputError: no row can be read. Cancelled: by `progress`.
     """
     if trace is not None:
         masked = masked_words(trace, bert.tokenizer.mask_id)
         return compare_traces([trace], [other.trace(trace.text_a, trace.text_b, masked)], measure)
     readers = [functools.partial(model.trace, attentions=False) for model in (bert, other)]
-    texts = [(row.text_a, row.text_b) for row in rows or ()]
-    traces_a, traces_b = traces_of(readers, texts, progress=progress)
-    return compare_traces(traces_a, traces_b, measure)
+    rows = list(rows or ())
+    problems: list[tuple[int, str]] = []
+    texts = [(row.text_a, row.text_b) for row in rows]
+    traces_a, traces_b = traces_of(readers, texts, progress=progress, problems=problems)
+    named = tuple((rows[index].number, message) for index, message in problems)
+    if not traces_a:
+        reason = f" Row {named[0][0]}: {named[0][1]}" if named else ""
+        raise InputError(f"None of these rows can be read.{reason}")
+    return replace(compare_traces(traces_a, traces_b, measure), problems=named)
 
 
 def layer_similarity(
@@ -253,6 +267,7 @@ def traces_of(
     texts: Sequence[tuple[str, str | None]],
     enough: int = MIN_WORDS,
     progress: Callable[[int, int], Any] | None = None,
+    problems: list[tuple[int, str]] | None = None,
 ) -> list[list[Trace]]:
     """Traces of texts by several models, for `layer_similarity`. Reading stops when there are enough words.
 
@@ -261,6 +276,8 @@ def traces_of(
         texts: sequence of (text_a, text_b or None).
         enough: int. The number of words, counted with the first model, after which reading stops.
         progress: callable(done, total). Called with numbers of texts; it cancels by returning False.
+        problems: list that gets (index, message) of each text that one of the models cannot read; None to raise the
+            first error.
     Returns:
         A list of `Trace`s for each model.
     Raises:
@@ -269,9 +286,16 @@ def traces_of(
     words = 0
     traces: list[list[Trace]] = [[] for _ in readers]
     for done, (text_a, text_b) in enumerate(texts, start=1):
-        for read, model_traces in zip(readers, traces):
-            model_traces.append(read(text_a, text_b))
-        words += len(traces[0][-1].words())
+        try:
+            read_by_all = [read(text_a, text_b) for read in readers]
+        except ValueError as error:
+            if problems is None:
+                raise
+            problems.append((done - 1, str(error)))
+        else:
+            for model_traces, trace in zip(traces, read_by_all):
+                model_traces.append(trace)
+            words += len(read_by_all[0].words())
         report(progress, done, len(texts))
         if words >= enough:
             break

@@ -202,7 +202,7 @@ def concept_test(
         InputError: too few sentences or runs, an answer that the model does not give, or no row with such a prediction.
         Cancelled: by `progress`.
     """
-    target = _target(bert, of, answer)
+    rows, target = list(rows), _target(bert, of, answer)
     concept_texts, other_texts = _different(concept), _different(others)
     if runs < 2:
         raise InputError(f"A test takes at least 2 runs, not {runs}.")
@@ -237,7 +237,6 @@ def concept_test(
     p_values = _p_values(np.abs(scores[:, 0].mean(axis=1) - 0.5), np.abs(scores[:, 1] - 0.5))
     accuracy_p_values = _p_values(accuracies[:, 0].mean(axis=1), accuracies[:, 1])
     is_decodable = accuracy_p_values < SIGNIFICANCE_LEVEL
-    rows = list(rows)
     return ConceptTest(
         target=dataclasses.replace(target, position=masks[0]) if target.head == "mlm" else target,
         places=tuple(inputs),
@@ -428,26 +427,34 @@ def tcav(
         As `concept_test`.
     """
     of, answer = _named_answer(label, target, next_sentence, sentence_order, opposite)
+    kinds = can_test(bert)
+    if kinds and of not in kinds:
+        options = " or ".join(_OPTION_OF[kind] for kind in kinds)
+        what = "no classes" if of == "class" else f"no head for {_OPTION_OF[of]}"
+        raise InputError(f"{bert.name} has {what}: name the answer that is tested with {options}.")
     rows = rows if labelled_as is None else labelled(rows, labelled_as)
     return concept_test(bert, rows, concept, counterexamples, of, answer, hide, runs, progress)
 
 
 def _named_answer(label, target, next_sentence, sentence_order, opposite):
     """(kind of prediction, answer), the arguments `of` and `answer` of `concept_test`."""
-    options = {
-        "--target": ("word", target) if target is not None else None,
-        "--next-sentence": ("next", _PAIR_ANSWERS["next"][opposite]) if next_sentence else None,
-        "--sentence-order": ("order", _PAIR_ANSWERS["order"][opposite]) if sentence_order else None,
-        "--label": ("class", label) if label is not None else None,
+    answers = {
+        "word": target,
+        "next": _PAIR_ANSWERS["next"][opposite] if next_sentence else None,
+        "order": _PAIR_ANSWERS["order"][opposite] if sentence_order else None,
+        "class": label,
     }
-    named = [name for name, answer in options.items() if answer is not None]
+    named = [kind for kind, answer in answers.items() if answer is not None]
     if len(named) > 1:
-        raise InputError(f"One answer is tested at a time: give only one of {' and '.join(named)}.")
+        options = " and ".join(_OPTION_OF[kind] for kind in named)
+        raise InputError(f"One answer is tested at a time: give only one of {options}.")
     if opposite and not (next_sentence or sentence_order):
         raise InputError("--opposite goes with --next-sentence or --sentence-order.")
-    return options[named[0]] if named else ("class", None)
+    return (named[0], answers[named[0]]) if named else ("class", None)
 
 
+#: Kind of prediction -> the option of the command line that names its answer.
+_OPTION_OF = {"word": "--target", "next": "--next-sentence", "order": "--sentence-order", "class": "--label"}
 _ANSWER_OPTIONS = ("label", "target", "next_sentence", "sentence_order", "opposite")
 ANALYSIS = Analysis(
     name="tcav",

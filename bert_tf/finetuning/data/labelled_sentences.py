@@ -5,7 +5,6 @@ For prediction, the labels may be missing.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, chain
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bert_tf.errors import DataError
-from bert_tf.finetuning.data.tables import numbered_lines
+from bert_tf.finetuning.data.tables import json_object, numbered_lines
 from bert_tf.finetuning.data.word_splitter import word_spans
 from bert_tf.finetuning.labels import is_entity_scheme, to_bio
 from bert_tf.tokenizers.conllu import ConlluError, read_rows
@@ -276,12 +275,7 @@ def _json_sentence(path, words_field, labels_field, rows):
     if not line.strip():
         return None
     where = f"{path}, line {number}"
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not JSON ({error}); write one object per line.") from None
-    if not isinstance(row, dict):
-        raise DataError(f"{where}: a {type(row).__name__}; write one object per line.")
+    row = json_object(line, where)
     words = _strings(row, words_field, where)
     labels = None if labels_field is None else _strings(row, labels_field, where)
     if labels is not None and len(words) != len(labels):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bert_tf.errors import DataError
+from bert_tf.errors import DataError, TextError, check_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,8 +51,8 @@ def read_squad(path: str | Path) -> list[Question]:
     Returns: list of `Question`, in the order of the file.
 
     Raises:
-        DataError: the file has another format, an answer is not at its position, or an id occurs twice; the message
-            names the file and the position.
+        DataError: the file has another format, an answer is not at its position, a text holds half a surrogate pair,
+            or an id occurs twice; the message names the file and the position.
         FileNotFoundError: the file does not exist.
     """
     path = Path(path)
@@ -62,7 +62,7 @@ def read_squad(path: str | Path) -> list[Question]:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
         raise DataError(f"{path} is not UTF-8; save the file as UTF-8.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is not JSON ({error}); give a file in the format of SQuAD.") from None
     questions: list[Question] = []
     seen: dict[str, str] = {}
@@ -108,6 +108,10 @@ def _text(mapping, name, where):
     value = mapping.get(name) if isinstance(mapping, dict) else None
     if not isinstance(value, str):
         raise DataError(f"{where}: {name!r} must be a text, not {type(value).__name__}.")
+    try:
+        check_text(value, f"{where}: {name!r}")
+    except TextError as error:
+        raise DataError(str(error)) from None
     return value
 
 

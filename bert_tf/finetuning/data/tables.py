@@ -31,6 +31,8 @@ FORMATS = {
     ".json": "jsonl",
     ".ndjson": "jsonl",
 }
+#: What a JSON string may escape though it is no character.
+HALF_PAIR = "half of a surrogate pair (such as \\ud83d alone), which is no text"
 # A quote that is not closed reads the rest of the file as one field, up to this length.
 _LONGEST_FIELD = 1 << 24
 
@@ -195,12 +197,39 @@ def _of_lines(path, record):
 
 def _json_record(path, number, line):
     try:
+        return json_object(line, f"{path} line {number}")
+    except DataError as error:
+        return error
+
+
+def json_object(line: str, where: str) -> dict[str, Any]:
+    """The object of one line of JSON.
+
+    Args:
+        line: str. The line, decoded from UTF-8.
+        where: str. File and line, for messages.
+
+    Raises: DataError if the line is not JSON, is another value, or holds half of a surrogate pair.
+    """
+    try:
         record = json.loads(line)
+        is_text = "\\u" not in line or can_be_written(record)
     except (ValueError, RecursionError) as error:
-        return DataError(f"{path} line {number}: not JSON ({error}).")
-    if isinstance(record, dict):
-        return record
-    return DataError(f"{path} line {number}: a JSON {type(record).__name__}, where an object is expected.")
+        raise DataError(f"{where}: not JSON ({error}); write one object per line.") from None
+    if not isinstance(record, dict):
+        raise DataError(f"{where}: a JSON {type(record).__name__}; write one object per line.")
+    if not is_text:
+        raise DataError(f"{where}: it holds {HALF_PAIR}; write the whole character.")
+    return record
+
+
+def can_be_written(record: Any) -> bool:
+    """Whether all keys and texts of a JSON value can be written as UTF-8: half of a surrogate pair cannot."""
+    try:
+        json.dumps(record, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def numbered_lines(path: str | Path) -> Iterator[tuple[int, str | DataError]]:

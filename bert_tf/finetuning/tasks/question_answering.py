@@ -104,8 +104,9 @@ class QuestionAnswering(Task):
         for name in ("question", "passage"):
             if not isinstance(record.get(name), str) or not record[name].strip():
                 raise DataError(f'Give a "question" and a "passage" as text; {name!r} is missing or empty.')
+        key = record.get("id")
         return Question(
-            str(record.get("id", "")),
+            "" if key is None else str(key),
             record["question"],
             record["passage"],
             (),

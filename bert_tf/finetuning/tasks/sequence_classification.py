@@ -5,6 +5,7 @@ Sources: Devlin et al. 2019, section 4.1; Wang et al. 2019 (GLUE) for the tasks 
 
 from __future__ import annotations
 
+import math
 import sys
 from argparse import Namespace
 from collections.abc import Iterable
@@ -128,7 +129,10 @@ class SequenceClassification(Task):
                 _first(record, "text_b", "text2", "sentence2"),
             )
         else:
-            texts = (*record, None, None)[:2] if isinstance(record, Iterable) else (record, None)
+            given = tuple(record) if isinstance(record, Iterable) else (record,)
+            if len(given) > 2:
+                raise DataError(f"Give a text or a pair, not {len(given)} texts ({given!r:.60}).")
+            texts = (*given, None, None)[:2]
         if settings.pair is False and texts[1] is not None and texts[1] != "":
             raise DataError(f"This model reads one text; there is a second one, {texts[1]!r:.40}: leave it out.")
         both = settings.pair or settings.pair is None and texts[1]
@@ -396,8 +400,10 @@ def _label_names(examples):
 
     def sort_key(label):
         try:
-            return 0, float(label), label
+            number = float(label)
         except ValueError:
-            return 1, 0.0, label
+            number = math.nan
+        # "nan" is a word here: it is neither smaller nor larger than a number.
+        return (0, number, label) if math.isfinite(number) else (1, 0.0, label)
 
     return tuple(sorted(labels, key=sort_key))

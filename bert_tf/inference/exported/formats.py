@@ -71,9 +71,8 @@ def write(bert: Bert, target: Path, to: str, dtype: str = "float32") -> Path:
         raise CheckpointError(f"{target} already exists and is not empty; give a new folder.")
     with atomic_folder(target) as unfinished:
         _WRITERS[to](bert, unfinished, dtype)
-        if to != "saved-model":
-            bert.tokenizer.save(unfinished, model_max_length=bert.max_length)
-            write_json(unfinished / "config.json", _settings(bert))
+        bert.tokenizer.save(unfinished, model_max_length=bert.max_length)
+        write_json(unfinished / "config.json", _settings(bert))
     return target
 
 

@@ -305,7 +305,7 @@ def corpus_keys(
 ) -> tuple[str, ...]:
     """Hashes of the text and the settings of a corpus.
 
-    They depend on the names, sizes and ends of the files, the vocabulary, the limit, the field and the language.
+    They depend on the names, sizes and ends of the files, the tokenizer, the limit, the field and the language.
 
     Args: as `prepare_corpus`.
 
@@ -317,6 +317,9 @@ def corpus_keys(
     other = [] if text_field == "text" else [text_field]
     other += [] if language == "en" else [f"language {language}"]
     other += [] if tokenizer.pipeline is None else [tokenizer.pipeline]
+    strips_accents = getattr(tokenizer, "strip_accents", None)
+    other += [] if strips_accents in (None, tokenizer.lower_case) else [f"strip_accents {strips_accents}"]
+    other += [] if getattr(tokenizer, "tokenize_chinese_chars", True) else ["tokenize_chinese_chars False"]
     vocabulary = "\n".join(tokenizer.vocab)
     return tuple(
         hashlib.sha256(

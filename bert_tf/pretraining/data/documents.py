@@ -41,7 +41,7 @@ class TextError(ValueError):
 
 
 def find_files(patterns: Iterable[str | Path]) -> list[Path]:
-    """The files of paths or glob patterns.
+    """The files of paths or glob patterns; a file of exactly this name is meant before what the pattern matches.
 
     Args:
         patterns: iterable of str or Path.
@@ -52,8 +52,8 @@ def find_files(patterns: Iterable[str | Path]) -> list[Path]:
     """
     paths = []
     for pattern in patterns:
-        matches = sorted(glob.glob(str(pattern), recursive=True)) or [str(pattern)]
-        paths += [Path(match) for match in matches]
+        matches = [] if Path(pattern).is_file() else sorted(glob.glob(str(pattern), recursive=True))
+        paths += [Path(match) for match in matches or [str(pattern)]]
     for path in paths:
         if not path.is_file():
             raise TextError(f"There is no text file {path}.")

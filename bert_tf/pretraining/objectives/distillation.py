@@ -156,6 +156,9 @@ class Distillation:
         weights: tuple of three floats. The weights of the soft targets, the masked-LM loss and the cosine loss (Sanh et
             al. 2019, section 3); the first and the last are used by "states".
 
+    Attributes:
+        teacher_heads: tuple of str. The heads that the teacher must have.
+
     Call arguments:
         outputs: dict. The outputs of `network`.
         batch: as in `pretraining.objectives.masked_lm`.
@@ -180,6 +183,7 @@ class Distillation:
             raise ValueError(f"The temperature is {temperature}; it must be above 0.")
         self.base, self.way, self.temperature, self.weights = base, way, temperature, weights
         self.model_outputs, self.heads = base.model_outputs, base.heads
+        self.teacher_heads = ("mlm",) if way == "states" else ()
         self._relation_heads: int | None = None  # None if attention maps are compared directly
 
     def network(self, student: BertModel, teacher: BertModel) -> keras.Model:

@@ -52,8 +52,8 @@ def test_only_some_rows_of_a_long_text_are_compared(tiny_bert):
 
 
 def test_texts_without_anything_are_passed_over_and_counted(tiny_bert):
-    assert profile_heads(tiny_bert, ["the cat", "  ", ""]).num_skipped == 2
-    with pytest.raises(InputError, match="All texts are empty"):
+    assert profile_heads(tiny_bert, ["the cat", "  ", "", "half \ud800"]).num_skipped == 3
+    with pytest.raises(InputError, match="None of the texts can be read"):
         profile_heads(tiny_bert, [" "])
 
 

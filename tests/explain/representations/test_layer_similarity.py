@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import Cancelled, InputError, NotComparable
+from bert_tf.explain.datasets.text_rows import TextRow
 from bert_tf.explain.representations.layer_similarity import (
     chance_similarity,
     compare_layers,
@@ -109,6 +110,19 @@ def test_texts_are_read_by_both_until_there_are_enough_words(tiny_bert, other_be
     )
     with pytest.raises(Cancelled):
         traces_of(readers, texts, progress=lambda done, total: False)
+
+
+def test_a_row_that_cannot_be_read_is_named_and_passed_over(tiny_bert, other_bert):
+    texts = [(1, TEXT), (2, "  "), (3, "half \ud800"), (5, "a dog ran in the park")]
+    rows = [TextRow(number, text) for number, text in texts]
+    actual = compare_layers(tiny_bert, None, iter(rows), other_bert)
+    good = compare_layers(tiny_bert, None, [rows[0], rows[3]], other_bert)
+    np.testing.assert_array_equal(actual.similarity, good.similarity)
+    assert (actual.texts, actual.words, good.problems) == (2, good.words, ())
+    assert [number for number, _ in actual.problems] == [2, 3] and "half a surrogate" in actual.problems[1][1]
+    assert actual.to_text().splitlines()[-2].startswith("Row 2 cannot be read: text_a is empty")
+    with pytest.raises(InputError, match="None of these rows can be read. Row 2: text_a is empty"):
+        compare_layers(tiny_bert, None, rows[1:3], other_bert)
 
 
 def _leading(x, explained, most):

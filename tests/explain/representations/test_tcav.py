@@ -87,7 +87,8 @@ def test_scores_and_what_differs_from_chance(tiny_bert):
         assert actual.is_decodable[layer] == (not any(good))
         assert actual.is_significant[layer] == (not any(good) and not any(far))
     assert actual.is_decodable[1:].all()  # every sentence of the concept has its word
-    again = concept_test(tiny_bert, ROWS, CAT, DOG, "word", "dog", runs=20)
+    again = concept_test(tiny_bert, iter(ROWS), CAT, DOG, "word", "dog", runs=20)
+    assert (again.rows, again.texts) == (actual.rows, actual.texts)
     np.testing.assert_array_equal(actual.slopes, again.slopes)
 
 
@@ -165,6 +166,15 @@ def test_what_can_be_tested_and_what_cannot(tiny_bert, headless_bert):
         concept_test(headless_bert, ROWS, CAT, DOG)
     last = concept_test(tiny_bert, ROWS[3:4], CAT, DOG, "word", "dog", hide="last", runs=2)
     assert last.places == (0,) and last.target.position == 4
+
+
+@pytest.mark.parametrize(
+    "options, what", [({}, "no classes"), ({"sentence_order": True}, "no head for --sentence-order")]
+)
+def test_a_model_without_the_answer_names_the_options_it_has(tiny_bert, options, what):
+    rest = "name the answer that is tested with --target or --next-sentence"
+    with pytest.raises(InputError, match=f"{tiny_bert.name} has {what}: {rest}"):
+        module.tcav(tiny_bert, ROWS, CAT, DOG, **options)
 
 
 def test_steps_are_told_and_it_can_be_stopped(tiny_bert):
