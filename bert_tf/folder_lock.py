@@ -23,13 +23,7 @@ def only_writer(lock_file: Path, in_use: str) -> Iterator[None]:
     Raises:
         FolderInUse: another process holds it.
     """
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(lock_file)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise FolderInUse(in_use) from error
+    lock = _locked(lock_file, in_use)
     try:
         yield
     finally:
@@ -53,19 +47,12 @@ def locked_folder(folder: str | os.PathLike, command: str, output: str | os.Path
     Raises:
         FolderInUse: another process writes to the folder.
     """
-    from filelock import FileLock, Timeout
-
     folder = Path(folder)
     created = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f".{command}.lock"
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise FolderInUse(
-            f"Another `{command}` is writing to {output or folder}; wait until it ends, or give another --output."
-        ) from error
+    place = output or folder
+    lock = _locked(path, f"Another `{command}` is writing to {place}; wait until it ends, or give another --output.")
     try:
         yield
     except BaseException:
@@ -77,3 +64,15 @@ def locked_folder(folder: str | os.PathLike, command: str, output: str | os.Path
         raise
     finally:
         lock.release()
+
+
+def _locked(lock_file, in_use):
+    """The lock of a file, acquired; raises FolderInUse with this message if another process holds it."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(lock_file)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise FolderInUse(in_use) from error
+    return lock
