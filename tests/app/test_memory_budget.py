@@ -334,6 +334,7 @@ def test_precisions_share_their_weights():
 
 def test_a_model_in_another_precision_is_not_read_again(explorer_home, monkeypatch):
     reads, read_files = [], model_store._read_files
+    model_store._models.clear()
     monkeypatch.setattr(model_store, "_read_files", lambda name: reads.append(name) or read_files(name))
     first, second = (model_store.shared_model("tiny-cased", precision).bert for precision in ("bfloat16", "int8"))
     assert first.weights is second.weights and reads == ["tiny-cased"]

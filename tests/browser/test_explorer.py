@@ -156,6 +156,7 @@ def test_the_sheet_of_lines_is_saved_as_svg(visit):
     assert text.startswith("<svg") and text.count("<rect") == 14 and text.count("<path") > 24
     page.keyboard.press("Escape")
     page.get_by_role("radio", name="Maps").click()
+    settled(page, "light")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("button", name="Sheet (PNG)")).to_be_visible()
     expect(page.get_by_role("button", name="Sheet (SVG)")).to_have_count(0)
