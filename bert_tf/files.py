@@ -114,6 +114,12 @@ def is_missing_or_empty(folder: str | os.PathLike) -> bool:
     return not folder.exists() or folder.is_dir() and all(path.name in ours for path in folder.iterdir())
 
 
+def refuse_full_folder(folder: str | os.PathLike) -> None:
+    """Raise CheckpointError if a folder that is to be written is not missing or empty."""
+    if not is_missing_or_empty(folder):
+        raise CheckpointError(f"{folder} already exists and is not empty; give a new folder.")
+
+
 @contextmanager
 def atomic_folder(folder: str | os.PathLike) -> Iterator[Path]:
     """Yield an empty folder, whose content becomes `folder` at the end of the block. After an exception it is deleted.
@@ -134,8 +140,7 @@ def atomic_folder(folder: str | os.PathLike) -> Iterator[Path]:
     unfinished.parent.mkdir(parents=True, exist_ok=True)
     in_use = f"Another process is writing {folder}; wait until it ends, or give another folder."
     with only_writer(unfinished.with_name(f"{unfinished.name}{_LOCK}"), in_use):
-        if not is_missing_or_empty(target):
-            raise CheckpointError(f"{folder} already exists and is not empty; give a new folder.")
+        refuse_full_folder(folder)
         shutil.rmtree(unfinished, ignore_errors=True)
         try:
             unfinished.mkdir()

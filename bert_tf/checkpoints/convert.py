@@ -11,7 +11,7 @@ from bert_tf.checkpoints.reading import open_folder, read
 from bert_tf.checkpoints.saving import DTYPES, save, tensor_values
 from bert_tf.checkpoints.tensor_names import is_task_tensor
 from bert_tf.errors import CheckpointError
-from bert_tf.files import atomic_folder, is_missing_or_empty
+from bert_tf.files import atomic_folder, refuse_full_folder
 
 #: The formats, and the dtypes in which each is written. `write_preset` of
 #: `bert_tf.inference.exported.keras_nlp_task` also writes presets in int8 and with heads, by keras_nlp itself.
@@ -117,8 +117,7 @@ def check_request(dst: Path, to: str, dtype: str) -> None:
     if dtype not in FORMATS[to]:
         advice = " `python -m bert_tf convert` writes presets in int8 too." if to == "keras-nlp" else ""
         raise CheckpointError(f"The format {to!r} is written as {' or '.join(FORMATS[to])}, not {dtype}.{advice}")
-    if not is_missing_or_empty(dst):
-        raise CheckpointError(f"{dst} already exists and is not empty; give a new folder.")
+    refuse_full_folder(dst)
 
 
 def _report(dst, to, config, tokenizer, heads):

@@ -19,7 +19,7 @@ from bert_tf.finetuning.stored_head import StoredNetwork
 from bert_tf.finetuning.task_folder import read_head
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import task_type
-from bert_tf.runtime.read_ahead import read_ahead_windows
+from bert_tf.runtime.read_ahead import read_ahead_windows, read_row
 from bert_tf.runtime.weights import parameter
 
 if TYPE_CHECKING:
@@ -144,22 +144,15 @@ class TaskModel:
 
     def _examples(self, inputs, errors):
         """The example of each input, checked to be encodable, or the exception of a bad input."""
-        examples = []
-        for item in inputs:
-            try:
-                if isinstance(item, Exception):
-                    raise item
-                example = self.task_type.example(item, self.settings)
-                if errors == "return":
-                    # Only the tokenizer detects some errors (half a surrogate pair), and it refuses the whole window.
-                    self.task_type.encode([example], self._tokenizer, self.settings)
-                examples.append(example)
-            except Exception as error:
-                # As in `batch_predict.predict_many`.
-                if errors == "raise" or error is not item and not isinstance(error, ValueError):
-                    raise
-                examples.append(error)
-        return examples
+
+        def read(item):
+            example = self.task_type.example(item, self.settings)
+            if errors == "return":
+                # Only the tokenizer detects some errors (half a surrogate pair), and it refuses the whole window.
+                self.task_type.encode([example], self._tokenizer, self.settings)
+            return example
+
+        return [read_row(item, read, errors) for item in inputs]
 
     def outputs(
         self, rows: EncodedExamples, batch_size: int = 32, progress: Callable[[int, int], Any] | None = None

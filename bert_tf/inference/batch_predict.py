@@ -6,6 +6,7 @@ Dimension legend: B batch, T tokens, P masks, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from bert_tf.inference.predictions import (
     target_ids,
 )
 from bert_tf.inference.trace import NextSentence, SentenceOrder, sigmoid
-from bert_tf.runtime.read_ahead import read_ahead_windows
+from bert_tf.runtime.read_ahead import read_ahead_windows, read_row
 from bert_tf.tokenizers import pad_batch
 
 if TYPE_CHECKING:  # it imports this module
@@ -101,20 +102,16 @@ def _stream(bert, rows, batch_size, top_k, errors, asked):
 def _answers(bert, rows, batch_size, top_k, errors, asked):
     prepared = {}
     for index, row in enumerate(rows):
-        try:
-            prepared[index] = _prepare(bert, row)
-        except Exception as error:
-            # An error that is no ValueError is one of the run, unless it stands in the place of the row.
-            if errors == "raise" or error is not row and not isinstance(error, ValueError):
-                raise
-            yield index, error
+        result = read_row(row, partial(_prepare, bert), errors)
+        if isinstance(result, Exception):
+            yield index, result
+        else:
+            prepared[index] = result
     for indices in _batches(prepared, batch_size):
         yield from zip(indices, _run(bert, [prepared[index] for index in indices], top_k, asked), strict=True)
 
 
 def _prepare(bert, row):
-    if isinstance(row, Exception):
-        raise row
     if isinstance(row, (str, bytes, Mapping)) or not isinstance(row, Iterable):
         raise InputError(f"A row is (text_a, text_b or None, mask), not {type(row).__name__} ({row!r:.60}).")
     values = tuple(row)

@@ -1,8 +1,11 @@
-"""Reading ahead in constant memory: a bounded window of texts, which is then sorted into batches of similar length."""
+"""Reading ahead in constant memory: a bounded window of texts, which is then sorted into batches of similar length.
 
-from collections.abc import Iterable, Iterator
+A bad text among them need not end the run: its error can stand in its place.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 
@@ -28,3 +31,26 @@ def read_ahead_windows(source: Iterable[Item], batch_size: int) -> Iterator[list
     size = batch_size * BATCHES_PER_WINDOW if batch_size > 1 else 1
     while window := list(islice(items, size)):
         yield window
+
+
+def read_row(row: Any, read: Callable[[Any], Item], errors: str) -> Item | Exception:
+    """Read one row of a run; an error that is no ValueError is one of the run and raised.
+
+    Args:
+        row: what `read` takes, or an exception, which is the error of this row.
+        read: callable. From a row to what a batch is made of.
+        errors: str. "raise" or "return", for the error of a row.
+
+    Returns:
+        What `read` returns, or the error of the row.
+    """
+    if isinstance(row, Exception):
+        if errors == "raise":
+            raise row
+        return row
+    try:
+        return read(row)
+    except ValueError as error:
+        if errors == "raise":
+            raise
+        return error

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import CheckpointError
-from bert_tf.files import atomic_folder, is_missing_or_empty, write_json
+from bert_tf.files import atomic_folder, refuse_full_folder, write_json
 from bert_tf.tokenizers import pad_batch
 
 if TYPE_CHECKING:
@@ -67,8 +67,7 @@ def write(bert: Bert, target: Path, to: str, dtype: str = "float32") -> Path:
         raise CheckpointError(f"There is no format {to!r}; choose from {', '.join(FORMATS)}.")
     if dtype not in FORMATS[to]:
         raise CheckpointError(f"The format {to!r} is written as {' or '.join(FORMATS[to])}, not {dtype}.")
-    if not is_missing_or_empty(target):
-        raise CheckpointError(f"{target} already exists and is not empty; give a new folder.")
+    refuse_full_folder(target)
     with atomic_folder(target) as unfinished:
         _WRITERS[to](bert, unfinished, dtype)
         bert.tokenizer.save(unfinished, model_max_length=bert.max_length)

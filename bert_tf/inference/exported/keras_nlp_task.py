@@ -20,7 +20,7 @@ from bert_tf.checkpoints.stored_model import StoredModel
 from bert_tf.checkpoints.tensor_names import heads_present
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, InputError, require_head
-from bert_tf.files import atomic_folder, is_missing_or_empty, read_json, write_text
+from bert_tf.files import atomic_folder, read_json, refuse_full_folder, write_text
 from bert_tf.runtime.weights import parameter
 from bert_tf.tokenizers import Tokenizer
 from bert_tf.tokenizers.byte_level_bpe import ByteLevelTokenizer
@@ -93,8 +93,7 @@ def write_preset(bert: Bert, target: Path, dtype: str = "float32") -> Path:
     config, settings = bert.config, bert.task.settings if bert.task is not None else None
     if dtype not in ("float32", "int8"):
         raise CheckpointError(f"The format 'keras-nlp' is written as float32 or int8, not {dtype}.")
-    if not is_missing_or_empty(target):
-        raise CheckpointError(f"{target} already exists and is not empty; give a new folder.")
+    refuse_full_folder(target)
     epsilon = config.architecture.defaults.get("layer_norm_eps", BertConfig.layer_norm_eps)
     if config.layer_norm_eps != epsilon:
         raise CheckpointError(
