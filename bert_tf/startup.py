@@ -5,6 +5,7 @@ function is compiled again and again; here this is intended: a step is compiled 
 """
 
 import contextlib
+import functools
 import importlib
 import importlib.abc
 import os
@@ -23,6 +24,9 @@ _NOT_NEEDED = ("sklearn", "matplotlib", "pandas", "jax")
 #: OpenVINO's converter of other frameworks' models, which takes more than half of the time of importing OpenVINO.
 _CONVERTER = "openvino.tools.ovc"
 _NOTE = re.compile(rb"^(WARNING: All log messages before absl|[IW]\d{4} )")
+
+
+_LOW_PRIORITY = 10  # of TensorFlow's threads beside another engine: a tenth of its time, where both compute
 
 
 class _Blocks(threading.local):
@@ -168,6 +172,32 @@ def import_tensorflow() -> None:
     """Imports TensorFlow by `quiet_tensorflow`, unless this process called `lean_tensorflow` before."""
     quiet_tensorflow()
     import tensorflow  # noqa: F401
+
+
+@functools.cache
+def start_tensorflow_threads() -> None:
+    """Imports TensorFlow and starts the threads in which it computes, with a low priority; acts once.
+
+    For a server that answers presses with OpenVINO and computes gradients with TensorFlow: the gradients then take
+    what the answers leave of the cores. Only on Linux, where a thread can have a priority of its own, and not with a
+    GPU, on which TensorFlow answers the presses too.
+    """
+    import keras
+
+    if sys.platform != "linux" or keras.backend.backend() != "tensorflow":
+        return
+    import tensorflow as tf
+
+    if not tf.config.list_physical_devices("GPU"):
+        # A thread inherits the priority of the one that starts it, and only an administrator can raise it again.
+        starter = threading.Thread(target=_start_threads, args=(tf,))
+        starter.start()
+        starter.join()
+
+
+def _start_threads(tf):
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOW_PRIORITY)
+    tf.config.list_logical_devices()
 
 
 class _RefusingFinder(importlib.abc.MetaPathFinder):

@@ -22,9 +22,9 @@ if TYPE_CHECKING:  # it imports Keras
     from bert_tf.models import BertModel
 
 _BLOCK_VALUES = 1 << 21
-#: What encloses `building`; see `while_building`.
-_BUILDING: contextvars.ContextVar[Callable[[], contextlib.AbstractContextManager]] = contextvars.ContextVar(
-    "building", default=contextlib.nullcontext
+#: What encloses `engine_unused`; see `when_engine_unused`.
+_AROUND: contextvars.ContextVar[Callable[[], contextlib.AbstractContextManager]] = contextvars.ContextVar(
+    "around", default=contextlib.nullcontext
 )
 _KERAS_BYTES = 6  # for each value: four of its variable, and as measured half of that for the compiled functions
 
@@ -71,7 +71,7 @@ class StoredModel:
     def model(self) -> BertModel:
         """The Keras model with these weights in float32, built once."""
         if self._model is None:
-            with building(), self._lock:
+            with engine_unused(), self._lock:
                 if self._model is None:  # another thread has built it in the meantime
                     with outside_of_graphs():
                         self._model = build_keras_model(self.bert_config, self.bert_heads, self.weights)
@@ -79,31 +79,31 @@ class StoredModel:
 
 
 @contextlib.contextmanager
-def while_building(around: Callable[[], contextlib.AbstractContextManager]) -> Iterator[None]:
-    """Enclose each `building` block of this thread in the context manager that `around()` returns.
+def when_engine_unused(around: Callable[[], contextlib.AbstractContextManager]) -> Iterator[None]:
+    """Enclose each `engine_unused` block of this thread in the context manager that `around()` returns.
 
-    Such a block takes seconds and runs no model: a server can let other visitors use the model in the meantime.
+    A server can let other visitors use the engine of the model in the meantime.
     """
-    token = _BUILDING.set(around)
+    token = _AROUND.set(around)
     try:
         yield
     finally:
-        _BUILDING.reset(token)
+        _AROUND.reset(token)
 
 
 @contextlib.contextmanager
-def building() -> Iterator[None]:
-    """Enclose what takes seconds and runs no model: importing TensorFlow, building a Keras model, compiling a step.
+def engine_unused() -> Iterator[None]:
+    """Enclose what TensorFlow does beside the engine: its import, building a Keras model, compiling or running a step.
 
     A block within another one adds nothing.
     """
-    around = _BUILDING.get()
-    token = _BUILDING.set(contextlib.nullcontext)
+    around = _AROUND.get()
+    token = _AROUND.set(contextlib.nullcontext)
     try:
         with around():
             yield
     finally:
-        _BUILDING.reset(token)
+        _AROUND.reset(token)
 
 
 @contextlib.contextmanager

@@ -249,7 +249,7 @@ class Bert:
     def _once(self, name, make):
         """What `make()` returned first, under a name. No lock is held meanwhile.
 
-        `make` may let other threads use the model (`building`), and one of them may ask for the same: with a lock,
+        `make` may let other threads use the model (`engine_unused`), and one of them may ask for the same: with a lock,
         as `functools.cached_property` has one before Python 3.12, both would wait for each other.
         """
         if name not in self.__dict__:
@@ -257,9 +257,9 @@ class Bert:
         return self.__dict__[name]
 
     def _make_hooked(self):
-        from bert_tf.checkpoints.stored_model import building
+        from bert_tf.checkpoints.stored_model import engine_unused
 
-        with building():
+        with engine_unused():
             import keras
 
         backend = keras.backend.backend()

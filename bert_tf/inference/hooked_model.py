@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.checkpoints.stored_model import building
+from bert_tf.checkpoints.stored_model import engine_unused
 from bert_tf.errors import InputError, check_scores, post_norm_needed
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
@@ -501,9 +501,7 @@ class HookedModel(HeadAnswers):
     def _states(self):
         return _floats(None, None, self.config.hidden_size)
 
-    def compiled(
-        self, name: Hashable, step: Callable, signature: tuple, shared: Hashable | None = None
-    ) -> tf.types.experimental.ConcreteFunction:
+    def compiled(self, name: Hashable, step: Callable, signature: tuple, shared: Hashable | None = None) -> Callable:
         """Compile a step for tensors of a signature, once for each name.
 
         Args:
@@ -513,19 +511,24 @@ class HookedModel(HeadAnswers):
             shared: hashable. The key of a function that holds no weights: all models that are in memory share it. None
                 for a function of this model.
         Returns:
-            The compiled function.
+            The compiled function. Others may use the engine of the model while it runs (`engine_unused`).
         """
         if name in self._functions:
             return self._functions[name]
-        with building(), self._lock:  # Keras and TensorFlow cannot trace in several threads at once.
+        with engine_unused(), self._lock:  # Keras and TensorFlow cannot trace in several threads at once.
             if name not in self._functions:
                 function = _SHARED.get(shared)
                 if function is None:
                     function = tf.function(step, input_signature=signature, autograph=False).get_concrete_function()
                 if shared is not None:
                     _SHARED[shared] = function
-                self._functions[name] = function
+                self._functions[name] = partial(_run_beside_engine, function)
             return self._functions[name]
+
+
+def _run_beside_engine(function, *arguments):
+    with engine_unused():
+        return function(*arguments)
 
 
 def frozen_norm(x: tf.Tensor, gamma: Any, beta: Any, epsilon: float) -> tf.Tensor:

@@ -14,13 +14,17 @@ class CompiledGraphs:
 
     Args:
         bytes_of: callable (kind) -> about the bytes of its graph.
+        lane_of: callable (kind) -> its lane. Graphs of one lane run one after the other, those of several lanes at the
+            same time.
     """
 
-    def __init__(self, bytes_of: Callable[[Hashable], int]) -> None:
-        self._running = threading.Lock()  # held while a graph is compiled or runs
+    def __init__(
+        self, bytes_of: Callable[[Hashable], int], lane_of: Callable[[Hashable], Hashable] = lambda kind: None
+    ) -> None:
+        self._running: dict[Hashable, threading.Lock] = {}  # of each lane; held while a graph is compiled or runs
         self._changing = threading.Lock()
-        self._bytes_of = bytes_of
-        self._in_use: Hashable | None = None  # the kind of the graph that is compiled or runs
+        self._bytes_of, self._lane_of = bytes_of, lane_of
+        self._in_use: dict[Hashable, Hashable] = {}  # the kind of the graph of each lane that is compiled or runs
         self._graphs: collections.OrderedDict[Hashable, tuple[Any, float]] = collections.OrderedDict()
 
     def __contains__(self, kind: Hashable) -> bool:
@@ -40,10 +44,11 @@ class CompiledGraphs:
 
     @contextlib.contextmanager
     def using(self, kind: Hashable, make: Callable[[], Any]) -> Iterator[Any]:
-        """Use the graph of a kind in this block, alone; `make()` compiles it if there is none."""
-        with self._running:
+        """Use the graph of a kind in this block, alone in its lane; `make()` compiles it if there is none."""
+        lane = self._lane_of(kind)
+        with self._running.setdefault(lane, threading.Lock()):
             with self._changing:
-                self._in_use = kind
+                self._in_use[lane] = kind
                 graph, _ = self._graphs.get(kind, (None, 0.0))
             try:
                 if graph is None:
@@ -51,7 +56,7 @@ class CompiledGraphs:
                 yield graph
             finally:
                 with self._changing:
-                    self._in_use = None
+                    del self._in_use[lane]
                     if graph is not None:
                         self._graphs[kind] = graph, time.monotonic()
                         self._graphs.move_to_end(kind)
@@ -76,4 +81,4 @@ class CompiledGraphs:
 
     def _idle(self):
         """The kind that was used longest ago of those that do not run."""
-        return next((kind for kind in self._graphs if kind != self._in_use), None)
+        return next((kind for kind in self._graphs if kind not in self._in_use.values()), None)

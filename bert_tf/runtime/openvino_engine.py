@@ -76,6 +76,8 @@ def has_tiles() -> bool:
 class OpenVINOEngine:
     """Runs the graph of a model in OpenVINO. Calls from several threads wait for each other: each uses all cores.
 
+    Calls that use one thread do not wait for those that use all, which take longer.
+
     Args:
         model: `BertModel` or `StoredModel`. The model.
         precision: str. "float32", "bfloat16" or "int8".
@@ -88,8 +90,9 @@ class OpenVINOEngine:
 
     def __init__(self, model: RunnableModel, precision: str, shares_cores: bool = False) -> None:
         self._shares_cores = shares_cores
-        self._model, self._memory = model, _ReusedMemory()
-        self.graphs = CompiledGraphs(self._graph_bytes)
+        self._model = model
+        self._memory = {one_thread: _ReusedMemory() for one_thread in (False, True)}
+        self.graphs = CompiledGraphs(self._graph_bytes, self._has_one_thread)
         self._precision, self._eight_bits = precision, precision == "int8"
         # Rounding the products of the head to bfloat16 changes more first predictions than rounding those of the
         # encoder does (`benchmarks/precision.py`), so the head is computed in float32, in a graph of its own.
@@ -98,7 +101,14 @@ class OpenVINOEngine:
     @property
     def nbytes(self) -> int:
         """About how many bytes the compiled graphs and the memory for attention maps need."""
-        return self.graphs.nbytes + self._memory.nbytes
+        return self.graphs.nbytes + sum(memory.nbytes for memory in self._memory.values())
+
+    def runs_aside(self, tokens: int) -> bool:
+        """Whether a pass over one input of T tokens uses one thread, and so waits for no pass that uses all."""
+        return self._shares_cores and tokens <= _SHORT
+
+    def _has_one_thread(self, kind):
+        return self._shares_cores and kind in _ONE_THREAD
 
     def _graph_bytes(self, kind):
         config = self._model.bert_config
@@ -112,8 +122,9 @@ class OpenVINOEngine:
         positions = _positions(arrays, outputs)
         inputs = [arrays[name] for name in ("token_ids", "segment_ids", "padding_mask")]
         inputs += [positions, _rows(outputs, rows)]
-        with self._request(self._kind(outputs, rows, tokens)) as request:
-            maps = self._memory_of_maps(request, rows, tokens)
+        kind = self._kind(outputs, rows, tokens)
+        with self._request(kind) as request:
+            maps = self._memory_of_maps(kind, request, rows, tokens)
             request.run(inputs, maps)
             # Copies, because the next call overwrites the memory of the request.
             names = {_LOGITS if name == "mlm_logits_all" else name for name in outputs} - {"attentions"}
@@ -183,13 +194,14 @@ class OpenVINOEngine:
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": _group_size(self._model) if rounds_inputs else 0,
             "PERFORMANCE_HINT": "LATENCY",
         }
-        return settings | ({"INFERENCE_NUM_THREADS": 1} if self._shares_cores and kind in _ONE_THREAD else {})
+        return settings | ({"INFERENCE_NUM_THREADS": 1} if self._has_one_thread(kind) else {})
 
-    def _memory_of_maps(self, request, rows, tokens):
+    def _memory_of_maps(self, kind, request, rows, tokens):
         layers = len(request.result_indices.get("attentions", ()))
         if not layers:
             return []
-        return list(self._memory.take((layers, rows, self._model.bert_config.num_attention_heads, tokens, tokens)))
+        shape = (layers, rows, self._model.bert_config.num_attention_heads, tokens, tokens)
+        return list(self._memory[self._has_one_thread(kind)].take(shape))
 
 
 def _group_size(model):

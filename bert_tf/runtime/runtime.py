@@ -34,7 +34,7 @@ class Runtime:
             supports the model's activation and encoder layer; otherwise TensorFlow, or the backend that KERAS_BACKEND
             names (torch, jax).
         shares_cores: bool. Whether the process has other work for the cores, as a server has. OpenVINO then runs short
-            inputs on one thread: this takes longer, but less processor time in all.
+            inputs on one thread: this takes longer, but less processor time in all, and they wait for no longer pass.
 
     Attributes:
         precision: str. The precision.
@@ -117,6 +117,10 @@ class Runtime:
         arrays["padding_mask"] = np.ones((batch, length), np.int32)
         arrays["mask_positions"] = np.zeros((batch, positions), np.int32)
         self.run(arrays, outputs)
+
+    def runs_aside(self, tokens: int) -> bool:
+        """Whether a pass over one input of so many tokens may run while another thread runs a longer one."""
+        return self.engine == "openvino" and self._load_engine().runs_aside(tokens)
 
     @property
     def nbytes(self) -> int:

@@ -118,7 +118,7 @@ def test_visitors_use_a_model_one_after_the_other():
     inside, most = [], []
 
     class Bert:
-        max_length, tokenizer = 512, None
+        max_length, runtime = 512, types.SimpleNamespace(runs_aside=lambda tokens: False)
         config = types.SimpleNamespace(num_hidden_layers=1, num_attention_heads=1)
 
         def trace(self, *_, **__):
@@ -128,6 +128,8 @@ def test_visitors_use_a_model_one_after_the_other():
             inside.pop()
 
     shared = SharedModel("m", lambda bert=Bert(): bert)
+    shared.encode = lambda *texts: types.SimpleNamespace(length=100)
+    shared.text_b_or_none = lambda text: None
     threads = [threading.Thread(target=shared.trace, args=("a", "", ())) for _ in range(6)]
     for thread in threads:
         thread.start()
@@ -221,13 +223,13 @@ def test_a_job_gives_way_to_presses_between_its_steps(monkeypatch):
 
 
 def test_a_model_is_given_back_once_while_one_thing_is_built_within_another():
-    from bert_tf.checkpoints.stored_model import building
+    from bert_tf.checkpoints.stored_model import engine_unused
     from ui.session.model_store import SharedModel
 
     shared = SharedModel("m", make_bert)
 
     def held_by_others(_):
-        with building(), building():
+        with engine_unused(), engine_unused():
             free = shared.lock._held
         return free, shared.lock._held
 

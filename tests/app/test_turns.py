@@ -3,10 +3,12 @@
 import contextlib
 import threading
 
+import numpy as np
 import pytest
 
-from bert_tf.checkpoints.stored_model import while_building
+from bert_tf.checkpoints.stored_model import when_engine_unused
 from bert_tf.explain import SALIENCY_METHODS, mask_target
+from bert_tf.inference import hooked_model
 from tests.app.page_reading import PATIENCE
 from tests.conftest import make_bert
 from ui.session.model_store import SharedModel, shared_model
@@ -30,7 +32,7 @@ def steps_before_a_press_is_answered(work):
     steps, answered = [], []
 
     def press():
-        shared.trace(f"{TEXT} It ran.", "", ())
+        shared.trace(" ".join([TEXT] * 6), "", ())  # a text as short as the work's own would not wait at all
         answered.append(len(steps))
 
     visitor = threading.Thread(target=press, daemon=True)
@@ -65,6 +67,49 @@ def test_a_press_during_gradients_is_answered_before_the_next_layer(method):
     assert waited == 0 and steps >= 2 * layers
 
 
+def test_nobody_holds_a_model_while_tensorflow_computes_gradients(monkeypatch):
+    shared, held = shared_model("tiny-cased"), []
+    run_beside_engine = hooked_model._run_beside_engine
+
+    def watched(function, *arguments):
+        def seen(*arguments):
+            held.append(shared.lock._held)
+            return function(*arguments)
+
+        return run_beside_engine(seen, *arguments)
+
+    monkeypatch.setattr(hooked_model, "_run_beside_engine", watched)
+    monkeypatch.setattr(shared.bert.hooked(), "_functions", {})
+    trace = shared.trace(TEXT, "", ())
+    target = shared.run(mask_target, trace)
+    shared.run(SALIENCY_METHODS["gradient-x-input"], trace, target)
+    assert held == [False] * (3 + 2 * shared.bert.config.num_hidden_layers)  # the sum and the head, and the way back
+
+
+def test_a_short_text_waits_for_no_longer_pass(monkeypatch):
+    shared = SharedModel("two", lambda bert=shared_model("tiny-cased").bert: bert)
+    engine, answered = shared.bert.runtime._load_engine(), threading.Event()
+    is_running, long_text = threading.Event(), " ".join([TEXT] * 6)
+    memory_of_maps = engine._memory_of_maps
+
+    def slow(kind, request, rows, tokens):
+        if tokens > 64:
+            is_running.set()
+            assert answered.wait(PATIENCE)  # this pass goes on when the short text has its answer
+        return memory_of_maps(kind, request, rows, tokens)
+
+    monkeypatch.setattr(engine, "_memory_of_maps", slow)
+    visitor = threading.Thread(target=shared.trace, args=(long_text, "", (), True), daemon=True)
+    visitor.start()
+    assert is_running.wait(PATIENCE)
+    trace = shared.trace(TEXT, "", (), attentions=True)
+    answered.set()
+    visitor.join(PATIENCE)
+    assert not visitor.is_alive() and trace.length <= 64
+    monkeypatch.undo()
+    np.testing.assert_array_equal(trace.attentions, shared.trace(TEXT, "", (), attentions=True).attentions)
+
+
 def test_a_press_during_a_sweep_over_the_heads_is_answered_before_the_next_layer(monkeypatch):
     from bert_tf.explain.interventions import ablation
 
@@ -92,7 +137,7 @@ def test_two_visitors_who_need_the_hooked_model_first_both_get_it():
             yield
 
     def visit(around):
-        with shared.lock, while_building(around):
+        with shared.lock, when_engine_unused(around):
             if around != released:
                 asked.set()
             hooked.append(bert.hooked())

@@ -110,6 +110,31 @@ def test_a_server_imports_keras_without_them_while_another_thread_imports_one():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have priorities of their own on Linux only")
+def test_a_server_lets_tensorflow_compute_with_a_low_priority():
+    code = (
+        "import os, pathlib\n"
+        "from bert_tf.startup import lean_tensorflow, start_tensorflow_threads\n"
+        "lean_tensorflow()\n"
+        "start_tensorflow_threads()\n"
+        "import tensorflow as tf\n"
+        "square = tf.function(lambda x: tf.matmul(x, x)).get_concrete_function(tf.ones((2048, 2048)))\n"
+        "for _ in range(8):\n"
+        "    square(tf.ones((2048, 2048)))\n"
+        "names, ticks = {0: set(), 10: set()}, {0: 0, 10: 0}\n"
+        "for task in pathlib.Path('/proc/self/task').iterdir():\n"
+        "    name, _, fields = (task / 'stat').read_text().rpartition(')')\n"
+        "    priority = os.getpriority(os.PRIO_PROCESS, int(task.name))\n"
+        "    names[priority].add(name.partition('(')[2])\n"
+        "    ticks[priority] += int(fields.split()[11]) if priority else 0\n"
+        "assert os.getpriority(os.PRIO_PROCESS, 0) == 0\n"
+        "assert 'tf_Compute' in names[10] and 'tf_Compute' not in names[0], names\n"
+        "assert ticks[10] >= 5, ticks\n"  # hundredths of a second: the products ran there
+    )
+    done = _process(code=code)
+    assert done.returncode == 0, done.stderr
+
+
 def test_openvino_imports_its_converter_when_somebody_asks_for_it():
     code = (
         "import sys\n"

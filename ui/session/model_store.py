@@ -10,11 +10,11 @@ import weakref
 import numpy as np
 from streamlit.runtime.scriptrunner import script_runner
 
-from bert_tf.checkpoints.stored_model import while_building
+from bert_tf.checkpoints.stored_model import when_engine_unused
 from bert_tf.errors import report
 from bert_tf.inference.loaded_models import LoadedModels, expected_bytes
 from bert_tf.parameters import parameter_counts
-from bert_tf.startup import refuse_tensorflow
+from bert_tf.startup import refuse_tensorflow, start_tensorflow_threads
 from ui.elements.mask_chips import truncated_texts
 from ui.server import allocator
 from ui.session import runs, training_jobs
@@ -101,7 +101,7 @@ class SharedModel:
         if self.room < bert.max_length:
             trace = self._shorter_trace(bert, a, b, masked, parts)
         else:
-            with self.lock:
+            with self._turn(bert, self.encode(a, b)):
                 trace = bert.trace(a, self.text_b_or_none(b), mask=masked, **parts)
         self._answered = weakref.ref(bert)
         return trace
@@ -110,9 +110,13 @@ class SharedModel:
         # The limits allow fewer tokens than the model can read: pass on only the text that fits.
         encoding = self.encode(a, b)
         short_a, short_b = truncated_texts(encoding, a, b)
-        with self.lock:
+        with self._turn(bert, encoding):
             trace = bert.trace(short_a, self.text_b_or_none(short_b), mask=masked, **parts)
         return dataclasses.replace(trace, text_a=a, text_b=self.text_b_or_none(b), truncated=encoding.truncated)
+
+    def _turn(self, bert, encoding):
+        """The lock for a pass over these texts; a short one waits for no longer pass of another visitor."""
+        return contextlib.nullcontext() if bert.runtime.runs_aside(encoding.length) else self.lock
 
     def fill_jointly(self, trace, top_k, targets=()):
         """Fill all masks of ``trace``, the most probable prediction first; ``targets``: words to score in each step."""
@@ -125,7 +129,7 @@ class SharedModel:
         """Call ``function(bert, *args, **kwargs)`` while holding the model's lock.
 
         A function that takes long must also take ``progress``, callable (done, total) that returns False to cancel.
-        Between its steps, and while the Keras model is built, other visitors may use the model.
+        Between its steps, and while TensorFlow works, other visitors may use the model.
         """
 
         def step(done, total):
@@ -135,7 +139,7 @@ class SharedModel:
 
         if progress is not None:
             kwargs["progress"] = step
-        with self.lock, while_building(self._building):
+        with self.lock, when_engine_unused(self._left_to_others):
             return function(self.bert, *args, **kwargs)
 
     @contextlib.contextmanager
@@ -148,10 +152,11 @@ class SharedModel:
             self.lock.acquire()
 
     @contextlib.contextmanager
-    def _building(self):
-        """The Keras model is built meanwhile, which needs several times the memory of the weights."""
+    def _left_to_others(self):
+        """TensorFlow works meanwhile. To build the Keras model takes several times the memory of the weights."""
         with self._released():
             memory_budget().make_room(getattr(self.bert.weights, "bytes_to_build", 0))
+            start_tensorflow_threads()
             yield
 
     def warm(self):
