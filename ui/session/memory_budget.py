@@ -22,6 +22,7 @@ _LOOK = 10.0  # seconds between two looks whether anybody is here
 # may come back, and then frees it only when another visitor leaves. Until then it holds what the fragments of the page
 # refer to, such as attention maps.
 _LEFT = 100.0
+_KEPT_FREE = 20  # of the bound a twentieth is left to what passes need for a moment
 _MEASURE = 1.0  # seconds between two looks at the memory of the process
 _log = logging.getLogger(__name__)
 _loops: list[asyncio.AbstractEventLoop] = []  # that of the server; none in a process that is not one
@@ -31,9 +32,11 @@ _loops: list[asyncio.AbstractEventLoop] = []  # that of the server; none in a pr
 def memory_budget() -> MemoryBudget:
     """The budget of this server, ``max_megabytes`` of ``explorer.toml``; in another process, of the values alone."""
     is_server = bool(_loops)
-    budget = MemoryBudget(state.limits().max_megabytes * 1_000_000, RestOfProcess() if is_server else None)
-    if is_server:
-        call_every(_MEASURE, budget.make_room, "memory budget")
+    most = state.limits().max_megabytes * 1_000_000
+    if not is_server:
+        return MemoryBudget(most)
+    budget = MemoryBudget(most - most // _KEPT_FREE, RestOfProcess())
+    call_every(_MEASURE, budget.make_room, "memory budget")
     return budget
 
 

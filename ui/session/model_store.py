@@ -34,8 +34,8 @@ class SharedModel:
     """A model with a lock, so that one visitor runs it at a time.
 
     All visitors share the machine's cores: two passes at the same time take longer than one after the other, and need
-    twice the memory. Pages and sessions hold this object, which is small. It gets the model from the store when it is
-    used, and the store may drop the model in between.
+    twice the memory. A pass over a short text takes one core and does not wait. Pages and sessions hold this object,
+    which is small. It gets the model from the store when it is used, and the store may drop the model in between.
 
     Args:
         name: of the model.
