@@ -34,7 +34,7 @@ PAGE = Page(
     ),
     presses={
         "": Press("chip", MASKED),
-        "head": Press("head", MASKED),
+        "head": Press("head", MASKED, most=attention_view.LONGEST),
         "compare": Press("chip", {**MASKED, "predict.compare": "1"}),
     },
     settings=("ask", "compare", "mean"),
