@@ -2,15 +2,18 @@
 
 import contextlib
 import threading
+import types
 
 import numpy as np
 import pytest
 
+from bert_tf import load
 from bert_tf.checkpoints.stored_model import when_engine_unused
 from bert_tf.explain import SALIENCY_METHODS, mask_target
 from bert_tf.inference import hooked_model
 from tests.app.page_reading import PATIENCE
 from tests.conftest import make_bert
+from ui.session import model_store
 from ui.session.model_store import SharedModel, shared_model
 
 TEXT = "The city has a river and the [MASK] sat on the boat."
@@ -84,6 +87,23 @@ def test_nobody_holds_a_model_while_tensorflow_computes_gradients(monkeypatch):
     target = shared.run(mask_target, trace)
     shared.run(SALIENCY_METHODS["gradient-x-input"], trace, target)
     assert held == [False] * (3 + 2 * shared.bert.config.num_hidden_layers)  # the sum and the head, and the way back
+
+
+def test_steps_of_a_model_that_the_store_dropped_and_read_again_take_no_room_from_others(monkeypatch):
+    first, second = (load("tiny-cased") for _ in range(2))
+    berts, sizes = [first], []
+    shared = SharedModel("again", lambda: berts[-1])
+    trace = shared.trace(TEXT, "", ())
+    target = shared.run(mask_target, trace)
+    shared.run(SALIENCY_METHODS["gradient-x-input"], trace, target)  # builds the Keras model
+
+    def work(bert):
+        berts.append(second)
+        return SALIENCY_METHODS["gradient-x-input"](bert, trace, target)
+
+    monkeypatch.setattr(model_store, "memory_budget", lambda: types.SimpleNamespace(make_room=sizes.append))
+    shared.run(work)
+    assert second.weights.bytes_to_build > 0 and set(sizes) == {0}
 
 
 def test_a_short_text_waits_for_no_longer_pass(monkeypatch):

@@ -139,8 +139,10 @@ class SharedModel:
 
         if progress is not None:
             kwargs["progress"] = step
-        with self.lock, when_engine_unused(self._left_to_others):
-            return function(self.bert, *args, **kwargs)
+        with self.lock:
+            bert = self.bert
+            with when_engine_unused(functools.partial(self._left_to_others, bert)):
+                return function(bert, *args, **kwargs)
 
     @contextlib.contextmanager
     def _released(self):
@@ -152,10 +154,10 @@ class SharedModel:
             self.lock.acquire()
 
     @contextlib.contextmanager
-    def _left_to_others(self):
+    def _left_to_others(self, bert):
         """TensorFlow works meanwhile. To build the Keras model takes several times the memory of the weights."""
         with self._released():
-            memory_budget().make_room(getattr(self.bert.weights, "bytes_to_build", 0))
+            memory_budget().make_room(getattr(bert.weights, "bytes_to_build", 0))
             start_tensorflow_threads()
             yield
 
