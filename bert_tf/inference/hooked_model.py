@@ -513,17 +513,17 @@ class HookedModel(HeadAnswers):
         Returns:
             The compiled function. Others may use the engine of the model while it runs (`engine_unused`).
         """
-        if name in self._functions:
-            return self._functions[name]
-        with engine_unused(), self._lock:  # Keras and TensorFlow cannot trace in several threads at once.
-            if name not in self._functions:
-                function = _SHARED.get(shared)
-                if function is None:
-                    function = tf.function(step, input_signature=signature, autograph=False).get_concrete_function()
-                if shared is not None:
-                    _SHARED[shared] = function
-                self._functions[name] = partial(_run_beside_engine, function)
-            return self._functions[name]
+        if name not in self._functions:
+            with engine_unused(), self._lock:  # Keras and TensorFlow cannot trace in several threads at once.
+                if name not in self._functions:
+                    function = _SHARED.get(shared)
+                    if function is None:
+                        traced = tf.function(step, input_signature=signature, autograph=False)
+                        function = traced.get_concrete_function()
+                    if shared is not None:
+                        _SHARED[shared] = function
+                    self._functions[name] = function
+        return partial(_run_beside_engine, self._functions[name])
 
 
 def _run_beside_engine(function, *arguments):
