@@ -24,9 +24,8 @@ _NOT_NEEDED = ("sklearn", "matplotlib", "pandas", "jax")
 #: OpenVINO's converter of other frameworks' models, which takes more than half of the time of importing OpenVINO.
 _CONVERTER = "openvino.tools.ovc"
 _NOTE = re.compile(rb"^(WARNING: All log messages before absl|[IW]\d{4} )")
-
-
-_LOW_PRIORITY = 10  # of TensorFlow's threads beside another engine: a tenth of its time, where both compute
+#: The `os.setpriority` of a server's long work: beside a press it gets a tenth of the processor.
+LOW_PRIORITY = 10
 
 
 class _Blocks(threading.local):
@@ -196,7 +195,7 @@ def start_tensorflow_threads() -> None:
 
 
 def _start_threads(tf):
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOW_PRIORITY)
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW_PRIORITY)
     tf.config.list_logical_devices()
 
 

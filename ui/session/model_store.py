@@ -97,26 +97,19 @@ class SharedModel:
 
     def trace(self, a, b, masked, attentions=False, hidden_states=False):
         """One forward pass with the positions ``masked``."""
-        parts, bert = {"attentions": attentions, "hidden_states": hidden_states}, self.bert
-        if self.room < bert.max_length:
-            trace = self._shorter_trace(bert, a, b, masked, parts)
-        else:
-            with self._turn(bert, self.encode(a, b)):
-                trace = bert.trace(a, self.text_b_or_none(b), mask=masked, **parts)
+        bert, encoding = self.bert, self.encode(a, b)
+        # Where the limits allow fewer tokens than the model can read, pass on only the text that fits.
+        is_limited = self.room < bert.max_length
+        short_a, short_b = truncated_texts(encoding, a, b) if is_limited else (a, b)
+        # A short text waits for no longer pass of another visitor.
+        with contextlib.nullcontext() if bert.runtime.runs_aside(encoding.length) else self.lock:
+            trace = bert.trace(
+                short_a, self.text_b_or_none(short_b), mask=masked, attentions=attentions, hidden_states=hidden_states
+            )
         self._answered = weakref.ref(bert)
+        if is_limited:
+            return dataclasses.replace(trace, text_a=a, text_b=self.text_b_or_none(b), truncated=encoding.truncated)
         return trace
-
-    def _shorter_trace(self, bert, a, b, masked, parts):
-        # The limits allow fewer tokens than the model can read: pass on only the text that fits.
-        encoding = self.encode(a, b)
-        short_a, short_b = truncated_texts(encoding, a, b)
-        with self._turn(bert, encoding):
-            trace = bert.trace(short_a, self.text_b_or_none(short_b), mask=masked, **parts)
-        return dataclasses.replace(trace, text_a=a, text_b=self.text_b_or_none(b), truncated=encoding.truncated)
-
-    def _turn(self, bert, encoding):
-        """The lock for a pass over these texts; a short one waits for no longer pass of another visitor."""
-        return contextlib.nullcontext() if bert.runtime.runs_aside(encoding.length) else self.lock
 
     def fill_jointly(self, trace, top_k, targets=()):
         """Fill all masks of ``trace``, the most probable prediction first; ``targets``: words to score in each step."""

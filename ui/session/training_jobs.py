@@ -21,6 +21,7 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.checkpoints import models_dir
+from bert_tf.startup import LOW_PRIORITY
 from bert_tf.training.run_folder import (
     METRICS,
     RunError,
@@ -34,8 +35,7 @@ from ui.shell.processes import find_process, may_run, read_process, write_proces
 from ui.shell.server_cache import server_cache
 from ui.widgets.formatting import escape_markdown
 
-_NICE = 10  # priority of the process: the pages must stay fast during a training
-_WINDOWS_PRIORITY = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)  # the same there; 0 on other systems
+_WINDOWS_PRIORITY = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)  # as LOW_PRIORITY there; 0 on other systems
 _BATCH, _LENGTH = 16, 64
 _STOPPED = 143  # exit code after a signal; the same as `training.loop.STOPPED`, whose import would load TensorFlow
 _DRAWS = 5  # the number of times that the sequences of a text are counted, as their number is partly random
@@ -109,7 +109,7 @@ class Training:
                     creationflags=_WINDOWS_PRIORITY,
                 )
             if hasattr(os, "setpriority"):  # not on Windows
-                os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
+                os.setpriority(os.PRIO_PROCESS, process.pid, LOW_PRIORITY)
             ends = time.time() + self._left
             try:
                 write_process(self.folder / _PROCESS, process.pid, arguments=self._command[3:], ends=ends)
