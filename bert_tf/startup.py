@@ -178,8 +178,7 @@ def start_tensorflow_threads() -> None:
     """Imports TensorFlow and starts the threads in which it computes, with a low priority; acts once.
 
     For a server that answers presses with OpenVINO and computes gradients with TensorFlow: the gradients then take
-    what the answers leave of the cores. Only on Linux, where a thread can have a priority of its own, and not with a
-    GPU, on which TensorFlow answers the presses too.
+    what the answers leave of the cores. Only on Linux, where a thread can have a priority of its own.
     """
     import keras
 
@@ -187,11 +186,10 @@ def start_tensorflow_threads() -> None:
         return
     import tensorflow as tf
 
-    if not tf.config.list_physical_devices("GPU"):
-        # A thread inherits the priority of the one that starts it, and only an administrator can raise it again.
-        starter = threading.Thread(target=_start_threads, args=(tf,))
-        starter.start()
-        starter.join()
+    # A thread inherits the priority of the one that starts it, and only an administrator can raise it again.
+    starter = threading.Thread(target=_start_threads, args=(tf,))
+    starter.start()
+    starter.join()
 
 
 def _start_threads(tf):

@@ -11,6 +11,7 @@ from bert_tf import load
 from bert_tf.checkpoints.stored_model import when_engine_unused
 from bert_tf.explain import SALIENCY_METHODS, mask_target
 from bert_tf.inference import hooked_model
+from bert_tf.runtime import Runtime
 from tests.app.page_reading import PATIENCE
 from tests.conftest import make_bert
 from ui.session import model_store
@@ -104,6 +105,15 @@ def test_steps_of_a_model_that_the_store_dropped_and_read_again_take_no_room_fro
     monkeypatch.setattr(model_store, "memory_budget", lambda: types.SimpleNamespace(make_room=sizes.append))
     shared.run(work)
     assert second.weights.bytes_to_build > 0 and set(sizes) == {0}
+
+
+@pytest.mark.parametrize("engine", ["openvino", "tensorflow"])
+def test_tensorflow_has_a_low_priority_only_beside_another_engine(monkeypatch, engine):
+    bert, started = make_bert(name="one"), []
+    bert.runtime = Runtime(bert.weights, engine=engine)
+    monkeypatch.setattr(model_store, "start_tensorflow_threads", lambda: started.append(engine))
+    SharedModel("one", lambda: bert).run(lambda bert: bert.hooked())
+    assert set(started) == {engine} - {"tensorflow"}
 
 
 def test_a_short_text_waits_for_no_longer_pass(monkeypatch):

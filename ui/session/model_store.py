@@ -151,7 +151,8 @@ class SharedModel:
         """TensorFlow works meanwhile. To build the Keras model takes several times the memory of the weights."""
         with self._released():
             memory_budget().make_room(getattr(bert.weights, "bytes_to_build", 0))
-            start_tensorflow_threads()
+            if bert.runtime.engine != "tensorflow":  # else the presses are computed in these threads too
+                start_tensorflow_threads()
             yield
 
     def warm(self):
