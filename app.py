@@ -4,6 +4,7 @@ Streamlit imports this file once for the server, and runs it as ``__main__`` in 
 """
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ui import first_paint
 
@@ -15,6 +16,7 @@ if __name__ == "__main__":
     # The first visit sees the title while these modules, and with them all pages, are imported.
     from ui.server import allocator, uploads
     from ui.session import jobs, memory_budget, model_store, state
+    from ui.session.fair_lock import presses
     from ui.session.session_cache import visitor_cache
     from ui.shell import error_messages, frame, page_foot, sidebar
     from ui.widgets import history
@@ -27,7 +29,7 @@ if __name__ == "__main__":
 
     def home():
         """Draw the page that the view names, and write the view into the address bar."""
-        with jobs.presses().answered():
+        with presses().answered(get_script_run_ctx().session_id):
             visitor_cache().begin()
             jobs.begin()
             history.record()

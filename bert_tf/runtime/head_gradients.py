@@ -45,6 +45,15 @@ def odds_gradient(model: RunnableModel, x: np.ndarray, target: Any) -> tuple[np.
     return odds, gradient
 
 
+def positions_read(model: RunnableModel, target: Any, tokens: int) -> np.ndarray:
+    """Return the positions of the last hidden states, of so many tokens, from which a target's answer is read."""
+    if target.head != "mlm":
+        return np.array([0])
+    read = np.zeros((tokens, model.bert_config.hidden_size), np.float32)
+    read[target.position] = 1
+    return np.flatnonzero(gradient_of_states(model, read).any(axis=-1))
+
+
 def _masked_lm(model, states, target):
     name, config = "cls.predictions", model.bert_config
     before = dense(model, f"{name}.transform.dense", states)
@@ -52,12 +61,19 @@ def _masked_lm(model, states, target):
     gain = parameter(model, f"{name}.transform.LayerNorm.weight").float32()
     scale = np.sqrt(after.var(axis=-1, keepdims=True) + np.float32(config.layer_norm_eps))
     tied = config.tie_word_embeddings
-    table = parameter(model, "bert.embeddings.word_embeddings.weight" if tied else OUTPUT_TABLE).float32()
+    table, scales = _rows(parameter(model, "bert.embeddings.word_embeddings.weight" if tied else OUTPUT_TABLE))
     normalised = layer_norm(model, f"{name}.transform.LayerNorm", after)
-    odds, gradient = _log_odds(normalised @ table.T + parameter(model, f"{name}.bias").float32(), target.id)
-    gradient = gradient @ table * gain / scale
+    logits = normalised @ table.T * scales + parameter(model, f"{name}.bias").float32()
+    odds, gradient = _log_odds(logits, target.id)
+    gradient = (gradient * scales) @ table * gain / scale
     gradient = (gradient - gradient.mean(axis=-1, keepdims=True)) * SLOPES[config.mlm_act](before)
     return odds, gradient @ parameter(model, f"{name}.transform.dense.weight").float32()
+
+
+def _rows(weight):
+    """The values of a matrix as float32 [R, C], not yet multiplied by the scales [R] of its rows, and these."""
+    scales = np.float32(1) if weight.scales is None else np.asarray(weight.scales, np.float32)
+    return weight.values.astype(np.float32, copy=False), scales
 
 
 def _pair(model, states, target):

@@ -7,6 +7,7 @@ import functools
 import math
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,13 @@ _PACKED_BYTES = 2
 _MLM_READING = "mlm reading"  # the kind of the graph of `read_mlm`
 _MLM_HEAD = "mlm head"  # the kind of the graph of the MLM head, where it is computed apart
 _HEADS = (_MLM_HEAD, _MLM_READING)
+_ONE_THREAD = "one thread"  # the kind of the graph of short inputs where other work waits for the cores
+_SHORT_KINDS = (_ONE_THREAD, "short")
 _ALIGNMENT = 16  # floats: OpenVINO copies results if the memory is not aligned to 64 bytes
 
 # Up to this many tokens in a batch, two threads wait for each other so often that one thread alone takes less processor
 # time (`benchmarks/short_inputs.py`), and products in eight bits are faster than those in bfloat16 tiles.
 _SHORT = 64
-# The head is seldom computed at more than a few positions.
-_ONE_THREAD = ("short", _MLM_HEAD)
 # Up to this many tokens in a batch, the attention maps cost no time. Then one graph, with one packing of the weights,
 # serves requests with and without maps.
 _SMALL = 256
@@ -81,15 +82,17 @@ class OpenVINOEngine:
     Args:
         model: `BertModel` or `StoredModel`. The model.
         precision: str. "float32", "bfloat16" or "int8".
-        shares_cores: bool. Whether other work of the process waits for the cores. Short passes then use one thread, in
-            a graph of their own.
+        shares_cores: bool, or callable () -> bool that is asked at every pass. Whether other work of the process waits
+            for the cores. Short passes then use one thread, in a graph of their own.
 
     Attributes:
         graphs: `CompiledGraphs`.
     """
 
-    def __init__(self, model: RunnableModel, precision: str, shares_cores: bool = False) -> None:
-        self._shares_cores = shares_cores
+    def __init__(self, model: RunnableModel, precision: str, shares_cores: bool | Callable[[], bool] = False) -> None:
+        self._shares_cores = shares_cores if callable(shares_cores) else lambda: shares_cores
+        # The head is seldom computed at more than a few positions.
+        self._one_thread = {_ONE_THREAD} | (set() if shares_cores is False else {_MLM_HEAD})
         self._model = model
         self._memory = {one_thread: _ReusedMemory() for one_thread in (False, True)}
         self.graphs = CompiledGraphs(self._graph_bytes, self._has_one_thread)
@@ -105,10 +108,10 @@ class OpenVINOEngine:
 
     def runs_aside(self, tokens: int) -> bool:
         """Whether a pass over one input of T tokens uses one thread, and so waits for no pass that uses all."""
-        return self._shares_cores and tokens <= _SHORT
+        return self._shares_cores() and tokens <= _SHORT
 
     def _has_one_thread(self, kind):
-        return self._shares_cores and kind in _ONE_THREAD
+        return kind in self._one_thread
 
     def _graph_bytes(self, kind):
         config = self._model.bert_config
@@ -165,8 +168,11 @@ class OpenVINOEngine:
     def _kind(self, outputs, rows, tokens):
         if any(name in VECTORS for name in outputs):
             return "vectors"
-        if rows * tokens <= _SHORT and (self._shares_cores or self._eight_bits and has_tiles()):
-            return "short"
+        if rows * tokens <= _SHORT:
+            if self._shares_cores():
+                return _ONE_THREAD
+            if self._eight_bits and has_tiles():
+                return "short"
         if "attentions" in outputs or rows * tokens <= _SMALL and "plain" not in self.graphs:
             return "maps"
         window = self._model.bert_config.local_attention
@@ -175,7 +181,7 @@ class OpenVINOEngine:
     def _request(self, kind):
         def make():
             rounds_inputs = self._rounds_inputs(kind)
-            in_graph = "maps" if kind == "short" else kind
+            in_graph = "maps" if kind in _SHORT_KINDS else kind
             graph = build(self._model, in_graph, self._eight_bits, rounds_inputs, self._mlm_apart)
             return _Request(*graph, self._settings(kind, rounds_inputs))
 
@@ -183,7 +189,7 @@ class OpenVINOEngine:
 
     def _rounds_inputs(self, kind):
         """Whether a graph computes products in eight bits; longer inputs are faster in tiles of bfloat16."""
-        return self._eight_bits and (kind == "short" or not has_tiles())
+        return self._eight_bits and (kind in _SHORT_KINDS or not has_tiles())
 
     def _settings(self, kind, rounds_inputs):
         in_float32 = rounds_inputs and has_tiles() or self._mlm_apart and kind in _HEADS

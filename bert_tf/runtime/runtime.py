@@ -5,7 +5,7 @@ B batch, T tokens, P predicted positions.
 
 import glob
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,9 @@ class Runtime:
         engine: str. "openvino", "tensorflow" or "auto". "auto" is OpenVINO if it is installed, there is no GPU and it
             supports the model's activation and encoder layer; otherwise TensorFlow, or the backend that KERAS_BACKEND
             names (torch, jax).
-        shares_cores: bool. Whether the process has other work for the cores, as a server has. OpenVINO then runs short
-            inputs on one thread: this takes longer, but less processor time in all, and they wait for no longer pass.
+        shares_cores: bool, or callable () -> bool that is asked at every pass. Whether the process has other work for
+            the cores, as a server with several visitors has. OpenVINO then runs short inputs on one thread: this takes
+            longer, but less processor time in all, and they wait for no longer pass.
 
     Attributes:
         precision: str. The precision.
@@ -52,7 +53,11 @@ class Runtime:
     """
 
     def __init__(
-        self, model: RunnableModel, precision: str = "float32", engine: str = "auto", shares_cores: bool = False
+        self,
+        model: RunnableModel,
+        precision: str = "float32",
+        engine: str = "auto",
+        shares_cores: bool | Callable[[], bool] = False,
     ) -> None:
         if precision not in PRECISIONS:
             raise RuntimeInputError(f"precision must be one of {', '.join(PRECISIONS)}, not {precision!r}.")

@@ -53,6 +53,7 @@ PAGE = Page(
 
 
 _MOST = 128  # the most tokens: the work grows with their square
+_KEPT = "\0"  # no text field sends it: what the visitor has changed is never taken for the default, and stays
 _SLIGHT = 0.1  # nats: with a smaller difference between the two inputs' answers, shares mean little
 _PARTS = {
     "state": "Hidden state",
@@ -163,22 +164,34 @@ def _other_texts(shared, trace):
 
 
 def _default_texts(shared, trace):
-    """The (text_a, text_b) of the other input until the visitor changes it.
+    """The (text_a, text_b) of the other input until the visitor changes it; `_KEPT` for one that is changed.
 
     They are a prepared pair, if it differs in a word that is not masked, or else a word of text A is exchanged for a
-    likely other one. If the visitor has changed text B alone, text A is not exchanged.
+    likely other one, which takes some passes. If the visitor has changed text B alone, text A is not exchanged.
     """
-    clean_texts = (trace.text_a, trace.text_b)
-    if state.view().setting("patching.b") is not None:
-        return clean_texts
-    texts = tuple(text and patching_pairs.corrupted_text(text) for text in clean_texts)
-    if texts != clean_texts:
-        other = shared.encode(texts[0], texts[1] or "")
-        changed = np.flatnonzero(other.token_ids != trace.token_ids) if patching_pairs.aligned(trace, other) else ()
-        if set(changed) - set(trace.masks):
-            return texts
-    pair = cached("patching_default", (trace,), lambda: likely_words.exchange(shared, trace, "a"))
-    return likely_words.with_word(trace, *pair) if pair else clean_texts
+    texts = (trace.text_a, trace.text_b)
+    a_is_changed, b_is_changed = (state.view().setting(f"patching.{side}") is not None for side in "ab")
+    if not b_is_changed:
+        prepared = _prepared_texts(shared, trace)
+        if prepared:
+            texts = prepared
+        elif not a_is_changed:
+            pair = cached("patching_default", (trace,), lambda: likely_words.exchange(shared, trace, "a"))
+            texts = likely_words.with_word(trace, *pair) if pair else texts
+    return tuple(
+        _KEPT if text is not None and is_changed else text
+        for text, is_changed in zip(texts, (a_is_changed, b_is_changed))
+    )
+
+
+def _prepared_texts(shared, trace):
+    """The texts of a prepared pair, if they differ in a word that is not masked; else None."""
+    texts = tuple(text and patching_pairs.corrupted_text(text) for text in (trace.text_a, trace.text_b))
+    if texts == (trace.text_a, trace.text_b):
+        return None
+    other = shared.encode(texts[0], texts[1] or "")
+    changed = np.flatnonzero(other.token_ids != trace.token_ids) if patching_pairs.aligned(trace, other) else ()
+    return texts if set(changed) - set(trace.masks) else None
 
 
 def _replacement_widgets(shared, trace):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.plots.numbers import percent
+from pages.explain import likely_words
 from tests.app.page_reading import (
     PATIENCE,
     component,
@@ -693,6 +694,19 @@ def test_patching_opens_with_a_contrast(open_app):
     assert len(other) == len(words) and sum(one != word for one, word in zip(other, words)) == 1
     assert app.text_area(key="w_patching_b").value == PAIR["b"]
     assert app.get("plotly_chart") and param(app, "patching.a") is None
+
+
+def test_no_contrast_is_computed_where_the_other_input_is_chosen(open_app, monkeypatch):
+    exchanges = []
+    monkeypatch.setattr(likely_words, "exchange", lambda *arguments: exchanges.append(arguments))
+    link = {"patching.a": "The bunny ate a carrot."}
+    app = run_until_done(open_app(page="patching", **PAIR, mask="a2", **link))
+    assert app.get("plotly_chart") and not exchanges
+    # What was chosen stays, also if it is emptied or the same as the text above.
+    for text in ("", PAIR["a"]):
+        app.text_area(key="w_patching_a").set_value(text).run()
+        assert app.text_area(key="w_patching_a").value == param(app, "patching.a") == text
+    assert not exchanges
 
 
 def test_inputs_that_differ_where_nothing_is_seen_are_told(open_app):

@@ -167,7 +167,7 @@ def test_long_work_waits_for_the_presses_that_are_being_answered():
     presses, order, ready, answered = Presses(PATIENCE), [], threading.Event(), threading.Event()
 
     def press():
-        with presses.answered():
+        with presses.answered("a visitor"):
             ready.set()
             answered.wait(PATIENCE)
             order.append("press")
@@ -187,10 +187,10 @@ def test_long_work_waits_for_the_presses_that_are_being_answered():
 
 def test_long_work_goes_on_after_a_while_and_for_the_press_that_waits_for_it():
     presses = Presses(0.01)
-    with presses.answered():
+    with presses.answered("a visitor"):
         presses.give_way()
     presses = Presses(PATIENCE)
-    with presses.answered():
+    with presses.answered("a visitor"):
         with presses.paused():
             began = time.monotonic()
             presses.give_way()
@@ -200,6 +200,18 @@ def test_long_work_goes_on_after_a_while_and_for_the_press_that_waits_for_it():
         again.join(0.05)
         assert again.is_alive()
     again.join(PATIENCE)
+
+
+def test_visitors_who_pressed_some_time_ago_are_not_here(monkeypatch):
+    presses, now = Presses(PATIENCE), [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    assert not presses.are_of_several()
+    for visitor, seconds, wanted in (("one", 0, False), ("one", 15, False), ("other", 0, True), ("other", 19, True)):
+        now[0] += seconds
+        with presses.answered(visitor):
+            assert presses.are_of_several() == wanted
+    now[0] += 2
+    assert not presses.are_of_several()
 
 
 def test_a_job_gives_way_to_presses_between_its_steps(monkeypatch):

@@ -15,7 +15,7 @@ from bert_tf.inference.bert import Bert
 from bert_tf.inference.hooked_model import HookedModel
 from bert_tf.layers.hook_points import HOOK_POINTS, blocked
 from bert_tf.runtime import Runtime
-from bert_tf.runtime.head_gradients import HEADS
+from bert_tf.runtime.head_gradients import HEADS, positions_read
 from bert_tf.runtime.layer_steps import LayerSteps
 from tests.app.family_models import GOLDEN_FOLDERS, MODERN_FOLDER
 from tests.layers.test_causal import make_reader
@@ -71,6 +71,8 @@ def check_steps(folder, points=POINTS):
         assert target.head == head
         for ours, theirs in zip(steps.odds_gradient(states[-1], target), hooked.odds_gradient(states[-1], target)):
             check_equal(ours, theirs)
+        reached = np.flatnonzero(np.any(ours[0], axis=-1))
+        np.testing.assert_array_equal(positions_read(steps._model, target, len(ours[0])), reached)
     return heads
 
 

@@ -63,14 +63,27 @@ def assert_same(ours, theirs, tolerance=1e-5):
 
 def test_short_inputs_run_on_one_thread_where_other_work_waits_for_the_cores(model):
     shared, alone = (Runtime(model, engine="openvino", shares_cores=shares) for shares in (True, False))
-    for rows, graph in ((1, "short"), (2, "maps")):
+    for rows, graph in ((1, "one thread"), (2, "maps")):
         inputs, outputs = batch(rows, tokens=40), ("mlm_logits", "attentions", "hidden_states")
         for name, ours in shared.run(inputs, outputs).items():
             assert_same(ours, alone.run(inputs, outputs)[name])
         requests = shared.graphs
         threads = requests[graph]._request.get_compiled_model().get_property("INFERENCE_NUM_THREADS")
-        assert (threads == 1) == (graph == "short") or os.cpu_count() == 1
-    assert set(alone.graphs) == {"maps"} and set(requests) == {"short", "maps"}
+        assert (threads == 1) == (graph == "one thread") or os.cpu_count() == 1
+    assert set(alone.graphs) == {"maps"} and set(requests) == {"one thread", "maps"}
+
+
+def test_whether_other_work_waits_is_asked_at_every_pass(model):
+    waits = []
+    runtime = Runtime(model, engine="openvino", shares_cores=lambda: bool(waits))
+    inputs = batch(rows=1, tokens=40)
+    assert not runtime.runs_aside(40)
+    alone = runtime.run(inputs, ("mlm_logits",))["mlm_logits"]
+    assert set(runtime.graphs) == {"maps"}
+    waits.append("another visitor")
+    assert runtime.runs_aside(40) and not runtime.runs_aside(65)
+    assert_same(runtime.run(inputs, ("mlm_logits",))["mlm_logits"], alone)
+    assert set(runtime.graphs) == {"maps", "one thread"}
 
 
 def test_the_graph_that_was_used_longest_ago_is_dropped_and_compiled_again(model):

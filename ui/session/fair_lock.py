@@ -3,6 +3,13 @@
 import collections
 import contextlib
 import threading
+import time
+
+from ui.shell.server_cache import server_cache
+
+# Long work waits this many seconds for the presses of all visitors: a tenth of the time is left to it under any load.
+_LONGEST_WAIT = 1.0
+_RECENT = 20.0  # seconds: whoever pressed no longer ago counts as a visitor who is here now
 
 
 class FairLock:
@@ -50,10 +57,13 @@ class Presses:
     def __init__(self, longest):
         self._longest, self._count, self._changed = longest, 0, threading.Condition()
         self._here = threading.local()
+        self._pressed_at: dict[str, float] = {}  # of each visitor, the latest press
 
     @contextlib.contextmanager
-    def answered(self):
-        """A press is being answered by this thread in the block."""
+    def answered(self, visitor):
+        """A press of a visitor (the id of the session) is being answered by this thread in the block."""
+        with self._changed:
+            self._pressed_at[visitor] = time.monotonic()
         self._add(1)
         try:
             yield
@@ -70,6 +80,13 @@ class Presses:
         finally:
             self._add(count)
 
+    def are_of_several(self):
+        """Whether more than one visitor pressed something in the last seconds."""
+        with self._changed:
+            since = time.monotonic() - _RECENT
+            self._pressed_at = {visitor: at for visitor, at in self._pressed_at.items() if at >= since}
+            return len(self._pressed_at) > 1
+
     def give_way(self):
         """Wait until no press is being answered, at most the longest time."""
         with self._changed:
@@ -80,3 +97,9 @@ class Presses:
         with self._changed:
             self._count += number
             self._changed.notify_all()
+
+
+@server_cache
+def presses() -> Presses:
+    """The presses of all visitors that are being answered; jobs give way to them between their steps."""
+    return Presses(_LONGEST_WAIT)

@@ -15,7 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from bert_tf.errors import Cancelled
 from ui.first_paint import SKELETON
 from ui.session import state
-from ui.session.fair_lock import Presses
+from ui.session.fair_lock import presses
 from ui.session.model_store import disable_keras_reset
 from ui.session.session_cache import visitor_cache
 from ui.shell import error_messages
@@ -27,9 +27,7 @@ _POLL = 0.4  # seconds between two updates of the progress bar
 SHORT = 0.1
 _UNFINISHED = ("waiting", "running")
 _ASKED = "_asked_jobs"
-# A job that has worked for so many seconds waits for the presses of all visitors, but not longer than this: a tenth of
-# the time is left to it under any load.
-_STEP, _LONGEST_WAIT = 0.1, 1.0
+_STEP = 0.1  # a job that has worked for so many seconds waits for the presses of all visitors
 
 
 class Job:
@@ -95,12 +93,6 @@ class Job:
             presses().give_way()
             self._rested = time.monotonic()
         return not self._stop.is_set() and self._wanted()
-
-
-@server_cache
-def presses() -> Presses:
-    """The presses of all visitors that are being answered; jobs give way to them between their steps."""
-    return Presses(_LONGEST_WAIT)
 
 
 @server_cache

@@ -18,7 +18,7 @@ from bert_tf.startup import refuse_tensorflow, start_tensorflow_threads
 from ui.elements.mask_chips import truncated_texts
 from ui.server import allocator
 from ui.session import runs, training_jobs
-from ui.session.fair_lock import FairLock
+from ui.session.fair_lock import FairLock, presses
 from ui.session.memory_budget import memory_budget
 from ui.session.state import limits
 from ui.shell.server_cache import server_cache
@@ -252,7 +252,7 @@ def _for_visitors(precision, bert):
     """The same model in a precision, beside the work of other visitors; the weights are not loaded again."""
     from bert_tf import Bert, Runtime
 
-    runtime = Runtime(bert.weights, precision=precision, shares_cores=True)
+    runtime = Runtime(bert.weights, precision=precision, shares_cores=presses().are_of_several)
     task = bert.task and bert.task.with_runtime(runtime)
     return Bert(bert.config, bert.tokenizer, bert.weights, runtime, bert.name, bert.path, task)
 

@@ -27,7 +27,7 @@ from bert_tf.errors import InputError, report
 from bert_tf.explain.attention.value_attention import layer_kernels
 from bert_tf.explain.attribution.target import Target, check_position, classifier_settings
 from bert_tf.results import Result, frame
-from bert_tf.runtime.head_gradients import HEADS
+from bert_tf.runtime.head_gradients import HEADS, positions_read
 from bert_tf.runtime.weights import parameter
 
 if TYPE_CHECKING:
@@ -306,9 +306,11 @@ def _odds_gradient(bert, state, target):
 def _read_from(bert, state, target):
     """The positions that a prediction is read from.
 
-    They are the same for all hidden states, so the first one, float32 [T, H], is enough to find them. Max pooling is
-    the exception: there any token may have the greatest value.
+    Those of a class are the same for all hidden states, so the first one, float32 [T, H], is enough to find them. Max
+    pooling is the exception: there any token may have the greatest value.
     """
+    if target.head in HEADS:
+        return positions_read(bert.weights, target, len(state))
     if target.is_class and bert.task.settings.pooling == "max":
         return np.arange(len(state))
     return np.flatnonzero(np.any(_odds_gradient(bert, state, target)[1][0], axis=-1))
