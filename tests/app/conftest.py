@@ -86,10 +86,11 @@ def use_models_in(home, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def environment(explorer_home, monkeypatch):
-    """Let the explorer use the small models."""
-    from ui.session import model_store, state
+    """Let the explorer use the small models, with nobody there."""
+    from ui.session import fair_lock, model_store, state
 
     use_models_in(explorer_home, monkeypatch)
+    fair_lock.presses.clear()
     yield
     state.limits.clear()
     model_store.catalogue.clear()

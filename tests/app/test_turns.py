@@ -15,6 +15,7 @@ from bert_tf.runtime import Runtime
 from tests.app.page_reading import PATIENCE
 from tests.conftest import make_bert
 from ui.session import model_store
+from ui.session.fair_lock import presses
 from ui.session.model_store import SharedModel, shared_model
 
 TEXT = "The city has a river and the [MASK] sat on the boat."
@@ -116,7 +117,10 @@ def test_tensorflow_has_a_low_priority_only_beside_another_engine(monkeypatch, e
     assert set(started) == {engine} - {"tensorflow"}
 
 
-def test_a_short_text_waits_for_no_longer_pass(monkeypatch):
+def test_a_short_text_waits_for_no_longer_pass_of_another_visitor(monkeypatch):
+    for visitor in ("one", "other"):
+        with presses().answered(visitor):
+            pass
     shared = SharedModel("two", lambda bert=shared_model("tiny-cased").bert: bert)
     engine, answered = shared.bert.runtime._load_engine(), threading.Event()
     is_running, long_text = threading.Event(), " ".join([TEXT] * 6)

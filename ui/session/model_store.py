@@ -252,7 +252,7 @@ def _for_visitors(precision, bert):
     """The same model in a precision, beside the work of other visitors; the weights are not loaded again."""
     from bert_tf import Bert, Runtime
 
-    runtime = Runtime(bert.weights, precision=precision, shares_cores=presses().are_of_several)
+    runtime = Runtime(bert.weights, precision=precision, shares_cores=lambda: presses().are_of_several())
     task = bert.task and bert.task.with_runtime(runtime)
     return Bert(bert.config, bert.tokenizer, bert.weights, runtime, bert.name, bert.path, task)
 
