@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from argparse import ArgumentTypeError, Namespace
 from typing import Any
 
 from bert_tf.analyses import catalogue, check_model
 from bert_tf.analysis import TOP_K, Analysis, Option
+from bert_tf.checkpoints.stored_model import when_engine_unused
 from bert_tf.cli.explain import analysis as command
 from bert_tf.errors import InputError
 from bert_tf.explain.datasets.text_rows import TextRow
 from bert_tf.serving.limits import ServiceLimits
 from bert_tf.serving.model_store import ModelStore
 from bert_tf.serving.problems import RequestProblem
+from bert_tf.startup import start_tensorflow_threads
 
 #: The answer to explain: key of "target" -> type of its value.
 TARGET_KEYS = {
@@ -63,8 +67,17 @@ def answer(name: str, body: dict[str, Any], store: ModelStore, limits: ServiceLi
             names = options[option.name]
             several = not isinstance(names, str)
             options[option.name] = tuple(store.get(one).bert for one in names) if several else store.get(names).bert
-    positional, trace = command.inputs(analysis, bert, namespace)
-    return command.record_of(analysis, bert, trace, analysis.function(*positional, **options))
+    with when_engine_unused(functools.partial(_beside_predictions, bert)):
+        positional, trace = command.inputs(analysis, bert, namespace)
+        return command.record_of(analysis, bert, trace, analysis.function(*positional, **options))
+
+
+@contextlib.contextmanager
+def _beside_predictions(bert):
+    """TensorFlow works in this block; if OpenVINO answers the predictions, it takes what they leave of the cores."""
+    if bert.runtime.engine != "tensorflow":
+        start_tensorflow_threads()
+    yield
 
 
 def options_of(analysis: Analysis, values: Any, store: ModelStore, limits: ServiceLimits) -> dict[str, Any]:
