@@ -4,7 +4,6 @@ Streamlit imports this file once for the server, and runs it as ``__main__`` in 
 """
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ui import first_paint
 
@@ -14,6 +13,8 @@ if __name__ == "__main__":
     before_pages = first_paint.draw()
 
     # The first visit sees the title while these modules, and with them all pages, are imported.
+    from streamlit.runtime.scriptrunner import get_script_run_ctx
+
     from ui.server import allocator, uploads
     from ui.session import jobs, memory_budget, model_store, state
     from ui.session.fair_lock import presses

@@ -2,23 +2,27 @@
 
 from bert_tf.inference.predictions import fill_mask
 from ui.samples import patching_pairs
+from ui.session.session_cache import cached
 
 _MOST = 8  # words offered in the place of a word
 _TRIED = 2  # words that are tried for the first exchange; each takes two forward passes, at every press
+_SHORT = 64  # tokens: in a longer text, whose passes take long, only the longest word is tried, in one pass
 
 
 def exchange(shared, trace, sides="ab"):
     """A long word of the trace's texts and a likely other one for it: (``WordSpan``, str), or None if there is none.
 
-    Of several words it is the one whose exchange leaves the first hidden word least likely.
+    Of several words it is the one whose exchange leaves the first hidden word least likely. In a long text it is the
+    longest one.
 
     Args:
         shared: ``SharedModel``. trace: ``Trace``. sides: "a" for a word of text A only.
     """
     words = [word for word in words_in_sight(trace) if word.source in sides]
+    tried = _TRIED if trace.length <= _SHORT else 1
     pairs = [
         (word, instead)
-        for word in sorted(words, key=lambda word: -len(word.text))[:_TRIED]
+        for word in sorted(words, key=lambda word: -len(word.text))[:tried]
         for instead in suggestions(shared, trace, word)[:1]
     ]
     masks = pressed_masks(trace)
@@ -50,6 +54,13 @@ def suggestions(shared, trace, word):
     """Words that the model predicts in the place of ``word`` and that keep the number of tokens."""
     if "mlm" not in shared.bert.heads:
         return []
+    by_word = cached("likely_words", (trace,), dict)
+    if word not in by_word:
+        by_word[word] = _suggestions(shared, trace, word)
+    return by_word[word]
+
+
+def _suggestions(shared, trace, word):
     tokenizer = shared.tokenizer
     hidden = shared.trace(trace.text_a, trace.text_b or "", (*pressed_masks(trace), *word.positions))
     if len(word.positions) > 1:

@@ -215,9 +215,7 @@ def _replacement_widgets(shared, trace):
             return
         index = numbered.index(chosen_option)
         word = words[index]
-        suggestions = cached(
-            "patching_suggestions", (trace, index), lambda: likely_words.suggestions(shared, trace, word)
-        )
+        suggestions = likely_words.suggestions(shared, trace, word)
 
         def put():
             value = st.session_state["w_patching_instead"]

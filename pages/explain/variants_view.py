@@ -201,7 +201,7 @@ def another_word(shared, trace):
             **state.bind_setting("counterfactuals.word", "w_counterfactuals_word", default, names, labels.items()),
         )
         word = words[names.index(name)]
-        offered = cached("counterfactuals_likely", (trace, name), lambda: likely_words.suggestions(shared, trace, word))
+        offered = likely_words.suggestions(shared, trace, word)
         instead = st.text_input(
             "by",
             placeholder="Type a word",

@@ -5,6 +5,7 @@ import urllib.parse
 
 import pytest
 
+from bert_tf.runtime import runtime
 from tests.app.page_reading import page_text, param
 from ui.shell import aliases
 from ui.shell.catalogue import pages
@@ -186,7 +187,7 @@ def test_the_projects_own_limits_are_read():
         ("[text]\nmax_tokens = 1", "at least 4"),
         ("[models]\noffered = 'x'", "list"),
         ("[models]\ndownload = 1", "bool"),
-        ("[models]\nprecision = 'int4'", "float32, bfloat16, int8, not 'int4'"),
+        ("[models]\nprecision = 'int4'", "auto, float32, bfloat16, int8, not 'int4'"),
         ("[text", "TOML"),
     ],
 )
@@ -197,9 +198,15 @@ def test_a_limits_file_with_a_mistake_is_refused_with_the_place(tmp_path, text, 
         read_limits(path)
 
 
+@pytest.mark.parametrize("file", ["explorer.toml", "explorer.public.toml", "deploy/small_server.toml"])
+def test_pages_begin_in_the_fastest_precision_of_the_machine(monkeypatch, file):
+    for precision in ("float32", "bfloat16"):
+        monkeypatch.setattr(runtime, "fast_precision", lambda precision=precision: precision)
+        assert read_limits(ROOT / file).precision == precision
+
+
 def test_pages_begin_in_the_precision_of_the_deployment():
-    public = read_limits(ROOT / "explorer.public.toml")
-    assert (read_limits().precision, public.precision) == ("float32", "bfloat16")
+    public = dataclasses.replace(read_limits(ROOT / "explorer.public.toml"), precision="bfloat16")
     assert from_params({"a": "x"}, public).precision == "bfloat16"
     for precision in PRECISIONS:
         view = View(a="x", precision=precision)

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ import pytest
 from bert_tf.config import BertConfig
 from bert_tf.model_outputs import HEADS
 from bert_tf.models import build_pretraining_model, view
-from bert_tf.runtime import Runtime, RuntimeInputError
+from bert_tf.runtime import Runtime, RuntimeInputError, openvino_engine
 from bert_tf.runtime import runtime as runtime_module
 from bert_tf.runtime.graphs import bert as bert_graph
+from bert_tf.runtime.runtime import fast_precision
 from tests.conftest import outputs_of
 
 ENGINES = ("openvino", "tensorflow")
@@ -71,6 +73,16 @@ def test_short_inputs_run_on_one_thread_where_other_work_waits_for_the_cores(mod
         threads = requests[graph]._request.get_compiled_model().get_property("INFERENCE_NUM_THREADS")
         assert (threads == 1) == (graph == "one thread") or os.cpu_count() == 1
     assert set(alone.graphs) == {"maps"} and set(requests) == {"one thread", "maps"}
+
+
+@pytest.mark.parametrize(
+    "can, gpu, expected",
+    [(["BF16", "FP32"], False, "bfloat16"), (["BF16"], True, "float32"), (["FP32"], False, "float32")],
+)
+def test_the_fast_precision_is_one_that_the_machine_computes_in(monkeypatch, can, gpu, expected):
+    monkeypatch.setattr(openvino_engine, "core", lambda: SimpleNamespace(get_property=lambda device, name: can))
+    monkeypatch.setattr(runtime_module, "_has_gpu", lambda: gpu)
+    assert fast_precision() == expected
 
 
 def test_whether_other_work_waits_is_asked_at_every_pass(model):

@@ -13,6 +13,9 @@ ROOT = explorer_folder()
 #: What a model can compute in; the names are those of `bert_tf.runtime.PRECISIONS`.
 PRECISIONS = ("float32", "bfloat16", "int8")
 
+#: As `precision`: the fastest in which pages may begin on this machine.
+_AUTO = "auto"
+
 #: The prefix of the names of what visitors train: the models that they fine-tune, and the runs on their texts.
 OWN_PREFIX = "own-"
 
@@ -137,8 +140,18 @@ def _checked(path, key, value):
         return tuple(value)
     if type(value) is not kind:
         raise LimitsError(f"{path}: {key} must be of type {kind.__name__}, not {value!r}.")
-    if key == "precision" and value not in PRECISIONS:
-        raise LimitsError(f"{path}: {key} must be one of {', '.join(PRECISIONS)}, not {value!r}.")
+    if key == "precision":
+        return _checked_precision(path, value)
     if kind is int and value < _SMALLEST.get(key, 1):
         raise LimitsError(f"{path}: {key} must be at least {_SMALLEST.get(key, 1)}, not {value}.")
+    return value
+
+
+def _checked_precision(path, value):
+    if value == _AUTO:
+        from bert_tf.runtime.runtime import fast_precision  # which imports OpenVINO
+
+        return fast_precision()
+    if value not in PRECISIONS:
+        raise LimitsError(f"{path}: precision must be one of {', '.join([_AUTO, *PRECISIONS])}, not {value!r}.")
     return value
