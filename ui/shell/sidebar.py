@@ -54,8 +54,8 @@ def draw(installed):
             **state.bind_field("precision", "w_precision"),
             help="bfloat16 and int8 compute with fewer digits. They are about twice as fast if the processor supports "
             "them. The first prediction may change if two tokens have nearly the same probability: in bfloat16 in "
-            "about one of 200 cases, in int8 in one of 70. float32 is exact; ablation, patching, contributions and gradients "
-            "always compute in it.",
+            "about one of 200 cases, in int8 in one of 70. float32 is exact; ablation, patching, contributions and "
+            "gradients always compute in it.",
         )
 
 
