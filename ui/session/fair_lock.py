@@ -63,7 +63,7 @@ class Presses:
     def answered(self, visitor):
         """A press of a visitor (the id of the session) is being answered by this thread in the block."""
         with self._changed:
-            self._pressed_at[visitor] = time.monotonic()
+            self._pressed_at = self._recent() | {visitor: time.monotonic()}
         self._add(1)
         try:
             yield
@@ -83,14 +83,16 @@ class Presses:
     def are_of_several(self):
         """Whether more than one visitor pressed something in the last seconds."""
         with self._changed:
-            since = time.monotonic() - _RECENT
-            self._pressed_at = {visitor: at for visitor, at in self._pressed_at.items() if at >= since}
-            return len(self._pressed_at) > 1
+            return len(self._recent()) > 1
 
     def give_way(self):
         """Wait until no press is being answered, at most the longest time."""
         with self._changed:
             self._changed.wait_for(lambda: self._count == 0, self._longest)
+
+    def _recent(self):
+        since = time.monotonic() - _RECENT
+        return {visitor: at for visitor, at in self._pressed_at.items() if at >= since}
 
     def _add(self, number):
         self._here.count = getattr(self._here, "count", 0) + number
