@@ -192,6 +192,12 @@ def start_tensorflow_threads() -> None:
     starter.join()
 
 
+def leave_cores_to(engine: str) -> None:
+    """Calls `start_tensorflow_threads` if another engine answers the presses; else these threads compute them."""
+    if engine != "tensorflow":
+        start_tensorflow_threads()
+
+
 def _start_threads(tf):
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW_PRIORITY)
     tf.config.list_logical_devices()

@@ -92,7 +92,7 @@ class OpenVINOEngine:
     def __init__(self, model: RunnableModel, precision: str, shares_cores: bool | Callable[[], bool] = False) -> None:
         self._shares_cores = shares_cores if callable(shares_cores) else lambda: shares_cores
         # The head is seldom computed at more than a few positions.
-        self._one_thread = {_ONE_THREAD} | (set() if shares_cores is False else {_MLM_HEAD})
+        self._one_thread = {_ONE_THREAD, _MLM_HEAD} if shares_cores else {_ONE_THREAD}
         self._model = model
         self._memory = {one_thread: _ReusedMemory() for one_thread in (False, True)}
         self.graphs = CompiledGraphs(self._graph_bytes, self._has_one_thread)

@@ -16,7 +16,7 @@ from bert_tf.explain.datasets.text_rows import TextRow
 from bert_tf.serving.limits import ServiceLimits
 from bert_tf.serving.model_store import ModelStore
 from bert_tf.serving.problems import RequestProblem
-from bert_tf.startup import start_tensorflow_threads
+from bert_tf.startup import leave_cores_to
 
 #: The answer to explain: key of "target" -> type of its value.
 TARGET_KEYS = {
@@ -75,8 +75,7 @@ def answer(name: str, body: dict[str, Any], store: ModelStore, limits: ServiceLi
 @contextlib.contextmanager
 def _beside_predictions(bert):
     """TensorFlow works in this block; if OpenVINO answers the predictions, it takes what they leave of the cores."""
-    if bert.runtime.engine != "tensorflow":
-        start_tensorflow_threads()
+    leave_cores_to(bert.runtime.engine)
     yield
 
 

@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf import load
+from bert_tf import load, startup
 from bert_tf.checkpoints.stored_model import when_engine_unused
 from bert_tf.explain import SALIENCY_METHODS, mask_target
 from bert_tf.inference import hooked_model
@@ -112,7 +112,7 @@ def test_steps_of_a_model_that_the_store_dropped_and_read_again_take_no_room_fro
 def test_tensorflow_has_a_low_priority_only_beside_another_engine(monkeypatch, engine):
     bert, started = make_bert(name="one"), []
     bert.runtime = Runtime(bert.weights, engine=engine)
-    monkeypatch.setattr(model_store, "start_tensorflow_threads", lambda: started.append(engine))
+    monkeypatch.setattr(startup, "start_tensorflow_threads", lambda: started.append(engine))
     SharedModel("one", lambda: bert).run(lambda bert: bert.hooked())
     assert set(started) == {engine} - {"tensorflow"}
 

@@ -15,9 +15,8 @@ import pytest
 import uvicorn
 
 import bert_tf
-from bert_tf import checkpoints
+from bert_tf import checkpoints, startup
 from bert_tf.cli import main
-from bert_tf.serving import analysis_request
 from bert_tf.serving.analysis_request import served_analyses
 from bert_tf.serving.batcher import Batcher
 from bert_tf.serving.limits import ServiceLimits
@@ -157,7 +156,7 @@ def test_an_analysis_is_the_record_of_the_command_line(service, home, capsys, na
 @pytest.mark.parametrize("name, computes", [("saliency", True), ("logit-lens", False)])
 def test_gradients_take_what_predictions_leave_of_the_cores(service, monkeypatch, name, computes):
     started = []
-    monkeypatch.setattr(analysis_request, "start_tensorflow_threads", lambda: started.append(name))
+    monkeypatch.setattr(startup, "start_tensorflow_threads", lambda: started.append(name))
     assert ask(service, f"/explain/{name}", {"text_a": TEXT})[0] == 200
     assert bool(started) == computes
 

@@ -14,7 +14,7 @@ from bert_tf.checkpoints.stored_model import when_engine_unused
 from bert_tf.errors import report
 from bert_tf.inference.loaded_models import LoadedModels, expected_bytes
 from bert_tf.parameters import parameter_counts
-from bert_tf.startup import refuse_tensorflow, start_tensorflow_threads
+from bert_tf.startup import leave_cores_to, refuse_tensorflow
 from ui.elements.mask_chips import truncated_texts
 from ui.server import allocator
 from ui.session import runs, training_jobs
@@ -151,8 +151,7 @@ class SharedModel:
         """TensorFlow works meanwhile. To build the Keras model takes several times the memory of the weights."""
         with self._released():
             memory_budget().make_room(getattr(bert.weights, "bytes_to_build", 0))
-            if bert.runtime.engine != "tensorflow":  # else the presses are computed in these threads too
-                start_tensorflow_threads()
+            leave_cores_to(bert.runtime.engine)
             yield
 
     def warm(self):
