@@ -17,6 +17,7 @@ import numpy as np
 
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attribution.target import Target, is_top, target_with_id
+from bert_tf.explain.representations.embedding_tables import embedding_blocks
 from bert_tf.inference.batching import batched_answers
 from bert_tf.inference.words import WordSpan
 from bert_tf.results import Result, frame
@@ -157,14 +158,14 @@ def hotflip(
     applied: list[Flip] = []
     ((score, target_is_top, _, _),) = _predictions(bert, trace, target, trace.token_ids[None])
     words = list(replaceable_words(bert.tokenizer, trace, target)) if target_is_top else []
-    allowed, table = _allowed(bert, trace, words), _token_table(bert) if words else np.empty((0, 0))
+    allowed = _allowed(bert, trace, words)
     total, done = tried * sum(len(words) - flip for flip in range(min(most, len(words)))), 0
 
     def report_read(num_read: int) -> None:
         report(progress, done + num_read, total)
 
     while words and len(applied) < most and not any(flip.flips_prediction for flip in applied):
-        candidates = _candidates(bert, trace, target, applied, words, allowed, table, tried)
+        candidates = _candidates(bert, trace, target, applied, words, allowed, tried)
         before = applied[-1].log_probability if applied else score
         flips = _flips(bert, trace, target, applied, candidates, before, report_read)
         tried_at_first = tried_at_first if applied else flips
@@ -214,12 +215,6 @@ def _allowed(bert: Bert, trace: Trace, words: Iterable[WordSpan]) -> dict[str, n
     return allowed
 
 
-def _token_table(bert: Bert) -> np.ndarray:
-    from bert_tf.explain.representations.embedding_tables import embedding_table
-
-    return embedding_table(bert, "token")
-
-
 def _candidates(
     bert: Bert,
     trace: Trace,
@@ -227,7 +222,6 @@ def _candidates(
     applied: Sequence[Flip],
     words: Sequence[WordSpan],
     allowed: dict[str, np.ndarray],
-    table: np.ndarray,
     tried: int,
 ) -> list[tuple[WordSpan, int, float]]:
     """The replacements that the model reads next, (word, token id, estimate): those with the lowest estimates of each
@@ -237,7 +231,8 @@ def _candidates(
     _, gradient = bert.hooked().gradient(vectors, trace.segments[None], target)
     positions = [word.positions[0] for word in words]
     gradients = gradient[0, positions]
-    estimates = gradients @ table.T - (gradients * vectors[0, positions]).sum(axis=1, keepdims=True)
+    products = [gradients @ block.T for block in embedding_blocks(bert, "token")]
+    estimates = np.concatenate(products, axis=1) - (gradients * vectors[0, positions]).sum(axis=1, keepdims=True)
     candidates = []
     for word, position, row in zip(words, positions, estimates):
         may_replace = allowed[_space_before(trace, word)]

@@ -13,7 +13,7 @@ from bert_tf.errors import InputError
 from bert_tf.runtime.weights import parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from bert_tf.config import BertConfig
     from bert_tf.inference.bert import Bert
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 #: The parts whose sum is the input embedding.
 PARTS = ("token", "segment", "position")
+_BLOCK = 2048  # rows: 6 MB in Base
 
 
 def parts_of(config: BertConfig) -> tuple[str, ...]:
@@ -61,6 +62,23 @@ def embedding_rows(bert: Bert, part: str, ids: Sequence[int] | np.ndarray) -> np
     if weight is None:
         return np.zeros((len(ids), bert.config.embedding_width), np.float32)
     return weight.float32(np.asarray(ids))
+
+
+def embedding_blocks(bert: Bert, part: str, ids: np.ndarray | None = None) -> Iterator[np.ndarray]:
+    """Rows of a stored table, some at a time, for work that needs no copy of the whole table.
+
+    Args:
+        bert: `Bert`.
+        part: str. One of `PARTS`.
+        ids: int [R]. The rows; None for all.
+
+    Yields: np.ndarray. float32 [at most 2,048, E].
+    """
+    if ids is None:
+        weight = _stored_table(bert, part)
+        ids = np.arange(2 if weight is None else len(weight.values))
+    for start in range(0, len(ids), _BLOCK):
+        yield embedding_rows(bert, part, ids[start : start + _BLOCK])
 
 
 def _stored_table(bert, part):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import MaskPositionError
-from bert_tf.explain.representations.embedding_tables import embedding_table
+from bert_tf.explain.representations.embedding_tables import embedding_rows
 from bert_tf.explain.representations.vectors import nearest_tokens, word_ids
 from bert_tf.results import Result, frame
 
@@ -96,7 +96,7 @@ def nearest_words(
     """
     positions = checked_positions(trace, positions)
     places = list(positions)
-    static = embedding_table(bert, "token")[trace.token_ids[places]][None]
+    static = embedding_rows(bert, "token", trace.token_ids[places])[None]
     hidden_states: Any = trace.hidden_states
     states = hidden_states[:, places]
     same_width = states.shape[-1] == static.shape[-1]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.explain.representations.embedding_tables import embedding_table
+from bert_tf.explain.representations.embedding_tables import embedding_blocks
 from bert_tf.inference.predictions import check_top_k
 from bert_tf.results import Result, frame
 
@@ -104,17 +104,17 @@ def nearest_tokens(
         >>> [neighbour.token for neighbour in nearest_tokens(bert, king, centred=True)]
     """
     check_top_k(top_k)
-    table = embedding_table(bert, "token")
-    vectors = np.asarray(vectors, np.float32)
-    if vectors.ndim not in (1, 2) or vectors.shape[-1:] != table.shape[1:]:
-        raise InputError(f"The vector has shape {list(vectors.shape)}; this model's have {list(table.shape[1:])}.")
-    if centred:
-        mean = table.mean(axis=0)
-        vectors, table = vectors - mean, table - mean
-    ids = np.arange(len(table)) if among is None else np.asarray(among)
-    table, rows, nearest = _unit(table if among is None else table[ids]), np.atleast_2d(vectors), []
+    vectors, width = np.asarray(vectors, np.float32), bert.config.embedding_width
+    if vectors.ndim not in (1, 2) or vectors.shape[-1] != width:
+        raise InputError(f"The vector has shape {list(vectors.shape)}; this model's have [{width}].")
+    size = bert.config.vocab_size
+    mean = sum(block.sum(axis=0) for block in embedding_blocks(bert, "token")) / size if centred else 0
+    ids = np.arange(size) if among is None else np.asarray(among)
+    rows, nearest = np.atleast_2d(vectors), []
     for start in range(0, len(rows), _ROWS):
-        similarities = _unit(rows[start : start + _ROWS]) @ table.T
+        unit = _unit(rows[start : start + _ROWS] - mean)
+        blocks = embedding_blocks(bert, "token", ids)
+        similarities = np.concatenate([unit @ _unit(block - mean).T for block in blocks], axis=1)
         nearest += [_neighbours(bert.tokenizer, ids, row, min(top_k, len(ids))) for row in similarities]
     return nearest[0] if vectors.ndim == 1 else tuple(nearest)
 
