@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import math
 import operator
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from bert_tf.parameters import parameter_counts
@@ -24,8 +26,8 @@ class LoadedModels(ByteStore):
 
     The bytes of a model grow after it was stored: with the graphs that its engine compiles, and with its Keras model.
     What is dropped is a model or, if `drops_graphs`, a compiled graph that the model's last answer did not need. A
-    model that was dropped while somebody uses it stays in memory until its last user is done; until then it is taken
-    back rather than read a second time.
+    model that is in use (`using`) is not dropped: that would free nothing. One that was dropped while somebody refers
+    to it stays in memory until nobody does; until then it is taken back rather than read a second time.
 
     Args:
         budget: `MemoryBudget`.
@@ -49,6 +51,7 @@ class LoadedModels(ByteStore):
         self._read, self._expected, self._bert_of, self._loading = read, expected, bert_of, threading.RLock()
         self._drops_graphs = drops_graphs
         self._alive: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDictionary()
+        self._users: collections.Counter[tuple[str, str]] = collections.Counter()
 
     @property
     def bytes(self) -> int:
@@ -92,10 +95,24 @@ class LoadedModels(ByteStore):
                 if model is None:
                     model = self._alive.get((name, precision))
                     if model is None:
-                        self._budget.make_room(self._expected(name))
-                        model = self._alive[name, precision] = self._read(name, precision)
+                        with self._budget.room(self._expected(name)):
+                            model = self._alive[name, precision] = self._read(name, precision)
                     self.put((name, precision), model)
         return model
+
+    @contextlib.contextmanager
+    def using(self, name: str, precision: str) -> Iterator[None]:
+        """Keep this model from being dropped in this block."""
+        with self._lock:
+            self._users[name, precision] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users[name, precision] -= 1
+
+    def _is_in_use(self, key):
+        return self._users[key] > 0
 
     def with_name(self, name: str) -> Any | None:
         """A model of this name in memory, in any precision; None if there is none."""

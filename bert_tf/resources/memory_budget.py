@@ -1,7 +1,9 @@
 """One bound, in bytes, for what a server holds: models, and in the explorer traces, snapshots and results of pages."""
 
 import collections
+import contextlib
 import dataclasses
+import itertools
 import math
 import operator
 import os
@@ -9,7 +11,7 @@ import pathlib
 import threading
 import time
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 _RESIDENT = pathlib.Path("/proc/self/statm")
@@ -74,6 +76,7 @@ class MemoryBudget:
         self.most_bytes, self._rest = most_bytes, rest
         self._lock = threading.RLock()
         self._holders: weakref.WeakSet = weakref.WeakSet()
+        self._reserved = 0
 
     def add(self, holder: Any) -> None:
         """Count the bytes of ``holder`` until nothing else refers to it."""
@@ -96,7 +99,7 @@ class MemoryBudget:
             now, least = (0, 0) if self._rest is None else self._rest.measure(self.bytes)
             rest = now if size else least
             rest = min(rest, self.most_bytes - self.most_bytes // _SHARE)
-            while self.bytes + size + rest > self.most_bytes:
+            while self.bytes + self._reserved + size + rest > self.most_bytes:
                 times = [(time, holder) for holder in self._holders if (time := holder.oldest()) is not None]
                 if not times:
                     break
@@ -105,6 +108,18 @@ class MemoryBudget:
                 dropped.add(holder)
         for holder in dropped:
             holder.after_drops()
+
+    @contextlib.contextmanager
+    def room(self, size: int) -> Iterator[None]:
+        """Make room for ``size`` more bytes, which are taken in this block: nobody else is given the same room."""
+        self.make_room(size)
+        with self._lock:
+            self._reserved += size
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._reserved -= size
 
     def drop_all(self) -> None:
         """Drop the values of all holders."""
@@ -168,16 +183,25 @@ class ByteStore:
     def oldest(self) -> float | None:
         """The time at which the value that is dropped next was last used; None if none may be dropped."""
         with self._lock:
-            if len(self._entries) <= self._keep:
-                return None
-            used_at = next(iter(self._entries.values())).used_at
-            return used_at if used_at <= time.monotonic() - self._keep_seconds else None
+            key = self._oldest_key()
+            return None if key is None else self._entries[key].used_at
 
     def drop_oldest(self) -> None:
         """Drop the value that was used longest ago, if one may be dropped."""
         with self._lock:
-            if ByteStore.oldest(self) is not None:
-                self._entries.popitem(last=False)
+            key = self._oldest_key()
+            if key is not None:
+                del self._entries[key]
+
+    def _oldest_key(self):
+        """The key of the value that is dropped next; None if none may be dropped."""
+        older = itertools.islice(self._entries, max(0, len(self._entries) - self._keep))
+        key = next((key for key in older if not self._is_in_use(key)), None)
+        is_old = key is not None and self._entries[key].used_at <= time.monotonic() - self._keep_seconds
+        return key if is_old else None
+
+    def _is_in_use(self, key):
+        return False
 
     def after_drops(self) -> None:
         """Called after some values were dropped."""

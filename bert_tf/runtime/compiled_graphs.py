@@ -16,14 +16,18 @@ class CompiledGraphs:
         bytes_of: callable (kind) -> about the bytes of its graph.
         lane_of: callable (kind) -> its lane. Graphs of one lane run one after the other, those of several lanes at the
             same time.
+        room: callable (bytes of a graph) -> context manager, in which it is compiled.
     """
 
     def __init__(
-        self, bytes_of: Callable[[Hashable], int], lane_of: Callable[[Hashable], Hashable] = lambda kind: None
+        self,
+        bytes_of: Callable[[Hashable], int],
+        lane_of: Callable[[Hashable], Hashable] = lambda kind: None,
+        room: Callable[[int], contextlib.AbstractContextManager] = contextlib.nullcontext,
     ) -> None:
         self._running: dict[Hashable, threading.Lock] = {}  # of each lane; held while a graph is compiled or runs
         self._changing = threading.Lock()
-        self._bytes_of, self._lane_of = bytes_of, lane_of
+        self._bytes_of, self._lane_of, self._room = bytes_of, lane_of, room
         self._in_use: dict[Hashable, Hashable] = {}  # the kind of the graph of each lane that is compiled or runs
         self._graphs: collections.OrderedDict[Hashable, tuple[Any, float]] = collections.OrderedDict()
 
@@ -52,7 +56,8 @@ class CompiledGraphs:
                 graph, _ = self._graphs.get(kind, (None, 0.0))
             try:
                 if graph is None:
-                    graph = make()
+                    with self._room(self._bytes_of(kind)):
+                        graph = make()
                 yield graph
             finally:
                 with self._changing:

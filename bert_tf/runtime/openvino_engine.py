@@ -3,6 +3,7 @@
 B batch, T tokens, P predicted positions.
 """
 
+import contextlib
 import functools
 import math
 import os
@@ -84,18 +85,25 @@ class OpenVINOEngine:
         precision: str. "float32", "bfloat16" or "int8".
         shares_cores: bool, or callable () -> bool that is asked at every pass. Whether other work of the process waits
             for the cores. Short passes then use one thread, in a graph of their own.
+        room: as that of `CompiledGraphs`.
 
     Attributes:
         graphs: `CompiledGraphs`.
     """
 
-    def __init__(self, model: RunnableModel, precision: str, shares_cores: bool | Callable[[], bool] = False) -> None:
+    def __init__(
+        self,
+        model: RunnableModel,
+        precision: str,
+        shares_cores: bool | Callable[[], bool] = False,
+        room: Callable[[int], contextlib.AbstractContextManager] = contextlib.nullcontext,
+    ) -> None:
         self._shares_cores = shares_cores if callable(shares_cores) else lambda: shares_cores
         # The head is seldom computed at more than a few positions.
         self._one_thread = {_ONE_THREAD, _MLM_HEAD} if shares_cores else {_ONE_THREAD}
         self._model = model
         self._memory = {one_thread: _ReusedMemory() for one_thread in (False, True)}
-        self.graphs = CompiledGraphs(self._graph_bytes, self._has_one_thread)
+        self.graphs = CompiledGraphs(self._graph_bytes, self._has_one_thread, room)
         self._precision, self._eight_bits = precision, precision == "int8"
         # Rounding the products of the head to bfloat16 changes more first predictions than rounding those of the
         # encoder does (`benchmarks/precision.py`), so the head is computed in float32, in a graph of its own.

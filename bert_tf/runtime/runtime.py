@@ -3,6 +3,7 @@
 B batch, T tokens, P predicted positions.
 """
 
+import contextlib
 import glob
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -36,6 +37,8 @@ class Runtime:
         shares_cores: bool, or callable () -> bool that is asked at every pass. Whether the process has other work for
             the cores, as a server with several visitors has. OpenVINO then runs short inputs on one thread: this takes
             longer, but less processor time in all, and they wait for no longer pass.
+        room: callable (bytes) -> context manager, in which OpenVINO compiles a graph that needs about so many bytes. A
+            server makes room there.
 
     Attributes:
         precision: str. The precision.
@@ -58,6 +61,7 @@ class Runtime:
         precision: str = "float32",
         engine: str = "auto",
         shares_cores: bool | Callable[[], bool] = False,
+        room: Callable[[int], contextlib.AbstractContextManager] = contextlib.nullcontext,
     ) -> None:
         if precision not in PRECISIONS:
             raise RuntimeInputError(f"precision must be one of {', '.join(PRECISIONS)}, not {precision!r}.")
@@ -65,7 +69,7 @@ class Runtime:
             raise RuntimeInputError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}.")
         self.precision = precision
         self.engine = _choose(model, engine, precision)
-        self._model, self._lock, self._shares_cores = model, threading.Lock(), shares_cores
+        self._model, self._lock, self._shares_cores, self._room = model, threading.Lock(), shares_cores, room
         self._loaded_engine: Any = None
 
     def run(self, batch: Mapping[str, np.ndarray], outputs: Iterable[str]) -> dict[str, Any]:
@@ -143,7 +147,7 @@ class Runtime:
                 if self.engine == "openvino":
                     from bert_tf.runtime.openvino_engine import OpenVINOEngine
 
-                    self._loaded_engine = OpenVINOEngine(self._model, self.precision, self._shares_cores)
+                    self._loaded_engine = OpenVINOEngine(self._model, self.precision, self._shares_cores, self._room)
                 else:
                     self._loaded_engine = _keras_engine(keras_model(self._model), self.precision)
             return self._loaded_engine

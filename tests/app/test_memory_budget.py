@@ -1,6 +1,7 @@
 """One bound for all that the server holds: models, traces, snapshots, results of pages."""
 
 import asyncio
+import contextlib
 import threading
 import types
 import weakref
@@ -13,6 +14,7 @@ from bert_tf.inference.loaded_models import LoadedModels
 from bert_tf.resources.memory_budget import ByteStore, MemoryBudget, RestOfProcess
 from bert_tf.runtime import compiled_graphs
 from bert_tf.runtime.compiled_graphs import CompiledGraphs
+from bert_tf.runtime.runtime import Runtime
 from tests.conftest import run_in_own_loop
 from ui.session import memory_budget as server_budget
 from ui.session import model_store
@@ -129,6 +131,54 @@ def test_a_model_that_was_dropped_while_it_is_used_is_not_read_a_second_time():
     assert reads == ["a", "b", "c", "b", "c", "a"]
 
 
+def test_a_model_in_use_is_not_dropped_as_that_would_free_nothing():
+    reads = []
+    store = ModelStore(MemoryBudget(80), lambda name, precision: reads.append(name) or Bert())
+    store.load("a", "float32")
+    with store.using("a", "float32"), store.using("a", "float32"):
+        for name in "bcd":
+            store.load(name, "float32")
+        assert store.names() == ["a", "c", "d"] and store.oldest() is None
+        store.drop_oldest()
+        assert store.names() == ["a", "c", "d"]
+    store.load("e", "float32")
+    assert store.names() == ["d", "e"] and reads == list("abcde")
+
+
+def test_room_that_is_made_for_one_is_not_given_to_another():
+    budget = MemoryBudget(100)
+    store = ByteStore(budget, lambda value: value.nbytes)
+    for key in "abcd":
+        store.put(key, array(20))
+    with budget.room(30):
+        assert budget.bytes == 60
+        with budget.room(30):
+            assert budget.bytes == 40
+        store.put("e", array(20))
+        assert budget.bytes == 60
+    store.put("f", array(40))
+    assert budget.bytes == 100
+    with pytest.raises(RuntimeError), budget.room(50):
+        raise RuntimeError("the file cannot be read")
+    store.put("g", array(50))
+    assert budget.bytes == 90  # "f" and "g": nothing is reserved any more
+
+
+def test_room_is_made_before_a_graph_is_compiled(tiny_folder):
+    bert, sizes, inside = load(tiny_folder), [], []
+
+    @contextlib.contextmanager
+    def room(size):
+        sizes.append(size)
+        inside.append(bert.runtime.nbytes)
+        yield
+
+    bert.runtime = Runtime(bert.weights, engine="openvino", room=room)
+    for _ in range(2):
+        bert.runtime.warm(("mlm_logits",))
+    assert len(sizes) == 1 and inside == [0] and bert.runtime.graphs.nbytes == sizes[0] > bert.weights.nbytes
+
+
 def test_long_work_uses_its_model_at_each_step():
     store = ModelStore(MemoryBudget(40), lambda name, precision: Bert())
     shared = SharedModel("a", lambda: store.load("a", "float32"))
@@ -144,7 +194,12 @@ def test_long_work_uses_its_model_at_each_step():
 
 def test_room_is_made_before_a_keras_model_is_built(monkeypatch, tiny_folder):
     bert, wanted = load(tiny_folder), []
-    monkeypatch.setattr(model_store, "memory_budget", lambda: types.SimpleNamespace(make_room=wanted.append))
+
+    def room(size):
+        wanted.append(size)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(model_store, "memory_budget", lambda: types.SimpleNamespace(room=room))
     shared = SharedModel("to build", lambda: bert)
     before = bert.weights.held_bytes
     for _ in range(2):

@@ -40,10 +40,11 @@ class SharedModel:
     Args:
         name: of the model.
         load: callable () -> ``Bert``, from the store or from its files.
+        using: callable () -> context manager, in which the store does not drop the model.
     """
 
-    def __init__(self, name, load):
-        self.name, self._load = name, load
+    def __init__(self, name, load, using=contextlib.nullcontext):
+        self.name, self._load, self._using = name, load, using
         self.lock = FairLock()
         self._answered = lambda: None
 
@@ -97,15 +98,20 @@ class SharedModel:
 
     def trace(self, a, b, masked, attentions=False, hidden_states=False):
         """One forward pass with the positions ``masked``."""
-        bert, encoding = self.bert, self.encode(a, b)
-        # Where the limits allow fewer tokens than the model can read, pass on only the text that fits.
-        is_limited = self.room < bert.max_length
-        short_a, short_b = truncated_texts(encoding, a, b) if is_limited else (a, b)
-        # A short text waits for no longer pass of another visitor.
-        with contextlib.nullcontext() if bert.runtime.runs_aside(encoding.length) else self.lock:
-            trace = bert.trace(
-                short_a, self.text_b_or_none(short_b), mask=masked, attentions=attentions, hidden_states=hidden_states
-            )
+        with self._using():
+            bert, encoding = self.bert, self.encode(a, b)
+            # Where the limits allow fewer tokens than the model can read, pass on only the text that fits.
+            is_limited = self.room < bert.max_length
+            short_a, short_b = truncated_texts(encoding, a, b) if is_limited else (a, b)
+            # A short text waits for no longer pass of another visitor.
+            with contextlib.nullcontext() if bert.runtime.runs_aside(encoding.length) else self.lock:
+                trace = bert.trace(
+                    short_a,
+                    self.text_b_or_none(short_b),
+                    mask=masked,
+                    attentions=attentions,
+                    hidden_states=hidden_states,
+                )
         self._answered = weakref.ref(bert)
         if is_limited:
             return dataclasses.replace(trace, text_a=a, text_b=self.text_b_or_none(b), truncated=encoding.truncated)
@@ -115,7 +121,7 @@ class SharedModel:
         """Fill all masks of ``trace``, the most probable prediction first; ``targets``: words to score in each step."""
         from bert_tf.inference.joint_filling import fill_jointly
 
-        with self.lock:
+        with self._using(), self.lock:
             return fill_jointly(self.bert, trace, top_k=top_k, targets=targets)
 
     def run(self, function, *args, progress=None, **kwargs):
@@ -132,7 +138,7 @@ class SharedModel:
 
         if progress is not None:
             kwargs["progress"] = step
-        with self.lock:
+        with self._using(), self.lock:
             bert = self.bert
             with when_engine_unused(functools.partial(self._left_to_others, bert)):
                 return function(bert, *args, **kwargs)
@@ -149,8 +155,7 @@ class SharedModel:
     @contextlib.contextmanager
     def _left_to_others(self, bert):
         """TensorFlow works meanwhile. To build the Keras model takes several times the memory of the weights."""
-        with self._released():
-            memory_budget().make_room(getattr(bert.weights, "bytes_to_build", 0))
+        with self._released(), memory_budget().room(getattr(bert.weights, "bytes_to_build", 0)):
             leave_cores_to(bert.runtime.engine)
             yield
 
@@ -207,7 +212,7 @@ def _models() -> ModelStore:
 
 @server_cache
 def _shared(name: str, precision: str) -> SharedModel:
-    return SharedModel(name, lambda: _models().load(name, precision))
+    return SharedModel(name, lambda: _models().load(name, precision), using=lambda: _models().using(name, precision))
 
 
 def _expected_bytes(name):
@@ -251,7 +256,12 @@ def _for_visitors(precision, bert):
     """The same model in a precision, beside the work of other visitors; the weights are not loaded again."""
     from bert_tf import Bert, Runtime
 
-    runtime = Runtime(bert.weights, precision=precision, shares_cores=lambda: presses().are_of_several())
+    runtime = Runtime(
+        bert.weights,
+        precision=precision,
+        shares_cores=lambda: presses().are_of_several(),
+        room=lambda size: memory_budget().room(size),
+    )
     task = bert.task and bert.task.with_runtime(runtime)
     return Bert(bert.config, bert.tokenizer, bert.weights, runtime, bert.name, bert.path, task)
 
