@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 _RESIDENT = pathlib.Path("/proc/self/statm")
-_REMEMBERED = 5.0  # seconds
+_REMEMBERED = 2.0  # seconds
 _SHARE = 4  # of the bound a fourth is for the values, however much the process needs besides
 
 
@@ -42,7 +42,7 @@ class RestOfProcess:
         self._seen: collections.deque[tuple[float, int]] = collections.deque()
 
     def measure(self, held: int) -> tuple[int, int]:
-        """The bytes besides the `held` ones: now, and the least of the last five seconds, as a forward pass needs more
+        """The bytes besides the `held` ones: now, and the least of the last two seconds, as a forward pass needs more
         for a moment. 0 if they are not known.
         """
         resident, now = self._resident(), self._clock()

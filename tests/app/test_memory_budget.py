@@ -37,14 +37,14 @@ class Bert:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The seconds of the stores' clock; each look at it is a second later."""
+    """The seconds of the stores' clock; each look at it is a quarter of a second later."""
     from bert_tf.resources import memory_budget
     from ui.session import session_cache
 
     now = types.SimpleNamespace(seconds=0.0)
 
     def monotonic():
-        now.seconds += 1
+        now.seconds += 0.25
         return now.seconds
 
     for module in (memory_budget, session_cache):

@@ -23,7 +23,7 @@ _LOOK = 10.0  # seconds between two looks whether anybody is here
 # refer to, such as attention maps.
 _LEFT = 100.0
 _KEPT_FREE = 20  # of the bound a twentieth is left to what passes need for a moment
-_MEASURE = 1.0  # seconds between two looks at the memory of the process
+_MEASURE = 0.5  # seconds between two looks at the memory of the process
 _log = logging.getLogger(__name__)
 _loops: list[asyncio.AbstractEventLoop] = []  # that of the server; none in a process that is not one
 
