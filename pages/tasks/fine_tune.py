@@ -8,13 +8,12 @@ from bert_tf.checkpoints import models_dir
 from bert_tf.finetuning.learning_record import LearningRecord
 from pages.tasks.snippets.fine_tune import snippet
 from ui import ownership
-from ui.elements import visitor_cookie
+from ui.elements import training_controls, visitor_cookie
 from ui.session import (
     finetuning_jobs,
     model_store,
     state,
     task_models,
-    training_jobs,
 )
 from ui.session.session_cache import cached
 from ui.shell import error_messages, snippets
@@ -53,7 +52,7 @@ def page():
     _form()
     trainings = finetuning_jobs.names()
     own = finetuning_jobs.last_started()
-    training_jobs.failure(own, finetuning_jobs.problem(own))
+    training_controls.failure(own, finetuning_jobs.problem(own))
     if not trainings:
         return
     name = trainings[0]
@@ -221,7 +220,7 @@ def _watch(name):
         if not may_change:
             st.caption("Another visitor has started it.", width="content")
         elif ended:
-            training_jobs.delete_button("w_fine_tune_delete", "model", lambda: _delete(name))
+            training_controls.delete_button("w_fine_tune_delete", "model", lambda: _delete(name))
     if status == "stopped":
         st.caption(
             "The best model of the evaluations until then was saved."

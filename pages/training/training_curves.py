@@ -6,7 +6,7 @@ from bert_tf.explain.models.training_log import TrainingLog
 from bert_tf.plots.training import curves as plots
 from pages.training.snippets.training_curves import snippet
 from ui import ownership
-from ui.elements import visitor_cookie
+from ui.elements import training_controls, visitor_cookie
 from ui.session import runs, state, training_jobs
 from ui.shell import error_messages, frame, snippets
 from ui.shell.page import Page, Press
@@ -39,7 +39,7 @@ def page():
     training_jobs.discard_failed()
     known = runs.runs()
     own = training_jobs.last_started()
-    training_jobs.failure(own, training_jobs.problem(own), bool(own) and (runs.folder() / own).exists())
+    training_controls.failure(own, training_jobs.problem(own), bool(own) and (runs.folder() / own).exists())
     if known:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             path = runs.run_picker(known)
@@ -163,7 +163,9 @@ def _controls(run):
         if status in ("running", "paused"):
             _act("Stop", "stop", lambda: started.end("stop"))
         if status in ("stopped", "done", "paused", "failed"):
-            training_jobs.delete_button("w_training_curves_Delete", "training", lambda: training_jobs.remove(run.name))
+            training_controls.delete_button(
+                "w_training_curves_Delete", "training", lambda: training_jobs.remove(run.name)
+            )
 
 
 def _act(label, icon, function):

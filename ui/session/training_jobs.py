@@ -18,7 +18,6 @@ import time
 import weakref
 
 import numpy as np
-import streamlit as st
 
 from bert_tf.checkpoints import models_dir
 from bert_tf.startup import LOW_PRIORITY
@@ -33,7 +32,6 @@ from ui.session import runs, state
 from ui.shell.limits import OWN_PREFIX, ROOT
 from ui.shell.processes import find_process, may_run, read_process, write_process
 from ui.shell.server_cache import server_cache
-from ui.widgets.formatting import escape_markdown
 
 _WINDOWS_PRIORITY = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)  # as LOW_PRIORITY there; 0 on other systems
 _BATCH, _LENGTH = 16, 64
@@ -527,33 +525,6 @@ def remove_training(begun, name):
         return  # another visitor has removed it already
     training.kill()
     shutil.rmtree(training.folder, ignore_errors=True)
-
-
-def delete_button(key, what, delete):
-    """The button that deletes a training; it opens a second one, as nothing brings the training back.
-
-    Args:
-        key: of the second button. what: what is deleted, such as "model". delete: callable () that deletes it.
-    """
-    with st.popover("Delete", icon=":material/delete:", width="content"):
-        st.markdown(f"The {what} is deleted for everybody who opens this explorer.")
-        if st.button("Delete it", type="primary", key=key):
-            delete()
-            state.rerun()
-
-
-def failure(name, problem, is_kept=False):
-    """Why a training of this visitor failed.
-
-    Args:
-        name: of the training. problem: its error message; None draws nothing. is_kept: whether its files are.
-    """
-    if problem:
-        kept = "What it saved before is kept." if is_kept else "Nothing of it is kept."
-        st.error(
-            f"The training {name} failed. {kept} {escape_markdown(problem)}",
-            icon=":material/error:",
-        )
 
 
 def shipped():
