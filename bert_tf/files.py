@@ -114,6 +114,12 @@ def is_missing_or_empty(folder: str | os.PathLike) -> bool:
     return not folder.exists() or folder.is_dir() and all(path.name in ours for path in folder.iterdir())
 
 
+def holds_model(folder: str | os.PathLike) -> bool:
+    """Return whether a folder has the settings or the weights of a model."""
+    folder = Path(folder)
+    return (folder / "config.json").exists() or any(folder.glob("*.safetensors"))
+
+
 def refuse_full_folder(folder: str | os.PathLike) -> None:
     """Raise CheckpointError if a folder that is to be written is not missing or empty."""
     if not is_missing_or_empty(folder):

@@ -153,6 +153,8 @@ def run(args: argparse.Namespace) -> int:
     train, dev, settings = checked_examples(args)
     how = fit_settings(args)
     print(f"{len(train):,} training examples, {len(dev):,} dev examples.", flush=True)
+    if settings.labels:
+        print(f"{len(settings.labels):,} labels: {', '.join(settings.labels):.200}", flush=True)
     import_tensorflow()
     from bert_tf.training.strategy import choose, use_threads
 
@@ -176,6 +178,7 @@ def run(args: argparse.Namespace) -> int:
         from bert_tf.training.loop import STOPPED
 
         return STOPPED
+    print(f"The model is in {args.output}{'' if dev else '; no dev examples measured it'}.", flush=True)
     return 0
 
 
@@ -215,6 +218,9 @@ def checked_examples(args: argparse.Namespace) -> tuple[list, list, TaskSettings
     task.check(train, settings)
     task.check(dev, settings)
     task.check_metric(settings, dev or train)
+    useless = [name for name in ("metric", "patience") if getattr(args, name) is not None]
+    if useless and not dev:
+        raise TaskError(f"--{useless[0]} selects by the dev examples, and there are none; give --dev or --dev-share.")
     return train, dev, settings
 
 

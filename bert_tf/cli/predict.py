@@ -61,7 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     file_options.add_argument(
         "--output",
         metavar="FILE",
-        help='JSON lines, one for each line of the input in the same order, {"line", "error"} for a bad line; '
+        help="JSON lines, one for each line of the input that is not blank, in the same order, "
+        '{"line", "error"} for a bad line; '
         "the file gets this name when it is complete, before it is FILE.partial; - for standard output (default)",
     )
     file_options.add_argument(

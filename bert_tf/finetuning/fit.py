@@ -21,7 +21,7 @@ import numpy as np
 
 from bert_tf.checkpoints.saving import DTYPES
 from bert_tf.errors import TaskError
-from bert_tf.files import write_json
+from bert_tf.files import holds_model, write_json
 from bert_tf.finetuning.task_settings import read_settings, selection_score
 from bert_tf.folder_lock import locked_folder
 from bert_tf.resources.remote import original_path
@@ -337,9 +337,14 @@ class _Run:
         return json.loads(json.dumps(run_settings))
 
     def _check_run(self):
-        """Raises TaskError if the folder holds a run with other settings or examples."""
+        """Raises TaskError if the folder holds a run with other settings or examples, or a model without a run."""
         path = self.folder / _SETTINGS
         if not path.is_file():
+            if holds_model(self.output):
+                raise TaskError(
+                    f"{self.output} holds a model and not the run that trained it, so the model would be replaced; "
+                    "give another --output."
+                )
             return
         saved, current = json.loads(path.read_text(encoding="utf-8")), self.run_settings
         # A setting that is missing was not saved yet by the version that started the run.
@@ -428,7 +433,7 @@ class _Run:
         if self.trainer.chief:
             self.tracker.log({"step": step, **{f"dev_{name}": value for name, value in scores.items()}})
             scores_text = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
-            self.say(f"after epoch {record['epoch']:g}  {scores_text}{'  (best)' if best else ''}")
+            self.say(f"after epoch {record['epoch']:g}  {scores_text}{'  (best)' if best and scores else ''}")
         return record
 
     def _scores(self):

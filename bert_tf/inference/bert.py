@@ -348,8 +348,11 @@ class Bert:
         """Yield the predictions for any number of inputs; see `bert_tf.inference.batch_predict.predict_many`."""
         return predict_many(self, rows, batch_size, top_k, errors, targets)
 
-    def fill_mask(self, trace: Trace, top_k: int = 5, targets: Sequence[str] = ()) -> tuple[MaskPrediction, ...]:
-        """Return the predictions at each mask of a trace, each mask predicted alone; see `explain.fill_mask`."""
+    def fill_mask(self, trace: Trace | str, top_k: int = 5, targets: Sequence[str] = ()) -> tuple[MaskPrediction, ...]:
+        """Return the predictions at each mask of a trace, or of a text, each mask predicted alone; see
+        `explain.fill_mask`.
+        """
+        trace = self.trace(trace) if isinstance(trace, str) else trace
         return fill_mask(trace, self.tokenizer, top_k, targets)
 
     def score_words(self, trace: Trace, words: Sequence[str]) -> tuple[WordScore, ...]:

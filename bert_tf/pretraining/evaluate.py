@@ -97,7 +97,7 @@ def evaluate_mlm(
     if "replaced" not in bert.heads:
         require_head(bert.heads, "mlm", bert.name)
     if not 8 <= length <= bert.max_length:
-        raise ValueError(f"The length must be 8 to {bert.max_length} tokens for {bert.name}, not {length}.")
+        raise ValueError(f"The length (--length) must be 8 to {bert.max_length} tokens for {bert.name}, not {length}.")
     if batch_size < 1 or (limit is not None and limit < 2):
         raise ValueError(f"Give a batch size of at least 1 and a limit of at least 2, not {batch_size} and {limit}.")
     if generator is not None:

@@ -41,7 +41,10 @@ def plan_phases(text: str | None, length: int, steps: int, longest: int) -> list
         raise ValueError(f"The shares of --phases {text!r} add up to {total:g}; they must add up to 1.")
     for tokens, _ in pairs:
         if not 8 <= tokens <= longest:
-            raise ValueError(f"Sequences of {tokens} tokens were asked for; this model takes 8 to {longest}.")
+            raise ValueError(
+                f"Sequences of {tokens} tokens were asked for, and this model takes 8 to {longest}: give another "
+                "--length, or other --phases."
+            )
     phases, first, done = [], 0, 0.0
     for tokens, share in pairs:
         done += share

@@ -41,8 +41,8 @@ def check_run(
 ) -> None:
     """Checks that a run is resumed with the same text and the same model.
 
-    Steps, batch size, rates and masks may change. A run without a checkpoint starts from the beginning, so nothing is
-    checked.
+    Steps, batch size, rates and masks may change. A run without a checkpoint starts from the beginning, so nothing of
+    it is checked. A folder with a model of another origin is refused.
 
     Args:
         output: Path. The run folder.
@@ -53,12 +53,17 @@ def check_run(
 
     Raises: ValueError if they differ; the message names the difference.
     """
-    from bert_tf.files import read_json
+    from bert_tf.files import holds_model, read_json
     from bert_tf.pretraining.data.corpus import corpus_keys
     from bert_tf.pretraining.data.documents import find_files
     from bert_tf.training.checkpoint import Checkpoints
 
     path = output / "settings.json"
+    if not path.is_file() and (found := next(filter(holds_model, (output, output / "model")), None)):
+        raise ValueError(
+            f"{found} holds a model and not the run that trained it, so the model would be replaced; give another "
+            "--output."
+        )
     if not path.is_file() or not Checkpoints(output / "checkpoints").steps():
         return
     saved = read_json(path)

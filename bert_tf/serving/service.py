@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -123,6 +124,7 @@ class Service:
                     "name": model.name,
                     "parameters": model.parameters,
                     "heads": None if model.heads is None else sorted(model.heads),
+                    "task": _task(model.path),
                     "licence": model.licence,
                     "loaded": model.name in loaded,
                 }
@@ -286,7 +288,7 @@ def application(store: ModelStore, limits: ServiceLimits) -> Starlette:
         text = service.metrics.text(store.loaded())
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/", overview),
             Route("/openapi.json", openapi),
@@ -297,8 +299,27 @@ def application(store: ModelStore, limits: ServiceLimits) -> Starlette:
             Route("/features", _answering(service, service.features), methods=["POST"]),
             Route("/explain/{analysis}", _answering(service, service.explain), methods=["POST"]),
             Route("/tasks/{model}", _answering(service, service.task), methods=["POST"]),
-        ]
+        ],
+        exception_handlers={HTTPException: _unknown_route},
     )
+    app.router.redirect_slashes = False
+    return app
+
+
+def _task(folder):
+    """What a model was fine-tuned for, one of `TASKS`; None for a model without a task."""
+    from bert_tf.finetuning.task_settings import read_settings
+
+    settings = None if folder is None else read_settings(folder)
+    return settings and settings.task
+
+
+def _unknown_route(request, error):
+    """The answer to a path or a method that the service does not have: JSON, as every other error."""
+    sentence = f"There is no {request.url.path} here; GET / lists what there is."
+    if error.status_code == 405:
+        sentence = f"{request.url.path} takes {error.headers['Allow']}, not {request.method}."
+    return Response(_encoded({"error": sentence}), error.status_code, error.headers, media_type="application/json")
 
 
 def _answering(service: Service, handler: Callable, limited: bool = True) -> Callable:

@@ -364,7 +364,8 @@ def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
         norm.epsilon = config.layer_norm_eps
     for name, (layer, index) in _layers(backbone, config).items():
         if name not in tensors:
-            continue  # a pooler that the model does not have
+            layer.weights[index].assign(np.zeros(layer.weights[index].shape))  # a pooler that the model does not have
+            continue
         value = tensors[name]
         if name == _POSITIONS:
             value = value[config.position_offset :]

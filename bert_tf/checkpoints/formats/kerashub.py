@@ -92,12 +92,14 @@ def preset_heads(folder: str | os.PathLike, config: BertConfig) -> frozenset[str
     """The pre-training heads that a preset of these settings has here."""
     task, _ = task_of_preset(folder) or (None, None)
     in_classifier = task == "TextClassifier" and classifier_has_pooler(config.architecture)
-    heads = {"pooler"} if BACKBONES[config.model_type].pooler or in_classifier else set()
+    has_pooler = BACKBONES[config.model_type].pooler and own_entries(folder).get("pooler", True) or in_classifier
+    heads = {"pooler"} if has_pooler else set()
     return frozenset(heads | {"mlm"} if task == "MaskedLM" else heads)
 
 
 def own_entries(folder: str | os.PathLike) -> dict[str, Any]:
-    """What this project wrote into the metadata of a preset: "hidden_act", and "task" with the settings of a task."""
+    """What this project wrote into the metadata of a preset: "hidden_act", "task" with the settings of a task, and
+    "pooler", False if the model has none: a backbone of keras_nlp always has one."""
     path = Path(folder) / _METADATA_FILE
     entries = read_json(path).get(_OWN) if path.is_file() else None
     return entries if isinstance(entries, dict) else {}
@@ -122,7 +124,7 @@ def open_preset(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
     config, path = preset_config(folder), folder / WEIGHTS_FILE
     if config.model_type != "bert" or task_of_preset(folder) or stored_policy(folder):
         _, tokenizer, tensors = open_with_keras_nlp(str(folder))
-        return config, tokenizer, tensors
+        return config, tokenizer, _own_tensors(folder, tensors)
     if not path.is_file():
         raise CheckpointError(f"{folder} has no {WEIGHTS_FILE}; only presets with their weights in one file are read.")
     shapes_in_file = dataset_shapes(path)
@@ -140,7 +142,13 @@ def open_preset(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
     for key, shape in shapes_in_file.items():
         if not key.startswith("optimizer/") and "seed_generator" not in key:
             tensors[key] = _stored(path, key, key, shape)  # an unknown tensor, which `reading.check` refuses
-    return config, _tokenizer(folder), tensors
+    return config, _tokenizer(folder), _own_tensors(folder, tensors)
+
+
+def _own_tensors(folder, tensors):
+    """The tensors of a preset, without the pooler of a model that had none."""
+    has_pooler = own_entries(folder).get("pooler", True)
+    return {name: tensor for name, tensor in tensors.items() if has_pooler or not name.startswith("bert.pooler.")}
 
 
 def _key_and_shape(name, config):

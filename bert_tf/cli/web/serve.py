@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import socket
 import sys
 
 from bert_tf.errors import InputError
@@ -67,13 +68,19 @@ def run(args: argparse.Namespace) -> int:
     except RequestProblem as problem:
         raise InputError(str(problem)) from None
     root = f"/{args.base_path.strip('/')}" if args.base_path.strip("/") else ""
-    print(f"Serving {store.default} at http://{args.address}:{args.port}{root}/", file=sys.stderr)
-    uvicorn.run(
-        application(store, limits),
-        host=args.address,
-        port=args.port,
-        root_path=root,
-        log_level="warning",
-        access_log=False,
-    )
+    with _listening(args.address, args.port) as listener:
+        print(f"Serving {store.default} at http://{args.address}:{args.port}{root}/", file=sys.stderr)
+        config = uvicorn.Config(application(store, limits), root_path=root, log_level="warning", access_log=False)
+        uvicorn.Server(config).run(sockets=[listener])
     return 0
+
+
+def _listening(address, port):
+    """A socket that listens at the port."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        return socket.create_server((address, port), family=family)
+    except OSError as error:
+        raise InputError(
+            f"Port {port} of {address} is not available ({error.strerror or error}); give another --port or --address."
+        ) from None

@@ -124,7 +124,9 @@ def write_preset(bert: Bert, target: Path, dtype: str = "float32") -> Path:
     with atomic_folder(target) as folder:
         model.save_to_preset(str(folder))
         tokenizer.save_to_preset(str(folder))
-        entries = {} if settings is None else {"task": settings.to_dict()}
+        entries: dict[str, Any] = {} if settings is None else {"task": settings.to_dict()}
+        if _lacks_pooler(bert):
+            entries["pooler"] = False
         write_own_entries(folder, hidden_act=config.hidden_act, **entries)
         write_text(folder / "README.md", _card(bert, model, dtype))
     return target
@@ -134,10 +136,18 @@ def _card(bert, model, dtype):
     kind, load = type(model).__name__, "from_preset(folder)"
     if dtype == "int8" and kind.endswith("Backbone"):
         load = 'from_preset(folder, dtype=json.load(open(folder + "/config.json"))["config"]["dtype"])'
+    note = differences_note(bert.config, bert.tokenizer)
+    if _lacks_pooler(bert):
+        note += f" This model has no pooler: the one of the {_record(bert.config).prefix}Backbone holds zeros."
     return (
         f"---\nlibrary_name: keras-hub\n---\n\nA {bert.config.architecture.title} model as a KerasHub preset: "
-        f"`keras_hub.models.{kind}.{load}`.\n\n{differences_note(bert.config, bert.tokenizer)}\n"
+        f"`keras_hub.models.{kind}.{load}`.\n\n{note}\n"
     )
+
+
+def _lacks_pooler(bert):
+    """Whether keras_nlp's backbone has a pooler and the model has none."""
+    return _record(bert.config).pooler and "pooler" not in bert.heads
 
 
 def _encoder_tensors(bert):
