@@ -47,7 +47,7 @@ MODERNBERT = Architecture(
     changes=(
         "It reads up to 8,192 tokens: every third layer attends to all tokens, the others to 64 on each side.",
         "Positions are rotations of queries and keys; nothing is added to the token embeddings.",
-        "Each layer normalizes before its blocks, and no dense layer or normalization of the encoder has a bias.",
+        "Each layer normalises before its blocks, and no dense layer or normalisation of the encoder has a bias.",
         "The feed-forward block is gated (GeGLU); pre-training masks 30% of the tokens and has no sentence pairs.",
         "Its tokenizer is a byte-level BPE of 50,368 tokens, trained on text and code.",
     ),

@@ -54,9 +54,14 @@ def page():
         _overview(trace, selection)
     with right:
         _heads(shared, token_trace, trace, selection, chosen)
+    drawn = (
+        "Each row shows what one token attends to: the larger the weight, the stronger the colour. The map does"
+        if state.setting(_AS, "lines") == "map"
+        else "Each line leads from a token, on the left, to a token that it attends to: the larger the weight, the "
+        "stronger the line. The lines do"
+    )
     st.caption(
-        "Each line leads from a token, on the left, to a token that it attends to: the larger the weight, the "
-        "stronger the line. The lines do not show what information is moved, nor whether it matters.",
+        f"{drawn} not show what information is moved, nor whether it matters.",
         help="In each head the weights of a token add up to 1.",
     )
     attention_controls.footer(shared, token_trace)

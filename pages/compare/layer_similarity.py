@@ -21,7 +21,7 @@ PAGE = Page(
     group="Compare",
     order=2,
     title="Layer similarity (CKA)",
-    question="How alike are the layers",
+    question="How alike the layers are",
     terms="CKA SVCCA representation similarity cosine layers",
     summary=(
         "linear CKA, SVCCA or PWCCA of every layer of one model (or snapshot of a training) with every layer "

@@ -72,9 +72,8 @@ def page():
     with left:
         sweep_result = _sweep(shared, trace, layers, heads) if colour == "effect" else None
         effects = None if sweep_result is None else _effects(sweep_result, trace, question, layers, heads)
-        _grid(
-            trace, effect, cells_off, effects, _unit(shared, question) if effects is not None else None, (layers, heads)
-        )
+        unit = _unit(shared, question) if effects is not None else None
+        _grid(trace, effect, cells_off, effects, unit, (layers, heads), colour)
     with right:
         _answers(shared, trace, effect)
     if sweep_result is not None:
@@ -142,7 +141,7 @@ def _answer(shared, questions):
     )
 
 
-def _grid(trace, effect, cells_off, effects, unit, size):
+def _grid(trace, effect, cells_off, effects, unit, size, colour):
     layers, heads = size
     dark = state.is_dark()
 
@@ -153,13 +152,15 @@ def _grid(trace, effect, cells_off, effects, unit, size):
     inputs.heading("Switch off")
     export.save("switched-off", _saved(effect), {"model": trace.model})
     all_cells = ablation_parts.all_cells(layers, heads)
-    if effects is None:
+    if colour == "shift":
         shades = [
             _faint(effect.attention_shifts[layer, column]) if column < heads else None for layer, column in all_cells
         ]
         ramp, legend = plots.ramp(dark), ("looks as before", "looks elsewhere")
     else:
-        shades = [round(0.5 + 0.5 * float(value), 3) for value in by_kind(effects).ravel()]
+        shades = [None] * len(all_cells)  # until the effects are computed
+        if effects is not None:
+            shades = [round(0.5 + 0.5 * float(value), 3) for value in by_kind(effects).ravel()]
         ramp, legend = diverging_ramp(dark), ("opposes the answer", "supports it")
     cells(
         "c_ablation",

@@ -42,7 +42,7 @@ PAGE = Page(
 
 _KINDS = {
     "sides": "One side only",
-    "less": "A word less",
+    "less": "One word less",
     "word": "Another word",
     "swap": "A and B swapped",
     "pairs": "Minimal pairs",

@@ -145,7 +145,7 @@ def _table(trace, lens, row):
         picked=row * width + depth,
         strong=[r for r, position in enumerate(lens.positions) if position in trace.masks],
         hint=(
-            "A bold frame marks the layer from which on the last layer's answer stays on top. Point at a cell, or"
+            "From the layer with a bold frame on, the likeliest word is that of the last layer. Point at a cell, or"
             " press it."
         ),
         legend=("0%", "100%"),

@@ -34,7 +34,7 @@ def sentence(method, baseline, names):
     others = "the most of all methods" if row is best else f"{names[best['method']]}, the best, {best['loss']:.1f}"
     return (
         f"Tested on {count(record['sentences'], 'sentence')} with {title(record['model'])}: hiding the "
-        f"{record['words']} words that it calls most important cost the prediction {row['loss']:.1f} "
+        f"{record['words']} words that this method calls most important cost the prediction {row['loss']:.1f} "
         f"{record['unit']} on average; {others}; a random order {chance['mean']:.1f} ({chance['least']:.1f} to "
         f"{chance['greatest']:.1f})."
     )

@@ -22,7 +22,7 @@ PAGE = Page(
     group="Learn",
     order=7,
     title="Architectures",
-    question="The family: what came after BERT",
+    question="The family: BERT, its relatives and its successors",
     terms="RoBERTa ALBERT DistilBERT ELECTRA DeBERTa family members variants",
     summary=(
         "RoBERTa, DistilBERT, ALBERT and ELECTRA beside BERT: what each changed, sizes, parameters, work, speed here"

@@ -172,5 +172,5 @@ def _positions(shared, call):
         )
     st.caption(
         f"{escape_markdown(title(shared.name))} learned a vector for each of {len(similarity.positions)} positions, "
-        "and their order if neighbours are similar. The map shows the table, not how attention uses it."
+        "and it has learned their order if neighbours are similar. The map shows the table, not how attention uses it."
     )

@@ -48,7 +48,7 @@ _TOP = 10
 _AMONG = {"vocabulary": "In the vocabulary", "text": "In a text"}
 #: The hidden state 0 by the number of vectors that are added.
 _EMBEDDINGS = {
-    1: "the same after its normalization",
+    1: "the same after its normalisation",
     2: "the sum of the two parts of the embeddings",
     3: "the sum of the three parts of the embeddings",
 }

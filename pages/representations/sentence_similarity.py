@@ -146,7 +146,7 @@ def _draw(shared, result):
             config=export.plot_config("sentence-similarity"),
             key="w_sentence_similarity_map",
         )
-        st.caption("Point at a cell to read its two sentences. The colours span the values of the map.")
+        st.caption("Point at a cell to read its two sentences. The colours span the values outside the diagonal.")
     with right:
         if result.nearest:
             _list(result)

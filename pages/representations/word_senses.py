@@ -187,7 +187,9 @@ def _map(similarity, layer):
         config=export.plot_config(f"word-senses-similarity-{layer}"),
         key="w_word_senses_map",
     )
-    st.caption("Cosines of the vectors, sentences of one sense together. The colours span the values of the map.")
+    st.caption(
+        "Cosines of the vectors, sentences of one sense together. The colours span the values outside the diagonal."
+    )
 
 
 def _separation(separation, layer):
@@ -213,7 +215,6 @@ def _separation(separation, layer):
             key="w_word_senses_cosine",
         )
     st.caption(
-        f"After layer {layer}, the nearest other sentence has the same sense for "
-        f"{share(float(separation.nearest[layer]))} of them. Separate senses do not show that the model "
-        "uses them."
+        f"After layer {layer}, {share(float(separation.nearest[layer]))} of the sentences have the same sense as their "
+        "nearest neighbour. Separate senses do not show that the model uses them."
     )

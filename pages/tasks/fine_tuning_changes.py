@@ -83,7 +83,7 @@ def page():
         if rank := task_models.names()[after].extra.get("lora_rank"):
             st.caption(
                 f"Trained by LoRA: to each matrix of the layers a product of two matrices of rank {rank} is added; "
-                "embeddings, biases and layer normalizations are those of the base model."
+                "embeddings, biases and layer normalisations are those of the base model."
             )
     with right:
         place = _heads(divergence, traces, before, after)
@@ -258,7 +258,7 @@ def _moved(traces, layer, head):
     """Draw the change of a head's attention."""
     weights_before, weights_after = (trace.attentions[layer, head].astype(np.float32) for trace in traces)
     positions = np.sort(_most_moved(weights_after - weights_before)[:_DRAWN])
-    name = f"Layer {layer + 1}, head {head + 1}: attention after, less before"
+    name = f"Layer {layer + 1}, head {head + 1}: attention after minus before"
     inputs.heading(name)
     figures.show(
         name,

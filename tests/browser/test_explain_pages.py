@@ -105,7 +105,7 @@ def test_inputs_are_brought_to_one_length_and_patched(visit):
 def test_texts_are_changed_and_asked_again(visit):
     page = visit(f"/?page=counterfactuals&{PAIR}").page
     expect(page.locator(".card .note")).to_have_text(["The full text", "Only the words before", "Only the words after"])
-    page.get_by_role("radio", name="A word less").click()
+    page.get_by_role("radio", name="One word less").click()
     expect(page.get_by_role("heading", name="Without each word")).to_be_visible()
     expect(page.locator(".js-plotly-plot .bars .point")).to_have_count(9)
     page.get_by_role("radio", name="Another word").click()

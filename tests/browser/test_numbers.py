@@ -216,7 +216,7 @@ def test_what_if(visit, bert, trace):
     variants = [side(bert, trace, trace.masks[0]) for side in (left_context, right_context)]
     sides = [outcome.masks[0] for outcome in ask_variants(bert, trace, variants, 5)]
     expect_cards(page, [*fill_mask(trace, bert.tokenizer, 5), *sides])
-    page.get_by_role("radio", name="A word less").click()
+    page.get_by_role("radio", name="One word less").click()
     expect(page.get_by_role("heading", name="Without each word")).to_be_visible()
     page.locator(f"{FIGURE} .bars .point").first.wait_for()
     wanted = [outcome.divergences.mean() for _, outcome in without_each_word(bert, trace, 1)]

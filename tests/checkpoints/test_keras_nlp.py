@@ -10,6 +10,7 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import CheckpointError
 from bert_tf.errors import InputError
+from bert_tf.models import build_encoder
 from bert_tf.tokenizers import read_tokenizer
 from tests.architectures.test_architectures import GOLDEN
 from tests.conftest import make_bert, randomise
@@ -390,3 +391,22 @@ def test_keras_export_on_another_backend_says_what_to_do(tiny, monkeypatch, tmp_
     monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
     with pytest.raises(ValueError, match="set KERAS_BACKEND=tensorflow, or write ONNX"):
         tiny.model.export(str(tmp_path / "exported"))
+
+
+@pytest.mark.parametrize("has_mlm", [True, False])
+def test_a_preset_of_a_model_without_a_pooler_is_read_without_one(tmp_path, has_mlm):
+    import keras_nlp
+
+    from bert_tf.inference.exported.keras_nlp_task import write_preset
+
+    made = make_bert(layers=2, seed=4, with_heads=("mlm",))
+    if not has_mlm:
+        encoder = build_encoder(made.config, outputs=("sequence_output",))
+        made = bert_tf.Bert(made.config, made.tokenizer, encoder, name="encoder")
+        assert not made.heads
+    folders = [write_preset(made, tmp_path / name) for name in ("one", "other")]
+    back = bert_tf.load(folders[0])
+    assert back.heads == made.heads and "has no pooler" in (folders[0] / "README.md").read_text()
+    np.testing.assert_allclose(own_sequence(back, ids_of(made)), own_sequence(made, ids_of(made)), atol=1e-5)
+    theirs = [keras_nlp.models.Backbone.from_preset(str(folder)).pooled_dense.get_weights() for folder in folders]
+    assert not any(array.any() for weights in theirs for array in weights)

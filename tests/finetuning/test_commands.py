@@ -304,6 +304,21 @@ def test_what_is_wrong_is_told_in_one_line(tagger, start_folder, capsys, tmp_pat
             ],
             "--metric is 'words'; these examples are measured by accuracy, f1, precision, recall.",
         ),
+        (
+            [
+                "finetune",
+                "tag",
+                "--model",
+                start_folder,
+                "--train",
+                data,
+                "--patience",
+                "2",
+                "--output",
+                tmp_path / "o",
+            ],
+            "--patience selects by the dev examples, and there are none; give --dev or --dev-share.",
+        ),
         (["evaluate", "answer", "--model", folder, "--data", data], "fine-tuned for 'tag'"),
     ):
         code, _, err = run(capsys, *arguments)

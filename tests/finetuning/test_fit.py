@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -181,6 +182,16 @@ def test_a_run_is_not_continued_with_other_settings(start_folder, tmp_path):
     run(start_folder, tmp_path)
     with pytest.raises(TaskError, match="holds a run with another learning_rate"):
         run(start_folder, tmp_path, learning_rate=1e-4)
+
+
+def test_a_model_of_another_origin_is_not_replaced(start_folder, tmp_path):
+    copy = shutil.copytree(start_folder, tmp_path / "mine")
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
+    with pytest.raises(TaskError, match="mine holds a model and not the run .* give another --output"):
+        run(start_folder, copy)
+    with pytest.raises(TaskError, match="holds a model"):
+        run(copy, copy)
+    assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
 
 
 @pytest.mark.usefixtures("few_updates")

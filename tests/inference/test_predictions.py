@@ -64,6 +64,10 @@ def test_a_bad_top_k_is_refused_with_its_value(tiny_bert, top_k):
         tiny_bert.fill_mask(tiny_bert.trace("the [MASK]"), top_k=top_k)
 
 
+def test_a_text_is_filled_as_its_trace_is(tiny_bert):
+    assert tiny_bert.fill_mask("the [MASK]") == tiny_bert.fill_mask(tiny_bert.trace("the [MASK]"))
+
+
 def test_a_model_without_the_head_says_so(headless_bert):
     trace = headless_bert.trace("the [MASK] sat")
     with pytest.raises(MissingHead, match="tiny-headless"):

@@ -321,6 +321,28 @@ def test_health_models_and_metrics(service):
     assert buckets == sorted(buckets) and len(buckets) == 13
 
 
+def test_an_unknown_path_or_method_is_answered_as_every_other_error(service):
+    for path in ("/nosuch", "/health/"):
+        assert ask(service, path) == (404, {"error": f"There is no {path} here; GET / lists what there is."})
+    assert ask(service, "/predict") == (405, {"error": "/predict takes POST, not GET."})
+    status, answer = ask(service, "/health", {})
+    assert status == 405 and answer["error"].endswith("not POST.") and "GET" in answer["error"]
+
+
+def test_the_list_of_models_says_what_each_was_fine_tuned_for(service):
+    models = {model["name"]: model for model in ask(service, "/models")[1]["models"]}
+    assert models["tiny-cased"]["task"] is None
+    assert models["sentiment-base-cased"]["task"] == "classify"
+
+
+def test_a_port_in_use_is_one_sentence_before_it_says_that_it_serves(home, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert main(["serve", "--model", "tiny-cased", "--port", str(port)]) == 2
+    error = capsys.readouterr().err
+    assert f"Port {port} of 127.0.0.1 is not available" in error and "Serving" not in error
+
+
 def test_the_description_has_every_analysis_with_its_options(service):
     status, described = ask(service, "/openapi.json")
     assert status == 200 and described["openapi"] == "3.1.0"

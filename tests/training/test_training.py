@@ -304,7 +304,9 @@ def test_a_run_from_before_its_settings_were_noted_goes_on(start, tmp_path, caps
 
 def test_the_longest_sequence_ends_with_the_position_table(start, tmp_path):
     roberta = Path(__file__).parents[1] / "golden" / "family" / "roberta"  # 32 positions, the first two not used
-    with pytest.raises(ValueError, match="31 tokens were asked for; this model takes 8 to 30"):
+    with pytest.raises(
+        ValueError, match="31 tokens were asked for, and this model takes 8 to 30: give another --length"
+    ):
         pretrain(start, tmp_path, "--init", roberta, "--objective", "mlm", "--length", 31)
 
 
@@ -789,3 +791,12 @@ def test_where_there_is_no_earlier_checkpoint_none_is_promised(tmp_path, monkeyp
     monkeypatch.setattr("safetensors.numpy.save_file", full)
     with pytest.raises(CheckpointWriteError, match="the disk is full. There is no earlier checkpoint; free space"):
         Checkpoints(tmp_path).save(1, [keras.Variable([1.0])], {})
+
+
+@pytest.mark.parametrize("place", [".", "model"])
+def test_a_model_of_another_origin_is_not_replaced(start, tmp_path, place):
+    folder = shutil.copytree(start / "model", tmp_path / "mine" / place)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(ValueError, match="holds a model and not the run .* give another --output"):
+        pretrain(start, tmp_path / "mine", "--steps", 2)
+    assert {name: (folder / name).read_bytes() for name in before} == before

@@ -35,7 +35,7 @@ TERMS = (
     ),
     Term(
         "Attention head",
-        ("heads", "head"),
+        ("attention heads",),
         "One of several attentions that work side by side in a layer, each with queries, keys and values of its own.",
         "all_heads",
     ),
@@ -53,7 +53,7 @@ TERMS = (
     ),
     Term(
         "Bidirectional",
-        ("both sides",),
+        ("bidirectionally",),
         "Reading the words before and after a place. BERT is bidirectional; a left-to-right model is not.",
         "directionality",
     ),
@@ -186,7 +186,7 @@ TERMS = (
         "architecture",
     ),
     Term(
-        "Layer normalization",
+        "Layer normalisation",
         ("layer norm", "LayerNorm"),
         "Bringing each token's vector to mean 0 and variance 1, then scaling it by learned numbers.",
         "architecture",
@@ -253,7 +253,7 @@ TERMS = (
     ),
     Term(
         "Parameter",
-        ("parameters", "weights"),
+        ("parameters",),
         "A number that training sets. BERT Base has about 110 million, Large about 340 million.",
         "architecture",
     ),
