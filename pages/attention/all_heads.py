@@ -55,7 +55,7 @@ def page():
     with right:
         _heads(shared, token_trace, trace, selection, chosen)
     drawn = (
-        "Each row shows what one token attends to: the larger the weight, the stronger the colour. The map does"
+        "The larger the weight, the stronger the colour. The map does"
         if state.setting(_AS, "lines") == "map"
         else "Each line leads from a token, on the left, to a token that it attends to: the larger the weight, the "
         "stronger the line. The lines do"
