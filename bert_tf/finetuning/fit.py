@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _SETTINGS = "settings.json"
+_RUN = "run"  # the folder of the run, in that of the model
 # Attributes of examples that name their file and line; the training does not depend on them.
 _SOURCE_ATTRIBUTES = ("where", "source")
 #: Settings that may change when a run is resumed.
@@ -209,13 +210,22 @@ def examples_hash(examples: Sequence[Any]) -> str:
     return digest.hexdigest()
 
 
+def refuse_foreign_model(output: Path) -> None:
+    """Raises TaskError if a folder holds a model that no run in it has trained: the new model would replace it."""
+    if holds_model(output) and not (output / _RUN / _SETTINGS).is_file():
+        raise TaskError(
+            f"{output} holds a model and not the run that trained it, so the model would be replaced; give another "
+            "--output."
+        )
+
+
 class _Run:
     """One call of `fit`."""
 
     def __init__(self, task_type, start, settings, how, output, strategy, say):
         self.task_type, self.start, self.settings, self.how = task_type, start, settings, how
         self.output, self.strategy, self.say = output, strategy, say
-        self.folder = output / "run"
+        self.folder = output / _RUN
 
     def prepare(self, train, dev):
         """Makes the model, the encoded examples and the trainer."""
@@ -340,11 +350,7 @@ class _Run:
         """Raises TaskError if the folder holds a run with other settings or examples, or a model without a run."""
         path = self.folder / _SETTINGS
         if not path.is_file():
-            if holds_model(self.output):
-                raise TaskError(
-                    f"{self.output} holds a model and not the run that trained it, so the model would be replaced; "
-                    "give another --output."
-                )
+            refuse_foreign_model(self.output)
             return
         saved, current = json.loads(path.read_text(encoding="utf-8")), self.run_settings
         # A setting that is missing was not saved yet by the version that started the run.

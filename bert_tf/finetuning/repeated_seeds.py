@@ -6,7 +6,7 @@ import dataclasses
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.finetuning.fit import fit
+from bert_tf.finetuning.fit import fit, refuse_foreign_model
 from bert_tf.finetuning.task_settings import selection_score
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def fit_seeds(
         if result.finished and result.chief:
             write_report(output, dev, len(train), how, start, [best_scores(result.rounds, settings.metric)], say)
         return result.finished
+    refuse_foreign_model(output)
     scores = []
     for seed in range(how.seed, how.seed + seeds):
         folder = output / f"seed-{seed}"

@@ -94,6 +94,11 @@ class MemoryBudget:
 
         Something large (``size`` is not 0) has no room in what the process needs at this moment for its passes.
         """
+        for holder in self._drop(size):
+            holder.after_drops()
+
+    def _drop(self, size):
+        """Drop values as `make_room` does; returns their holders."""
         dropped = set()
         with self._lock:
             now, least = (0, 0) if self._rest is None else self._rest.measure(self.bytes)
@@ -106,16 +111,17 @@ class MemoryBudget:
                 holder = min(times, key=operator.itemgetter(0))[1]
                 holder.drop_oldest()
                 dropped.add(holder)
-        for holder in dropped:
-            holder.after_drops()
+        return dropped
 
     @contextlib.contextmanager
     def room(self, size: int) -> Iterator[None]:
         """Make room for ``size`` more bytes, which are taken in this block: nobody else is given the same room."""
-        self.make_room(size)
         with self._lock:
+            dropped = self._drop(size)
             self._reserved += size
         try:
+            for holder in dropped:
+                holder.after_drops()
             yield
         finally:
             with self._lock:

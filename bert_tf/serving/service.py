@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 import bert_tf
 from bert_tf.checkpoints import list_models
-from bert_tf.errors import InputError, TextError, check_text, checked_pair
+from bert_tf.errors import CheckpointError, InputError, TaskError, TextError, check_text, checked_pair
 from bert_tf.inference.predictions import check_top_k
 from bert_tf.serving.analysis_request import answer as analysis_answer
 from bert_tf.serving.analysis_request import checked_length, served_analyses
@@ -116,22 +116,22 @@ class Service:
 
     async def models(self, request: Request) -> Any:
         """GET /models."""
+        return {"default": self.store.default, "models": await run_in_threadpool(self._models)}
+
+    def _models(self):
         offered, loaded = self.limits.models, self.store.loaded()
-        return {
-            "default": self.store.default,
-            "models": [
-                {
-                    "name": model.name,
-                    "parameters": model.parameters,
-                    "heads": None if model.heads is None else sorted(model.heads),
-                    "task": _task(model.path),
-                    "licence": model.licence,
-                    "loaded": model.name in loaded,
-                }
-                for model in await run_in_threadpool(list_models)
-                if model.installed and not model.problem and (not offered or model.name in offered)
-            ],
-        }
+        return [
+            {
+                "name": model.name,
+                "parameters": model.parameters,
+                "heads": None if model.heads is None else sorted(model.heads),
+                "task": _task(model.path),
+                "licence": model.licence,
+                "loaded": model.name in loaded,
+            }
+            for model in list_models()
+            if model.installed and not model.problem and (not offered or model.name in offered)
+        ]
 
     async def health(self, request: Request) -> Any:
         """GET /health."""
@@ -307,10 +307,13 @@ def application(store: ModelStore, limits: ServiceLimits) -> Starlette:
 
 
 def _task(folder):
-    """What a model was fine-tuned for, one of `TASKS`; None for a model without a task."""
+    """What a model was fine-tuned for, one of `TASKS`; None for a model without a task, or with a damaged task.json."""
     from bert_tf.finetuning.task_settings import read_settings
 
-    settings = None if folder is None else read_settings(folder)
+    try:
+        settings = None if folder is None else read_settings(folder)
+    except (CheckpointError, TaskError):
+        return None
     return settings and settings.task
 
 

@@ -18,7 +18,7 @@ from bert_tf import checkpoints
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.data.sentence_examples import SentenceExample
 from bert_tf.finetuning.fit import FitSettings, fit
-from bert_tf.finetuning.repeated_seeds import best_scores
+from bert_tf.finetuning.repeated_seeds import best_scores, fit_seeds
 from bert_tf.finetuning.report import read_progress, spread
 from bert_tf.finetuning.task_settings import TaskSettings, read_settings
 from bert_tf.finetuning.tasks.registry import task_type
@@ -191,6 +191,8 @@ def test_a_model_of_another_origin_is_not_replaced(start_folder, tmp_path):
         run(start_folder, copy)
     with pytest.raises(TaskError, match="holds a model"):
         run(copy, copy)
+    with pytest.raises(TaskError, match="holds a model"):
+        fit_seeds(None, start_folder, [], [], None, None, copy, seeds=2)
     assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
 
 

@@ -329,10 +329,15 @@ def test_an_unknown_path_or_method_is_answered_as_every_other_error(service):
     assert status == 405 and answer["error"].endswith("not POST.") and "GET" in answer["error"]
 
 
-def test_the_list_of_models_says_what_each_was_fine_tuned_for(service):
+def test_the_list_of_models_says_what_each_was_fine_tuned_for(service, home):
     models = {model["name"]: model for model in ask(service, "/models")[1]["models"]}
     assert models["tiny-cased"]["task"] is None
     assert models["sentiment-base-cased"]["task"] == "classify"
+    (home / "tiny-cased" / "task.json").write_text("{}")
+    try:
+        assert "tiny-cased" in {model["name"] for model in ask(service, "/models")[1]["models"]}
+    finally:
+        (home / "tiny-cased" / "task.json").unlink()
 
 
 def test_a_port_in_use_is_one_sentence_before_it_says_that_it_serves(home, capsys):
