@@ -17,6 +17,8 @@ from operator import attrgetter
 from typing import Any
 
 import keras
+import ml_dtypes  # noqa: F401  this import adds bfloat16 to NumPy
+import numpy as np
 
 from bert_tf.config import BertConfig
 from bert_tf.layers.common import register
@@ -85,7 +87,7 @@ class BertModel(keras.Model):
     @property
     def nbytes(self) -> int:
         """The bytes of all weights in memory."""
-        return sum(v.value.dtype.size * math.prod(v.shape) for v in named_variables(self).values())
+        return sum(np.dtype(v.dtype).itemsize * math.prod(v.shape) for v in named_variables(self).values())
 
     def export(self, filepath: Any, format: str = "tf_saved_model", **options: Any) -> None:
         """Write the model as `keras.Model.export` does.

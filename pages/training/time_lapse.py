@@ -244,7 +244,7 @@ def _entered(token_trajectory):
     # Of several ranks reached at one step the best counts.
     places = {step: place for place, step in token_trajectory.first_step_within_rank.items() if step is not None}
     milestones = [
-        f"in the first {place} from step {step:,}" if place > 1 else f"first from step {step:,}"
+        f"in the first {place} at step {step:,}" if place > 1 else f"first at step {step:,}"
         for step, place in places.items()
     ]
     name = bold(token_trajectory.token)

@@ -21,7 +21,7 @@ def test_the_shipped_run_is_opened(visit):
 def test_the_time_lapse_plays_and_its_link_opens_the_same(visit):
     page = visit(BORN).page
     expect(page.locator(".card .title")).to_have_text(["born"])
-    expect(page.get_by_text(re.compile(r"^born is .*first from step [\d,]+\.$"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^born is .*first at step [\d,]+\.$"))).to_be_visible()
     last = page.locator(".card .word").all_text_contents()
     page.get_by_role("button", name="Play").click()
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
