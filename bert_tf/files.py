@@ -114,10 +114,21 @@ def is_missing_or_empty(folder: str | os.PathLike) -> bool:
     return not folder.exists() or folder.is_dir() and all(path.name in ours for path in folder.iterdir())
 
 
-def holds_model(folder: str | os.PathLike) -> bool:
-    """Return whether a folder has the settings or the weights of a model."""
-    folder = Path(folder)
-    return (folder / "config.json").exists() or any(folder.glob("*.safetensors"))
+def foreign_model(folder: Path, settings: Path) -> str | None:
+    """Return the sentence that refuses to train a model into a folder with one of another origin.
+
+    Args:
+        folder: Path. The folder of the new model.
+        settings: Path. The file that a training begins its run with.
+
+    Returns:
+        None if the run is there, or the folder has neither the settings nor the weights of a model.
+    """
+    has_model = (folder / "config.json").exists() or any(folder.glob("*.safetensors"))
+    if settings.is_file() or not has_model:
+        return None
+    sentence = f"{folder} holds a model and not the run that trained it, so the model would be replaced; "
+    return sentence + "give another --output."
 
 
 def refuse_full_folder(folder: str | os.PathLike) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from bert_tf.checkpoints.saving import DTYPES
 from bert_tf.errors import TaskError
-from bert_tf.files import holds_model, write_json
+from bert_tf.files import foreign_model, write_json
 from bert_tf.finetuning.task_settings import read_settings, selection_score
 from bert_tf.folder_lock import locked_folder
 from bert_tf.resources.remote import original_path
@@ -212,11 +212,8 @@ def examples_hash(examples: Sequence[Any]) -> str:
 
 def refuse_foreign_model(output: Path) -> None:
     """Raises TaskError if a folder holds a model that no run in it has trained: the new model would replace it."""
-    if holds_model(output) and not (output / _RUN / _SETTINGS).is_file():
-        raise TaskError(
-            f"{output} holds a model and not the run that trained it, so the model would be replaced; give another "
-            "--output."
-        )
+    if problem := foreign_model(output, output / _RUN / _SETTINGS):
+        raise TaskError(problem)
 
 
 class _Run:
@@ -348,9 +345,9 @@ class _Run:
 
     def _check_run(self):
         """Raises TaskError if the folder holds a run with other settings or examples, or a model without a run."""
+        refuse_foreign_model(self.output)
         path = self.folder / _SETTINGS
         if not path.is_file():
-            refuse_foreign_model(self.output)
             return
         saved, current = json.loads(path.read_text(encoding="utf-8")), self.run_settings
         # A setting that is missing was not saved yet by the version that started the run.

@@ -53,17 +53,15 @@ def check_run(
 
     Raises: ValueError if they differ; the message names the difference.
     """
-    from bert_tf.files import holds_model, read_json
+    from bert_tf.files import foreign_model, read_json
     from bert_tf.pretraining.data.corpus import corpus_keys
     from bert_tf.pretraining.data.documents import find_files
     from bert_tf.training.checkpoint import Checkpoints
 
     path = output / "settings.json"
-    if not path.is_file() and (found := next(filter(holds_model, (output, output / "model")), None)):
-        raise ValueError(
-            f"{found} holds a model and not the run that trained it, so the model would be replaced; give another "
-            "--output."
-        )
+    for folder in (output, output / "model"):
+        if problem := foreign_model(folder, path):
+            raise ValueError(problem)
     if not path.is_file() or not Checkpoints(output / "checkpoints").steps():
         return
     saved = read_json(path)

@@ -237,6 +237,7 @@ def test_a_second_text_is_no_part_of_a_single_one(trained, capsys):
 def test_what_is_wrong_is_told_in_one_line(tagger, start_folder, capsys, tmp_path):
     folder, data = tagger
     (tmp_path / "bad.conll").write_text("the O\ncat\n")
+    tag = ["finetune", "tag", "--model", start_folder, "--train", data, "--output", tmp_path / "o"]
     for arguments, message in (
         (
             ["finetune", "tag", "--model", start_folder, "--train", tmp_path / "bad.conll", "--output", tmp_path / "o"],
@@ -244,79 +245,23 @@ def test_what_is_wrong_is_told_in_one_line(tagger, start_folder, capsys, tmp_pat
         ),
         (["finetune", "answer", "--model", start_folder, "--train", data, "--output", tmp_path / "o"], "is not JSON"),
         (
-            [
-                "finetune",
-                "tag",
-                "--model",
-                start_folder,
-                "--train",
-                data,
-                "--crf",
-                "--pieces",
-                "all",
-                "--output",
-                tmp_path / "o",
-            ],
+            [*tag, "--crf", "--pieces", "all"],
             "--crf scores words",
         ),
         (
-            [
-                "finetune",
-                "tag",
-                "--model",
-                start_folder,
-                "--train",
-                data,
-                "--dev-share",
-                "1",
-                "--output",
-                tmp_path / "o",
-            ],
+            [*tag, "--dev-share", "1"],
             "--dev-share is 1.0",
         ),
         (
-            [
-                "finetune",
-                "tag",
-                "--model",
-                start_folder,
-                "--train",
-                data,
-                "--dev-share",
-                "0.01",
-                "--output",
-                tmp_path / "o",
-            ],
+            [*tag, "--dev-share", "0.01"],
             "too small for a --dev-share",
         ),
         (
-            [
-                "finetune",
-                "tag",
-                "--model",
-                start_folder,
-                "--train",
-                data,
-                "--metric",
-                "words",
-                "--output",
-                tmp_path / "o",
-            ],
+            [*tag, "--metric", "words"],
             "--metric is 'words'; these examples are measured by accuracy, f1, precision, recall.",
         ),
         (
-            [
-                "finetune",
-                "tag",
-                "--model",
-                start_folder,
-                "--train",
-                data,
-                "--patience",
-                "2",
-                "--output",
-                tmp_path / "o",
-            ],
+            [*tag, "--patience", "2"],
             "--patience selects by the dev examples, and there are none; give --dev or --dev-share.",
         ),
         (["evaluate", "answer", "--model", folder, "--data", data], "fine-tuned for 'tag'"),
