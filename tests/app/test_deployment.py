@@ -84,9 +84,11 @@ SMALL_SERVER = """
 import json, sys, time
 from streamlit.testing.v1 import AppTest
 errors = {}
-for page in ("predict", "architecture", "ablation", "saliency"):
+task_head = {"model": "parts-of-speech-base-cased", "architecture.open": "task"}
+pages = {"predict": {}, "architecture": task_head, "ablation": {}, "saliency": {}}
+for page, more in pages.items():
     app = AppTest.from_file("app.py", default_timeout=300)
-    app.query_params.update(page=page, a="The bunny ate.", mask="a1")
+    app.query_params.update(page=page, a="The bunny ate.", mask="a1", **more)
     app.run()
     while any(job.running for job in app.session_state["_jobs"].values()):
         time.sleep(0.05)

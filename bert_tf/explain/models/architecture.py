@@ -6,6 +6,7 @@ C choices.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
@@ -177,25 +178,27 @@ def parts_of(
             for head, title in _HEAD_TITLES.items()
             if head in heads
         ),
-        *([_task_part(task, hidden, tokens)] if task and task.task_type.has_weights else ()),
+        *([_task_part(task, config, tokens)] if task and task.task_type.has_weights else ()),
     )
 
 
-def _task_part(task, hidden, tokens):
+def _task_part(task, config, tokens):
     """The head of a fine-tuned model; that of multiple choice for one choice."""
-    kind, head = task.settings.task, task.network.head
-    outputs = {"answer": 2, "choose": 1}.get(kind) or head.settings["outputs" if kind == "classify" else "labels"]
+    settings, hidden = task.settings, config.hidden_size
+    kind, labels = settings.task, 1 if settings.regression else len(settings.labels)
+    outputs = {"answer": 2, "choose": 1}.get(kind, labels)
     token_axis = (("T", tokens),) if kind in ("tag", "answer") else ()
     letter = {"tag": "labels", "answer": "ends", "choose": "scores"}.get(kind)
-    shape = (*token_axis, (letter or ("values" if task.settings.regression else "classes"), outputs))
+    shape = (*token_axis, (letter or ("values" if settings.regression else "classes"), outputs))
     flops = 2 * hidden * outputs * (tokens if token_axis else 1)
-    if kind == "classify" and task.settings.pooling == "attention":
+    if kind == "classify" and settings.pooling == "attention":
         flops += 4 * tokens * hidden  # a score for each token, and the weighted mean
-    if head.settings.get("prediction"):
+    if task.task_type.prediction(config):
         flops += 2 * hidden * hidden * (tokens if token_axis else 1)  # the dense layer of the prediction head
-    elif "activation" in task.settings.extra:
+    elif "activation" in settings.extra:
         flops += 2 * hidden * hidden  # an additional dense layer on the first token
-    return Part("task", _TASK_TITLES[kind], shape, _weights([head]), flops)
+    parameters = sum(map(math.prod, task.task_type.head_shapes(settings, config).values()))
+    return Part("task", _TASK_TITLES[kind], shape, parameters, flops)
 
 
 def task_head_activations(bert: Bert, trace: Trace) -> dict[str, np.ndarray]:
@@ -214,12 +217,9 @@ def task_head_activations(bert: Bert, trace: Trace) -> dict[str, np.ndarray]:
     if bert.task is None:
         raise ValueError(f"{bert.name} was not fine-tuned for a task; choose a model that was.")
     hidden_states = _hidden_states(trace)
-    from keras import ops
-
-    sequence = ops.convert_to_tensor(hidden_states[-1][None], dtype="float32")
-    pooled = None if trace.pooled is None else ops.convert_to_tensor(trace.pooled[None], dtype="float32")
-    outputs = bert.task.network.head(sequence, pooled, ops.ones((1, trace.length), "int32"), training=False)
-    return {name: ops.convert_to_numpy(value)[0] for name, value in outputs.items()}
+    pooled = None if trace.pooled is None else trace.pooled[None]
+    outputs = bert.task.raw_outputs(hidden_states[-1][None], pooled, np.ones((1, trace.length), np.int32))
+    return {name: value[0] for name, value in outputs.items()}
 
 
 def choice_scores(bert: Bert, context: str, choices: Sequence[str]) -> np.ndarray:
@@ -331,11 +331,6 @@ def all_sizes(config: BertConfig, tokens: int, masks: int = 1) -> tuple[Architec
             ArchitectureSize(name, named, parameter_counts(named, heads), flops, parts_of(named, heads, tokens, masks))
         )
     return tuple(sizes)
-
-
-def _weights(layers):
-    variables = {id(variable): variable for layer in layers for variable in layer.weights}
-    return sum(int(np.prod(variable.shape)) for variable in variables.values())
 
 
 #: Name in `layer_activations` -> hook point.
