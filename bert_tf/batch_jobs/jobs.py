@@ -8,6 +8,8 @@ functions.
 from __future__ import annotations
 
 import json
+import os
+import sys
 from abc import ABC, abstractmethod
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
@@ -15,11 +17,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.errors import InputError
+from bert_tf.errors import DataError, InputError
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from bert_tf.finetuning.data.tables import BlankLines
+    from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.task import Task
     from bert_tf.inference.bert import Bert
 
@@ -50,8 +54,13 @@ class Job(ABC):
             raise InputError(f"--batch-size must be at least 1, not {self.batch_size}.")
 
     @abstractmethod
-    def rows(self, path: str) -> Iterator[tuple[int, Any]]:
-        """Yield (number of the line, row or the exception of a bad line) of a file."""
+    def rows(self, path: str, blank: BlankLines | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield (number of the line, row or the exception of a bad line) of a file.
+
+        Args:
+            path: str. The file.
+            blank: `BlankLines` that counts the blank lines, which are left out; None if nobody asks.
+        """
 
     @abstractmethod
     def row(self, record: dict[str, Any]) -> Any:
@@ -83,17 +92,50 @@ class PredictJob(Job):
     Attributes:
         top_k: int. The predictions at each mask.
         targets: tuple of str. Words whose rank and probability are also returned.
+        file_format: str or None. "lines", "csv", "tsv" or "jsonl"; None for that of the file's extension, JSON lines
+            if it has none of these.
+        columns: tuple of str or None. The columns of a file without a header.
+        text_column, text2_column: str or None. The columns of the texts, or their keys in JSON lines.
     """
 
     top_k: int = 5
     targets: tuple[str, ...] = ()
+    file_format: str | None = None
+    columns: tuple[str, ...] | None = None
+    text_column: str | None = None
+    text2_column: str | None = None
 
-    def rows(self, path: str) -> Iterator[tuple[int, Any]]:
-        with open(path, "rb") as file:
-            yield from rows_of_lines(file)
+    def rows(self, path: str, blank: BlankLines | None = None) -> Iterator[tuple[int, Any]]:
+        file_format = text_format(path, self.file_format, otherwise="jsonl")
+        if file_format != "jsonl":
+            return self._rows_of_table(path, file_format, blank)
+        return rows_of_lines(sys.stdin.buffer if path == "-" else _lines(path), blank, *self._keys)
 
     def row(self, record: dict[str, Any]) -> Any:
-        return row_of(record)
+        return row_of(record, *self._keys)
+
+    @property
+    def _keys(self):
+        """The keys of the two texts in a line of JSON."""
+        return self.text_column or "text_a", self.text2_column or "text_b"
+
+    def _rows_of_table(self, path, file_format, blank):
+        from bert_tf.finetuning.data.sentence_examples import ColumnLayout, find_columns
+        from bert_tf.finetuning.data.tables import records_or_errors
+
+        layout = ColumnLayout(self.text_column, self.text2_column)
+        columns = ("text",) if file_format == "lines" else self.columns
+        keys = None
+        for number, record in records_or_errors(path, file_format, columns, blank):
+            if isinstance(record, DataError):
+                yield number, BadLine(str(record))
+                continue
+            if keys is None:
+                if file_format == "lines" and self.file_format is None:
+                    _refuse_json(path, record["text"])
+                keys = find_columns(path, record, layout, labelled=False)[:2]
+            # A mask that is empty in a table is none.
+            yield number, row_of({**record, "mask": record.get("mask") or None}, keys[0], keys[1] or "text_b")
 
     def answering(self) -> Answering:
         bert = load_bert(self)
@@ -122,13 +164,13 @@ class TaskJob(Job):
 
         return Namespace(**{**dict.fromkeys(READING), **dict(self.reading)})
 
-    def rows(self, path: str) -> Iterator[tuple[int, Any]]:
-        task = task_of(self.model)
-        for number, record in task.records(path, self.options):
+    def rows(self, path: str, blank: BlankLines | None = None) -> Iterator[tuple[int, Any]]:
+        task, settings = task_of(self.model)
+        for number, record in task.checked_records(path, self.options, settings, blank):
             yield number, task.asked(record, self.options)
 
     def row(self, record: dict[str, Any]) -> Any:
-        return task_of(self.model).asked(record, self.options)
+        return task_of(self.model)[0].asked(record, self.options)
 
     def answering(self) -> Answering:
         from bert_tf.finetuning.tasks.sequence_classification import window_settings
@@ -142,8 +184,8 @@ class TaskJob(Job):
 
 
 @cache
-def task_of(model: str) -> Task:
-    """The task that a model is fine-tuned for.
+def task_of(model: str) -> tuple[Task, TaskSettings]:
+    """The task that a model is fine-tuned for, and its settings.
 
     Raises: InputError if it is not fine-tuned.
     """
@@ -154,7 +196,7 @@ def task_of(model: str) -> Task:
     settings = read_settings(find(model))
     if settings is None:
         raise InputError(f"{model} is not fine-tuned for a task.")
-    return task_type(settings.task)
+    return task_type(settings.task), settings
 
 
 @dataclass(frozen=True)
@@ -177,20 +219,15 @@ class FeaturesJob(Job):
     text_column: str | None = None
     text2_column: str | None = None
 
-    def rows(self, path: str) -> Iterator[tuple[int, Any]]:
+    def rows(self, path: str, blank: BlankLines | None = None) -> Iterator[tuple[int, Any]]:
         from bert_tf.finetuning.data.sentence_examples import ColumnLayout, read_sentences
-        from bert_tf.finetuning.data.tables import FORMATS, read_records
 
-        file_format = self.file_format or ("lines" if path.lower().endswith(".txt") else None)
-        if file_format is not None and file_format != "lines" and file_format not in FORMATS.values():
-            raise InputError(f"There is no format {file_format!r}; choose from lines, csv, tsv, jsonl.")
-        if file_format == "lines":
-            # A table with one column: tabs and quotes are part of the text.
-            for number, record in read_records(path, "lines", ("text",)):
-                yield number, (record["text"], None)
-            return
-        layout = ColumnLayout(self.text_column, self.text2_column, columns=self.columns)
-        for number, example in enumerate(read_sentences(path, layout, file_format, labelled=False), 1):
+        # Text on lines is a table with one column: tabs and quotes are part of the text.
+        file_format = text_format(path, self.file_format)
+        columns = ("text",) if file_format == "lines" else self.columns
+        layout = ColumnLayout(self.text_column, self.text2_column, columns=columns)
+        sentences = read_sentences(path, layout, file_format, labelled=False, blank=blank)
+        for number, example in enumerate(sentences, 1):
             yield number, (example.text_a, example.text_b)
 
     def row(self, record: dict[str, Any]) -> Any:
@@ -212,31 +249,85 @@ class FeaturesJob(Job):
         return vectors
 
 
-def rows_of_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, Any]]:
-    """Yield (number of the line, row or `BadLine`) of the lines that are not blank."""
+def text_format(path: str, given: str | None = None, otherwise: str | None = None) -> str | None:
+    """The format of a file of texts.
+
+    Args:
+        path: str. The file; with the ending .txt it has a text on each line.
+        given: str or None. The format that the user names, which goes before the ending.
+        otherwise: str or None. What to return for a file whose ending tells no format.
+
+    Returns: "lines", "csv", "tsv", "jsonl" or `otherwise`.
+
+    Raises: InputError if there is no format of the given name.
+    """
+    from bert_tf.finetuning.data.tables import FORMATS
+
+    known = ("lines", *dict.fromkeys(FORMATS.values()))
+    if given is not None and given not in known:
+        raise InputError(f"There is no format {given!r}; choose from {', '.join(known)}.")
+    ending = os.path.splitext(path)[1].lower()
+    return given or ("lines" if ending == ".txt" else FORMATS.get(ending, otherwise))
+
+
+def _refuse_json(path, line):
+    """Raises InputError if the first line of a file of texts is one of JSON with a text."""
+    if line.startswith("{") and not isinstance(row_of_line(line.encode("utf-8")), BadLine):
+        raise InputError(f"{path} holds JSON lines, and .txt is read as a text on each line: give --format jsonl.")
+
+
+def _lines(path):
+    with open(path, "rb") as file:
+        yield from file
+
+
+def rows_of_lines(
+    lines: Iterable[bytes], blank: BlankLines | None = None, text_a: str = "text_a", text_b: str = "text_b"
+) -> Iterator[tuple[int, Any]]:
+    """The rows of lines of JSON.
+
+    Args:
+        lines: iterable of bytes.
+        blank: `BlankLines` that counts the blank lines, which are left out; None if nobody asks.
+        text_a, text_b: str. The keys of the two texts.
+
+    Yields: (number of the line, row or `BadLine`).
+    """
     for number, line in enumerate(lines, 1):
         if line.strip():
-            yield number, row_of_line(line)
+            yield number, row_of_line(line, text_a, text_b)
+        elif blank is not None:
+            blank.count += 1
 
 
-def row_of_line(line: bytes) -> Any:
-    """(text_a, text_b, mask) of one line of JSON, or a `BadLine` with the reason why it cannot be read."""
+def row_of_line(line: bytes, text_a: str = "text_a", text_b: str = "text_b") -> Any:
+    """(text_a, text_b, mask) of one line of JSON, or a `BadLine` with the reason why it cannot be read.
+
+    Args:
+        line: bytes. The line.
+        text_a, text_b: str. The keys of the two texts.
+    """
     try:
         record = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         return BadLine(f"not JSON in UTF-8 ({error}).")
     if not isinstance(record, dict):
-        return BadLine(f'a JSON {type(record).__name__}, where an object with "text_a" is expected.')
-    return row_of(record)
+        return BadLine(f'a JSON {type(record).__name__}, where an object with "{text_a}" is expected.')
+    return row_of(record, text_a, text_b)
 
 
-def row_of(record: dict[str, Any]) -> Any:
-    """(text_a, text_b, mask) of a record with the keys "text_a", "text_b" and "mask", or a `BadLine`."""
-    if "text_a" not in record:
+def row_of(record: dict[str, Any], text_a: str = "text_a", text_b: str = "text_b") -> Any:
+    """(text_a, text_b, mask) of a record, or a `BadLine`.
+
+    Args:
+        record: dict. It may have the key "mask" too.
+        text_a, text_b: str. The keys of the two texts.
+    """
+    if text_a not in record:
         keys = ", ".join(record) or "nothing"
-        return BadLine(f'no "text_a" in it (it has: {keys[:80]}).')
+        return BadLine(f'no "{text_a}" in it (it has: {keys[:80]}).')
     mask = record.get("mask")
-    return record["text_a"], record.get("text_b"), () if mask is None else mask
+    return record[text_a], record.get(text_b), () if mask is None else mask
 
 
 def answer_line(number: int, answer: Any) -> str:

@@ -6,10 +6,13 @@ import sys
 
 from bert_tf.batch_jobs.jobs import FeaturesJob
 from bert_tf.batch_jobs.vectors import VECTOR_WRITERS
+from bert_tf.cli.shared.answers import blank_note
 from bert_tf.cli.shared.files import writing
 from bert_tf.cli.shared.model import add_model_arguments, load_model
+from bert_tf.cli.shared.reading_options import column_names
 from bert_tf.cli.shared.runner_options import add_runner_arguments, run_on_runner
 from bert_tf.errors import InputError
+from bert_tf.finetuning.data.tables import BlankLines
 from bert_tf.inference.sentence_vectors import POOLINGS
 from bert_tf.user_errors import whole_number
 
@@ -64,7 +67,9 @@ def run(args: argparse.Namespace) -> int:
         return run_on_runner(job, args)
     if args.input == "-" or os.path.exists(args.input) and not os.path.isfile(args.input):
         raise InputError(f"The input is read twice, once to count its texts; give a file instead of {args.input}.")
-    count = sum(1 for _ in job.rows(args.input))  # also finds a row that cannot be read, before the model is loaded
+    blank = BlankLines()
+    # Also finds a row that cannot be read, before the model is loaded.
+    count = sum(1 for _ in job.rows(args.input, blank))
     if not count:
         raise InputError(f"{args.input} contains no text.")
     bert = load_model(args)
@@ -74,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
     with writing(args.output, "wb") as file:
         write(file, vectors, count, bert.config.hidden_size)
     if not args.quiet:
-        print(f"{count:,} vectors of {bert.config.hidden_size} in {args.output}.", file=sys.stderr)
+        note = blank_note(blank.count)
+        print(f"{count:,} vectors of {bert.config.hidden_size} in {args.output}{note}.", file=sys.stderr)
     return 0
 
 
@@ -82,7 +88,6 @@ def _job(args):
     from bert_tf.checkpoints import find
     from bert_tf.inference.bert import DEFAULT_MODEL
 
-    columns = tuple(name.strip() for name in args.columns.split(",")) if args.columns else None
     return FeaturesJob(
         str(find(args.model or DEFAULT_MODEL)),
         args.precision,
@@ -92,7 +97,7 @@ def _job(args):
         args.length,
         args.normalize,
         args.format,
-        columns,
+        column_names(args.columns),
         args.text_column,
         args.text2_column,
     )

@@ -7,10 +7,10 @@ import sys
 from bert_tf.cli.shared.answers import refuse_file_options
 from bert_tf.cli.shared.files import writing
 from bert_tf.cli.shared.model import add_model_arguments, load_model
-from bert_tf.cli.shared.reading_options import add_reading_arguments
+from bert_tf.cli.shared.reading_options import add_reading_arguments, column_names
 from bert_tf.cli.shared.runner_options import add_runner_arguments, run_on_runner
 from bert_tf.errors import InputError
-from bert_tf.finetuning.tasks.registry import READING
+from bert_tf.finetuning.tasks.registry import READING, READING_OF_TEXTS
 from bert_tf.user_errors import whole_number
 
 
@@ -55,8 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     file_options.add_argument(
         "--input",
         metavar="FILE",
-        help='for a fine-tuned model JSON lines, CSV or TSV; else JSON lines with "text_a" and optionally "text_b" '
-        'and "mask" (a word, a token position, or a list of them); - for standard input',
+        help='JSON lines with "text_a" and optionally "text_b" and "mask" (a word, a token position, or a list of '
+        "them), CSV or TSV with a column of texts and optionally one of words to mask, or .txt with a text on each "
+        "line; a fine-tuned model reads what it was trained on; - for standard input",
     )
     file_options.add_argument(
         "--output",
@@ -89,10 +90,12 @@ def run(args: argparse.Namespace) -> int:
 
         return run_task(args)
     for option, tasks in READING.items():
-        if getattr(args, option):
+        if getattr(args, option) and option not in READING_OF_TEXTS:
             raise InputError(
                 f"--{option.replace('_', '-')} goes with a model that is fine-tuned to {' or '.join(tasks)}."
             )
+        if getattr(args, option) and args.input is None:
+            raise InputError(f"--{option.replace('_', '-')} goes with --input FILE: it says how the file is read.")
     if args.input is not None:
         if args.text_a is not None or args.mask or args.trace:
             raise InputError("--input reads texts and masks from its file: leave TEXT_A, --mask and --trace out.")
@@ -100,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
         if args.runner:
             return run_on_runner(_job(args), args)
-        return predict_file(args)
+        return predict_file(args, _job(args))
     refuse_file_options(args)
     if args.runner:
         raise InputError("--runner goes with --input FILE.")
@@ -136,8 +139,17 @@ def _job(args):
     from bert_tf.inference.predictions import check_top_k
 
     check_top_k(args.top_k)
-    model = str(find(args.model or DEFAULT_MODEL))
-    return PredictJob(model, args.precision, args.batch_size, args.top_k, tuple(args.target))
+    return PredictJob(
+        str(find(args.model or DEFAULT_MODEL)),
+        args.precision,
+        args.batch_size,
+        args.top_k,
+        tuple(args.target),
+        args.format,
+        column_names(args.columns),
+        args.text_column,
+        args.text2_column,
+    )
 
 
 def _check_before_loading(args):

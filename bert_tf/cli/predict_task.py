@@ -17,7 +17,7 @@ from bert_tf.cli.shared.model import load_task_model
 from bert_tf.cli.shared.render import bar, percent, table
 from bert_tf.cli.shared.runner_options import run_on_runner
 from bert_tf.errors import InputError
-from bert_tf.finetuning.data.tables import table_format
+from bert_tf.finetuning.data.tables import BlankLines, table_format
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import READING, task_type
 from bert_tf.finetuning.tasks.sequence_classification import window_settings
@@ -104,7 +104,8 @@ def _predict_file(args):
     assert settings is not None, "`predict` comes here only with a fine-tuned model"
     task = task_type(settings.task)
     _check_reading(task, args)
-    records = task.records(args.input, args)
+    blank = BlankLines()
+    records = task.checked_records(args.input, args, settings, blank)
     first = next(records, None)  # an empty file is an error before the model is loaded, which takes seconds
     if first is None:
         raise InputError(f"{original_path(args.input)} contains no example.")
@@ -121,7 +122,7 @@ def _predict_file(args):
                 f"None of the {rows} rows of {original_path(args.input)} could be answered"
                 f"{unchanged_note(args.output)}."
             )
-    return report_counts(out, "rows", args.quiet)
+    return report_counts(out, "rows", args.quiet, blank.count)
 
 
 def _check_reading(task, args):

@@ -305,7 +305,10 @@ def test_a_file_is_answered_line_by_line_and_bad_lines_are_told(tmp_path, tiny_f
     bad = {record["line"]: record["error"] for record in records if "error" in record}
     assert sorted(bad) == [3, 5, 6, 7, 8, 9, 10]
     messages = capsys.readouterr().err
-    assert all(f"line {number}: " in messages for number in bad) and "3 answered, 7 bad lines." in messages
+    assert (
+        all(f"line {number}: " in messages for number in bad)
+        and "3 answered, 7 bad lines, 1 blank line left out." in messages
+    )
     expected = tiny_bert.predict("the cat", "it ran", ["cat", 1], top_k=2).to_dict()
     assert records[2]["tokens"] == expected["tokens"] and records[2]["masks"][0]["original"] == "the"
     assert os.listdir(tmp_path) and not target.with_name("out.jsonl.part").exists()

@@ -276,7 +276,7 @@ def test_columns_of_other_names_are_predicted_too(trained, tmp_path, capsys):
     ]
     assert "text_a" not in rows[0]
     assert main([*options, "--text-column", "words"]) == 2
-    assert "no column 'words'; the columns are text, review." in capsys.readouterr().err
+    assert "no column 'words'; its columns are text, review." in capsys.readouterr().err
 
 
 def test_one_text_is_predicted_from_the_command_line(trained, capsys):

@@ -233,13 +233,19 @@ def refuse_file_options(args: argparse.Namespace) -> None:
             raise InputError(f"--{name} goes with --input; a single prediction is printed.")
 
 
-def report_counts(answers: Answers, name: str, quiet: bool) -> int:
+def report_counts(answers: Answers, name: str, quiet: bool, blank: int = 0) -> int:
     """Prints how many inputs were answered. Returns: the exit code, `BAD_INPUTS` if some could not be.
 
     Args:
         answers: `Answers`. name: str, "lines" or "rows". quiet: bool. Only bad inputs are reported.
+        blank: int. The blank lines that were left out.
     """
     if answers.bad or not quiet:
         bad = f", {answers.bad:,} bad {name}" if answers.bad else ""
-        print(f"{answers.good:,} answered{bad}.", file=sys.stderr)
+        print(f"{answers.good:,} answered{bad}{blank_note(blank)}.", file=sys.stderr)
     return BAD_INPUTS if answers.bad else 0
+
+
+def blank_note(blank: int) -> str:
+    """What a summary says of so many blank lines that were left out; "" if there was none."""
+    return f", {blank:,} blank {'line' if blank == 1 else 'lines'} left out" if blank else ""

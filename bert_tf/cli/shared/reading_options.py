@@ -2,7 +2,7 @@
 
 import argparse
 
-from bert_tf.finetuning.tasks.registry import READING
+from bert_tf.finetuning.tasks.registry import READING, READING_OF_TEXTS
 from bert_tf.user_errors import whole_number
 
 _HELP = {
@@ -24,9 +24,10 @@ _METAVAR = {"format": "F", "columns": "A,B,…", "choice_columns": "A,B,…"}
 
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds these options to an `argparse` parser, as a group."""
-    reading = parser.add_argument_group("how the file is read with a fine-tuned model (as in its training)")
+    reading = parser.add_argument_group("how the file is read (with a fine-tuned model as in its training)")
     for option, tasks in READING.items():
-        name, help_line = f"--{option.replace('_', '-')}", f"{_HELP[option]} ({', '.join(tasks)})"
+        users = ("masked words", *tasks) if option in READING_OF_TEXTS else tasks
+        name, help_line = f"--{option.replace('_', '-')}", f"{_HELP[option]} ({', '.join(users)})"
         if option == "documents":
             reading.add_argument(name, action="store_true", help=help_line)
         elif option == "windows":
@@ -35,3 +36,8 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
             reading.add_argument(name, type=whole_number(1), metavar="N", help=help_line)
         else:
             reading.add_argument(name, metavar=_METAVAR.get(option, "NAME"), help=help_line)
+
+
+def column_names(option: str | None) -> tuple[str, ...] | None:
+    """The names of --columns, which have commas between them; None if it was not given."""
+    return tuple(name.strip() for name in option.split(",")) if option else None

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from bert_tf.errors import DataError, RowError
 from bert_tf.finetuning.data.glue import GLUE
-from bert_tf.finetuning.data.tables import read_rows, records_or_errors, table_format
+from bert_tf.finetuning.data.tables import BlankLines, read_rows, records_or_errors, table_format
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 
@@ -102,7 +102,12 @@ def glue_layout(name: str, path: str | Path, kind: str | None = None) -> ColumnL
 
 
 def read_sentences(
-    path: str | Path, layout: ColumnLayout, kind: str | None = None, labelled: bool = True, skipped: list | None = None
+    path: str | Path,
+    layout: ColumnLayout,
+    kind: str | None = None,
+    labelled: bool = True,
+    skipped: list | None = None,
+    blank: BlankLines | None = None,
 ) -> Iterator[SentenceExample]:
     """Yields the `SentenceExample`s of a file.
 
@@ -112,17 +117,18 @@ def read_sentences(
         kind: str. The format of the file; None for the format of its ending.
         labelled: bool. False if the targets are not needed.
         skipped: list that gets the RowErrors of rows without a field or a text; None to raise the first one.
+        blank: `BlankLines` that counts the blank lines; None if nobody asks.
 
     Raises: DataError, which names file and line, on the first row that cannot be used; OSError.
     """
     column_names = None
-    for number, record in records_or_errors(path, kind, layout.columns):
+    for number, record in records_or_errors(path, kind, layout.columns, blank):
         where = f"{path} line {number}"
         try:
             if isinstance(record, DataError):
                 raise record
             if column_names is None:
-                column_names = _column_names(path, record, layout, labelled)
+                column_names = find_columns(path, record, layout, labelled)
             text, text2, label = column_names
             texts = _text(record, text, where), _text(record, text2, where) if text2 else None
         except RowError as error:
@@ -135,14 +141,28 @@ def read_sentences(
         raise DataError(f"{path} holds no example; it needs a row for each.")
 
 
-def _column_names(path, record, layout, labelled):
-    """The names of the columns of the text, the second text or None, and the label or None."""
+def find_columns(
+    path: str | Path, record: Iterable[str], layout: ColumnLayout, labelled: bool, pair: bool = False
+) -> tuple[str, str | None, str | None]:
+    """The names of the columns that a layout reads.
 
-    def column(requested, defaults, content, option):
+    Args:
+        path: str or Path. The file, for messages.
+        record: dict or iterable of str. The columns of the file, or its first row by column.
+        layout: `ColumnLayout`.
+        labelled: bool. Whether the label is needed.
+        pair: bool. Whether the second text is needed.
+
+    Returns: (column of the text, of the second text or None, of the label or None).
+
+    Raises: DataError if a column is missing; the message names the columns of the file.
+    """
+
+    def column(requested, defaults, content, option, needed=True):
         if requested is not None and requested not in record:
             raise DataError(f"{path} has no column {requested!r}; its columns are {', '.join(record):.160}.")
         name = requested or next((default for default in defaults if default in record), None)
-        if name is None and option:
+        if name is None and needed:
             raise DataError(
                 f"{path}: no column with the {content} was found; its columns are "
                 f"{', '.join(record):.160}; expected was {' or '.join(defaults)}, or name it with "
@@ -151,7 +171,7 @@ def _column_names(path, record, layout, labelled):
         return name
 
     text = column(layout.text, _TEXT, "text", "--text-column")
-    text2 = column(layout.text2, _TEXT2, "second text", None)
+    text2 = column(layout.text2, _TEXT2, "second text", "--text2-column", pair)
     return text, text2, column(layout.label, LABEL_COLUMNS, "label", "--label-column") if labelled else None
 
 

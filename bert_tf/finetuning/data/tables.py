@@ -12,6 +12,7 @@ import json
 import sys
 from collections import deque
 from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,17 @@ FORMATS = {
 HALF_PAIR = "half of a surrogate pair (such as \\ud83d alone), which is no text"
 # A quote that is not closed reads the rest of the file as one field, up to this length.
 _LONGEST_FIELD = 1 << 24
+
+
+@dataclass
+class BlankLines:
+    """Counts the blank lines that a reader leaves out.
+
+    Attributes:
+        count: int. The number so far.
+    """
+
+    count: int = 0
 
 
 def table_format(path: str | Path, name: str | None = None) -> str:
@@ -78,19 +90,22 @@ def read_rows(path: str | Path, kind: str) -> Iterator[tuple[int, list[str]]]:
         yield number, fields
 
 
-def _try_rows(path, kind, has_header=False):
+def _try_rows(path, kind, has_header=False, blank=None):
     """As `read_rows`, but yields the DataError of a bad row; the header line decides the delimiter of a CSV file."""
+    blank = BlankLines() if blank is None else blank
     if kind == "csv":
-        yield from _try_csv(path, has_header)
+        yield from _try_csv(path, has_header, blank)
         return
     for number, line in numbered_lines(path):
         if isinstance(line, DataError):
             yield number, line
         elif line.strip():
             yield number, line.rstrip("\r\n").split("\t")
+        else:
+            blank.count += 1
 
 
-def _try_csv(path, has_header):
+def _try_csv(path, has_header, blank):
     """The rows of a CSV file. Only the first line of a bad row is skipped: a missing quote would skip good rows too."""
     csv.field_size_limit(_LONGEST_FIELD)
     source = numbered_lines(path)
@@ -116,6 +131,8 @@ def _try_csv(path, has_header):
                 taken.clear()
                 if fields:
                     yield number, fields
+                else:
+                    blank.count += 1
             return
         except (csv.Error, DataError) as error:
             (number, _), *rest = taken
@@ -147,21 +164,28 @@ def read_records(
 
 
 def records_or_errors(
-    path: str | Path, kind: str | None = None, columns: Sequence[str] | None = None
+    path: str | Path,
+    kind: str | None = None,
+    columns: Sequence[str] | None = None,
+    blank: BlankLines | None = None,
 ) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
     """As `read_records`, but yields the DataError of a bad row, so that the following rows can be read.
+
+    Args:
+        path, kind, columns: as in `read_records`.
+        blank: `BlankLines` that counts the blank lines, which are left out; None if nobody asks.
 
     Raises: DataError if the header cannot be read or names a column twice; OSError.
     """
     if kind == "lines":
         column = columns[0] if columns else ""
-        yield from _of_lines(path, lambda number, line: {column: line.rstrip("\r\n")})
+        yield from _of_lines(path, lambda number, line: {column: line.rstrip("\r\n")}, blank)
         return
     kind = table_format(path, kind)
     if kind == "jsonl":
-        yield from _of_lines(path, lambda number, line: _json_record(path, number, line))
+        yield from _of_lines(path, lambda number, line: _json_record(path, number, line), blank)
         return
-    rows = _try_rows(path, kind, has_header=columns is None)
+    rows = _try_rows(path, kind, has_header=columns is None, blank=blank)
     if columns is None:
         _, columns = next(rows, (0, None))
         if columns is None:
@@ -186,13 +210,15 @@ def records_or_errors(
             )
 
 
-def _of_lines(path, record):
+def _of_lines(path, record, blank):
     """(number, record(number, line)) of each line that is not blank, or (number, DataError) of a bad line."""
     for number, line in numbered_lines(path):
         if isinstance(line, DataError):
             yield number, line
         elif line.strip():
             yield number, record(number, line)
+        elif blank is not None:
+            blank.count += 1
 
 
 def _json_record(path, number, line):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import keras
 
     from bert_tf.config import BertConfig
+    from bert_tf.finetuning.data.tables import BlankLines
     from bert_tf.finetuning.tasks.head_formulas import Tensors
     from bert_tf.tokenizers.base import BaseTokenizer
 
@@ -103,7 +104,10 @@ class QuestionAnswering(Task):
             raise DataError('Give a "question" and a "passage" in one object.')
         for name in ("question", "passage"):
             if not isinstance(record.get(name), str) or not record[name].strip():
-                raise DataError(f'Give a "question" and a "passage" as text; {name!r} is missing or empty.')
+                raise DataError(
+                    f'Give a "question" and a "passage" as text; {name!r} is missing or empty '
+                    f"(found: {', '.join(record) or 'nothing':.160})."
+                )
         key = record.get("id")
         return Question(
             "" if key is None else str(key),
@@ -113,9 +117,11 @@ class QuestionAnswering(Task):
             curves=bool(record.get("curves", False)),
         )
 
-    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterator[tuple[int, Any]]:
+    def records(
+        self, path: str | Path, options: Namespace = Namespace(), blank: BlankLines | None = None
+    ) -> Iterator[tuple[int, Any]]:
         if getattr(options, "format", None) or Path(path).suffix.lower() != ".json":
-            return super().records(path, options)
+            return super().records(path, options, blank)
         return enumerate(read_squad(path), 1)
 
     def split(self, examples: Sequence[Any], share: float, seed: int = 0) -> tuple[list, list]:

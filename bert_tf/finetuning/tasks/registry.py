@@ -46,6 +46,8 @@ READING = {
     "start_column": ("choose",),
     "choice_columns": ("choose",),
 }
+#: The options among them that a model without a task has too, whose file holds texts.
+READING_OF_TEXTS = ("format", "columns", "text_column", "text2_column")
 
 
 def task_type(task: str) -> Task:

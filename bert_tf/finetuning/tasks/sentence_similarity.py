@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import keras
 
     from bert_tf.config import BertConfig
+    from bert_tf.finetuning.data.tables import BlankLines
     from bert_tf.finetuning.tasks.head_formulas import Tensors
     from bert_tf.tokenizers.base import BaseTokenizer
 
@@ -114,8 +115,15 @@ class SentenceSimilarity(Task):
     def example(self, record: Any, settings: TaskSettings) -> Any:
         return CLASSIFICATION.example(record, settings)
 
-    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterator[tuple[int, Any]]:
-        return CLASSIFICATION.records(path, options)
+    def records(
+        self, path: str | Path, options: Namespace = Namespace(), blank: BlankLines | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        return CLASSIFICATION.records(path, options, blank)
+
+    def check_columns(
+        self, path: str | Path, record: dict[str, Any], options: Namespace, settings: TaskSettings
+    ) -> None:
+        CLASSIFICATION.check_columns(path, record, options, settings)
 
     def asked(self, record: Any, options: Namespace) -> Any:
         return CLASSIFICATION.asked(record, options)

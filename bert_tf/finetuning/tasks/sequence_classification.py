@@ -21,6 +21,7 @@ from bert_tf.finetuning.data.glue import GLUE
 from bert_tf.finetuning.data.sentence_examples import (
     ColumnLayout,
     SentenceExample,
+    find_columns,
     glue_layout,
     read_sentences,
 )
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     import keras
 
     from bert_tf.config import BertConfig
+    from bert_tf.finetuning.data.tables import BlankLines
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.head_formulas import Tensors
     from bert_tf.finetuning.tasks.task import ErrorAnalysis
@@ -168,12 +170,28 @@ class SequenceClassification(Task):
             metric=options.metric or metric,
         ).replace(extra=window_settings(options))
 
-    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterator[tuple[int, Any]]:
+    def records(
+        self, path: str | Path, options: Namespace = Namespace(), blank: BlankLines | None = None
+    ) -> Iterator[tuple[int, Any]]:
         if not getattr(options, "glue", None):
-            return super().records(path, options)
+            return super().records(path, options, blank)
         if str(path) == "-" and table_format(path, options.format) != "jsonl":
             raise DataError("With --glue the first line of the file is looked at beforehand; give a file instead of -.")
-        return records_or_errors(path, options.format, glue_layout(options.glue, path, options.format).columns)
+        columns = glue_layout(options.glue, path, options.format).columns
+        return records_or_errors(path, options.format, columns, blank)
+
+    def check_columns(
+        self, path: str | Path, record: dict[str, Any], options: Namespace, settings: TaskSettings
+    ) -> None:
+        if getattr(options, "glue", None):
+            return  # `glue_layout` has compared the header
+        layout = ColumnLayout(getattr(options, "text_column", None), getattr(options, "text2_column", None))
+        try:
+            find_columns(path, record, layout, labelled=False, pair=bool(settings.pair))
+        except DataError as error:
+            is_text = str(path).lower().endswith(".txt") and not getattr(options, "format", None)
+            hint = " A file with one text on each line needs --format lines." if is_text else ""
+            raise DataError(f"{error}{hint}") from None
 
     def asked(self, record: Any, options: Namespace) -> Any:
         if not isinstance(record, dict):

@@ -11,23 +11,24 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.errors import TaskError
-from bert_tf.finetuning.data.tables import records_or_errors
+from bert_tf.errors import DataError, TaskError
+from bert_tf.finetuning.data.tables import FORMATS, records_or_errors
 from bert_tf.finetuning.tasks.head_formulas import dense_shapes, prediction_shapes
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     import keras
 
     from bert_tf.config import BertConfig
     from bert_tf.finetuning.data.encoded_examples import EncodedExamples
+    from bert_tf.finetuning.data.tables import BlankLines
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.head_formulas import Tensors
     from bert_tf.tokenizers.base import BaseTokenizer
@@ -110,13 +111,16 @@ class Task:
         """
         raise TypeError(f"{type(self).__name__} reads no records.")
 
-    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterator[tuple[int, Any]]:
+    def records(
+        self, path: str | Path, options: Namespace = Namespace(), blank: BlankLines | None = None
+    ) -> Iterator[tuple[int, Any]]:
         """Yields the records of a file for prediction.
 
         Args:
             path: str or Path. The file.
             options: argparse.Namespace. The options of `add_reading_arguments` that `predict` has. For a missing option
                 or None, the ending and the header of the file decide.
+            blank: `BlankLines` that counts the blank lines that are left out; None if nobody asks.
 
         Yields: (number of the line, record for `example`, or a DataError).
 
@@ -125,7 +129,48 @@ class Task:
         columns = getattr(options, "columns", None)
         columns = tuple(name.strip() for name in columns.split(",")) if columns else None
         kind = getattr(options, "format", None)
-        return records_or_errors(path, kind, ("text",) if kind == "lines" else columns)
+        return records_or_errors(path, kind, ("text",) if kind == "lines" else columns, blank)
+
+    def checked_records(
+        self, path: str | Path, options: Namespace, settings: TaskSettings, blank: BlankLines | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """As `records`, but a table that lacks a column which the model reads is one error, not one for each row.
+
+        Args:
+            path, options, blank: as in `records`.
+            settings: `TaskSettings` of the model.
+
+        Yields: as `records`.
+
+        Raises: DataError if a CSV or TSV file lacks a column, before its first row is yielded; as `records`.
+        """
+        kind = getattr(options, "format", None) or FORMATS.get(Path(path).suffix.lower())
+        unchecked = kind in ("csv", "tsv")
+        for number, record in self.records(path, options, blank):
+            if unchecked and isinstance(record, dict):
+                self.check_columns(path, record, options, settings)
+                unchecked = False
+            yield number, record
+
+    def check_columns(
+        self, path: str | Path, record: dict[str, Any], options: Namespace, settings: TaskSettings
+    ) -> None:
+        """Checks the columns of a table to predict for.
+
+        Args:
+            path: str or Path. The file, for messages.
+            record: dict. A row by column; its values do not matter.
+            options, settings: as in `checked_records`.
+
+        Raises: DataError if a column is missing.
+        """
+        try:
+            asked = self.asked(dict.fromkeys(record, "x"), options)
+            if isinstance(asked, DataError):
+                raise asked
+            self.example(asked, settings)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
 
     def settings(self, options: Namespace, examples: Sequence[Any]) -> TaskSettings:
         """Makes the `TaskSettings` for training.

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import keras
 
     from bert_tf.config import BertConfig
+    from bert_tf.finetuning.data.tables import BlankLines
     from bert_tf.finetuning.tasks.head_formulas import Tensors
     from bert_tf.tokenizers.base import BaseTokenizer
 
@@ -104,16 +105,21 @@ class TokenClassification(Task):
         if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
             return LabelledSentence(tuple(words), None)
         if words is not None or not isinstance(text, str):
-            raise DataError('Give a "text", or "words" as a list of strings that is not empty.')
+            raise DataError(
+                'Give a "text", or "words" as a list of strings that is not empty '
+                f"(found: {', '.join(record) or 'nothing':.160})."
+            )
         sentence = words_of_text(text)
         if not sentence.words:
             raise DataError("The text is empty; give at least one word.")
         return sentence
 
-    def records(self, path: str | Path, options: Namespace = Namespace()) -> Iterator[tuple[int, Any]]:
+    def records(
+        self, path: str | Path, options: Namespace = Namespace(), blank: BlankLines | None = None
+    ) -> Iterator[tuple[int, Any]]:
         kind = getattr(options, "format", None)
         if kind not in WORD_FORMATS and (kind or Path(path).suffix.lower() in _TABLES or str(path) == "-"):
-            return super().records(path, options)
+            return super().records(path, options, blank)
         return labelled_words_or_errors(path, kind, labelled=False, documents=getattr(options, "documents", False))
 
     def asked(self, record: Any, options: Namespace) -> Any:

@@ -1,0 +1,136 @@
+"""The files that `predict --input` reads: tables and texts as `features` does; what is wrong with them is said once."""
+
+import json
+
+import pytest
+
+from bert_tf.batch_jobs.jobs import FeaturesJob, PredictJob, TaskJob
+from bert_tf.cli import main
+from tests.app.random_task_models import save_tasks
+
+TEXTS = ["the [MASK] sat", 'a "small" cat, [MASK]']
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory):
+    home = tmp_path_factory.mktemp("models")
+    save_tasks(home)
+    return home
+
+
+def tokens(captured):
+    return [json.loads(line)["tokens"] for line in captured.out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "name, text, options",
+    [
+        ("in.csv", 'text,n\n{0},1\n\n"a ""small"" cat, [MASK]",2\n', ()),
+        ("in.csv", 'own;n\n{0};1\n"a ""small"" cat, [MASK]";2\n', ("--text-column", "own")),
+        ("in.csv", '{0},1\n"a ""small"" cat, [MASK]",2\n', ("--columns", "text,n")),
+        ("in.tsv", "n\tsentence\n1\t{0}\n2\t{1}\n", ()),
+        ("in.txt", "{0}\n\n{1}\n", ()),
+        ("in.dat", "{0}\n{1}\n", ("--format", "lines")),
+        ("in.jsonl", '{{"own": "{0}"}}\n{{"own": "a \\"small\\" cat, [MASK]"}}\n', ("--text-column", "own")),
+    ],
+)
+def test_masks_in_tables_and_texts_are_predicted(name, text, options, tmp_path, tiny_folder, tiny_bert, capsys):
+    source = tmp_path / name
+    source.write_text(text.format(*TEXTS))
+    arguments = ["predict", "--input", str(source), "--model", str(tiny_folder), "--top-k", "1", *options]
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    assert tokens(captured) == [list(tiny_bert.predict(text, top_k=1).tokens) for text in TEXTS]
+    blank = ", 1 blank line left out" if "\n\n" in text else ""
+    assert captured.err.endswith(f"2 answered{blank}.\n")
+
+
+def test_a_pair_and_a_word_to_mask_stand_in_columns(tmp_path, tiny_folder, tiny_bert, capsys):
+    source = tmp_path / "in.csv"
+    source.write_text("text,text2,mask\nthe cat,it ran,cat\nthe [MASK],it ran,\n")
+    assert main(["predict", "--input", str(source), "--model", str(tiny_folder), "--quiet"]) == 0
+    expected = [tiny_bert.predict("the cat", "it ran", "cat"), tiny_bert.predict("the [MASK]", "it ran")]
+    assert tokens(capsys.readouterr()) == [list(answer.tokens) for answer in expected]
+
+
+def test_a_bad_row_of_a_table_is_told_in_its_place(tmp_path, tiny_folder, capsys):
+    source = tmp_path / "in.csv"
+    source.write_text("text,n\nthe [MASK]\nthe [MASK],2\n")
+    assert main(["predict", "--input", str(source), "--model", str(tiny_folder), "--quiet"]) == 3
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["line"] == 2 and "1 fields, where 2 are expected" in first["error"] and second["masks"]
+
+
+@pytest.mark.parametrize(
+    "name, text, options, sentence",
+    [
+        ("in.csv", "a,b\nx [MASK],y\n", (), "no column with the text was found; its columns are a, b"),
+        ("in.csv", "a,b\nx [MASK],y\n", ("--text-column", "z"), "has no column 'z'; its columns are a, b."),
+        ("in.csv", "text\nx [MASK]\n", ("--format", "xml"), "no format 'xml'; choose from lines, csv, tsv, jsonl"),
+        ("in.txt", '{"text_a": "x [MASK]"}\n', (), "holds JSON lines, and .txt is read as a text on each line"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_sentence_before_the_model_is_loaded(
+    name, text, options, sentence, tmp_path, tiny_folder, capsys, monkeypatch
+):
+    monkeypatch.setattr("bert_tf.cli.batch.load_model", None)
+    source = tmp_path / name
+    source.write_text(text)
+    assert main(["predict", "--input", str(source), "--model", str(tiny_folder), *options]) == 2
+    captured = capsys.readouterr()
+    assert sentence in captured.err and len(captured.err.splitlines()) == 1 and not captured.out
+
+
+def test_options_of_a_file_without_a_file_are_refused(tiny_folder, capsys):
+    assert main(["predict", "the [MASK]", "--model", str(tiny_folder), "--text-column", "x"]) == 2
+    assert "--text-column goes with --input FILE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "model, name, text, options, sentence",
+    [
+        (
+            "classes",
+            "in.csv",
+            "own,n\na cat,1\na dog,2\n",
+            (),
+            "no column with the text was found; its columns are own, n",
+        ),
+        ("classes", "in.csv", "own,n\na cat,1\n", ("--text-column", "z"), "has no column 'z'; its columns are own, n."),
+        ("classes", "in.txt", "a cat\na dog\n", (), "A file with one text on each line needs --format lines."),
+        ("answers", "in.csv", "question,text\nwho,me\n", (), "'passage' is missing or empty (found: question, text)"),
+        ("words", "in.csv", "a,b\nwho,me\n", (), 'Give a "text", or "words"'),
+    ],
+)
+def test_a_column_that_a_task_lacks_is_said_once(
+    model, name, text, options, sentence, tasks, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr("bert_tf.cli.predict_task.load_task_model", None)
+    source, target = tmp_path / name, tmp_path / "out.jsonl"
+    source.write_text(text)
+    command = ["predict", "--model", str(tasks / model), "--input", str(source), "--output", str(target), *options]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert sentence in error and len(error.splitlines()) == 1 and not target.exists()
+
+
+def test_a_pipeline_says_it_once_too(tasks, tmp_path):
+    (tmp_path / "in.csv").write_text("own\na cat\n")
+    with pytest.raises(ValueError, match="no column with the text"):
+        next(TaskJob(str(tasks / "classes")).rows(str(tmp_path / "in.csv")))
+
+
+def test_blank_lines_of_a_task_and_of_vectors_are_counted(tasks, tiny_folder, tmp_path, capsys):
+    (tmp_path / "in.csv").write_text("text\n\na cat\n\na dog\n")
+    source = ["--input", str(tmp_path / "in.csv")]
+    assert main(["predict", "--model", str(tasks / "classes"), *source]) == 0
+    assert capsys.readouterr().err.endswith("2 answered, 2 blank lines left out.\n")
+    assert main(["features", "--model", str(tiny_folder), *source, "--output", str(tmp_path / "out.npy")]) == 0
+    assert ", 2 blank lines left out.\n" in capsys.readouterr().err
+
+
+def test_predictions_and_vectors_read_the_same_rows(tmp_path):
+    for name, text in (("in.txt", "the cat\n\nit, ran\n"), ("in.csv", 'text,text2\nthe cat,a\n"it, ran",b\n')):
+        (tmp_path / name).write_text(text)
+        rows = [row for _, row in PredictJob("m").rows(str(tmp_path / name))]
+        assert [row[:2] for row in rows] == [row for _, row in FeaturesJob("m").rows(str(tmp_path / name))]
