@@ -11,6 +11,7 @@ import contextvars
 import functools
 import math
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,7 @@ class StoredModel:
     def __init__(self, config: BertConfig, heads: frozenset[str], weights: Mapping[str, Weight]) -> None:
         self.bert_config, self.bert_heads, self.weights = config, frozenset(heads), dict(weights)
         self._model: BertModel | None = None
+        self._model_used_at = -math.inf
         self._lock = threading.Lock()
 
     @functools.cached_property  # a server asks for it several times in each press
@@ -70,12 +72,24 @@ class StoredModel:
     @property
     def model(self) -> BertModel:
         """The Keras model with these weights in float32, built once."""
-        if self._model is None:
+        model = self._model
+        if model is None:
             with engine_unused(), self._lock:
-                if self._model is None:  # another thread has built it in the meantime
+                model = self._model
+                if model is None:  # no other thread has built it in the meantime
                     with outside_of_graphs():
-                        self._model = build_keras_model(self.bert_config, self.bert_heads, self.weights)
-        return self._model
+                        model = self._model = build_keras_model(self.bert_config, self.bert_heads, self.weights)
+        self._model_used_at = time.monotonic()
+        return model
+
+    @property
+    def model_used_at(self) -> float | None:
+        """When the Keras model was asked for last, by `time.monotonic`; None if it is not built."""
+        return None if self._model is None else self._model_used_at
+
+    def drop_model(self) -> None:
+        """Drop the Keras model. When it is asked for again it is built from the stored weights."""
+        self._model = None
 
 
 @contextlib.contextmanager

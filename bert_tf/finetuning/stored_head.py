@@ -62,6 +62,10 @@ class StoredNetwork:
         """Return the vectors [B, H] of the task's pooling for hidden states [B, T, H]; not for "cls"."""
         return sentence_vector(self._settings.pooling, self.tensors, sequence, None, padding_mask)
 
+    def drop_network(self) -> None:
+        """Drop the Keras network, as `StoredModel.drop_model` does the model."""
+        self._network = None
+
     @property
     def network(self) -> TaskNetwork:
         """The Keras network, built once."""
@@ -71,12 +75,12 @@ class StoredNetwork:
 
         model = self.stored.model
         with self._lock:
-            if self._network is None:
+            network = self._network
+            if network is None:
                 with outside_of_graphs():
-                    network = network_over(model, self._task_type, self._settings)
+                    network = self._network = network_over(model, self._task_type, self._settings)
                     assign_head(network, self.tensors)
-                self._network = network
-            return self._network
+            return network
 
     def _last_layer(self):
         return self._first_layer["names"][1] if self._first_layer else "classifier"

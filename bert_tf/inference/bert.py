@@ -193,6 +193,21 @@ class Bert:
 
         return keras_model(self.weights)
 
+    def drop_model(self) -> None:
+        """Drop the Keras model of a loaded model, and what was made over it, to free its memory.
+
+        It is built again, with the weights of the files, when it is asked for. Changes of its weights are lost.
+        """
+        from bert_tf.checkpoints.stored_model import StoredModel
+        from bert_tf.finetuning.stored_head import StoredNetwork
+
+        if not isinstance(self.weights, StoredModel):
+            raise InputError("This Bert was made from a Keras model, which it cannot build again.")
+        if self.task is not None and isinstance(self.task.weights, StoredNetwork):
+            self.task.weights.drop_network()
+        self.__dict__.pop("_hooked", None)
+        self.weights.drop_model()
+
     @property
     def graphs(self) -> list[CompiledGraphs]:
         """The compiled graphs of the engine and of `steps`, where there are some. They can be dropped at any time."""
@@ -244,7 +259,9 @@ class Bert:
         Raises:
             InputError: Keras runs on another backend than TensorFlow.
         """
-        return self._once("_hooked", self._make_hooked)
+        hooked = self._once("_hooked", self._make_hooked)
+        _ = self.model  # it is used now, by the clock of `StoredModel.model_used_at`
+        return hooked
 
     def _once(self, name, make):
         """What `make()` returned first, under a name. No lock is held meanwhile.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import math
 import operator
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
@@ -25,9 +27,9 @@ class LoadedModels(ByteStore):
     """The loaded models: a `ByteStore` from (name, precision) to what `read` returns.
 
     The bytes of a model grow after it was stored: with the graphs that its engine compiles, and with its Keras model.
-    What is dropped is a model or, if `drops_graphs`, a compiled graph that the model's last answer did not need. A
-    model that is in use (`using`) is not dropped: that would free nothing. One that was dropped while somebody refers
-    to it stays in memory until nobody does; until then it is taken back rather than read a second time.
+    What is dropped is a model or, if `drops_parts`, a compiled graph or the Keras model, which the model's last answer
+    did not need. A model that is in use (`using`) is not dropped: that would free nothing. One that was dropped while
+    somebody refers to it stays in memory until nobody does; until then it is taken back rather than read a second time.
 
     Args:
         budget: `MemoryBudget`.
@@ -35,7 +37,9 @@ class LoadedModels(ByteStore):
         expected: callable (name) -> about the bytes that a model will need, for which room is made before it is read.
         keep: int. How many of the models that were used last are never dropped.
         bert_of: callable (what `read` returned) -> its `Bert`.
-        drops_graphs: bool. Whether a compiled graph can be dropped alone, also of the models that are kept.
+        drops_parts: bool. Whether a compiled graph or a Keras model can be dropped alone, also of the models that are
+            kept.
+        patience: float. Seconds that `room` waits at most, if not told otherwise.
     """
 
     def __init__(
@@ -45,11 +49,12 @@ class LoadedModels(ByteStore):
         expected: Callable[[str], int] = lambda name: 0,
         keep: int = 2,
         bert_of: Callable[[Any], Any] = lambda bert: bert,
-        drops_graphs: bool = False,
+        drops_parts: bool = False,
+        patience: float = 0.0,
     ) -> None:
         super().__init__(budget, size=lambda model: 0, keep=keep)
         self._read, self._expected, self._bert_of, self._loading = read, expected, bert_of, threading.RLock()
-        self._drops_graphs = drops_graphs
+        self._drops_parts, self._patience = drops_parts, patience
         self._alive: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDictionary()
         self._users: collections.Counter[tuple[str, str]] = collections.Counter()
 
@@ -61,26 +66,42 @@ class LoadedModels(ByteStore):
         return sum(one.held_bytes for one in weights.values()) + sum(bert.compiled_bytes for bert in berts)
 
     def oldest(self) -> float | None:
-        """When the model or the graph was used that is dropped next; None if none may be dropped."""
-        times = [super().oldest(), *(used_at for used_at, _ in self._graphs())]
+        """When the model or the part was used that is dropped next; None if none may be dropped."""
+        times = [super().oldest(), *(used_at for used_at, _ in self._parts())]
         return min((used_at for used_at in times if used_at is not None), default=None)
 
     def drop_oldest(self) -> None:
-        """Drop the model or the graph that was used longest ago, if one may be dropped."""
+        """Drop the model or the part that was used longest ago, if one may be dropped."""
         model = super().oldest()
-        used_at, graphs = min(self._graphs(), key=operator.itemgetter(0), default=(math.inf, None))
-        if graphs is not None and (model is None or used_at < model):
-            graphs.drop_oldest()
+        used_at, drop_part = min(self._parts(), key=operator.itemgetter(0), default=(math.inf, None))
+        if drop_part is not None and (model is None or used_at < model):
+            drop_part()
         else:
             super().drop_oldest()
 
-    def _graphs(self):
-        """(when it was used, its `CompiledGraphs`) for each graph that may be dropped next."""
+    def _parts(self):
+        """(when it was used, callable () that drops it) for each graph and Keras model that may be dropped next."""
         times = []
-        for bert in self._berts() if self._drops_graphs else ():
-            latest = max((graphs.latest() for graphs in bert.graphs), default=-math.inf)
-            times += [(graphs.oldest(), graphs, latest - _TOGETHER) for graphs in bert.graphs]
-        return [(used_at, graphs) for used_at, graphs, needed in times if used_at is not None and used_at < needed]
+        for bert in self._berts() if self._drops_parts else ():
+            needed = max((graphs.latest() for graphs in bert.graphs), default=-math.inf) - _TOGETHER
+            times += [(graphs.oldest(), graphs.drop_oldest, needed) for graphs in bert.graphs]
+            built_used_at = getattr(bert.weights, "model_used_at", None)
+            if built_used_at is not None and not self._are_in_use(bert.weights):
+                times.append((built_used_at, functools.partial(self._drop_built, bert.weights), needed))
+        return [(used_at, drop) for used_at, drop, needed in times if used_at is not None and used_at < needed]
+
+    def _are_in_use(self, weights):
+        """Whether a model with these weights is in use, in any precision."""
+        return any(bert.weights is weights and self._is_in_use(key) for key, bert in self._alive_berts())
+
+    def _drop_built(self, weights):
+        """Drop the Keras model of these weights, which the models of all precisions share."""
+        for _, bert in self._alive_berts():
+            if bert.weights is weights:
+                bert.drop_model()
+
+    def _alive_berts(self):
+        return [(key, self._bert_of(model)) for key, model in list(self._alive.items())]
 
     def _berts(self):
         with self._lock:
@@ -95,10 +116,28 @@ class LoadedModels(ByteStore):
                 if model is None:
                     model = self._alive.get((name, precision))
                     if model is None:
-                        with self._budget.room(self._expected(name)):
+                        with self.room(self._expected(name), name, precision):
                             model = self._alive[name, precision] = self._read(name, precision)
                     self.put((name, precision), model)
         return model
+
+    def room(
+        self, size: int, name: str, precision: str, patience: float | None = None
+    ) -> contextlib.AbstractContextManager:
+        """Room in the budget for ``size`` more bytes of this model, see `MemoryBudget.room`.
+
+        Where there is none, it is waited for while another model is in use, as that may be dropped afterwards.
+
+        Args:
+            patience: float. The most seconds to wait; None for those of the store.
+        """
+        end = time.monotonic() + (self._patience if patience is None else patience)
+
+        def waits():
+            others = any(users for key, users in list(self._users.items()) if key != (name, precision))
+            return others and time.monotonic() < end
+
+        return self._budget.room(size, waits)
 
     @contextlib.contextmanager
     def using(self, name: str, precision: str) -> Iterator[None]:

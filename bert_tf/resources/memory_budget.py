@@ -16,6 +16,7 @@ from typing import Any
 
 _RESIDENT = pathlib.Path("/proc/self/statm")
 _REMEMBERED = 2.0  # seconds
+_LOOK = 0.1  # seconds between two looks of somebody who waits for room
 _SHARE = 4  # of the bound a fourth is for the values, however much the process needs besides
 
 
@@ -94,12 +95,13 @@ class MemoryBudget:
 
         Something large (``size`` is not 0) has no room in what the process needs at this moment for its passes.
         """
-        for holder in self._drop(size):
+        dropped, _ = self._drop(size)
+        for holder in dropped:
             holder.after_drops()
 
-    def _drop(self, size):
-        """Drop values as `make_room` does; returns their holders."""
-        dropped = set()
+    def _drop(self, size: int) -> tuple[set[Any], bool]:
+        """Drop values as `make_room` does; returns their holders, and whether there is room now."""
+        dropped: set[Any] = set()
         with self._lock:
             now, least = (0, 0) if self._rest is None else self._rest.measure(self.bytes)
             rest = now if size else least
@@ -107,25 +109,35 @@ class MemoryBudget:
             while self.bytes + self._reserved + size + rest > self.most_bytes:
                 times = [(time, holder) for holder in self._holders if (time := holder.oldest()) is not None]
                 if not times:
-                    break
+                    return dropped, False
                 holder = min(times, key=operator.itemgetter(0))[1]
                 holder.drop_oldest()
                 dropped.add(holder)
-        return dropped
+        return dropped, True
 
     @contextlib.contextmanager
-    def room(self, size: int) -> Iterator[None]:
-        """Make room for ``size`` more bytes, which are taken in this block: nobody else is given the same room."""
-        with self._lock:
-            dropped = self._drop(size)
-            self._reserved += size
+    def room(self, size: int, waits: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Make room for ``size`` more bytes, which are taken in this block: nobody else is given the same room.
+
+        Args:
+            size: int. The bytes.
+            waits: callable () -> whether to wait and look again. It is called while there is no room.
+        """
+        taken = False
         try:
-            for holder in dropped:
-                holder.after_drops()
+            while not taken:
+                with self._lock:
+                    dropped, has_room = self._drop(size)
+                    taken = has_room or not size or not waits()
+                    self._reserved += size if taken else 0
+                for holder in dropped:
+                    holder.after_drops()
+                if not taken:
+                    time.sleep(_LOOK)
             yield
         finally:
             with self._lock:
-                self._reserved -= size
+                self._reserved -= size if taken else 0
 
     def drop_all(self) -> None:
         """Drop the values of all holders."""

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import gc
 import threading
+import time
 import types
 import weakref
 
@@ -10,7 +12,11 @@ import numpy as np
 import pytest
 
 from bert_tf import load
+from bert_tf.explain.attribution import saliency
+from bert_tf.explain.attribution.target import mask_target
+from bert_tf.inference import loaded_models
 from bert_tf.inference.loaded_models import LoadedModels
+from bert_tf.resources import memory_budget
 from bert_tf.resources.memory_budget import ByteStore, MemoryBudget, RestOfProcess
 from bert_tf.runtime import compiled_graphs
 from bert_tf.runtime.compiled_graphs import CompiledGraphs
@@ -145,6 +151,67 @@ def test_a_model_in_use_is_not_dropped_as_that_would_free_nothing():
     assert store.names() == ["d", "e"] and reads == list("abcde")
 
 
+def test_room_is_waited_for_while_others_use_the_models_that_take_it(monkeypatch):
+    monkeypatch.setattr(memory_budget, "time", types.SimpleNamespace(monotonic=time.monotonic, sleep=_next_step))
+    steps, ends = iter([lambda: None, lambda: None, lambda: ends.close()]), contextlib.ExitStack()
+    monkeypatch.setattr(_next_step, "steps", steps, raising=False)
+    budget = MemoryBudget(100)
+    store = ModelStore(budget, lambda name, precision: Bert())
+    for name in "abc":
+        store.load(name, "float32")
+        ends.enter_context(store.using(name, "float32"))
+    assert budget.bytes == 120
+    with store.room(20, "d", "float32", patience=1000):
+        assert store.names() == ["b", "c"]  # "a" could be dropped when it was not used any more
+    with store.using("b", "float32"), store.using("c", "float32"):
+        with store.room(50, "d", "float32", patience=0):  # whoever has waited long enough goes on
+            pass
+        with store.room(0, "d", "float32", patience=1000):  # nothing is needed
+            pass
+    with store.using("d", "float32"), store.room(50, "d", "float32", patience=1000):
+        pass  # nobody else uses a model: no room would come
+    with pytest.raises(InterruptedError), store.using("b", "float32"):
+        with store.room(50, "d", "float32", patience=1000):
+            raise AssertionError("the two that were used last stay, and one is in use")
+    with budget.room(50):
+        assert budget._reserved == 50  # whoever left or was interrupted has given the room back
+
+
+def _next_step(seconds):
+    next(_next_step.steps, _interrupt)()
+
+
+def _interrupt():
+    raise InterruptedError
+
+
+def test_a_keras_model_goes_alone_that_the_last_answer_did_not_need(tiny_folder, monkeypatch):
+    berts = {precision: load(tiny_folder, precision) for precision in ("float32", "int8")}
+    berts["int8"].weights = berts["float32"].weights
+    store = ModelStore(MemoryBudget(1 << 40), lambda name, precision: berts[precision])
+    for precision, bert in berts.items():
+        store.load("a", precision)
+        bert.trace("the cat")
+    one, other = berts.values()
+    weights, hooked = one.weights, [weakref.ref(bert.hooked()) for bert in (one, other)]
+    assert weights.model_used_at and one.hooked() is hooked[0]() and store.oldest() is None
+    monkeypatch.setattr(loaded_models, "_TOGETHER", 0.0)
+    for bert in (one, other):  # answers that need a graph only
+        bert.trace("the cat")
+    held = store.bytes
+    with store.using("a", "int8"):
+        assert store.oldest() is None
+    store.drop_oldest()
+    assert weights.model_used_at is None and store.names() == ["a", "a"]
+    assert held - store.bytes == weights.bytes_to_build
+    gc.collect()
+    assert [one() for one in hooked] == [None, None]
+    trace = one.trace("the cat", mask=[1])
+    target = mask_target(one, trace, token="cat")
+    assert saliency.gradient_x_input(one, trace, target).scores.shape == (trace.length,)
+    assert weights.model_used_at  # it is built again
+
+
 def test_room_that_is_made_for_one_is_not_given_to_another():
     budget = MemoryBudget(100)
     store = ByteStore(budget, lambda value: value.nbytes)
@@ -192,15 +259,15 @@ def test_long_work_uses_its_model_at_each_step():
     assert store.names() == ["c", "a"]
 
 
-def test_room_is_made_before_a_keras_model_is_built(monkeypatch, tiny_folder):
+def test_room_is_made_before_a_keras_model_is_built(tiny_folder):
     bert, wanted = load(tiny_folder), []
 
-    def room(size):
+    def room(size, patience):
         wanted.append(size)
+        assert patience > 0
         return contextlib.nullcontext()
 
-    monkeypatch.setattr(model_store, "memory_budget", lambda: types.SimpleNamespace(room=room))
-    shared = SharedModel("to build", lambda: bert)
+    shared = SharedModel("to build", lambda: bert, room=room)
     before = bert.weights.held_bytes
     for _ in range(2):
         shared.run(lambda bert: bert.model)

@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-import types
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from bert_tf.inference import hooked_model
 from bert_tf.runtime import Runtime
 from tests.app.page_reading import PATIENCE
 from tests.conftest import make_bert
-from ui.session import model_store
 from ui.session.fair_lock import presses
 from ui.session.model_store import SharedModel, shared_model
 
@@ -91,10 +89,15 @@ def test_nobody_holds_a_model_while_tensorflow_computes_gradients(monkeypatch):
     assert held == [False] * (3 + 2 * shared.bert.config.num_hidden_layers)  # the sum and the head, and the way back
 
 
-def test_steps_of_a_model_that_the_store_dropped_and_read_again_take_no_room_from_others(monkeypatch):
+def test_steps_of_a_model_that_the_store_dropped_and_read_again_take_no_room_from_others():
     first, second = (load("tiny-cased") for _ in range(2))
     berts, sizes = [first], []
-    shared = SharedModel("again", lambda: berts[-1])
+
+    def room(size, patience):
+        sizes.append(size)
+        return contextlib.nullcontext()
+
+    shared = SharedModel("again", lambda: berts[-1], room=room)
     trace = shared.trace(TEXT, "", ())
     target = shared.run(mask_target, trace)
     shared.run(SALIENCY_METHODS["gradient-x-input"], trace, target)  # builds the Keras model
@@ -103,11 +106,7 @@ def test_steps_of_a_model_that_the_store_dropped_and_read_again_take_no_room_fro
         berts.append(second)
         return SALIENCY_METHODS["gradient-x-input"](bert, trace, target)
 
-    def room(size):
-        sizes.append(size)
-        return contextlib.nullcontext()
-
-    monkeypatch.setattr(model_store, "memory_budget", lambda: types.SimpleNamespace(room=room))
+    sizes.clear()
     shared.run(work)
     assert second.weights.bytes_to_build > 0 and set(sizes) == {0}
 

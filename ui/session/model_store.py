@@ -27,6 +27,9 @@ _NO_TENSORFLOW = (
     "This server has no memory for TensorFlow, which gradients and contributions need. Choose another method, or run "
     "the explorer on a machine of your own."
 )
+# Seconds to wait at most for room where others use the models that take it: longer for that of a Keras model, which is
+# several times as large as a compiled graph and takes seconds to build.
+_PATIENCE, _KERAS_PATIENCE = 2.0, 30.0
 _WARM_WORDS = (10, 24)  # after a model is loaded, texts of these lengths are read once in the background
 
 
@@ -41,10 +44,11 @@ class SharedModel:
         name: of the model.
         load: callable () -> ``Bert``, from the store or from its files.
         using: callable () -> context manager, in which the store does not drop the model.
+        room: callable (bytes, seconds to wait at most) -> context manager, as `ModelStore.room`.
     """
 
-    def __init__(self, name, load, using=contextlib.nullcontext):
-        self.name, self._load, self._using = name, load, using
+    def __init__(self, name, load, using=contextlib.nullcontext, room=lambda size, patience: contextlib.nullcontext()):
+        self.name, self._load, self._using, self._room = name, load, using, room
         self.lock = FairLock()
         self._answered = lambda: None
 
@@ -155,7 +159,7 @@ class SharedModel:
     @contextlib.contextmanager
     def _left_to_others(self, bert):
         """TensorFlow works meanwhile. To build the Keras model takes several times the memory of the weights."""
-        with self._released(), memory_budget().room(getattr(bert.weights, "bytes_to_build", 0)):
+        with self._released(), self._room(getattr(bert.weights, "bytes_to_build", 0), _KERAS_PATIENCE):
             leave_cores_to(bert.runtime.engine)
             yield
 
@@ -183,15 +187,19 @@ class ModelStore(LoadedModels):
     """The loaded models of all visitors. The two that were used last are never dropped, as a page may compare two."""
 
     def __init__(self, budget, read, expected=lambda name: 0):
-        super().__init__(budget, read, expected, keep=2, drops_graphs=True)
+        super().__init__(budget, read, expected, keep=2, drops_parts=True, patience=_PATIENCE)
         self._give_back_later, self._has_dropped_model = allocator.GiveBackLater(3.0), False
 
     def drop_oldest(self):
-        """Drop the model or the graph that was used longest ago."""
+        """Drop the model or the part of one that was used longest ago."""
         with self._lock:
             models = len(self._entries)
             super().drop_oldest()
             self._has_dropped_model |= len(self._entries) < models
+
+    def _drop_built(self, weights):
+        super()._drop_built(weights)
+        self._has_dropped_model = True
 
     def after_drops(self):
         """Give the memory of what was dropped back to the system."""
@@ -212,7 +220,12 @@ def _models() -> ModelStore:
 
 @server_cache
 def _shared(name: str, precision: str) -> SharedModel:
-    return SharedModel(name, lambda: _models().load(name, precision), using=lambda: _models().using(name, precision))
+    return SharedModel(
+        name,
+        lambda: _models().load(name, precision),
+        using=lambda: _models().using(name, precision),
+        room=lambda size, patience: _models().room(size, name, precision, patience),
+    )
 
 
 def _expected_bytes(name):
@@ -260,7 +273,7 @@ def _for_visitors(precision, bert):
         bert.weights,
         precision=precision,
         shares_cores=lambda: presses().are_of_several(),
-        room=lambda size: memory_budget().room(size),
+        room=lambda size: _models().room(size, bert.name, precision),
     )
     task = bert.task and bert.task.with_runtime(runtime)
     return Bert(bert.config, bert.tokenizer, bert.weights, runtime, bert.name, bert.path, task)
