@@ -78,6 +78,7 @@ class Page:
         snippet: function (view, arguments of `ui.shell.snippets.give`...) that writes the text of "Copy as Python";
             None for no text.
         snippet_language: "python", or "bash" if the text is a command.
+        in_float32: whether the page computes in float32 in every precision of the sidebar.
     """
 
     name: str
@@ -100,11 +101,17 @@ class Page:
     from_row: Callable = lambda view: view
     snippet: Callable[..., str] | None = None
     snippet_language: str = "python"
+    in_float32: bool = False
+
+    @property
+    def section(self) -> str:
+        """The section of the navigation with the page."""
+        return next(title for title, groups in SECTIONS.items() if self.group in groups)
 
     @property
     def full_title(self) -> str:
-        """The title after its group, like "Explain: Logit lens"; the title alone if both are the same."""
-        return self.title if self.title == self.group else f"{self.group}: {self.title}"
+        """The title after its section, like "Explain: Logit lens"; the title alone if both are the same."""
+        return self.title if self.title == self.section else f"{self.section}: {self.title}"
 
     def shows_texts(self, view) -> bool:
         """Whether the page reads the texts of this `View`."""

@@ -57,6 +57,8 @@ def draw(installed):
             "about one of 200 cases, in int8 in one of 70. float32 is exact; ablation, patching, contributions and "
             "gradients always compute in it.",
         )
+        if frame.current_page().in_float32 and state.view().precision != "float32":
+            st.caption("This page computes in float32.")
 
 
 def _label(name, group):
