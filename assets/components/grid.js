@@ -132,7 +132,7 @@ function draw(state) {
       const y = LABEL + layer * size.tall + gap / 2;
       const box = [x, y, size.cell - gap, size.tall - gap];
       pen.drawImage(state.sheet, head * wide, layer * tall, wide, tall, ...box);
-      if (data.texts && size.cell > 33) text(pen, state, layer * data.heads + head, box);
+      if (data.texts && size.cell > 20) text(pen, state, layer * data.heads + head, box);
       frame(pen, state, layer, head, box, open.get(`${layer} ${head}`), style);
     }
   }
@@ -145,7 +145,10 @@ function text(pen, state, index, [x, y, width, height]) {
   const hex = data.ramp[Math.round(value * (data.ramp.length - 1))];
   const [red, green, blue] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
   pen.fillStyle = .3 * red + .59 * green + .11 * blue > 140 ? "#111" : "#fff";
-  pen.fillText(data.texts[index], x + width / 2, y + height / 2 + .5);
+  const font = pen.font;
+  if (width < 32) pen.font = font.replace("11px", "9px");
+  if (pen.measureText(data.texts[index]).width <= width) pen.fillText(data.texts[index], x + width / 2, y + height / 2 + .5);
+  pen.font = font;
 }
 
 function number(pen, style, index, open, x, y) {

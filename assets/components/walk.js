@@ -287,8 +287,9 @@ class Walk {
     this.find(".text").textContent = text.text;
     this.find(".layer-choice").hidden = !IN_LAYER.includes(text.name) || data.layers < 2;
     this.find(".head-choice").hidden = !["head", "heads"].includes(text.name) || data.heads < 2;
-    this.find(".shapes").replaceChildren(...text.shapes.map(([name, shape]) => {
+    this.find(".shapes").replaceChildren(...text.shapes.map(([name, shape, letters]) => {
       const chip = make("span", "shape", `${name} `);
+      chip.title = letters;
       chip.append(make("b", "", shape));
       return chip;
     }));

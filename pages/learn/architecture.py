@@ -13,7 +13,7 @@ from ui.session.session_cache import cached
 from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, inputs
-from ui.widgets.formatting import dimensions, direction, short_count
+from ui.widgets.formatting import axes, dimensions, direction, short_count
 
 PAGE = Page(
     name="architecture",
@@ -102,7 +102,8 @@ def _tower(trace, boxes, chosen, layer, config):
     )
     st.caption(
         f"The parameters and the work of a block are those of all {layers} layers together, for these "
-        f"{trace.length} tokens. {_sharing(config)}Press a box to look inside."
+        f"{trace.length} tokens. {_sharing(config)}Press a box to look inside.",
+        help=f"The size of a box's output: {axes(*(box.shape for box in boxes))}",
     )
 
 

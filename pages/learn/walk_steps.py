@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ui.widgets.formatting import dimensions
+from ui.widgets.formatting import axes, dimensions
 
 _READS = {
     "bidirectional": "every token",
@@ -99,7 +99,7 @@ def _step(short, title, text, shapes, formula, page, **settings):
         "short": short,
         "title": title,
         "text": text,
-        "shapes": [[name, dimensions(shape)] for name, shape in shapes],
+        "shapes": [[name, dimensions(shape), axes(shape)] for name, shape in shapes],
         "formula": formula,
         "page": page,
         "settings": settings,

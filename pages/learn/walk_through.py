@@ -16,7 +16,7 @@ from ui.shell import catalogue, frame, snippets
 from ui.shell.page import Page, Press
 from ui.shell.view import left_out, to_params
 from ui.widgets import attention_controls, inputs, targets
-from ui.widgets.formatting import direction
+from ui.widgets.formatting import AXES, direction
 
 PAGE = Page(
     name="walk_through",
@@ -75,7 +75,8 @@ def page():
     draw_walk("c_walk", data, _paused, _choose, lambda step, token: _go(texts[step], token))
     attention_controls.footer(shared, trace)
     if not left_out(view, state.limits()):
-        st.caption("The address of this page is a link to this step.")
+        letters = " ".join(f"{letter}: {counted}." for letter, counted in AXES.items())
+        st.caption("The address of this page is a link to this step.", help=f"The letters in the sizes: {letters}")
     snippets.give(shared, trace, call)
 
 

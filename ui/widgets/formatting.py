@@ -36,9 +36,27 @@ def megabytes(size):
     return f"{size / 1e6:.0f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
-def signed(number, digits=2):
+def number(value, digits=2, sign=False):
+    """A number with a true minus and thousands separators, "−0.71" or "1,024.00"; one rounded to zero is "0.00".
+
+    Args:
+        digits: decimals. sign: whether a number from 0 on has a plus.
+    """
+    return f"{round(float(value), digits) + 0.0:{'+' if sign else ''},.{digits}f}".replace("-", "−")
+
+
+def signed(value, digits=2):
     """A number with its sign, "+0.23" or "−0.71"; one that is rounded to zero is "+0.00"."""
-    return f"{round(float(number), digits) + 0.0:+.{digits}f}".replace("-", "−")
+    return number(value, digits, sign=True)
+
+
+_HYPHEN = re.compile(r"(?<![\w.,\-])-(?=\d)")
+_NEGATIVE_ZERO = re.compile(r"−(?=0(?:\.0*)?(?![\d.,e]))")
+
+
+def true_minus(text):
+    """A text that another part has written, with a true minus before its numbers and no negative zero."""
+    return _NEGATIVE_ZERO.sub("", _HYPHEN.sub("−", text))
 
 
 def count(number, noun):
@@ -68,8 +86,37 @@ def dimensions(shape):
 
 
 def share(part):
-    """A share of a number of items, as "46.2%"; 1 is "100.0%" and 0 is "0.0%"."""
-    return f"{100 * part:.1f}%"
+    """A share of a number of items, as "46.2%"; 1 is "100.0%", 0 is "0.0%" and a loss of a tenth "−10.0%"."""
+    return f"{number(100 * part, 1)}%"
+
+
+def shortened(text, most):
+    """A text of at most ``most`` letters; the end of a longer one becomes "…"."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+#: Letter of an axis -> what it counts.
+AXES = {
+    "T": "tokens of the text",
+    "H": "hidden size, the numbers of a token's vector",
+    "E": "numbers of an embedding",
+    "N": "heads",
+    "D": "numbers of one head's vector",
+    "F": "units of the feed-forward block",
+    "P": "masked words",
+    "V": "words and pieces of the vocabulary",
+    "K": "classes",
+}
+
+
+def axes(*shapes):
+    """The letters of shapes in words, as "T: tokens of the text. H: hidden size.".
+
+    Args:
+        shapes: as of `dimensions`; names of more than a letter explain themselves.
+    """
+    letters = dict.fromkeys(letter for shape in shapes for letter, _ in shape if letter in AXES)
+    return " ".join(f"{letter}: {AXES[letter]}." for letter in letters)
 
 
 def direction(text):
