@@ -11,12 +11,12 @@ from bert_tf.explain import head_profiles
 from bert_tf.explain.datasets.text_rows import file_kind, read_rows
 from bert_tf.plots.attention.head_profile import cluster_names, head_plane
 from pages.attention.snippets.head_profiles import snippet
-from ui.elements import components
+from ui.elements import components, tables
 from ui.session import calls, jobs, state
 from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, figures, file_input, inputs
-from ui.widgets.formatting import count, escape_markdown
+from ui.widgets.formatting import count, escape_markdown, number
 
 PAGE = Page(
     name="head_profiles",
@@ -177,7 +177,8 @@ def _measures(profile):
             tallest=40,
             texts=[f"{value:.{digits}f}" for value in values.ravel()],
             name=f"heads-{name}",
-            hint=f"{meaning} Rows are layers, columns heads.",
+            hint=f"{meaning} Rows are layers, columns heads; the stronger the colour, the greater, from "
+            f"{number(values.min(), digits)} to {number(values.max(), digits)}.",
             label=f"{title} of every head.",
             caption=f"{title} · {export.caption('heads')}",
         )
@@ -260,7 +261,7 @@ def _table(profile, model):
             layer, head = divmod(selected_rows[0], profile.clusters.shape[1])
             state.change_view(layer=layer, head=head)
 
-    st.dataframe(
+    tables.show(
         rows,
         hide_index=True,
         width="stretch",
@@ -278,7 +279,7 @@ def _relations(syntax):
     inputs.heading("Syntax")
     export.save("syntax", syntax)
     rows.insert(2, "best", [f"{layer + 1}.{head + 1}" for layer, head in zip(rows.pop("layer"), rows.pop("head"))])
-    st.dataframe(
+    tables.show(
         rows,
         hide_index=True,
         width="stretch",

@@ -5,6 +5,7 @@ import streamlit as st
 from bert_tf.analyses import Call
 from bert_tf.explain import agreement
 from pages.compare.snippets.agreement import snippet
+from ui.elements import tables
 from ui.session import jobs, model_store, state
 from ui.shell import open_row, snippets
 from ui.shell.page import Page, Press
@@ -105,15 +106,16 @@ def _show(pair, result):
     with st.container(horizontal=True, gap="large"):
         for label, value in metrics:
             st.metric(label, value, width="content")
-    event = st.dataframe(
-        _table(result),
+    table = _table(result)
+    event = tables.show(
+        table,
         hide_index=True,
         width="stretch",
         height=min(60 + 36 * len(result.rows), 520),
         key="w_agreement_table",
         on_select="rerun",
         selection_mode="single-row",
-        column_config=_columns(pair),
+        column_config=_columns(pair, "text_b" in table),
     )
     chosen = event.selection.rows
     if chosen and chosen[0] < len(result.rows):
@@ -132,27 +134,29 @@ def _table(result):
     return table.dropna(axis="columns", how="all")
 
 
-def _columns(pair):
+def _columns(pair, of_pairs):
+    text_width = 155 if of_pairs else "large"
     one, other = (title(shared.name) for shared in pair)
     return {
-        "row": st.column_config.NumberColumn("Row", width="small"),
-        "text_a": st.column_config.TextColumn("Text A", width="medium"),
-        "text_b": st.column_config.TextColumn("Text B", width="medium"),
+        "row": st.column_config.NumberColumn("Row", width=50),
+        "text_a": st.column_config.TextColumn("Text A", width=text_width),
+        "text_b": st.column_config.TextColumn("Text B", width=text_width),
         "hidden": "Hidden",
-        "prediction_a": f"{one} predicts",
-        "prediction_b": f"{other} predicts",
+        "prediction_a": st.column_config.TextColumn(one, help="The first prediction of this model."),
+        "prediction_b": st.column_config.TextColumn(other, help="The first prediction of this model."),
         "divergence_bits": st.column_config.ProgressColumn(
             "Divergence",
             format="%.3f bits",
+            width=135,
             min_value=0,
             max_value=1,
             help="The Jensen-Shannon divergence over the tokens that both vocabularies have. 0 bits: the same "
             "distribution. 1 bit: no token in common.",
         ),
-        "is_next_a": st.column_config.NumberColumn(f"P(IsNext), {one}", format="percent"),
-        "is_next_b": st.column_config.NumberColumn(f"P(IsNext), {other}", format="percent"),
-        "in_order_a": st.column_config.NumberColumn(f"P(in order), {one}", format="percent"),
-        "in_order_b": st.column_config.NumberColumn(f"P(in order), {other}", format="percent"),
+        "is_next_a": st.column_config.NumberColumn("P(IsNext)", format="percent", help=f"That of {one}."),
+        "is_next_b": st.column_config.NumberColumn("The other's", format="percent", help=f"P(IsNext) of {other}."),
+        "in_order_a": st.column_config.NumberColumn("P(in order)", format="percent", help=f"That of {one}."),
+        "in_order_b": st.column_config.NumberColumn("The other's", format="percent", help=f"P(in order) of {other}."),
         "replaced_difference": st.column_config.NumberColumn(
             "P(replaced) differs by", format="%.3f", help="The mean over the tokens that both models have in common."
         ),

@@ -6,6 +6,7 @@ from bert_tf.analyses import Call
 from bert_tf.explain import aligned_layers, class_lens
 from bert_tf.explain.models.compared_layers import ComparedClassLayers, ComparedScores, LayerAnswers
 from bert_tf.plots.numbers import percent
+from ui.elements import tables
 from ui.elements.mask_chips import truncated_texts
 from ui.session import state, task_models
 from ui.session.session_cache import cached
@@ -22,7 +23,7 @@ def table(pair, rows, key):
     Args:
         pair: two ``ComparisonInput``s. rows: ``LayerAnswers``. key: of the widget.
     """
-    st.dataframe(
+    tables.show(
         {
             "Layers": [f"{row.hidden_state_a} | {row.hidden_state_b}" for row in rows],
             "one": [row.answer_a for row in rows],

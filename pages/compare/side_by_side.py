@@ -8,7 +8,7 @@ from bert_tf.explain.models.model_facts import ModelFacts, ModelFactsTable
 from bert_tf.explain.models.side_by_side import ComparedAnswers, compared_side
 from pages.compare import attention_view, comparison_inputs
 from pages.compare.snippets.side_by_side import snippet
-from ui.elements import components
+from ui.elements import components, tables
 from ui.elements.cards import cards
 from ui.session import model_store, state
 from ui.shell import snippets
@@ -174,15 +174,28 @@ def _head_differences(traces, compared):
     return sentences
 
 
+def _folded(compared):
+    """The end of a help text: how spellings are compared; "" if both models know capital letters."""
+    if not compared.case_folded:
+        return ""
+    return " Spellings that differ in capital letters alone count as one token, and their probabilities are added."
+
+
 def _table(pair, traces, compared):
-    st.dataframe(
+    top_k = state.view().top_k
+    tables.show(
         comparison.agreement_rows(compared, traces),
         hide_index=True,
         width="stretch",
         key="w_agreement",
         column_config={
             "shared": st.column_config.ProgressColumn(
-                f"Shared among the top {state.view().top_k}", format="percent", min_value=0, max_value=1
+                f"Shared among the top {top_k}",
+                format="percent",
+                min_value=0,
+                max_value=1,
+                help=f"How many of the {top_k} likeliest tokens of one side are among those of the other."
+                + _folded(compared),
             ),
             "divergence": st.column_config.ProgressColumn(
                 "Jensen-Shannon divergence",

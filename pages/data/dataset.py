@@ -11,6 +11,7 @@ from bert_tf.explain.datasets.dataset import DatasetPredictions, Subset, subset_
 from bert_tf.explain.datasets.subset_comparison import SubsetComparison
 from pages.data import class_view, row_map_view, subsets
 from pages.data.snippets.dataset import snippet
+from ui.elements import tables
 from ui.session import jobs, state, task_models
 from ui.session.session_cache import cached
 from ui.shell import open_row, snippets
@@ -263,7 +264,7 @@ def _compared(shared, compared):
     ]
     inputs.heading("Subsets")
     export.save("subsets", SubsetComparison(compared), {"model": shared.name})
-    st.dataframe(
+    tables.show(
         dict(zip(("Rows of", "Rows", *names), zip(*table))), hide_index=True, width="stretch", key="w_dataset_compared"
     )
 
@@ -274,7 +275,7 @@ def _rows(shared, summary, filtered):
     Returns:
         list of the ``RowResult``s that are ticked.
     """
-    event = st.dataframe(
+    event = tables.show(
         _table(filtered),
         hide_index=True,
         width="stretch",
@@ -432,7 +433,7 @@ def _table(results):
 
 
 _COLUMNS = {
-    "row": st.column_config.NumberColumn("Row", width="small"),
+    "row": st.column_config.NumberColumn("Row", width=50),
     "a": st.column_config.TextColumn("Text A", width="large"),
     "b": st.column_config.TextColumn("Text B", width="medium"),
     "label": "Label",
@@ -442,7 +443,7 @@ _COLUMNS = {
     "prediction": "First prediction",
     "share": st.column_config.ProgressColumn("Its probability", format="percent", min_value=0, max_value=1),
     "rank": st.column_config.NumberColumn(
-        "Rank of the hidden", help="The rank of the hidden token among all tokens; of several, the worst."
+        "Rank", help="The rank of the hidden token among all tokens; of several, the worst."
     ),
     "next": st.column_config.ProgressColumn("P(IsNext)", format="percent", min_value=0, max_value=1),
     "order": st.column_config.ProgressColumn("P(in order)", format="percent", min_value=0, max_value=1),
@@ -456,4 +457,11 @@ _COLUMNS = {
     "problem": "Problem",
 }
 
-_OF_PAIRS = {"a": st.column_config.TextColumn("Text A", width="medium")}
+#: The columns that are narrower beside a second text, so that all columns have room.
+_OF_PAIRS = {
+    "a": st.column_config.TextColumn("Text A", width=185),
+    "b": st.column_config.TextColumn("Text B", width=185),
+    "share": {**_COLUMNS["share"], "width": 125},
+    "next": {**_COLUMNS["next"], "width": 125},
+    "order": {**_COLUMNS["order"], "width": 125},
+}

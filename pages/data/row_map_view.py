@@ -21,6 +21,7 @@ from bert_tf.plots.datasets.row_map import (
     TITLES,
     drawn_rows,
 )
+from ui.elements import tables
 from ui.session import jobs, state
 from ui.shell import snippets
 from ui.widgets import export, figures, inputs
@@ -201,7 +202,7 @@ def _beside(view, chosen, near, open_row, space):
         if marked and marked[0] < len(near):
             state.set_setting("dataset.row", view.rows[near[marked[0]][0]].row.number, _NONE)
 
-    st.dataframe(
+    tables.show(
         {
             "cosine": [cosine for _, cosine in near],
             "row": [view.rows[index].row.number for index, _ in near],

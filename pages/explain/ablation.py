@@ -14,14 +14,14 @@ from bert_tf.plots.numbers import percent
 from bert_tf.plots.ranked_bars import LONGEST_LIST, ranked_bars
 from pages.explain import ablation_parts
 from pages.explain.snippets.ablation import snippet
-from ui.elements import components
+from ui.elements import components, tables
 from ui.elements.cards import class_card, with_top_k
 from ui.elements.cells import cells
 from ui.session import calls, jobs, state
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, inputs, targets
-from ui.widgets.formatting import signed
+from ui.widgets.formatting import number, signed
 
 PAGE = Page(
     name="ablation",
@@ -46,6 +46,7 @@ PAGE = Page(
     long_settings={"off": "what is switched off"},
     opens_rows=True,
     snippet=snippet,
+    in_float32=True,
 )
 
 
@@ -245,7 +246,7 @@ def _answers(shared, trace, effect):
 def _scores(trace, effect):
     """The probability that each token was replaced, before and after."""
     progress_column = st.column_config.ProgressColumn
-    st.dataframe(
+    tables.show(
         {"token": list(trace.tokens), "before": effect.replaced_before, "after": effect.replaced_after},
         hide_index=True,
         width="stretch",
@@ -261,7 +262,7 @@ def _scores(trace, effect):
 def _class_answers(settings, effect):
     before, after = effect.classes_before, effect.classes_after
     if settings.regression:
-        st.metric("Score", f"{after['value']:.2f}", f"{after['value'] - before['value']:+.2f}", width="content")
+        st.metric("Score", number(after["value"]), f"{after['value'] - before['value']:+.2f}", width="content")
     else:
         components.bars("c_ablation_classes", [class_card(after, before)])
 

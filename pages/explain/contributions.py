@@ -19,7 +19,7 @@ from ui.session import calls, state
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, inputs, targets
-from ui.widgets.formatting import bold, escape_markdown, signed
+from ui.widgets.formatting import bold, escape_markdown, number, signed
 
 PAGE = Page(
     name="contributions",
@@ -42,6 +42,7 @@ PAGE = Page(
     ),
     opens_rows=True,
     snippet=snippet,
+    in_float32=True,
 )
 
 
@@ -131,7 +132,7 @@ def _shares(result):
 def _sums(result):
     target, label = result.target, bold(result.target.label)
     if target.is_regression:
-        score_sentence = f"The value is {result.score:.3f}."
+        score_sentence = f"The value is {number(result.score, 3)}."
     else:
         share = 0.5 * (1 + math.tanh(0.5 * result.score))
         score_sentence = f"{label} has {percent(share)}, log-odds of {signed(result.score)}."

@@ -5,6 +5,7 @@ import streamlit as st
 from bert_tf.explain.attribution.hotflip import replaceable_words, text_with_replacements
 from bert_tf.explain.attribution.methods import ANALYSIS
 from bert_tf.plots.theme import ramp
+from ui.elements import tables
 from ui.elements.cells import marks
 from ui.session import state
 from ui.widgets import export, figures, highlights, inputs, targets
@@ -94,7 +95,7 @@ def draw(trace, result, settings):
         )
     with right_column:
         texts = {"text": [flip.word.source.upper() for flip in result.tried]} if trace.text_b is not None else {}
-        st.dataframe(
+        tables.show(
             {
                 **texts,
                 "word": [flip.word.text for flip in result.tried],

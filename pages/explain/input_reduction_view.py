@@ -6,6 +6,7 @@ import streamlit as st
 
 from bert_tf.explain.attribution.input_reduction import removable_words
 from bert_tf.plots.theme import ramp
+from ui.elements import tables
 from ui.elements.cells import marks
 from ui.session import state
 from ui.widgets import export, figures, highlights, inputs, targets
@@ -66,7 +67,7 @@ def draw(trace, result):
             config=export.plot_config("words-left"),
         )
     with right_column:
-        st.dataframe(
+        tables.show(
             {
                 "order": list(range(1, len(result.removed) + 1)),
                 "text": [removed.word.source.upper() for removed in result.removed],

@@ -9,6 +9,7 @@ from bert_tf.inference.predictions import vocabulary_id
 from bert_tf.plots.numbers import percent
 from bert_tf.plots.representations.logit_lens import state_names
 from pages.explain.snippets.logit_lens import snippet
+from ui.elements import tables
 from ui.elements.cells import cells
 from ui.session import calls, state
 from ui.shell import snippets
@@ -244,7 +245,7 @@ def _state_table(lens, row):
     width = lens.probabilities.shape[1]
     depth = min(max(state.setting("logit_lens.layer", width - 1), 0), width - 1)
     st.markdown("**" + ("Predictions from the embeddings" if depth == 0 else f"Predictions after layer {depth}") + "**")
-    st.dataframe(
+    tables.show(
         {"word": list(lens.predicted_tokens[row][depth]), "share": [float(p) for p in lens.probabilities[row, depth]]},
         hide_index=True,
         width="stretch",

@@ -5,11 +5,13 @@ import streamlit as st
 from bert_tf.analyses import Call
 from bert_tf.explain import MinimalPair, minimal_pairs, pseudo_likelihood
 from bert_tf.plots.ranked_bars import ranked_bars
+from ui.elements import tables
 from ui.samples.examples import is_example
 from ui.samples.minimal_pairs import PAIRS, partner
 from ui.session import jobs, state
 from ui.shell import snippets
 from ui.widgets import export, figures, head_predictions, inputs
+from ui.widgets.formatting import number
 
 
 def draw(shared):
@@ -83,8 +85,8 @@ def _pair(pair, model):
     inputs.heading(f"The model {verdict}")
     export.save("minimal-pair", pair, {"model": model})
     st.markdown(
-        f"The margin is **{abs(pair.margin):.2f} nats**: {pair.good.total:.2f} for the first sentence,"
-        f" {pair.bad.total:.2f} for the second."
+        f"The margin is **{abs(pair.margin):.2f} nats**: {number(pair.good.total)} for the first sentence,"
+        f" {number(pair.bad.total)} for the second."
     )
     figures.show(
         "Scores of the tokens that differ",
@@ -120,7 +122,7 @@ def _all_pairs(shared, call):
     st.caption("Twelve pairs are examples; they are too few to measure a model.")
     left_column, right_column = st.columns([3, 2], gap="large")
     with left_column:
-        st.dataframe(
+        tables.show(
             {
                 "what": labels,
                 "good": [pair.good for pair in PAIRS],

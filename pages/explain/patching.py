@@ -49,6 +49,7 @@ PAGE = Page(
     long_settings={"a": "text A of the other input", "b": "text B of the other input"},
     opens_rows=True,
     snippet=snippet,
+    in_float32=True,
 )
 
 

@@ -13,7 +13,7 @@ from pages.explain import ablation_parts
 from ui.elements.cells import cells
 from ui.session import state
 from ui.widgets import export, figures, inputs
-from ui.widgets.formatting import escape_markdown
+from ui.widgets.formatting import escape_markdown, number
 
 _UNIT = "of the difference"
 _INTO = {
@@ -113,7 +113,7 @@ def _shares(result):
 
 def _percent(share):
     """A share of the difference as text, "–" for NaN."""
-    return "–" if math.isnan(share) else f"{round(100 * share, 1) + 0.0:.1f}%"
+    return "–" if math.isnan(share) else f"{number(100 * share, 1)}%"
 
 
 def _summary(result, cell):

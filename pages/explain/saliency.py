@@ -12,13 +12,14 @@ from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
 from pages.explain import hotflip_view, input_reduction_view, saliency_fidelity
 from pages.explain.snippets.saliency import snippet
+from ui.elements import tables
 from ui.elements.cells import marks
 from ui.samples import concepts
 from ui.session import calls, jobs, state
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, figures, highlights, inputs, targets
-from ui.widgets.formatting import escape_markdown, signed
+from ui.widgets.formatting import escape_markdown, number, signed
 
 PAGE = Page(
     name="saliency",
@@ -65,6 +66,7 @@ PAGE = Page(
     ),
     opens_rows=True,
     snippet=snippet,
+    in_float32=True,
 )
 
 
@@ -252,7 +254,7 @@ def _draw(trace, result, method, settings):
             config=export.plot_config(f"words-{method}"),
         )
     with right_column:
-        st.dataframe(
+        tables.show(
             {
                 "text": [scored.word.source.upper() for scored in words],
                 "word": [scored.word.text for scored in words],
@@ -331,8 +333,8 @@ def _unit(result):
 def _fitted(fit):
     """How well LIME's linear model predicts the answer on texts that it was not fitted to; a poor fit is flagged."""
     text = (
-        f" Weighted R² {fit:.3f} on texts that it was not fitted to: 1 means a perfect prediction of the answer, 0 or"
-        " less no better than the mean."
+        f" Weighted R² {number(fit, 3)} on texts that it was not fitted to: 1 means a perfect prediction of the answer,"
+        " 0 or less no better than the mean."
     )
     if fit >= _LOW:
         return text

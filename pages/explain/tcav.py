@@ -8,6 +8,7 @@ from bert_tf.explain import can_test, concept_test
 from bert_tf.explain.representations.tcav import ANSWERS, MIN_SENTENCES, RUNS
 from bert_tf.inference.predictions import vocabulary_id
 from pages.explain.snippets.tcav import snippet
+from ui.elements import tables
 from ui.samples import concepts
 from ui.session import jobs, state
 from ui.shell import snippets
@@ -285,7 +286,7 @@ def _layer(shared, result, layers):
     unit = "Slope, of the value" if result.target.is_regression else "Slope, nats"
     inputs.heading("Row by row")
     export.save(f"concept-rows-{layer}", slopes, {"model": shared.name})
-    st.dataframe(
+    tables.show(
         {
             "slope": slopes.slopes,
             "row": list(slopes.rows),

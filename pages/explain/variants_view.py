@@ -18,7 +18,7 @@ from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.numbers import percent
 from bert_tf.plots.ranked_bars import ranked_bars
 from pages.explain import likely_words
-from ui.elements import components
+from ui.elements import components, tables
 from ui.elements.cards import cards, with_top_k
 from ui.session import calls, state
 from ui.session.session_cache import cached
@@ -120,7 +120,7 @@ def a_word_less(shared, trace):
         _save("a-word-less", shared, trace, [outcome for _, outcome in words_and_outcomes])
     left_column, right_column = st.columns([3, 2], gap="large")
     with left_column:
-        st.dataframe(
+        tables.show(
             {name: [row[name] for row in rows] for name in rows[0] if any(row[name] is not None for row in rows)},
             hide_index=True,
             width="stretch",
@@ -141,16 +141,17 @@ def a_word_less(shared, trace):
 
 
 _LESS_COLUMNS = {
-    "text": st.column_config.TextColumn("Text", width="small"),
-    "word": "Without",
-    "prediction": "First prediction then",
-    "probability": st.column_config.NumberColumn("has", format="percent"),
+    "text": st.column_config.TextColumn("Text", width=45),
+    "word": st.column_config.TextColumn("Without", width=85),
+    "prediction": st.column_config.TextColumn("Predicts then", width=105),
+    "probability": st.column_config.NumberColumn("has", format="percent", width=65),
     "change": st.column_config.NumberColumn(
-        "Old prediction, nats",
+        "Former, nats",
+        width=95,
         format="%+.2f",
         help="The change in log-probability of the full text's first prediction.",
     ),
-    "effect": st.column_config.ProgressColumn("Difference", format="%.3f", min_value=0, max_value=1),
+    "effect": st.column_config.ProgressColumn("Difference", format="%.3f", min_value=0, max_value=1, width=120),
     "is_next": st.column_config.NumberColumn("IsNext then", format="percent"),
     "in_order": st.column_config.NumberColumn("In order then", format="percent"),
 }

@@ -10,6 +10,7 @@ from bert_tf.explain.models.architecture_table import (
     objectives,
 )
 from pages.learn.snippets.architectures import snippet
+from ui.elements import tables
 from ui.session import jobs, state
 from ui.session.session_cache import cached
 from ui.shell import snippets
@@ -149,7 +150,7 @@ def _sizes(table):
     if table.seconds is None:
         del columns["ms here"]
     counted = ("Parameters", "Embeddings", "Encoder", "Output heads", "Vocabulary")
-    st.dataframe(
+    tables.show(
         columns,
         hide_index=True,
         height=500,
@@ -160,6 +161,6 @@ def _sizes(table):
             "Changed from BERT": st.column_config.TextColumn(width=420),
             **{name: st.column_config.NumberColumn(format="localized") for name in counted},
             "MFLOP a token": st.column_config.NumberColumn(format="%.1f"),
-            "ms here": st.column_config.NumberColumn(format="%.3g"),
+            "ms here": st.column_config.NumberColumn(format="%.1f"),
         },
     )

@@ -14,10 +14,11 @@ from bert_tf.explain.models.box_values import HeadScores, TokenValues
 from bert_tf.inference.predictions import fill_mask
 from bert_tf.inference.trace import sigmoid
 from bert_tf.plots.models.architecture import MAX_TOKENS, MOST_UNITS
-from ui.elements import components
+from ui.elements import components, tables
 from ui.elements.cards import cards
 from ui.session import state, task_models
 from ui.widgets import attention_controls, export, figures, head_predictions
+from ui.widgets.formatting import number
 
 _VALUES, _TOKEN, _UNIT = "architecture.values", "architecture.token", "architecture.unit"
 _NO_PAIR = "There is only one text. Type a text B to get a prediction for the pair."
@@ -181,7 +182,7 @@ def _task(shared, trace, settings):
         ends = np.stack([outputs["start_logits"], outputs["end_logits"]], axis=1)
         _values(trace, "logits", ends, "Logits of the answer's ends", ("begins", "ends"))
     elif settings.regression:
-        st.metric("Value", f"{outputs['logits'][0]:.3f}")
+        st.metric("Value", number(outputs["logits"][0], 3))
         st.caption(f"Input of the head: {_head_input(settings)}.")
     else:
         _scores(trace, "class", settings.labels, outputs["logits"], settings.multi_label)
@@ -211,7 +212,7 @@ def _scores(trace, of, names, logits, independent=False):
     raised = np.exp(logits - logits.max())
     probabilities = sigmoid(logits) if independent else raised / raised.sum()
     export.save("logits", HeadScores(of, tuple(names), logits, probabilities), {"model": trace.model})
-    st.dataframe(
+    tables.show(
         {of: list(names), "logit": logits, "probability": probabilities},
         hide_index=True,
         key="w_architecture_numbers",

@@ -190,7 +190,7 @@ def _footer():
     st.caption(
         "The first three have the same size, the same word pieces and the same training text, and differ in the "
         "tokens that they may attend to. This BERT is still behind the two one-way readers, as learning from masks "
-        "takes longer (docs/explanation/one-way.md).",
+        "takes longer.",
         help="They are small: they know grammar and which words often occur together. It read more text than the "
         "other two. The model chosen in the sidebar shows the results of a longer training. The one-way "
         "readers predict a word from the hidden state beside it, so they never see the token at its position.",

@@ -8,6 +8,7 @@ from bert_tf.explain import replace_and_detect
 from bert_tf.plots.numbers import percent
 from bert_tf.plots.theme import ramp
 from pages.learn.snippets.replaced_token_detection import snippet
+from ui.elements import tables
 from ui.elements.cells import marks
 from ui.samples.examples import REPLACED
 from ui.session import state
@@ -187,7 +188,7 @@ def _draw(game):
         summary += f". The discriminator found {game.true_positives} of {replaced} replaced tokens"
     again = "" if replaced else " Nothing was replaced this time: draw again, or press other words."
     st.markdown(f"{summary}. It scored {game.false_positives} original tokens as replaced.{again}")
-    st.dataframe(
+    tables.show(
         game.to_frame().drop(columns="generated").rename(columns=_COLUMNS),
         hide_index=True,
         key="w_replaced_token_detection_table",

@@ -4,6 +4,7 @@ import streamlit as st
 
 from bert_tf.explain.models.architecture import all_sizes
 from bert_tf.explain.models.size_comparison import PartSize, PartSizes, SizeComparison, loaded_size
+from ui.elements import tables
 from ui.session import state
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import dimensions, title
@@ -28,7 +29,7 @@ def draw(shared, trace, boxes):
         config=export.plot_config("sizes"),
         key="w_architecture_sizes",
     )
-    st.dataframe(
+    tables.show(
         table,
         hide_index=True,
         width="stretch",
@@ -40,7 +41,7 @@ def draw(shared, trace, boxes):
             **{name: st.column_config.NumberColumn(format="localized") for name in _COUNTED},
             **{name: st.column_config.NumberColumn(format="%.1f", help=_SHARE) for name in _SPENT},
             "GFLOP": st.column_config.NumberColumn(
-                format="%.3g", help="The operations of the matrix products, in 10⁹."
+                format="%.2f", help="The operations of the matrix products, in 10⁹."
             ),
         },
     )
@@ -68,7 +69,7 @@ def draw_box(shared, trace, boxes, part):
     rows.append(PartSize.of(_loaded_name(shared), boxes, part))
     inputs.heading("This box in every size")
     export.save("box-sizes", PartSizes(part.name, trace.length, tuple(rows)), {"model": trace.model})
-    st.dataframe(
+    tables.show(
         {
             "Size": [row.size for row in rows],
             "Output": [dimensions(row.shape) for row in rows],

@@ -14,7 +14,7 @@ from ui.elements.toolbar import Button, Choice, toolbar
 from ui.session import state
 from ui.session.session_cache import cached
 from ui.widgets import head_predictions, inputs
-from ui.widgets.formatting import escape_markdown
+from ui.widgets.formatting import escape_markdown, number
 
 _ASK = "predict.ask"
 _FILLS = ("independent", "joint")
@@ -115,7 +115,7 @@ def _word_scores(shared, trace, words, side):
     lines = [
         f"- **{escape_markdown(score.word)}** ({escape_markdown(' '.join(score.pieces))})"
         + (f" at token {score.positions[0]}" if several else "")
-        + f": {score.pseudo_log_likelihood:.2f} nats".replace("-", "−")
+        + f": {number(score.pseudo_log_likelihood)} nats"
         for score in sorted(scores, key=lambda score: (score.positions, -score.pseudo_log_likelihood))
     ]
     st.markdown("Pseudo-log-likelihood of words of several pieces\n\n" + "\n".join(lines))

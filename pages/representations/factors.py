@@ -12,6 +12,7 @@ from bert_tf.plots.numbers import percent
 from bert_tf.plots.representations.factors import MAX_TOKENS, factor_map
 from bert_tf.plots.theme import ramp
 from pages.representations.snippets.factors import snippet
+from ui.elements import tables
 from ui.elements.cells import marks
 from ui.session import calls, state
 from ui.shell import snippets
@@ -188,7 +189,7 @@ def _units(trace, factors, weights, factor):
     units = factors.units[factor]
     inputs.heading(f"The most active units of factor {factor + 1}")
     export.save(f"factor-{factor + 1}-units", FactorUnits(factor, units), {"model": trace.model})
-    event = st.dataframe(
+    event = tables.show(
         {
             "layer": [unit.layer + 1 for unit in units],
             "unit": [unit.unit + 1 for unit in units],

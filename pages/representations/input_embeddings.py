@@ -6,6 +6,7 @@ from bert_tf.analyses import Call
 from bert_tf.explain import VectorSimilarity, cosine_similarities, embedding_parts, position_similarity
 from bert_tf.plots.representations.vectors import part_shares, position_map
 from pages.representations.snippets.input_embeddings import snippet
+from ui.elements import tables
 from ui.session import calls, state
 from ui.session.session_cache import cached
 from ui.shell import snippets
@@ -92,7 +93,7 @@ def _sum(trace, parts, positions):
             key="w_sum_shares",
         )
     with right:
-        st.dataframe(
+        tables.show(
             {
                 "word": tokens,
                 **{part: norms[list(positions)].tolist() for part, norms in zip(names, parts.norms)},

@@ -7,6 +7,7 @@ import streamlit as st
 from bert_tf.analyses import Call
 from bert_tf.explain import count_contexts, label_contexts, nearest
 from bert_tf.explain.representations.nearest_contexts import MAX_COMPARED_TOKENS
+from ui.elements import tables
 from ui.session import jobs, model_store, state
 from ui.shell import open_row, snippets
 from ui.widgets import export, figures, file_input, inputs
@@ -171,7 +172,7 @@ def _table(near, heads):
             if any(label is not None for label in labels):
                 columns[prefix + name] = [label or "" for label in labels]
     columns |= {"token": [context.token for context in near], "row": [context.row.number for context in near]}
-    return st.dataframe(
+    return tables.show(
         columns,
         hide_index=True,
         width="stretch",

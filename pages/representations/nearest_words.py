@@ -9,12 +9,13 @@ from bert_tf.explain.representations.embedding_tables import parts_of
 from bert_tf.plots.representations.nearest_words import vector_names
 from pages.representations import nearest_contexts
 from pages.representations.snippets.nearest_words import snippet
+from ui.elements import tables
 from ui.elements.cells import cells
 from ui.session import calls, state
 from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, inputs, targets
-from ui.widgets.formatting import escape_markdown
+from ui.widgets.formatting import escape_markdown, number
 
 PAGE = Page(
     name="nearest_words",
@@ -157,7 +158,7 @@ def _table(trace, positions, neighbours, parts):
 
 
 def _tip(token, name, near):
-    words = ", ".join(f"{neighbour.token} {neighbour.similarity:.2f}" for neighbour in near[:4])
+    words = ", ".join(f"{neighbour.token} {number(neighbour.similarity)}" for neighbour in near[:4])
     vector = {"static": "its static vector", "emb.": "the embeddings"}.get(name, f"after layer {name}")
     return f"{token}, {vector}: {words}"
 
@@ -184,7 +185,7 @@ def _detail(nearest, column):
         with place:
             st.markdown(f"**{heading}**")
             near = nearest[index]
-            st.dataframe(
+            tables.show(
                 {"word": [one.token for one in near], "cosine": [one.similarity for one in near]},
                 hide_index=True,
                 width="stretch",

@@ -5,13 +5,15 @@ import streamlit as st
 from bert_tf.analyses import Call
 from bert_tf.explain import SentenceSimilarity, sentence_similarity, text_vectors
 from bert_tf.explain.representations.sentence_similarity import pooling_of
+from bert_tf.plots.theme import escape
 from pages.representations.snippets.sentence_similarity import snippet
+from ui.elements import tables
 from ui.session import jobs, state, task_models
 from ui.session.session_cache import cached
 from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, file_input, inputs
-from ui.widgets.formatting import count, escape_markdown, title
+from ui.widgets.formatting import count, escape_markdown, shortened, title
 
 _EXAMPLE = """\
 The weather is lovely today.
@@ -44,6 +46,8 @@ PAGE = Page(
 
 _POOLINGS = {"mean": "Mean", "first": "First token", "max": "Maximum"}
 _TOP_K = 5  # texts listed for a sentence
+_MOST_NAMES = 40  # sentences that have their beginnings beside the matrix
+_LETTERS = 22  # of such a beginning
 
 
 def page():
@@ -142,7 +146,7 @@ def _draw(shared, result):
         export.save("sentence-similarity", result, {"model": shared.name})
         figures.show(
             "Cosines of the sentences",
-            result.figure("matrix", state.is_dark()),
+            _named(result.figure("matrix", state.is_dark()), result.sentences),
             config=export.plot_config("sentence-similarity"),
             key="w_sentence_similarity_map",
         )
@@ -154,10 +158,18 @@ def _draw(shared, result):
             _pairs(result)
 
 
+def _named(figure, sentences):
+    """The figure of the matrix, its rows named by the sentences beside their numbers, which its columns have."""
+    if len(sentences) <= _MOST_NAMES:
+        names = [shortened(f"{number}: {text}", _LETTERS) for number, text in enumerate(sentences, 1)]
+        figure.layout.yaxis.update(tickvals=list(range(len(names))), ticktext=[escape(name) for name in names])
+    return figure
+
+
 def _pairs(result):
     inputs.heading("Pairs, the most similar first")
     pairs = result.to_frame().sort_values("cosine", ascending=False)
-    st.dataframe(
+    tables.show(
         pairs[["cosine", "sentence", "other"]],
         hide_index=True,
         width="stretch",
@@ -174,7 +186,7 @@ def _pairs(result):
 def _list(result):
     inputs.heading("Most similar in the file")
     table = result.to_frame()
-    st.dataframe(
+    tables.show(
         table[["cosine", "sentence", "text", "number"]],
         hide_index=True,
         width="stretch",

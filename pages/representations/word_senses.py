@@ -7,6 +7,7 @@ from bert_tf.explain import WordSenses, occurrences
 from bert_tf.explain.representations.projection import PROJECTIONS
 from bert_tf.plots.representations.vectors import cosine_map
 from pages.representations.snippets.word_senses import snippet
+from ui.elements import tables
 from ui.samples import word_senses
 from ui.session import jobs, state
 from ui.session.session_cache import cached
@@ -90,7 +91,7 @@ def _sentences(chosen):
     """(word, lines) of the example, or those that the visitor typed."""
     if chosen != _OWN:
         with st.expander("The sentences", icon=":material/notes:"):
-            st.dataframe(
+            tables.show(
                 _columns(word_senses.read(word_senses.example(chosen), 1000, 1000)),
                 hide_index=True,
                 width="stretch",

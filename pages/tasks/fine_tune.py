@@ -8,7 +8,7 @@ from bert_tf.checkpoints import models_dir
 from bert_tf.finetuning.learning_record import LearningRecord
 from pages.tasks.snippets.fine_tune import snippet
 from ui import ownership
-from ui.elements import training_controls, visitor_cookie
+from ui.elements import tables, training_controls, visitor_cookie
 from ui.session import (
     finetuning_jobs,
     model_store,
@@ -154,7 +154,7 @@ def _look(task, file, model, label_kind, expanded):
             st.markdown(
                 f"{count(len(listed), 'label')}, with the number of {each}: {' · '.join(listed[:_MOST_LABELS])}{more}"
             )
-        st.dataframe(summary.rows, hide_index=True, key="w_fine_tune_rows")
+        tables.show(summary.rows, hide_index=True, key="w_fine_tune_rows")
         if summary.examples > len(summary.rows):
             st.caption(f"The first {len(summary.rows)} examples.")
 

@@ -11,7 +11,7 @@ from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.models.compare import difference_map
 from bert_tf.plots.numbers import percent
 from pages.tasks.snippets.fine_tuning_changes import snippet
-from ui.elements import components
+from ui.elements import components, tables
 from ui.samples.examples import Example
 from ui.session import state, task_models
 from ui.session.session_cache import cached
@@ -87,9 +87,10 @@ def page():
             )
     with right:
         place = _heads(divergence, traces, before, after)
+    # Below both: on a telephone, where the columns stand below each other, the figure follows the choice of its head.
     if place is not None:
-        with left:
-            _moved(traces, *place)
+        _moved(traces, *place)
+        attention_controls.warning()
     snippets.give(pair, traces, _DIVERGENCE, hidden, place)
 
 
@@ -224,7 +225,7 @@ def _heads(divergence, traces, before, after):
     tokens = traces[0].tokens
     change = HeadAttentionChange(before, after, layer, head, tokens, weights_before, weights_after)
     export.save(f"moved-layer-{layer + 1}-head-{head + 1}", change)
-    st.dataframe(
+    tables.show(
         {
             "token": [tokens[row] for row in rows],
             "before": [_strongest(tokens, weights_before[row]) for row in rows],
@@ -245,7 +246,6 @@ def _heads(divergence, traces, before, after):
                     page="all_heads", model=name, layer=layer, head=head, masks=()
                 ),
             )
-    attention_controls.warning()
     return layer, head
 
 

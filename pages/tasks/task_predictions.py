@@ -16,6 +16,7 @@ from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.numbers import percent
 from bert_tf.plots.training.task_predictions import probabilities
 from pages.tasks.snippets.task_predictions import snippet
+from ui.elements import tables
 from ui.elements.cells import marks
 from ui.elements.mask_chips import truncated_texts
 from ui.elements.spans import spans, split_at_spans
@@ -25,7 +26,8 @@ from ui.session.session_cache import cached
 from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, figures, highlights, inputs
-from ui.widgets.formatting import escape_markdown, milliseconds, title
+from ui.widgets.formatting import escape_markdown, milliseconds, number, title
+from ui.widgets.task_predictions import NAMES as TASK_NAMES
 
 
 def _by_the_same_model(view):
@@ -110,7 +112,7 @@ def page():
                 model=name, page="all_heads", masks=(), b=task_models.text_b_of_task(settings, view.b, prediction)
             ),
         )
-    st.caption(f"{title(name)} · {escape_markdown(settings.task)} · {milliseconds(prediction['seconds'])}")
+    st.caption(f"{title(name)} · fine-tuned to {TASK_NAMES[settings.task]} · {milliseconds(prediction['seconds'])}")
 
 
 def _picked(known):
@@ -192,7 +194,7 @@ def _classes(shared, settings, prediction):
         view = state.view()
         inputs.heading("Score")
         export.save("score", PredictedValue(prediction, shared.name, view.a, view.b), {"model": shared.name})
-        st.metric("Score", f"{prediction['value']:.2f}", label_visibility="collapsed")
+        st.metric("Score", number(prediction["value"]), label_visibility="collapsed")
         st.caption("A number on the scale of the training labels; the model gives no measure of its certainty.")
         label = None
     else:
@@ -297,7 +299,7 @@ def _answers(shared, settings, prediction):
     spans("c_task_answer", split_at_spans(passage, places), [], "")
     left, right = st.columns(2, gap="large")
     with left:
-        st.dataframe(
+        tables.show(
             {
                 "answer": [answer["text"] for answer in prediction["n_best"]],
                 "probability": [answer["probability"] for answer in prediction["n_best"]],
@@ -337,9 +339,9 @@ def _similarity(shared, settings, prediction):
     view = state.view()
     inputs.heading("Cosine similarity")
     export.save("similarity", PredictedValue(prediction, shared.name, view.a, view.b), {"model": shared.name})
-    st.metric("Cosine similarity", f"{prediction['value']:.3f}", label_visibility="collapsed")
+    st.metric("Cosine similarity", number(prediction["value"], 3), label_visibility="collapsed")
     st.caption(
-        "The cosine of the vectors of the two texts, -1 to 1; each text is read alone. More sentences, and a search "
+        "The cosine of the vectors of the two texts, −1 to 1; each text is read alone. More sentences, and a search "
         "over a file: Representations, Sentence similarity."
     )
 

@@ -143,7 +143,7 @@ def test_why_a_token_looks_replaced(at, tmp_path):
     )
     effect, swept = ablate(bert, trace, Ablation(layers=(1,))), sweep(bert, trace, every_head(bert.config))
     scores = off.dataframe[0].value
-    assert list(scores["after"]) == pytest.approx(list(effect.replaced_after), abs=1e-5)
+    assert list(scores["after"]) == pytest.approx(list(100 * effect.replaced_after), abs=1e-3)
     sign = -1 if trace.replaced[3] >= 0.5 else 1
     assert f"{signed(sign * swept.replaced_changes[0, 3], 3)} of probability" in component(off, "cells")["tips"][0]
     other = {"patching.a": "w1 w9 w3 w4", "patching.at": "1"}
@@ -297,14 +297,15 @@ def test_a_file_is_asked_for_the_order_and_for_replaced_tokens(at, twins):
     rows = read_rows((Path(__file__).parents[2] / "assets/samples/pairs.jsonl").read_bytes(), "jsonl").rows
     app = run_until_done(at("albert", page="dataset", **{"dataset.file": "pairs.jsonl", "dataset.ask": "order"}))
     wanted = [one.in_order for one in score_rows(twins("albert"), rows, ("order",), "given")]
-    assert list(app.dataframe[0].value["order"]) == pytest.approx(wanted, abs=1e-4)
+    assert list(app.dataframe[0].value["order"]) == pytest.approx([100 * one for one in wanted], abs=1e-2)
     assert app.metric[0].label == "In order" and "hidden" not in app.dataframe[0].value
     app = run_until_done(at("electra-discriminator", page="dataset"))
     rows = read_rows((Path(__file__).parents[2] / "assets/samples/sentences.txt").read_bytes(), "text").rows
     actual = score_rows(twins("electra-discriminator"), rows, ("replaced",))
     table = app.dataframe[0].value
     assert list(table["suspected"]) == [one.suspected for one in actual]
-    assert list(table["replaced"]) == pytest.approx([one.most_likely_replaced[1] for one in actual], abs=1e-4)
+    wanted = [100 * one.most_likely_replaced[1] for one in actual]
+    assert list(table["replaced"]) == pytest.approx(wanted, abs=1e-2)
     assert "no head for hidden words, pseudo-perplexity and pairs of texts" in page_text(app)
 
 

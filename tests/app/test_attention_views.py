@@ -222,7 +222,7 @@ def test_a_parsed_file_adds_syntax(open_app, model, saved):
     assert list(relations["relation"]) == ["det", "nsubj"] and list(relations["count"]) == [2, 2]
     offered(app, saved, ("heads", "syntax"))
     near(saved["syntax"]["npz"]["all_dependent_to_head"], agreement.overall.dependent_to_head)
-    near(column(saved["syntax"], "accuracy"), list(relations["accuracy"]))
+    near(column(saved["syntax"], "accuracy"), [share / 100 for share in relations["accuracy"]])
 
 
 def test_the_sample_with_dependencies_stands_in_for_a_file(open_app):

@@ -60,7 +60,7 @@ def test_a_sample_is_asked_at_once_and_its_numbers_are_the_librarys(open_app, ca
 def test_pairs_get_their_next_sentence_scores(open_app, cased):
     app = run_until_done(open_app(page="dataset", **{"dataset.file": "pairs.jsonl", "dataset.ask": "next"}))
     actual = score_rows(cased, sample("pairs.jsonl").rows, ("next",), "given")
-    assert list(app.dataframe[0].value["next"]) == pytest.approx([one.is_next for one in actual], abs=1e-4)
+    assert list(app.dataframe[0].value["next"]) == pytest.approx([100 * one.is_next for one in actual], abs=1e-2)
     assert "hidden" not in app.dataframe[0].value
 
 

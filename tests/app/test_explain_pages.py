@@ -17,7 +17,7 @@ from tests.app.page_reading import (
     run_until_done,
 )
 from ui.samples.concepts import OTHERS, sentences
-from ui.widgets.formatting import signed
+from ui.widgets.formatting import number, signed
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 WHY = ("logit_lens", "ablation", "contributions", "saliency", "patching", "counterfactuals")
@@ -369,7 +369,7 @@ def test_the_words_carry_the_library_s_scores(open_app, bert, method):
         assert output in page_text(app) and "Score, nats of log-odds" in str(app.dataframe[0].proto.columns)
     if method == "lime":
         assert "fitted to 64 texts with random words replaced by [MASK]" in page_text(app)
-        assert f"Weighted R² {actual.weighted_r2:.3f} on texts that it was not fitted to" in page_text(app)
+        assert f"Weighted R² {number(actual.weighted_r2, 3)} on texts that it was not fitted to" in page_text(app)
         assert ("so these scores mean little. Take more samples" in page_text(app)) == (actual.weighted_r2 < 0.3)
     parts = component(app, "marks")["a"]
     assert "".join(part["text"] for part in parts) == PAIR["a"]
@@ -414,7 +414,7 @@ def test_weights_that_foretell_nothing_are_called_so():
 
     assert "mean little" not in _fitted(0.3)
     for fit in (0.29, -1.5):
-        assert f"Weighted R² {fit:.3f}" in _fitted(fit) and "mean little. Take more samples" in _fitted(fit)
+        assert f"Weighted R² {number(fit, 3)}" in _fitted(fit) and "mean little. Take more samples" in _fitted(fit)
 
 
 def test_words_go_until_the_answer_would_change(open_app, bert):
@@ -456,8 +456,8 @@ def test_words_are_changed_until_the_answer_is_another(open_app, bert, link):
     if actual.flipped:
         assert f"the answer is **{last.answer.label}** ({percent(np.exp(last.answer_log_probability))})" in output
     assert f"falls from {percent(np.exp(actual.log_probability))} to {percent(np.exp(last.log_probability))}" in output
-    for number, one in enumerate(actual.applied, 1):
-        assert f"{number}. **{one.word.text}** → **{one.new}**: {signed(one.change, 3)} nats" in output
+    for place, one in enumerate(actual.applied, 1):
+        assert f"{place}. **{one.word.text}** → **{one.new}**: {signed(one.change, 3)} nats" in output
         assert f"then “{one.answer.label}” is the likeliest" in output
     # The last text, as it would be typed: bold what was changed, hidden what is hidden.
     wanted = f"{last.text_a} / {last.text_b}".replace(" the ", " [MASK] ", 1)
@@ -631,13 +631,17 @@ def test_paths_are_the_library_s_and_a_press_leads_on(open_app, bert):
 
     def expect_rows(actual, rows):
         cells, shares = component(app, "cells"), actual.recovered[:rows]
-        tips = [float(tip.split("brings back ")[1].rstrip("%")) for tip in cells["tips"] if "brings back" in tip]
+        tips = [
+            float(tip.split("brings back ")[1].rstrip("%").replace("−", "-"))
+            for tip in cells["tips"]
+            if "brings back" in tip
+        ]
         assert tips == pytest.approx((100 * shares[actual.has_path[:rows]]).tolist(), abs=0.06)
         scaled = 0.5 + 0.5 * shares[0, :4] / np.abs(np.where(actual.has_path, actual.recovered, 0)[:, :4]).max()
         assert cells["shades"][:4] == pytest.approx(scaled.tolist(), abs=2e-3)
         assert len(cells["rows"]) == rows and cells["columns"][-1] == "FF"
         (embedded,) = re.findall(r"embeddings alone brings back (\S+)%", page_text(app))
-        assert float(embedded) == pytest.approx(100 * actual.share(actual.embeddings), abs=0.06)
+        assert float(embedded.replace("−", "-")) == pytest.approx(100 * actual.share(actual.embeddings), abs=0.06)
         drawn = sorted(_numbers(figure(app)["data"][0]["x"]))
         wanted = sorted([actual.share(actual.embeddings), *actual.recovered[actual.has_path]], key=abs)[-15:]
         assert drawn == pytest.approx(sorted(wanted), abs=1e-4)

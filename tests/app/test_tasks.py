@@ -63,7 +63,7 @@ def test_classes_are_those_the_library_gives_with_the_words_that_mattered(open_a
 def test_the_fine_tuned_model_of_the_sidebar_is_the_one_of_the_page(open_app, task_home):
     app = open_app(page="task_predictions", model="tags", a="the cat sat")
     no_trouble(app)
-    assert "tags · tag ·" in page_text(app)
+    assert "tags · fine-tuned to mark words ·" in page_text(app)
 
 
 def test_a_task_of_two_texts_completes_an_example_of_one_text_but_no_text_of_the_visitor(open_app):

@@ -177,8 +177,9 @@ def saved_page(trace, heads, selection, threshold=0.0, colours=("",), models="",
 
 
 def footer(shared, trace):
-    """What was read, and how long it took."""
-    st.caption(f"{title(shared.name)} · {count(trace.length, 'token')} · {milliseconds(trace.seconds)}")
+    """What was read and in which precision, and how long it took."""
+    read = f"{title(shared.name)}, {state.view().precision} · {count(trace.length, 'token')}"
+    st.caption(f"{read} · {milliseconds(trace.seconds)}")
 
 
 #: Why attention is no explanation; a `warning` opens it.

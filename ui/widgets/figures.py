@@ -1,8 +1,10 @@
 """Plotly figures with a description for screen readers, and their numbers as a table for the keyboard."""
 
+import numpy as np
 import streamlit as st
 
 from ui.elements.component_registry import browser_value, register
+from ui.widgets.formatting import true_minus
 
 _FIGURE = register("figure")
 
@@ -26,15 +28,51 @@ def show(what, figure, *, key, **options):
     fix_margins(figure)
     options["config"] = _without_camera(options.get("config") or {})
     with st.container(key=f"figure_{key}", gap=None):
-        drawn = st.plotly_chart(figure, key=key, **options)
+        drawn = st.plotly_chart(_with_readable_texts(figure), key=key, **options)
         data = {
             "what": what,
-            "said": description(figure),
-            "scale": scale,
+            "said": true_minus(description(figure)),
+            "scale": scale and scale | {"marks": [(at, true_minus(text)) for at, text in scale["marks"]]},
             "table": _table(figure) if browser_value(description_key, "open") else None,
         }
         _FIGURE(key=description_key, data=data, on_open_change=lambda: None)
     return drawn
+
+
+def _with_readable_texts(figure):
+    """The figure with the texts of a map's cells in black or white, which has more contrast to the cell.
+
+    Plotly would take a grey for black, which is hard to read on the colours in the middle of a scale.
+    """
+    maps = [trace for trace in figure.data if trace.type == "heatmap" and trace.texttemplate == "%{z:.2f}"]
+    if len(maps) != 1 or len(figure.data) != 1 or isinstance(maps[0].colorscale, str):
+        return figure
+    values = np.asarray(maps[0].z, np.float64)
+    drawn = type(figure)(figure)
+    drawn.data[0].texttemplate = None
+    places = [place for place in np.ndindex(*values.shape) if np.isfinite(values[place])]
+    drawn.add_scatter(
+        x=[maps[0].x[column] for _, column in places],
+        y=[maps[0].y[row] for row, _ in places],
+        text=[true_minus(f"{values[place]:.2f}") for place in places],
+        mode="text",
+        textfont={"color": [_ink(maps[0], values[place]) for place in places]},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    return drawn
+
+
+def _ink(heatmap, value):
+    """Black or white: the one with more contrast to the colour of a value of a map."""
+    low, high = heatmap.zmin, heatmap.zmax
+    stops = [stop for stop, _ in heatmap.colorscale]
+    colours = [[int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)] for _, colour in heatmap.colorscale]
+    place = 0.0 if low is None or low == high else (value - low) / (high - low)
+    rgb = np.array([np.interp(place, stops, channel) for channel in zip(*colours)])
+    # The relative luminance of WCAG 2; 0.179 has the same contrast to black and to white.
+    linear = np.where(rgb <= 0.03928, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return "#000000" if linear @ (0.2126, 0.7152, 0.0722) > 0.179 else "#ffffff"
 
 
 def _without_camera(config):
@@ -51,4 +89,5 @@ def _table(figure):
 
     header, rows, left_out = table(figure)
     cut = [f"{number:,} more {name}" for number, name in zip(left_out, ("rows", "columns")) if number]
-    return {"header": header, "rows": rows, "cut": f"Left out here: {' and '.join(cut)}." if cut else ""}
+    written = [[true_minus(text) for text in row] for row in rows]
+    return {"header": header, "rows": written, "cut": f"Left out here: {' and '.join(cut)}." if cut else ""}

@@ -11,7 +11,7 @@ from bert_tf.plots.numbers import percent
 from ui.session import state
 from ui.session.session_cache import cached
 from ui.widgets import head_predictions, inputs
-from ui.widgets.formatting import escape_markdown, title
+from ui.widgets.formatting import escape_markdown, number, title
 
 
 def page_inputs():
@@ -249,7 +249,7 @@ def score_unit(target):
 
 def score_text(target, score):
     """A target's score for the page: a probability, or the value of a regression."""
-    return f"{score:.3f}" if target.is_regression else percent(math.exp(score))
+    return number(score, 3) if target.is_regression else percent(math.exp(score))
 
 
 def note_not_likeliest(result, nothing):

@@ -6,14 +6,14 @@ import streamlit as st
 
 from bert_tf.finetuning.tasks.prediction_results import ComparedClasses, ComparedSpans, ComparedValues
 from bert_tf.plots.numbers import percent
-from ui.elements import components
+from ui.elements import components, tables
 from ui.elements.spans import spans, split_at_spans
 from ui.session import state, task_models
 from ui.session.session_cache import cached
 from ui.widgets import export, inputs
-from ui.widgets.formatting import count, escape_markdown
+from ui.widgets.formatting import count, escape_markdown, number
 
-_NAMES = {
+NAMES = {
     "classify": "classify texts",
     "tag": "mark words",
     "answer": "answer questions",
@@ -112,7 +112,7 @@ def draw(key, prediction):
             key, [_card("The class" if prediction.settings.task == "classify" else "The ending", prediction.shares)]
         )
     elif prediction.settings.regression:
-        st.metric("Score", f"{prediction.answer['value']:.2f}")
+        st.metric("Score", number(prediction.answer["value"]))
     elif prediction.settings.task == "tag":
         places, labels = task_models.spans_to_draw(prediction.answer)
         spans(
@@ -163,8 +163,7 @@ def differences(key, names, pair):
         _class_differences(key, names, one.shares, other.shares)
     elif one.settings.task != other.settings.task or one.settings.regression != other.settings.regression:
         tasks = [
-            "give a score" if prediction.settings.regression else _NAMES[prediction.settings.task]
-            for prediction in pair
+            "give a score" if prediction.settings.regression else NAMES[prediction.settings.task] for prediction in pair
         ]
         st.caption(
             f"{escape_markdown(names[0])} was fine-tuned to {tasks[0]}, {escape_markdown(names[1])} to {tasks[1]}: "
@@ -205,7 +204,7 @@ def _class_differences(key, names, one, other):
             f" {escape_markdown(names[1])} **{escape_markdown(best[1])}**."
         )
     percents = st.column_config.NumberColumn
-    st.dataframe(
+    tables.show(
         result.to_frame(),
         hide_index=True,
         width="stretch",
@@ -230,7 +229,7 @@ def _label_differences(key, names, one, other):
     verb = "differs" if len(different) == 1 else "differ"
     st.caption(f"{len(different)} of {count(len(result.places), 'labelled span')} {verb}.")
     if different:
-        st.dataframe(
+        tables.show(
             {
                 "text": [one.a[start:end] for start, end in different],
                 "one": [result.one.get(place, "") for place in different],
