@@ -179,7 +179,8 @@ def _two_models(installed, *models):
         if side:
             comparison.second_model_picker(installed, "w_predict_other")
         else:
-            st.subheader(title(shared.name), anchor=False)
+            # On a telephone, where every part says its model, the style sheet hides it.
+            st.container(key="model_title").subheader(title(shared.name), anchor=False)
 
     parts = {
         "title": title_of,

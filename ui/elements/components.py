@@ -308,6 +308,7 @@ def picture(key, title, name, figure, card=""):
             from plotly.offline import get_plotlyjs
 
             data["library"] = get_plotlyjs()
+        st.toast(f"{name}.{request['format']} is saved where your browser puts downloads.", icon=":material/download:")
     _PICTURE(key=key, data=data, on_ask_change=pressed, width="content" if card else "stretch")
 
 
