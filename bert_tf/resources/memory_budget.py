@@ -90,17 +90,17 @@ class MemoryBudget:
         with self._lock:
             return sum(holder.bytes for holder in self._holders)
 
-    def make_room(self, size: int = 0) -> None:
-        """Drop values until ``size`` more bytes fit into the bound, or no holder has a value to drop.
-
-        Something large (``size`` is not 0) has no room in what the process needs at this moment for its passes.
-        """
-        dropped, _ = self._drop(size)
+    def make_room(self) -> None:
+        """Drop values until the bound is kept, or no holder has a value to drop."""
+        dropped, _ = self._drop()
         for holder in dropped:
             holder.after_drops()
 
-    def _drop(self, size: int) -> tuple[set[Any], bool]:
-        """Drop values as `make_room` does; returns their holders, and whether there is room now."""
+    def _drop(self, size: int = 0) -> tuple[set[Any], bool]:
+        """Drop values until ``size`` more bytes fit into the bound; returns their holders, and whether they fit now.
+
+        Something large (``size`` is not 0) has no room in what the process needs at this moment for its passes.
+        """
         dropped: set[Any] = set()
         with self._lock:
             now, least = (0, 0) if self._rest is None else self._rest.measure(self.bytes)

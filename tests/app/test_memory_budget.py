@@ -346,9 +346,11 @@ def test_something_large_has_no_room_in_what_the_process_needs_at_this_moment(cl
     store.put("a", array(40))
     resident.bytes = 90  # a forward pass takes 50 besides
     budget.make_room()
-    budget.make_room(10)
+    with budget.room(10):
+        pass
     assert store.get("a") is not None
-    budget.make_room(20)
+    with budget.room(20):
+        pass
     assert store.get("a") is None
 
 
@@ -365,7 +367,8 @@ def test_graphs_go_that_the_last_answer_of_a_model_did_not_need(use_graph):
     budget.make_room()
     assert budget.bytes == 100 and store.names() == ["a", "b"]
     assert list(passes) == ["maps"] and list(steps) == ["mlm"]
-    budget.make_room(50)
+    with budget.room(50):
+        pass
     assert list(passes) == ["maps"] and list(steps) == ["mlm"]  # both are needed for an answer
 
 

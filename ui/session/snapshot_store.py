@@ -110,8 +110,8 @@ def _read(key, snapshots, progress=None):
         stored = _store().get(key)
         if stored is None:  # no other visitor has read it in the meantime
             # Make room first, so that the old and the new series are never in memory together.
-            memory_budget().make_room(snapshot_bytes(snapshots))
-            stored = SnapshotSeries(snapshots, progress)
+            with memory_budget().room(snapshot_bytes(snapshots)):
+                stored = SnapshotSeries(snapshots, progress)
             _store().put(key, stored)
         return stored
     finally:
