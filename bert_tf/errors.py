@@ -55,9 +55,11 @@ def checked_text(text: Any, name: str) -> str:
     """Return `text` if it is a string that is not blank.
 
     Raises:
-        InputError: it is not a `str`.
+        InputError: it is None or no `str`.
         EmptyText: it is empty or only white space.
     """
+    if text is None:
+        raise InputError(f"{name} is missing or null: give it at least one word.")
     if not isinstance(text, str):
         raise InputError(f"{name} must be a string, not {type(text).__name__} ({text!r:.60}).")
     if not text.strip():

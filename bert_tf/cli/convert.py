@@ -9,6 +9,7 @@ from bert_tf.startup import import_tensorflow
 
 _SPELLINGS = {"huggingface": "hf", "savedmodel": "saved-model"}
 _RUNNABLE = ("onnx", "openvino", "saved-model", "keras")
+_STORED = ("own", "hf", "google", "keras-nlp")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,10 +52,10 @@ def run(args: argparse.Namespace) -> int:
     limit = None if args.max_shard_mb is None else int(args.max_shard_mb * 1e6)
     folder = find(args.source)
     args.to = _SPELLINGS.get(args.to, args.to)
+    if args.to not in (*_STORED, *_RUNNABLE):
+        raise InputError(f"There is no format {args.to!r}; choose from {', '.join((*_STORED, *_RUNNABLE))}.")
     if args.to in _RUNNABLE and not (args.to == "saved-model" and read_settings(folder) is not None):
         return _export(folder, args)
-    if args.to == "saved-model":
-        args.to = "savedmodel"
     if args.to == "keras-nlp" and (find_spec("keras_nlp") or args.dtype == "int8" or read_settings(folder) is not None):
         code = _write_preset(folder, args)
     else:
@@ -126,7 +127,7 @@ def _check_read_back(folder, args):
     from bert_tf.inference.exported.formats import check, compare_loaded
 
     bert = load(folder)
-    if args.to == "savedmodel":
+    if args.to == "saved-model":
         return _tell(check(bert, Path(args.target), "served", args.dtype), args)
     return _tell(compare_loaded(bert, load(args.target), args.dtype), args)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FORMATS = {
     "own": ("float32", "float16", "int8"),
     "hf": ("float32", "float16", "int8"),
-    "savedmodel": ("float32", "int8"),
+    "saved-model": ("float32", "int8"),
 }
 
 
@@ -29,7 +29,8 @@ def export_task(
     Args:
         source: str or Path. The name or folder of the model.
         target: str or Path. The folder to write; it must not exist, or be empty.
-        to: str. "hf" or "own" (the same layout, complete even if the source is a delta), or "savedmodel".
+        to: str. "hf" or "own" (the same layout, complete even if the source is a delta), or "saved-model", which may
+            also be spelled "savedmodel".
         dtype: str. As in `checkpoints.save`; a SavedModel is float32 or int8.
         say: callable that gets a sentence if the SavedModel cannot take raw text.
 
@@ -39,7 +40,7 @@ def export_task(
     """
     from bert_tf.finetuning.task_model import load_model
 
-    target = Path(target)
+    target, to = Path(target), "saved-model" if to == "savedmodel" else to
     if to not in FORMATS:
         advice = "; `python -m bert_tf convert` writes a classifier so" if to == "keras-nlp" else ""
         raise TaskError(f"A fine-tuned model is written as {', '.join(FORMATS)}, not {to!r}{advice}.")
@@ -51,7 +52,7 @@ def export_task(
     if to == "hf":
         _check_transformers(loaded)
     with atomic_folder(target) as unfinished:
-        if to == "savedmodel":
+        if to == "saved-model":
             from bert_tf.finetuning.saved_model import write_saved_model
 
             if reason := write_saved_model(unfinished, loaded, dtype):
@@ -66,7 +67,7 @@ def _check_transformers(loaded):
     if transformers_class(settings, architecture) is None:
         raise TaskError(
             f"Transformers has no class with this head ({settings.task!r}, {_head_variant(settings, architecture)}, "
-            f"on a {architecture.title} model): it would start with random values there. Use own or savedmodel."
+            f"on a {architecture.title} model): it would start with random values there. Use own or saved-model."
         )
 
 

@@ -233,6 +233,10 @@ def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
         (["info", "no-such-model"], "no-such-model"),
         (["download", "no-such-model"], "no-such-model"),
         (["convert", "no-such-model", "x"], "no-such-model"),
+        (
+            ["convert", "bert-small-uncased-embedded", "x", "--to", "foo"],
+            "keras-nlp, onnx, openvino, saved-model, keras.",
+        ),
         (["evaluate", "mlm", "--text", "/no/such/file"], "no text file /no/such/file"),
         (["evaluate", "mlm", "--text", __file__, "--by-position", "--html", "-"], "does not take this: give the name"),
         (["evaluate", "speed", "--text", "x"], "invalid choice: 'speed'"),

@@ -124,5 +124,7 @@ def test_a_choice_that_is_no_text_and_a_misspelt_column_are_told():
         "5 no",
         "5 yes",
     )
+    with pytest.raises(DataError, match="'context' is None: give it a text"):
+        choices_of({"context": None, "choices": ["no", "yes"]}, labelled=False)
     with pytest.raises(DataError, match="there is no column 'strat'"):
         choices_of({"sent1": "Why?", "ending0": "no", "ending1": "yes", "label": "1"}, ChoiceColumns(start="strat"))

@@ -185,7 +185,7 @@ def test_choices_are_read_from_columns_of_other_names(tiny_bert, capsys, tmp_pat
     code, _, err = run(capsys, *measure, *names, "first,third")
     assert code == 2 and "own.csv line 2: there is no column 'third' (found: q, how, first, second" in err
     code, out, err = run(capsys, "predict", "--model", model, "--input", data, *names, "first,third", "--quiet")
-    assert code == 2 and "None of the 3 rows" in err and "there is no column 'third'" in out
+    assert code == 2 and err.count("there is no column 'third' (found: q, how, first, second") == 1 and not out
 
 
 def test_a_value_that_is_missing_leaves_its_field_empty(tiny_bert, tmp_path):
@@ -210,7 +210,7 @@ def test_words_are_read_from_a_field_of_another_name(tagger, capsys, tmp_path):
     good, without, text = map(json.loads, out.splitlines())
     assert code == 3 and good["words"] == ["a", "park"] and len(good["labels"]) == 2
     assert without["line"] == 2 and without["error"].endswith("There is no field 'tokens'; the fields are words.")
-    assert text["line"] == 3 and '"words" as a list of strings' in text["error"]
+    assert text["line"] == 3 and "\"words\" is 'a park': give a list of strings" in text["error"]
     code, out, _ = run(capsys, *options)
     assert code == 3 and [json.loads(line).get("words") for line in out.splitlines()] == [["the"], ["a"], None]
 

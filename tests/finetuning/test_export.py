@@ -42,7 +42,7 @@ def shares(predictions):
 def test_a_saved_model_takes_ids_or_raw_text(trained, tmp_path, capsys):
     import tensorflow as tf
 
-    assert main(["convert", str(trained[0]), str(tmp_path / "served"), "--to", "savedmodel", "--check"]) == 0
+    assert main(["convert", str(trained[0]), str(tmp_path / "served"), "--to", "saved-model", "--check"]) == 0
     bert = bert_tf.load(trained[0])
     served = tf.saved_model.load(str(tmp_path / "served")).signatures
     expected = shares(bert.task.predict(TEXTS))
@@ -67,6 +67,7 @@ def test_a_saved_model_without_raw_text_says_so(member, kind, tmp_path, capsys):
     save_task(tmp_path / "task", bert.config, bert.tokenizer, network, settings)
     assert main(["convert", str(tmp_path / "task"), str(tmp_path / "served"), "--to", "savedmodel"]) == 0
     output = capsys.readouterr().out.splitlines()
+    assert " · saved-model · " in output[0] and "savedmodel" not in " ".join(output)
     assert output[-1] == f"ids only: tensorflow-text has no tokenizer that cuts text as this model's {kind} does."
     assert list(tf.saved_model.load(str(tmp_path / "served")).signatures) == ["serving_default"]
 
@@ -124,7 +125,7 @@ def test_a_classifier_of_others_reads_texts_and_pairs(tiny_bert, tmp_path):
         data = tmp_path / f"{name}.csv"
         data.write_text(f"{header}\n{row}\n")
         assert main(["evaluate", "classify", "--model", str(bert.path), "--data", str(data), "--quiet"]) == 0
-    with pytest.raises(DataError, match="two texts; one is 3"):
+    with pytest.raises(DataError, match="two texts, and text_b is 3, which is no text"):
         bert.task.predict([{"text_a": "the cat", "text_b": 3}])
 
 
@@ -233,7 +234,7 @@ def test_a_folder_is_written_again_and_refused_where_something_lies(pair_folder,
     np.testing.assert_allclose(shares(first), shares(second), atol=5e-3)
     with pytest.raises(TaskError, match="is there already and not empty"):
         export_task(pair_folder, tmp_path / "copy")
-    with pytest.raises(TaskError, match="written as own, hf, savedmodel, not 'google'"):
+    with pytest.raises(TaskError, match="written as own, hf, saved-model, not 'google'"):
         export_task(pair_folder, tmp_path / "other", "google")
     with pytest.raises(TaskError, match=r"not 'keras-nlp'; `python -m bert_tf convert`"):
         export_task(pair_folder, tmp_path / "other", "keras-nlp")

@@ -124,7 +124,7 @@ def test_what_cannot_be_had_is_told(tiny_bert, changes, output):
 def test_a_third_text_is_refused(tiny_bert):
     with pytest.raises(InputError, match="not 3 texts"):
         next(sentence_vectors(tiny_bert, [("the cat", "a dog", "it ran")]))
-    with pytest.raises(InputError, match="text_a must be a string, not NoneType"):
+    with pytest.raises(InputError, match="text_a is missing or null: give it"):
         next(sentence_vectors(tiny_bert, [None]))
 
 

@@ -239,9 +239,22 @@ def test_very_long_words_and_texts_are_cut_to_the_length(tiny_bert):
 @pytest.mark.parametrize("pair", [False, None])
 def test_a_missing_value_of_a_table_is_no_text(value, pair):
     settings = TaskSettings("classify", ("a", "b"), pair=pair)
-    with pytest.raises(DataError, match="This model reads a text; one is (None|nan|5) "):
+    with pytest.raises(
+        DataError, match="This model reads a text, and text_a is (missing or empty|nan, which|5, which)"
+    ):
         TASK.example(value, settings)
     assert TASK.example(np.array(["big"]), settings) == SentenceExample("big")
+
+
+@pytest.mark.parametrize("record", [{}, {"text": None}, {"text_a": ""}, {"sentence": " "}])
+def test_a_record_without_a_text_says_what_to_give(record):
+    with pytest.raises(DataError) as told:
+        TASK.example(record, TaskSettings("classify", ("a", "b"), pair=False))
+    assert str(told.value) == (
+        'This model reads a text, and text_a is missing or empty: give "text_a" or "text" with at least one word.'
+    )
+    with pytest.raises(DataError, match='text_b is missing or empty: give "text_a" and "text_b" with'):
+        TASK.example({"text_a": "a", "text_b": " "}, TaskSettings("classify", ("a", "b"), pair=True))
 
 
 def test_labels_are_in_order_and_checked(tmp_path):

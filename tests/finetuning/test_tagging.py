@@ -207,7 +207,9 @@ def test_entities_of_random_labels_have_the_scores_of_seqeval():
     "record, message",
     [
         ({"text": "  "}, "empty"),
-        ({}, 'Give a "text"'),
+        ({}, r'Give a "text", .* both are missing or null \(found: nothing\)'),
+        ({"text": None}, r"both are missing or null \(found: text\)"),
+        ({"text": 7}, '"text" is 7, which is no text'),
         ({"words": []}, "not empty"),
         ({"words": [1]}, "strings"),
     ],

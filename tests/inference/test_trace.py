@@ -130,7 +130,7 @@ def test_a_typed_mask_is_a_mask(tiny_bert):
     [
         ({"text_a": ""}, EmptyText, "text_a is empty"),
         ({"text_a": " \n"}, EmptyText, "text_a is empty"),
-        ({"text_a": None}, InputError, "text_a must be a string, not NoneType"),
+        ({"text_a": None}, InputError, "text_a is missing or null: give it"),
         ({"text_a": b"cat"}, InputError, "text_a must be a string, not bytes"),
         ({"text_a": "cat", "text_b": 3}, InputError, "text_b must be a string, not int"),
         ({"text_a": "broken \ud800"}, TextError, "half a surrogate pair"),

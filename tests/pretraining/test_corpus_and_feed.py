@@ -162,6 +162,14 @@ def test_no_such_file_and_no_text(tmp_path):
         prepare_corpus([tmp_path / "empty.txt"], TOKENIZER, tmp_path / "corpus")
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz"])
+def test_a_table_is_not_read_as_plain_text(tmp_path, name):
+    (tmp_path / name).write_text("text,label\nthe cat sat,1\n")
+    for read in (find_files, lambda paths: list(read_documents(paths))):
+        with pytest.raises(TextError, match=f"{name} is a table, .* name the column of the text with --field"):
+            read([tmp_path / name])
+
+
 def test_a_file_whose_name_looks_like_a_pattern_is_meant_itself(tmp_path):
     for name in ("t[1].txt", "t1.txt"):
         (tmp_path / name).write_text(name)

@@ -181,6 +181,8 @@ def test_an_analysis_of_rows(service, home, capsys, tmp_path):
         ("/predict", {"text_a": TEXT, "top_k": 8}, 400, "at most 7"),
         ("/predict", {"text_a": TEXT, "top_k": "x"}, 400, "top_k"),
         ("/predict", {"text_a": 7}, 400, "must be text"),
+        ("/predict", {}, 400, "text_a is missing or null: give it at least one word."),
+        ("/features", {"text_a": None}, 400, "text_a is missing or null: give it at least one word."),
         ("/predict", {"text_a": "a " * 101}, 413, "202 characters"),
         ("/predict", {"inputs": []}, 400, "at least one"),
         ("/predict", {"inputs": [TEXT, "[MASK] " * 8], "top_k": 6}, 413, "9 masks and asks for 6 predictions"),

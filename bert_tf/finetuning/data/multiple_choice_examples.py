@@ -125,6 +125,8 @@ def choices_of(
 
 def _text(record, name, wanted):
     value = record.get(name)
+    if name in record and not isinstance(value, str):
+        raise DataError(f"{name!r} is {value!r:.40}: give it a text.")
     if not isinstance(value, str):
         raise DataError(f"there is no column {wanted!r} (found: {', '.join(map(str, record))}).")
     return value

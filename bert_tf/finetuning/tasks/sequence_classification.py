@@ -140,11 +140,14 @@ class SequenceClassification(Task):
         both = settings.pair or settings.pair is None and texts[1]
         if both and texts[0] and texts[1] is None:
             raise DataError('This model reads two texts; give a second one (in a JSON line "text_b").')
-        for text in texts[: 2 if both else 1]:
+        for name, text in zip(("text_a", "text_b"), texts[: 2 if both else 1]):
             if not isinstance(text, str) or not text.strip():
+                is_none = text is None or isinstance(text, str)
+                reads = f"This model reads {'two texts' if both else 'a text'}"
+                keys = '"text_a" and "text_b"' if both else '"text_a" or "text"'
                 raise DataError(
-                    f"This model reads {'two texts' if both else 'a text'}; one is "
-                    f'{text!r:.40} (a JSON line needs "text_a"{_SECOND if both else ""}).'
+                    f"{reads}, and {name} is {'missing or empty' if is_none else f'{text!r:.40}, which is no text'}: "
+                    f"give {keys} with at least one word."
                 )
         return SentenceExample(texts[0], texts[1] or None)
 
@@ -360,7 +363,6 @@ class SequenceClassification(Task):
 
 
 TASK = SequenceClassification()
-_SECOND = ' and "text_b"'
 
 
 def targets(examples: Sequence[Any], settings: TaskSettings) -> np.ndarray:

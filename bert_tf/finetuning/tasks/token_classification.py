@@ -104,11 +104,15 @@ class TokenClassification(Task):
         words, text = record.get("words"), record.get("text")
         if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
             return LabelledSentence(tuple(words), None)
-        if words is not None or not isinstance(text, str):
+        if words is not None:
+            raise DataError(f'"words" is {words!r:.40}: give a list of strings that is not empty.')
+        if text is None:
             raise DataError(
-                'Give a "text", or "words" as a list of strings that is not empty '
+                'Give a "text", or "words" as a list of strings; both are missing or null '
                 f"(found: {', '.join(record) or 'nothing':.160})."
             )
+        if not isinstance(text, str):
+            raise DataError(f'"text" is {text!r:.40}, which is no text: give a string with at least one word.')
         sentence = words_of_text(text)
         if not sentence.words:
             raise DataError("The text is empty; give at least one word.")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _COMPRESSED = (".gz", ".xz", ".zst")
+_TABLES = (".csv", ".tsv")
 _READ_AT_ONCE, _DIGESTED = 1 << 20, 1 << 16
 #: Characters of a line of text that are read at once: a longer line is cut at a space, so that the memory is bounded.
 LONGEST_LINE = 1 << 20
@@ -48,7 +49,7 @@ def find_files(patterns: Iterable[str | Path]) -> list[Path]:
 
     Returns: list of Path; the files of each pattern are sorted.
 
-    Raises: TextError if a pattern matches no file; the message names it.
+    Raises: TextError if a pattern matches no file, or a table; the message names it.
     """
     paths = []
     for pattern in patterns:
@@ -57,6 +58,7 @@ def find_files(patterns: Iterable[str | Path]) -> list[Path]:
     for path in paths:
         if not path.is_file():
             raise TextError(f"There is no text file {path}.")
+        _refuse_table(path)
     return paths
 
 
@@ -91,10 +93,11 @@ def read_parts(
 
     Yields: (the number of the part in its document, from 0; list of str, the paragraphs of the part).
 
-    Raises: TextError, which names the file, if the text is not UTF-8 or holds NULs, if the archive is damaged, or if a
-        line is not JSON, is too long, lacks the field or holds half a surrogate pair.
+    Raises: TextError, which names the file, if it is a table, if the text is not UTF-8 or holds NULs, if the archive is
+        damaged, or if a line is not JSON, is too long, lacks the field or holds half a surrogate pair.
     """
     for path in map(str, paths):
+        _refuse_table(path)
         try:
             # "utf-8-sig" skips a byte-order mark.
             with (
@@ -135,8 +138,22 @@ def ends_digest(path: str | Path, size: int, open_file: Callable[..., IO[bytes]]
 
 def is_json_lines(path: str | Path) -> bool:
     """Whether the name of a file is that of JSON lines, compressed or not."""
+    return _ending(path) == ".jsonl"
+
+
+def _ending(path):
+    """The ending of a file's name without that of its compression."""
     path = Path(path)
-    return (path.with_suffix("") if path.suffix in _COMPRESSED else path).suffix == ".jsonl"
+    return (path.with_suffix("") if path.suffix in _COMPRESSED else path).suffix
+
+
+def _refuse_table(path):
+    """Raises TextError for a file of rows and columns, whose numbers and delimiters would be read as text."""
+    if _ending(path).lower() in _TABLES:
+        raise TextError(
+            f"{path} is a table, where plain text (.txt) or JSON lines (.jsonl) are expected: write its texts to a "
+            ".txt file, or its rows to a .jsonl file and name the column of the text with --field."
+        )
 
 
 def _decompressed(raw, path):
