@@ -158,7 +158,7 @@ def test_patched_heads(visit, bert):
     page.get_by_role("button", name="The numbers as a table").press("Enter")
     messages = page.get_by_role("figure", name="What each patch brings back").locator("tbody td")
     expect(messages).to_have_count(actual.recovered.size)
-    shares = [float(text.rstrip("%")) for text in messages.all_inner_texts()]
+    shares = [float(text.rstrip("%").replace("−", "-")) for text in messages.all_inner_texts()]
     assert shares == pytest.approx((100 * actual.recovered).ravel().tolist(), abs=0.2)
 
 
@@ -176,7 +176,7 @@ def test_paths(visit, bert):
         layers = int(actual.has_path.any(axis=1).sum())
         expect(cells).to_have_count(5 * layers)
         tips = cells.evaluate_all("cells => cells.map((cell) => cell.getAttribute('aria-label'))")
-        shares = [float(re.search(r"back (\S+)%", tip)[1]) for tip in tips]
+        shares = [float(re.search(r"back (\S+)%", tip)[1].replace("−", "-")) for tip in tips]
         assert shares == pytest.approx((100 * actual.recovered[:layers]).ravel().tolist(), abs=0.06)
 
     rounded(patch_paths(*asked))
