@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from bert_tf.errors import InputError
+
 
 class FolderInUse(ValueError):
     """Another process writes to a folder or a file; the message names it."""
@@ -45,8 +47,10 @@ def locked_folder(folder: str | os.PathLike, command: str, output: str | os.Path
         output: str or path or None. The folder to name in the message; None for `folder`.
 
     Raises:
+        InputError: a file has the name of the folder, or of one around it.
         FolderInUse: another process writes to the folder.
     """
+    refuse_file(folder)
     folder = Path(folder)
     created = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,6 +68,13 @@ def locked_folder(folder: str | os.PathLike, command: str, output: str | os.Path
         raise
     finally:
         lock.release()
+
+
+def refuse_file(folder: str | os.PathLike) -> None:
+    """Checks that a folder can be made; raises InputError if a file has its name, or that of a folder around it."""
+    nearest = next((path for path in (Path(folder), *Path(folder).parents) if path.exists()), None)
+    if nearest is not None and not nearest.is_dir():
+        raise InputError(f"{nearest} is a file, where a folder is to be written: give the name of a folder.")
 
 
 def _locked(lock_file, in_use):

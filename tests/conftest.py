@@ -250,7 +250,16 @@ def randomise(model, seed):
         variable.assign(rng.normal(centre, 0.15, variable.shape).astype(np.float32))
 
 
-def make_bert(seed=0, layers=2, hidden=32, heads=4, lower_case=False, with_heads=("pooler", "mlm", "nsp"), name="tiny"):
+def make_bert(
+    seed=0,
+    layers=2,
+    hidden=32,
+    heads=4,
+    lower_case=False,
+    with_heads=("pooler", "mlm", "nsp"),
+    name="tiny",
+    positions=128,
+):
     """A `Bert` with random weights and the small vocabulary."""
     from bert_tf.config import BertConfig
     from bert_tf.inference.bert import Bert
@@ -264,7 +273,7 @@ def make_bert(seed=0, layers=2, hidden=32, heads=4, lower_case=False, with_heads
         num_hidden_layers=layers,
         num_attention_heads=heads,
         intermediate_size=2 * hidden,
-        max_position_embeddings=128,
+        max_position_embeddings=positions,
     )
     if "mlm" in with_heads or "nsp" in with_heads:
         outputs = [f"{head}_logits" for head in ("mlm", "nsp") if head in with_heads]

@@ -4,6 +4,8 @@ What a command does is tested beside its code. Here it runs with the options tha
 that make it long are smaller, and only the models that it would download or train are small ones.
 """
 
+import ast
+import builtins
 import gzip
 import json
 import lzma
@@ -302,10 +304,27 @@ def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch, tasks):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(tasks["classify"], tmp_path / "my-model")
     names = {}
-    exec("import bert_tf", names)
     for code in blocks((DOCS / page).read_text("utf-8"), "python"):
         exec(compile(code, page, "exec"), names)
 
 
 def test_most_commands_run():
     assert len(COMMANDS) > 60
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
+def test_the_python_of_a_document_names_only_what_stands_above(path):
+    """Pasted from the top of its page, no block lacks an import or a variable."""
+    known = set(dir(builtins))
+    for code in blocks(path.read_text("utf-8"), "python"):
+        nodes = list(ast.walk(ast.parse(code)))
+        for node in nodes:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                known |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                known.add(node.name)
+            elif isinstance(node, ast.arg):
+                known.add(node.arg)
+            elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                known.add(node.id)
+        assert {node.id for node in nodes if isinstance(node, ast.Name)} <= known

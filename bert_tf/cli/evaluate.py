@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_mlm_arguments(parser):
-    from bert_tf.cli.prepare import add_text_arguments
+    from bert_tf.cli.prepare import LENGTH, add_text_arguments
 
     add_model_arguments(parser)
     parser.add_argument(
@@ -42,9 +42,9 @@ def _add_mlm_arguments(parser):
         "--length",
         type=int,
         nargs="+",
-        default=[128],
         metavar="T",
-        help="tokens of a sequence (default 128); several lengths are measured one after the other",
+        help=f"tokens of a sequence (default {LENGTH}, or as many as the model reads); several lengths are measured "
+        "one after the other",
     )
     parser.add_argument(
         "--by-position",
@@ -83,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from bert_tf.checkpoints import find
+    from bert_tf.cli.prepare import LENGTH
     from bert_tf.cli.shared.files import refuse_no_file, writing
     from bert_tf.inference.bert import load
     from bert_tf.pretraining.data.documents import find_files
@@ -121,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
                 language=args.language,
                 by_position=args.by_position,
             )
-            for length in args.length
+            for length in args.length or [min(LENGTH, *(one.max_length for one in (bert, generator) if one))]
         ]
     if args.html:
         from bert_tf.plots.page import figure_page

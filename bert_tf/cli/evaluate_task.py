@@ -6,11 +6,13 @@ import argparse
 import json
 import sys
 from itertools import islice
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.cli.shared.model import add_model_arguments, load_task_model
 from bert_tf.cli.shared.render import table
 from bert_tf.errors import DataError, TaskError
+from bert_tf.finetuning.task_settings import undefined_note
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, task_type
 from bert_tf.finetuning.tasks.sequence_classification import window_settings
 
@@ -79,13 +81,16 @@ def run_task(args: argparse.Namespace) -> int:
         }
         write_findings(args.report, metrics, task.findings(examples, predictions, model.settings))
     if args.json:
-        print(json.dumps({"model": args.model, "data": args.data, "examples": len(examples), **scores}))
+        known = {name: None if isinstance(value, float) and isnan(value) else value for name, value in scores.items()}
+        print(json.dumps({"model": args.model, "data": args.data, "examples": len(examples), **known}))
     else:
         rows = [
             ("examples", f"{len(examples):,}"),
             *((name, f"{value:.4f}") for name, value in scores.items()),
         ]
         print("\n".join([str(args.model), *table(rows, "<>")]))
+    if note := undefined_note(scores):
+        print(note, file=sys.stderr)
     return 0
 
 

@@ -10,6 +10,7 @@ from bert_tf.cli.shared.added_words import add_tokens_argument
 from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, task_type
+from bert_tf.folder_lock import refuse_file
 from bert_tf.training.logs.trackers import TRACKERS, check_tracker
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ def run(args: argparse.Namespace) -> int:
     from bert_tf.startup import import_tensorflow
 
     task = task_type(args.task)
+    refuse_file(args.output)
     check_tracker(args.log_to)
     train, dev, settings = checked_examples(args)
     how = fit_settings(args)

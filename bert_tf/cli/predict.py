@@ -13,6 +13,8 @@ from bert_tf.errors import InputError
 from bert_tf.finetuning.tasks.registry import READING, READING_OF_TEXTS
 from bert_tf.user_errors import whole_number
 
+_TOP_K = 5
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `predict` to an `argparse` parser."""
@@ -43,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "pseudo-log-likelihood (Salazar et al. 2020), not with --input",
     )
     parser.add_argument(
-        "--top-k", type=int, default=5, metavar="K", help="number of predictions for each mask (default 5)"
+        "--top-k", type=int, metavar="K", help=f"number of predictions for each mask (default {_TOP_K})"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
@@ -89,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
         from bert_tf.cli.predict_task import run_task
 
         return run_task(args)
+    args.top_k = _TOP_K if args.top_k is None else args.top_k
     for option, tasks in READING.items():
         if getattr(args, option) and option not in READING_OF_TEXTS:
             raise InputError(

@@ -29,9 +29,10 @@ _MOST_WAITING = 10_000
 
 def run_task(args: argparse.Namespace) -> int:
     """Predicts with the head of the fine-tuned model. Returns: exit code."""
-    if args.mask or args.target or args.trace:
+    if args.mask or args.target or args.trace or args.top_k is not None:
         raise InputError(
-            "--mask, --target and --trace go with a model that predicts masks; this one is fine-tuned for a task."
+            "--mask, --target, --top-k and --trace go with a model that predicts masks; this one is fine-tuned for a "
+            "task."
         )
     if args.runner:
         return run_on_runner(_job(args), args)

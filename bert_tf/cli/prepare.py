@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from bert_tf.pretraining.objectives.masking import MaskSettings
 
 
+#: The default tokens of a sequence.
+LENGTH = 128
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `prepare` to an `argparse` parser."""
     parser.add_argument(
@@ -42,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--shards", type=int, default=16, metavar="N", help="number of files for the examples (default 16)"
     )
     add_example_arguments(parser)
-    parser.add_argument("--length", type=int, default=128, help="tokens of a sequence (default 128)")
+    parser.add_argument("--length", type=int, default=LENGTH, help=f"tokens of a sequence (default {LENGTH})")
     parser.add_argument(
         "--short",
         type=float,

@@ -4,6 +4,7 @@ import argparse
 import collections
 import sys
 
+from bert_tf.folder_lock import refuse_file
 from bert_tf.pretraining.data.documents import LONGEST_LINE, find_files, read_parts
 from bert_tf.pretraining.data.train_vocabulary import train_vocabulary
 from bert_tf.tokenizers import Tokenizer
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Trains with the parsed options. Returns: exit code."""
+    refuse_file(args.output)
     files = find_files(args.input)
 
     def texts():
@@ -79,7 +81,13 @@ def run(args: argparse.Namespace) -> int:
         print(
             f"{len(left_out):,} {'characters are' if several else 'character is'} left out, {left_out.total():,} times "
             f"in the text{', most often' if several else ':'} {most_frequent!r}. Words with "
-            f"{'them' if several else 'it'} become "
-            f"{UNK}; --alphabet N keeps more."
+            f"{'them' if several else 'it'} become {UNK}; {_what_keeps_more(left_out, args)} keeps more."
         )
     return 0
+
+
+def _what_keeps_more(left_out, args):
+    """The options that keep characters that are left out."""
+    if args.alphabet is None and max(left_out.values()) < args.min_frequency:
+        return f"they occur fewer than {args.min_frequency} times, so a lower --min-frequency or --alphabet N"
+    return "--alphabet N"

@@ -417,7 +417,9 @@ class _Run:
 
         scores = self._scores()
         previous = [selection_score(record["dev"], self.settings.metric) for record in rounds]
-        best = not scores or selection_score(scores, self.settings.metric) > max(previous, default=-math.inf)
+        score, best_before = selection_score(scores, self.settings.metric), max(previous, default=-math.inf)
+        # Without a score, or if it is undefined (-inf), the latest model is kept.
+        best = score > best_before or score == best_before == -math.inf
         if best and self.trainer.chief:
             with writing(
                 f"The model {self.output}",

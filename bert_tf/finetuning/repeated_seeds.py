@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ def fit_seeds(
 
 
 def best_scores(rounds: Sequence[dict[str, Any]], metric: str) -> dict[str, Any]:
-    """The dev scores of the best round.
+    """The dev scores of the best round, the last one if the metric is undefined in all.
 
     Args:
         rounds: list of dicts, `FitResult.rounds`.
@@ -71,7 +72,9 @@ def best_scores(rounds: Sequence[dict[str, Any]], metric: str) -> dict[str, Any]
 
     Returns: dict.
     """
-    return max((record["dev"] for record in rounds), key=lambda scores: selection_score(scores, metric))
+    scores = [record["dev"] for record in rounds]
+    best = max(scores, key=lambda one: selection_score(one, metric))
+    return scores[-1] if selection_score(best, metric) == -math.inf else best
 
 
 def _free_memory():

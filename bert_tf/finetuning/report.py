@@ -18,6 +18,7 @@ import numpy as np
 
 from bert_tf.files import atomic_write, write_json, write_text
 from bert_tf.finetuning.model_card import TASK_NAMES, model_card
+from bert_tf.finetuning.task_settings import undefined_note
 from bert_tf.training.run_folder import read_records
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ def write_report(
     write_text(output / "README.md", model_card(output.name, settings, metrics, loaded))
     for name, value in metrics.get("dev", {}).items():
         say(f"{name} {value:.4f}")
+    if note := undefined_note(metrics.get("dev", {})):
+        say(note)
     for name, value in metrics.get("seeds", {}).items():
         say(f"{name} over {len(scores)} seeds: {value['mean']:.4f} ± {value['std']:.4f}")
     return metrics

@@ -157,11 +157,23 @@ def selection_score(scores: dict[str, Any], metric: str) -> float:
         scores: dict name -> number.
         metric: str. One of the names.
 
-    Returns: float: the score, negated if lower is better; -inf if the score is missing.
+    Returns: float: the score, negated if lower is better; -inf if the score is missing or undefined.
     """
-    if metric not in scores:
+    if metric not in scores or math.isnan(scores[metric]):
         return -math.inf
     return -scores[metric] if metric in LOWER_IS_BETTER else scores[metric]
+
+
+def undefined_note(scores: dict[str, Any]) -> str | None:
+    """The sentence on the scores that are undefined; None if each is a number.
+
+    Args:
+        scores: dict name -> number.
+    """
+    names = " and ".join(name for name, value in scores.items() if isinstance(value, float) and math.isnan(value))
+    if not names:
+        return None
+    return f"Undefined (nan): {names}, because all targets or all predictions are equal; give examples that differ."
 
 
 def read_settings(folder: str | Path) -> TaskSettings | None:

@@ -240,6 +240,15 @@ def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
         (["evaluate", "mlm", "--text", "/no/such/file"], "no text file /no/such/file"),
         (["evaluate", "mlm", "--text", __file__, "--by-position", "--html", "-"], "does not take this: give the name"),
         (["evaluate", "speed", "--text", "x"], "invalid choice: 'speed'"),
+        (
+            ["vocab", "--input", __file__, "--output", __file__],
+            "test_cli.py is a file, where a folder is to be written",
+        ),
+        (
+            "finetune classify --model bert-small-uncased-embedded --train x.csv --output".split()
+            + [__file__ + "/new"],
+            "test_cli.py is a file, where a folder is to be written",
+        ),
     ],
 )
 def test_each_mistake_is_told_in_one_line(capsys, argv, sentence):

@@ -86,6 +86,11 @@ def test_options_of_a_file_without_a_file_are_refused(tiny_folder, capsys):
     assert "--text-column goes with --input FILE" in capsys.readouterr().err
 
 
+def test_a_number_of_predictions_is_refused_by_a_classifier(tasks, capsys):
+    assert main(["predict", "the cat", "--model", str(tasks / "classes"), "--top-k", "3"]) == 2
+    assert "--mask, --target, --top-k and --trace go with a model that predicts masks" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "model, name, text, options, sentence",
     [

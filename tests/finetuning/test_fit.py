@@ -265,6 +265,16 @@ def test_a_first_token_that_has_read_nothing_is_not_learnt_from(task, settings, 
             run(start, tmp_path / pooling, settings=SETTINGS.replace(pooling=pooling), epochs=1)
 
 
+def test_of_an_undefined_score_the_latest_model_is_kept(start_folder, tmp_path):
+    numbers = [SentenceExample("the cat", target=float(number % 3)) for number in range(16)]
+    equal = [SentenceExample("the cat", target=1.0)] * 4
+    settings = TaskSettings("classify", regression=True, max_length=16, metric="spearman")
+    task = task_type("classify")
+    done = fit(task, start_folder, numbers, equal, settings, FitSettings(epochs=2), tmp_path / "m", lambda line: None)
+    assert [one["best"] for one in done.rounds] == [True, True] and np.isnan(done.rounds[0]["dev"]["spearman"])
+    assert best_scores(done.rounds, "spearman") == done.rounds[-1]["dev"] and (tmp_path / "m" / "task.json").is_file()
+
+
 def test_the_epoch_with_the_lowest_error_is_kept(start_folder, tmp_path, monkeypatch):
     errors, kept = [3.0, 1.0, 2.0, 4.0], []
 

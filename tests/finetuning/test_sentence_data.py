@@ -65,6 +65,31 @@ def test_json_lines_with_several_labels_as_a_list_and_columns_by_name(tmp_path):
     ]
 
 
+def test_equal_numbers_of_json_are_one_label(tmp_path):
+    labels = ["1", "1.0", '"1"', '"1.0"', '"nan"', '" yes "', "2.5"]
+    path = write(tmp_path, "a.jsonl", "".join(f'{{"text": "a", "label": {label}}}\n' for label in labels))
+    assert [target for _, _, target in read(path)] == ["1", "1", "1", "1.0", "nan", "yes", "2.5"]
+    path = write(tmp_path, "b.jsonl", '{"text": "a", "label": true}\n{"text": "a", "label": false}\n')
+    assert [target for _, _, target in read(path)] == ["True", "False"]
+
+
+@pytest.mark.parametrize(
+    "first, second, sentence",
+    [
+        ("1", "true", "line 2: the label is the boolean true, and .*a.jsonl line 1 has a number: give all labels"),
+        ("false", "0.0", "line 2: the label is the number 0.0, and .*a.jsonl line 1 has a boolean: give all labels"),
+        ('["a", 1]', "[true]", "line 2: the label is the boolean true"),
+        ("1", "NaN", r"line 2: label holds no label \(nan\)"),
+        ("1", "Infinity", r"line 2: label holds no label \(inf\)"),
+        ("1", "null", r"line 2: label holds no label \(None\)"),
+    ],
+)
+def test_labels_that_are_mixed_or_no_labels_are_refused(first, second, sentence, tmp_path):
+    path = write(tmp_path, "a.jsonl", f'{{"text": "a", "label": {first}}}\n{{"text": "a", "label": {second}}}\n')
+    with pytest.raises(DataError, match=sentence):
+        read(path, multi_label=first.startswith("["))
+
+
 def test_a_file_without_a_header_takes_the_names_given(tmp_path):
     path = write(tmp_path, "a.csv", "one,two,4.5\nthree,four,0\n")
     actual = read(path, text="s", text2="t", label="n", columns=("s", "t", "n"), regression=True)

@@ -9,7 +9,7 @@ from sklearn import metrics
 from bert_tf.finetuning.data.sentence_examples import SentenceExample
 from bert_tf.finetuning.metrics.sequence_metrics import findings, score
 from bert_tf.finetuning.report import write_findings
-from bert_tf.finetuning.task_settings import TaskSettings
+from bert_tf.finetuning.task_settings import TaskSettings, undefined_note
 from bert_tf.finetuning.tasks.sequence_losses import SequenceLoss
 
 RNG = np.random.default_rng(0)
@@ -62,7 +62,8 @@ def test_scores_of_numbers_are_scipys():
     assert scores["spearman"] == pytest.approx(stats.spearmanr(true, actual).statistic)
     assert scores["mean_squared_error"] == pytest.approx(metrics.mean_squared_error(true, actual))
     flat = score([SentenceExample("x", target=1.0)] * 2, [{"value": 1.0}] * 2, settings)
-    assert flat == {"pearson": 0.0, "spearman": 0.0, "mean_squared_error": 0.0}
+    assert np.isnan(flat["pearson"]) and np.isnan(flat["spearman"]) and flat["mean_squared_error"] == 0
+    assert "Undefined (nan): pearson and spearman" in undefined_note(flat) and undefined_note(scores) is None
 
 
 def test_the_worst_numbers_are_those_farthest_off(tmp_path):

@@ -11,6 +11,7 @@ from bert_tf.cli import main
 from bert_tf.errors import MissingHead
 from bert_tf.pretraining.data.documents import TextError
 from bert_tf.pretraining.evaluate import evaluate_mlm
+from tests.conftest import make_bert
 
 SENTENCES = (
     "The cat sat on the mat.",
@@ -306,3 +307,17 @@ def test_the_command_measures_a_discriminator_with_its_generator(text, tmp_path,
         == 0
     )
     assert "sop_accuracy" in capsys.readouterr().out
+
+
+def test_the_default_length_is_no_longer_than_the_model_reads(tmp_path, text, capsys):
+    from bert_tf import checkpoints
+
+    bert = make_bert(positions=64)
+    checkpoints.save(tmp_path / "short", bert.config, bert.tokenizer, bert.model)
+    command = ["evaluate", "mlm", "--model", str(tmp_path / "short"), "--text", str(text), "--quiet", "--json"]
+    assert main(command) == 0 and json.loads(capsys.readouterr().out)["length"] == 64
+    assert main([*command, "--length", "65"]) == 2
+    assert "must be 8 to 64 tokens" in capsys.readouterr().err
+    train = ["pretrain", "--init", str(tmp_path / "short"), "--text", str(text), "--output", str(tmp_path / "run")]
+    assert main([*train, "--steps", "1", "--batch-size", "2"]) == 0
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["settings"]["length"] == 64

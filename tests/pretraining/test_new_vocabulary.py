@@ -77,6 +77,13 @@ def test_the_alphabet_is_as_large_as_asked_and_what_is_left_out_is_told(tmp_path
     assert "[UNK]; --alphabet N keeps more." in output
 
 
+def test_letters_that_are_too_rare_are_told_with_the_option_that_keeps_them(tmp_path, capsys):
+    _, output = _made(tmp_path, "the cat sat on the mat\nq", capsys, "--size", "200")
+    assert "they occur fewer than 2 times, so a lower --min-frequency or --alphabet N keeps more." in output
+    vocabulary, output = _made(tmp_path, "the cat sat on the mat\nq", capsys, "--size", "200", "--min-frequency", "1")
+    assert "q" in vocabulary and "left out" not in output
+
+
 def test_characters_that_are_rare_or_have_no_room_are_left_out(tmp_path, capsys):
     word = "thecatsat" * 5 + " "
     often = word * 25_000

@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from bert_tf import checkpoints
 from bert_tf.cli import pretrain as command
 from bert_tf.config import BertConfig
+from bert_tf.errors import InputError
 from bert_tf.folder_lock import FolderInUse, locked_folder
 from bert_tf.models import build_pretraining_model, named_variables
 from bert_tf.pretraining import export_run
@@ -590,6 +591,14 @@ def test_a_command_that_fails_at_once_leaves_no_folder(tmp_path):
     with pytest.raises(RuntimeError), locked_folder(tmp_path / "runs" / "new" / "run", "pretrain"):
         raise RuntimeError("refused")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("place", ["file", "file/run"])
+def test_a_file_in_the_place_of_a_folder_is_said(tmp_path, place):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file is a file, where a folder is to be written"):
+        with locked_folder(tmp_path / place, "pretrain"):
+            pass
 
 
 def test_a_checkpoint_that_cannot_be_written_is_said_and_the_last_one_stays(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ import dataclasses
 from contextlib import nullcontext
 from pathlib import Path
 
-from bert_tf.cli.prepare import mask_settings
+from bert_tf.cli.prepare import LENGTH, mask_settings
 from bert_tf.cli.pretrain.networks import (
     check_fixed_model,
     make_networks,
@@ -67,6 +67,7 @@ def _run(args, strategy):
     teacher = teacher_model and teacher_model[2]
     records = _records(args) if args.records else None
     config, tokenizer, source = start(args, teacher_model)
+    args.length = min(LENGTH, config.max_tokens) if args.length is None else args.length
     if records:
         records.check_vocabulary(tokenizer)
     objective = training_objective(args)

@@ -3,7 +3,7 @@
 import argparse
 
 from bert_tf.architectures import ARCHITECTURES
-from bert_tf.cli.prepare import add_example_arguments
+from bert_tf.cli.prepare import LENGTH, add_example_arguments
 from bert_tf.cli.shared.added_words import add_tokens_argument
 from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
 from bert_tf.training.logs.trackers import TRACKERS
@@ -93,7 +93,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="split a device's part of the batch into K micro-batches, for less memory",
     )
-    parser.add_argument("--length", type=int, default=128, help="tokens of a sequence (default 128)")
+    parser.add_argument(
+        "--length", type=int, help=f"tokens of a sequence (default {LENGTH}, or as many as the model reads)"
+    )
     parser.add_argument(
         "--phases",
         metavar="LENGTH:SHARE,…",

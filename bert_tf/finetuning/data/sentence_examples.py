@@ -122,6 +122,7 @@ def read_sentences(
     Raises: DataError, which names file and line, on the first row that cannot be used; OSError.
     """
     column_names = None
+    kinds: dict[str, str] = {}  # what a label is in JSON -> the first line of such a label
     for number, record in records_or_errors(path, kind, layout.columns, blank):
         where = f"{path} line {number}"
         try:
@@ -136,7 +137,7 @@ def read_sentences(
                 raise
             skipped.append(error)
             continue
-        yield SentenceExample(*texts, _target(record, label, layout, where) if labelled else None, where)
+        yield SentenceExample(*texts, _target(record, label, layout, where, kinds) if labelled else None, where)
     if column_names is None:
         raise DataError(f"{path} holds no example; it needs a row for each.")
 
@@ -182,14 +183,14 @@ def _text(record, name, where):
     return value
 
 
-def _target(record, name, layout, where):
+def _target(record, name, layout, where, kinds=None):
     value = record.get(name)
     if layout.regression:
         return _number(value, name, where)
     if layout.multi_label:
         parts = value if isinstance(value, list) else str(value or "").split(layout.separator)
-        return tuple(_label(part, layout, name, where) for part in parts if str(part).strip())
-    return _label(value, layout, name, where)
+        return tuple(_label(part, layout, name, where, kinds) for part in parts if str(part).strip())
+    return _label(value, layout, name, where, kinds)
 
 
 def _is_answer(value, layout):
@@ -200,15 +201,36 @@ def _is_answer(value, layout):
     return True
 
 
-def _label(value, layout, name, where):
-    label = "" if value is None or isinstance(value, (dict, list)) else str(value).strip()
+def _label(value, layout, name, where, kinds=None):
+    plain = value
+    if isinstance(value, (int, float)):
+        plain = _plain_number(value, where, {} if kinds is None else kinds)
+    label = "" if plain is None or isinstance(plain, (dict, list)) else str(plain).strip()
     if not label:
-        raise DataError(f"{where}: {name} holds no label ({value!r:.40}).")
+        raise DataError(f"{where}: {name} holds no label ({value!r:.40}); give one, or leave the row out.")
     if layout.names:
         if label not in layout.names and label not in layout.names.values():
             raise DataError(f"{where}: the label is {label!r:.60}; this task has {', '.join(layout.names)}.")
         return layout.names.get(label, label)
     return label
+
+
+def _plain_number(value, where, kinds):
+    """A number or a boolean of JSON as a label: 1.0 is 1, and a value that is no number is None.
+
+    Raises DataError if numbers and booleans are mixed, which Python takes for equal.
+    """
+    kind = "boolean" if isinstance(value, bool) else "number"
+    kinds.setdefault(kind, where)
+    if len(kinds) > 1:
+        first = next(other for other in kinds if other != kind)
+        raise DataError(
+            f"{where}: the label is the {kind} {str(value).lower()}, and {kinds[first]} has a {first}: give all labels "
+            "as numbers, as booleans or as strings."
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _number(value, name, where):

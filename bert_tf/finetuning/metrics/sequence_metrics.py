@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def score(
         predictions: list of dicts from `SequenceClassification.decode`.
         settings: `TaskSettings`.
 
-    Returns: dict name -> float; undefined correlations (all values are equal) are 0.
+    Returns: dict name -> float; undefined correlations (all values are equal) are NaN.
     """
     if settings.regression:
         return _regression(
@@ -55,10 +56,10 @@ def score(
 def _regression(true, predicted):
     from scipy.stats import pearsonr, spearmanr
 
-    constant = len(true) < 2 or np.ptp(true) == 0 or np.ptp(predicted) == 0
+    undefined = len(true) < 2 or np.ptp(true) == 0 or np.ptp(predicted) == 0
     return {
-        "pearson": 0.0 if constant else float(pearsonr(true, predicted).statistic),
-        "spearman": 0.0 if constant else float(spearmanr(true, predicted).statistic),
+        "pearson": math.nan if undefined else float(pearsonr(true, predicted).statistic),
+        "spearman": math.nan if undefined else float(spearmanr(true, predicted).statistic),
         "mean_squared_error": float(np.mean((true - predicted) ** 2)),
     }
 
