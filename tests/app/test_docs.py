@@ -1,4 +1,4 @@
-"""The documents name every parameter of a link."""
+"""The documents name every parameter of a link, and the pages as they are called."""
 
 import re
 from pathlib import Path
@@ -40,3 +40,10 @@ def test_every_setting_that_a_page_uses_is_declared_and_no_other():
     assert shared <= {name.partition(".")[2] for name in declared}
     # The rest is made of a page's name and that of a side.
     assert rest <= shared | {"a", "b", "good", "bad", "from", "instead", "one", "other"}
+
+
+def test_the_documents_name_the_pages_as_the_sidebar_does():
+    documents = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    texts = [" ".join(document.read_text("utf-8").split()) for document in documents]
+    named = [name for text in texts for name in re.findall(r"\*([A-Z][\w ]+: [A-Z][^*.]+)\.?\*", text)]
+    assert len(named) > 10 and set(named) <= {page.full_title for page in pages().values()}
