@@ -57,6 +57,7 @@ class LoadedModels(ByteStore):
         self._drops_parts, self._patience = drops_parts, patience
         self._alive: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDictionary()
         self._users: collections.Counter[tuple[str, str]] = collections.Counter()
+        self._waiting: collections.Counter[tuple[str, str]] = collections.Counter()  # for room
 
     @property
     def bytes(self) -> int:
@@ -121,34 +122,41 @@ class LoadedModels(ByteStore):
                     self.put((name, precision), model)
         return model
 
-    def room(
-        self, size: int, name: str, precision: str, patience: float | None = None
-    ) -> contextlib.AbstractContextManager:
+    @contextlib.contextmanager
+    def room(self, size: int, name: str, precision: str, patience: float | None = None) -> Iterator[None]:
         """Room in the budget for ``size`` more bytes of this model, see `MemoryBudget.room`.
 
-        Where there is none, it is waited for while another model is in use, as that may be dropped afterwards.
+        Where there is none, it is waited for while another model is in use, as that may be dropped afterwards. Whoever
+        uses a model and waits for room too is not waited for.
 
         Args:
             patience: float. The most seconds to wait; None for those of the store.
         """
+        own = name, precision
         end = time.monotonic() + (self._patience if patience is None else patience)
 
         def waits():
-            others = any(users for key, users in list(self._users.items()) if key != (name, precision))
+            others = any(users > self._waiting[key] for key, users in list(self._users.items()) if key != own)
             return others and time.monotonic() < end
 
-        return self._budget.room(size, waits)
+        with contextlib.ExitStack() as stack:
+            with self._counted(self._waiting, own):
+                stack.enter_context(self._budget.room(size, waits))
+            yield
+
+    def using(self, name: str, precision: str) -> contextlib.AbstractContextManager:
+        """Keep this model from being dropped in this block."""
+        return self._counted(self._users, (name, precision))
 
     @contextlib.contextmanager
-    def using(self, name: str, precision: str) -> Iterator[None]:
-        """Keep this model from being dropped in this block."""
+    def _counted(self, counter, key):
         with self._lock:
-            self._users[name, precision] += 1
+            counter[key] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._users[name, precision] -= 1
+                counter[key] -= 1
 
     def _is_in_use(self, key):
         return self._users[key] > 0

@@ -177,6 +177,31 @@ def test_room_is_waited_for_while_others_use_the_models_that_take_it(monkeypatch
         assert budget._reserved == 50  # whoever left or was interrupted has given the room back
 
 
+def test_two_who_wait_for_room_do_not_wait_for_each_other():
+    budget = MemoryBudget(100)
+    store = ModelStore(budget, lambda name, precision: Bert())
+    for name in "ab":
+        store.load(name, "float32")
+    inside, most, lock = [], [], threading.Lock()
+
+    def build(name):
+        with store.using(name, "float32"), store.room(50, name, "float32", patience=60):
+            with lock:
+                inside.append(name)
+                most.append(len(inside))
+            time.sleep(0.3)
+            with lock:
+                inside.remove(name)
+
+    threads = [threading.Thread(target=build, args=(name,)) for name in "ab"]
+    began = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1, 1] and time.monotonic() - began < 30
+
+
 def _next_step(seconds):
     next(_next_step.steps, _interrupt)()
 

@@ -28,8 +28,8 @@ _NO_TENSORFLOW = (
     "the explorer on a machine of your own."
 )
 # Seconds to wait at most for room where others use the models that take it: longer for that of a Keras model, which is
-# several times as large as a compiled graph and takes seconds to build.
-_PATIENCE, _KERAS_PATIENCE = 2.0, 30.0
+# several times as large as a compiled graph. Another background job may take minutes.
+_PATIENCE, _KERAS_PATIENCE = 5.0, 300.0
 _WARM_WORDS = (10, 24)  # after a model is loaded, texts of these lengths are read once in the background
 
 
