@@ -123,7 +123,14 @@ class LoadedModels(ByteStore):
         return model
 
     @contextlib.contextmanager
-    def room(self, size: int, name: str, precision: str, patience: float | None = None) -> Iterator[None]:
+    def room(
+        self,
+        size: int,
+        name: str,
+        precision: str,
+        patience: float | None = None,
+        waiting: Callable[[], Any] = lambda: None,
+    ) -> Iterator[None]:
         """Room in the budget for ``size`` more bytes of this model, see `MemoryBudget.room`.
 
         Where there is none, it is waited for while another model is in use, as that may be dropped afterwards. Whoever
@@ -131,11 +138,13 @@ class LoadedModels(ByteStore):
 
         Args:
             patience: float. The most seconds to wait; None for those of the store.
+            waiting: callable (). It is called again and again meanwhile, and may raise an error to end the waiting.
         """
         own = name, precision
         end = time.monotonic() + (self._patience if patience is None else patience)
 
         def waits():
+            waiting()
             others = any(users > self._waiting[key] for key, users in list(self._users.items()) if key != own)
             return others and time.monotonic() < end
 

@@ -121,18 +121,18 @@ class MemoryBudget:
 
         Args:
             size: int. The bytes.
-            waits: callable () -> whether to wait and look again. It is called while there is no room.
+            waits: callable () -> whether to wait and look again. It is called while there is no room, without a lock.
         """
-        taken = False
+        taken, goes_on = False, True
         try:
             while not taken:
                 with self._lock:
                     dropped, has_room = self._drop(size)
-                    taken = has_room or not size or not waits()
+                    taken = has_room or not size or not goes_on
                     self._reserved += size if taken else 0
                 for holder in dropped:
                     holder.after_drops()
-                if not taken:
+                if not taken and (goes_on := waits()):
                     time.sleep(_LOOK)
             yield
         finally:

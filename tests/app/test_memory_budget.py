@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from bert_tf import load
+from bert_tf.checkpoints.stored_model import engine_unused
+from bert_tf.errors import Cancelled
 from bert_tf.explain.attribution import saliency
 from bert_tf.explain.attribution.target import mask_target
 from bert_tf.inference import loaded_models
@@ -177,6 +179,31 @@ def test_room_is_waited_for_while_others_use_the_models_that_take_it(monkeypatch
         assert budget._reserved == 50  # whoever left or was interrupted has given the room back
 
 
+def test_a_job_that_waits_for_room_can_be_stopped(monkeypatch):
+    budget = MemoryBudget(60)
+    store = ModelStore(budget, lambda name, precision: Bert(types.SimpleNamespace(held_bytes=40, bytes_to_build=60)))
+
+    def room(size, *waiting):
+        return store.room(size, "a", "float32", *waiting)
+
+    shared = SharedModel("a", lambda: store.load("a", "float32"), lambda: store.using("a", "float32"), room)
+    monkeypatch.setattr(model_store, "leave_cores_to", lambda engine: pytest.fail("there is no room"))
+    asked = []
+
+    def progress(done, total):
+        asked.append((done, total))
+        return len(asked) < 3
+
+    def gradients(bert, progress):
+        with engine_unused():
+            raise AssertionError("there is no room")
+
+    store.load("b", "float32")
+    with store.using("b", "float32"), pytest.raises(Cancelled):
+        shared.run(gradients, progress=progress)
+    assert asked == [(0, 0)] * 3 and not shared.lock._held and budget._reserved == 0
+
+
 def test_two_who_wait_for_room_do_not_wait_for_each_other():
     budget = MemoryBudget(100)
     store = ModelStore(budget, lambda name, precision: Bert())
@@ -287,7 +314,7 @@ def test_long_work_uses_its_model_at_each_step():
 def test_room_is_made_before_a_keras_model_is_built(tiny_folder):
     bert, wanted = load(tiny_folder), []
 
-    def room(size, patience):
+    def room(size, patience, waiting):
         wanted.append(size)
         assert patience > 0
         return contextlib.nullcontext()

@@ -93,7 +93,7 @@ def test_steps_of_a_model_that_the_store_dropped_and_read_again_take_no_room_fro
     first, second = (load("tiny-cased") for _ in range(2))
     berts, sizes = [first], []
 
-    def room(size, patience):
+    def room(size, patience, waiting):
         sizes.append(size)
         return contextlib.nullcontext()
 

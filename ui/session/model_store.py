@@ -29,7 +29,7 @@ _NO_TENSORFLOW = (
 )
 # Seconds to wait at most for room where others use the models that take it: longer for that of a Keras model, which is
 # several times as large as a compiled graph. Another background job may take minutes.
-_PATIENCE, _KERAS_PATIENCE = 5.0, 300.0
+_PATIENCE, _KERAS_PATIENCE = 10.0, 300.0
 _WARM_WORDS = (10, 24)  # after a model is loaded, texts of these lengths are read once in the background
 
 
@@ -44,10 +44,11 @@ class SharedModel:
         name: of the model.
         load: callable () -> ``Bert``, from the store or from its files.
         using: callable () -> context manager, in which the store does not drop the model.
-        room: callable (bytes, seconds to wait at most) -> context manager, as `ModelStore.room`.
+        room: callable (bytes, seconds to wait at most, callable () called meanwhile) -> context manager, as
+            `ModelStore.room`.
     """
 
-    def __init__(self, name, load, using=contextlib.nullcontext, room=lambda size, patience: contextlib.nullcontext()):
+    def __init__(self, name, load, using=contextlib.nullcontext, room=lambda *_: contextlib.nullcontext()):
         self.name, self._load, self._using, self._room = name, load, using, room
         self.lock = FairLock()
         self._answered = lambda: None
@@ -135,6 +136,8 @@ class SharedModel:
         Between its steps, and while TensorFlow works, other visitors may use the model.
         """
 
+        stopped = functools.partial(report, progress, 0, 0)  # a job that waits can be stopped too
+
         def step(done, total):
             with self._released():
                 self._load()  # it is used now: the store drops others first
@@ -144,7 +147,7 @@ class SharedModel:
             kwargs["progress"] = step
         with self._using(), self.lock:
             bert = self.bert
-            with when_engine_unused(functools.partial(self._left_to_others, bert)):
+            with when_engine_unused(functools.partial(self._left_to_others, bert, stopped)):
                 return function(bert, *args, **kwargs)
 
     @contextlib.contextmanager
@@ -157,9 +160,10 @@ class SharedModel:
             self.lock.acquire()
 
     @contextlib.contextmanager
-    def _left_to_others(self, bert):
+    def _left_to_others(self, bert, waiting):
         """TensorFlow works meanwhile. To build the Keras model takes several times the memory of the weights."""
-        with self._released(), self._room(getattr(bert.weights, "bytes_to_build", 0), _KERAS_PATIENCE):
+        size = getattr(bert.weights, "bytes_to_build", 0)
+        with self._released(), self._room(size, _KERAS_PATIENCE, waiting):
             leave_cores_to(bert.runtime.engine)
             yield
 
@@ -224,7 +228,7 @@ def _shared(name: str, precision: str) -> SharedModel:
         name,
         lambda: _models().load(name, precision),
         using=lambda: _models().using(name, precision),
-        room=lambda size, patience: _models().room(size, name, precision, patience),
+        room=lambda size, *waiting: _models().room(size, name, precision, *waiting),
     )
 
 
