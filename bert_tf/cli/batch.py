@@ -26,9 +26,15 @@ def predict_file(args: argparse.Namespace, job: PredictJob) -> int:
 
     Returns: int, the exit code, `answers.BAD_INPUTS` if some lines are bad.
 
-    Raises: InputError if an option is out of its range, both files are the same, or all lines are bad.
+    Raises: InputError if an option is out of its range, both files are the same, the output is named as a table, or
+        all lines are bad.
     """
     refuse_same_file(args.input, args.output)
+    if (args.output or "").lower().endswith((".csv", ".tsv")):
+        raise InputError(
+            "The predictions for masked words are written as JSON lines: end the name of --output in .jsonl, not as in "
+            f"{original_path(args.output)}."
+        )
     # Counting also finds a file or a column that is missing, before the model is loaded. A pipe can be read only once.
     is_pipe = args.input == "-" or os.path.exists(args.input) and not os.path.isfile(args.input)
     can_be_counted = not is_pipe or os.path.isdir(args.input)  # a folder is an error

@@ -81,6 +81,16 @@ def test_a_file_that_cannot_be_read_is_one_sentence_before_the_model_is_loaded(
     assert sentence in captured.err and len(captured.err.splitlines()) == 1 and not captured.out
 
 
+@pytest.mark.parametrize("ending", ["csv", "TSV"])
+def test_json_lines_are_not_written_under_the_name_of_a_table(ending, tmp_path, tiny_folder, capsys):
+    source, output = tmp_path / "in.txt", tmp_path / f"out.{ending}"
+    source.write_text(TEXTS[0])
+    arguments = ["predict", "--input", str(source), "--output", str(output), "--model", str(tiny_folder)]
+    assert main(arguments) != 0 and not output.exists()
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert "JSON lines" in sentence and ".jsonl" in sentence and str(output) in sentence
+
+
 def test_options_of_a_file_without_a_file_are_refused(tiny_folder, capsys):
     assert main(["predict", "the [MASK]", "--model", str(tiny_folder), "--text-column", "x"]) == 2
     assert "--text-column goes with --input FILE" in capsys.readouterr().err
