@@ -24,8 +24,8 @@ from bert_tf.runtime import compiled_graphs
 from bert_tf.runtime.compiled_graphs import CompiledGraphs
 from bert_tf.runtime.runtime import Runtime
 from tests.conftest import run_in_own_loop
+from ui.session import fair_lock, model_store
 from ui.session import memory_budget as server_budget
-from ui.session import model_store
 from ui.session.memory_budget import Visits, note_visit
 from ui.session.model_store import ModelStore, SharedModel
 from ui.session.session_cache import SessionCache
@@ -202,6 +202,58 @@ def test_a_job_that_waits_for_room_can_be_stopped(monkeypatch):
     with store.using("b", "float32"), pytest.raises(Cancelled):
         shared.run(gradients, progress=progress)
     assert asked == [(0, 0)] * 3 and not shared.lock._held and budget._reserved == 0
+
+
+def test_long_work_goes_on_while_a_press_waits_for_its_room(monkeypatch):
+    pressed = fair_lock.Presses(60.0)
+    monkeypatch.setattr(model_store, "presses", lambda: pressed)
+    budget, ended = MemoryBudget(60), threading.Event()
+    store = ModelStore(budget, lambda name, precision: Bert())
+    store.load("long work", "float32")
+
+    def work():
+        with store.using("long work", "float32"):
+            while pressed._count == 0 and not waits:  # until the press is there
+                time.sleep(0.01)
+            pressed.give_way()
+        ended.set()
+
+    waits = []
+    thread = threading.Thread(target=work)
+    thread.start()
+    began = time.monotonic()
+    with pressed.answered("visitor"), store.room(50, "b", "float32", patience=30, waiting=lambda: waits.append(1)):
+        assert ended.wait(1) and pressed._count == 1
+    thread.join()
+    assert waits and time.monotonic() - began < 20
+
+
+def test_a_press_that_waits_for_the_reading_of_a_model_keeps_no_long_work_waiting(monkeypatch):
+    pressed = fair_lock.Presses(60.0)
+    monkeypatch.setattr(model_store, "presses", lambda: pressed)
+    reads, goes_on = threading.Event(), threading.Event()
+
+    def read(name, precision):
+        reads.set()
+        assert goes_on.wait(30)
+        return Bert()
+
+    store = ModelStore(MemoryBudget(1000), read)
+
+    def press(visitor):
+        with pressed.answered(visitor):
+            store.load("a", "float32")
+
+    first, second = (threading.Thread(target=press, args=(visitor,)) for visitor in "ab")
+    first.start()
+    assert reads.wait(30)
+    second.start()
+    time.sleep(0.3)
+    assert pressed._count == 1  # the one that reads
+    goes_on.set()
+    first.join()
+    second.join()
+    assert pressed._count == 0
 
 
 def test_two_who_wait_for_room_do_not_wait_for_each_other():

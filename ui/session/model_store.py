@@ -187,12 +187,35 @@ class SharedModel:
         return float(np.median(times))
 
 
+class _PausedLock:
+    """A lock; long work goes on while a press waits for it."""
+
+    def __init__(self, lock):
+        self._lock = lock
+
+    def __enter__(self):
+        with presses().paused():
+            self._lock.acquire()
+
+    def __exit__(self, *_):
+        self._lock.release()
+
+
 class ModelStore(LoadedModels):
     """The loaded models of all visitors. The two that were used last are never dropped, as a page may compare two."""
 
     def __init__(self, budget, read, expected=lambda name: 0):
         super().__init__(budget, read, expected, keep=2, drops_parts=True, patience=_PATIENCE)
+        self._loading = _PausedLock(self._loading)
         self._give_back_later, self._has_dropped_model = allocator.GiveBackLater(3.0), False
+
+    @contextlib.contextmanager
+    def room(self, *inputs, **options):
+        """As `LoadedModels.room`. Long work goes on while a press waits: it may be what takes the room."""
+        with contextlib.ExitStack() as stack:
+            with presses().paused():
+                stack.enter_context(super().room(*inputs, **options))
+            yield
 
     def drop_oldest(self):
         """Drop the model or the part of one that was used longest ago."""
