@@ -13,7 +13,7 @@ import pytest
 
 from bert_tf import load
 from bert_tf.checkpoints.stored_model import engine_unused
-from bert_tf.errors import Cancelled
+from bert_tf.errors import Cancelled, InputError
 from bert_tf.explain.attribution import saliency
 from bert_tf.explain.attribution.target import mask_target
 from bert_tf.inference import loaded_models
@@ -314,6 +314,8 @@ def test_a_keras_model_goes_alone_that_the_last_answer_did_not_need(tiny_folder,
     target = mask_target(one, trace, token="cat")
     assert saliency.gradient_x_input(one, trace, target).scores.shape == (trace.length,)
     assert weights.model_used_at  # it is built again
+    with pytest.raises(InputError, match="cannot build again"):  # the one that a user has trained, say
+        type(one)(one.config, one.tokenizer, one.model).drop_model()
 
 
 def test_room_that_is_made_for_one_is_not_given_to_another():
