@@ -46,7 +46,7 @@ def test_classes_are_compared_with_the_labels_of_the_file(uploaded, task_home, s
     actual = predictions_of("classes", task_home, WORDS)
     table = app.dataframe[0].value
     assert list(table["predicted"]) == [one["label"] for one in actual] and list(table["label"]) == list(LABELS)
-    assert list(table["sure"]) == pytest.approx([one["probability"] for one in actual], abs=1e-4)
+    assert list(table["sure"]) == pytest.approx([100 * one["probability"] for one in actual], abs=0.01)
     near(column(saved["rows"], "predicted_probability"), [one["probability"] for one in actual])
     assert saved["rows"]["json"]["rows"][0]["task_prediction"]["label"] == actual[0]["label"]
     true, predicted = LABELS[:5], [one["label"] for one in actual[:5]]

@@ -293,7 +293,7 @@ def test_one_text_is_predicted_from_the_command_line(trained, capsys):
         (["evaluate", "classify", "--model", "{start}", "--data", "x"], "not fine-tuned for any task"),
         (
             ["predict", "a", "--mask", "b", "--model", "{model}"],
-            "--mask, --target and --trace go with a model that predicts masks",
+            "--mask, --target, --top-k and --trace go with a model that predicts masks",
         ),
         (["predict", "--model", "{model}"], "Give a text to predict for"),
         (["predict", "a", "--model", "{model}", "--output", "x.jsonl"], "--output goes with --input"),
